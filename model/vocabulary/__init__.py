@@ -1,0 +1,29 @@
+"""The words that model, simulation and Spark pipelines share: data and arithmetic, no behaviour.
+
+Rules of this package:
+
+* Nothing here decides anything about a protocol. What a window *is* stands here; when it closes
+  does not.
+* Standard library and xxhash only.
+"""
+
+from model.vocabulary.events import Event
+from model.vocabulary.hashing import stable_hash, task_of
+from model.vocabulary.slack import SlackConfig
+from model.vocabulary.system import System
+from model.vocabulary.trace import Step, Trace
+from model.vocabulary.windows import WindowSpec
+from model.vocabulary.workload import Fault, Workload
+
+__all__ = [
+    "Event",
+    "Fault",
+    "SlackConfig",
+    "Step",
+    "System",
+    "Trace",
+    "WindowSpec",
+    "Workload",
+    "stable_hash",
+    "task_of",
+]

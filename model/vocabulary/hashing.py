@@ -1,0 +1,25 @@
+"""One hash for Python and Spark."""
+
+import xxhash
+
+SEED = 42
+"""The seed that Spark's ``xxhash64`` function uses; fixed there, therefore fixed here."""
+
+_SIGN_BIT = 1 << 63
+
+
+def stable_hash(text: str, seed: int = SEED) -> int:
+    """XXH64 of the UTF-8 bytes of ``text`` as a signed 64-bit integer.
+
+    With the default seed this is what Spark's ``xxhash64(column)`` gives for a string column.
+    """
+    unsigned = int(xxhash.xxh64_intdigest(text.encode("utf-8"), seed=seed))
+    return unsigned - (1 << 64) if unsigned & _SIGN_BIT else unsigned
+
+
+def task_of(key: str, tasks: int) -> int:
+    """The task, 0..tasks-1, that owns ``key``: the non-negative remainder of its stable hash.
+
+    In Spark: ``pmod(xxhash64(key), tasks)``.
+    """
+    return stable_hash(key) % tasks

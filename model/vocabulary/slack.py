@@ -1,0 +1,293 @@
+"""Words of room ``slack``: the query's configuration and the steps of its traces.
+
+Source: the hybrid processing model (a K-slack stream module whose buffer is adjusted by a
+controller, and a batch module that corrects from history). ``docs/slack.md`` is the
+specification; names here follow it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+from model.vocabulary.windows import WindowSpec
+
+AGGREGATES = ("sum", "count", "avg", "min", "max", "median", "quantile")
+CONTROLS = ("conformal", "fixed", "max", "pd", "pd-clamped")
+ADAPTIVE_CONTROLS = ("conformal", "pd", "pd-clamped")
+SELF_SUFFICIENT_AGGREGATES = ("sum", "count", "avg")
+"""Aggregates whose required coverage follows from (eps, delta) without ``lambda_thr``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlackConfig:
+    """What the user asks of a continuous sliding-window query.
+
+    Raises ``ValueError`` with one sentence that names the offending value.
+    """
+
+    size_us: int
+    """Window length W."""
+    slide_us: int
+    """Window slide s."""
+    aggregate: str = "sum"
+    q: float = 0.5
+    """Rank of ``quantile``, taken as the decimal number written; ``median`` always has 0.5."""
+    keyed: bool = True
+    """Results per (task, key, window); otherwise per (task, window), with the key ``""``."""
+    tasks: int = 1
+    """Number of tasks; a tuple belongs to task ``task_of(key, tasks)``."""
+    control: str = "conformal"
+    eps: float = 0.05
+    """Relative error that the first answer should stay below."""
+    delta: float = 0.05
+    """Probability with which it may not."""
+    lambda_thr: float | None = None
+    """Required coverage given by hand; otherwise it follows from (eps, delta)."""
+    cv: float | None = None
+    """Coefficient of variation of the values; otherwise estimated while the stream runs."""
+    fixed_slack_us: int = 0
+    """K of the control ``fixed``."""
+    learning_rate: float = 0.05
+    """Step size gamma of the control ``conformal``."""
+    kp: float = 0.2
+    kd: float = 4.0
+    feedback_us: int | None = None
+    """L: how long after its end a window is judged; ``None`` means one window length."""
+    max_slack_us: int | None = None
+    """Upper limit of K."""
+    max_future_us: int | None = None
+    """A tuple whose event time lies further than this ahead of its arrival is rejected."""
+    gamma_us: int = 5_000_000
+    """Gamma: a correction starts when the pending tuples span more event time than this."""
+    max_age_us: int | None = None
+    """... or when the oldest of them lies further than this behind the watermark; ``None``: 4 W."""
+    dedup: bool = True
+    """Recognise redeliveries; turn off only for a source that delivers every identity once."""
+
+    def __post_init__(self) -> None:
+        self._check_sizes()
+        self._check_choices()
+        self._check_quality()
+
+    @property
+    def windows(self) -> WindowSpec:
+        """The windows of the query."""
+        return WindowSpec(self.size_us, self.slide_us)
+
+    @property
+    def feedback(self) -> int:
+        """L in microseconds, default applied."""
+        return self.size_us if self.feedback_us is None else self.feedback_us
+
+    @property
+    def max_age(self) -> int:
+        """Age trigger in microseconds, default applied."""
+        return 4 * self.size_us if self.max_age_us is None else self.max_age_us
+
+    @property
+    def needs_positive_values(self) -> bool:
+        """Whether a relative error of a sum is promised, which negative values would void."""
+        return self.aggregate == "sum" and self.control in ADAPTIVE_CONTROLS
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; ``SlackConfig.from_json`` reads it back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "SlackConfig":
+        """Build from plain data; an unknown name is a ``ValueError``."""
+        known = {item.name for item in fields(cls)}
+        unknown = sorted(set(data) - known)
+        if unknown:
+            msg = f"unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}"
+            raise ValueError(msg)
+        return cls(**data)
+
+    def _check_sizes(self) -> None:
+        for name in ("size_us", "slide_us", "tasks"):
+            _require(_is_int(getattr(self, name)), name, getattr(self, name), "an integer")
+            _require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
+        for name in (
+            "fixed_slack_us",
+            "feedback_us",
+            "max_slack_us",
+            "max_future_us",
+            "gamma_us",
+            "max_age_us",
+        ):
+            value = getattr(self, name)
+            if value is not None:
+                _require(_is_int(value), name, value, "an integer")
+                _require(value >= 0, name, value, "at least 0")
+
+    def _check_choices(self) -> None:
+        _require(self.aggregate in AGGREGATES, "aggregate", self.aggregate, _one_of(AGGREGATES))
+        _require(self.control in CONTROLS, "control", self.control, _one_of(CONTROLS))
+        if (
+            self.control in ADAPTIVE_CONTROLS
+            and self.lambda_thr is None
+            and self.aggregate not in SELF_SUFFICIENT_AGGREGATES
+        ):
+            msg = (
+                f"control {self.control!r} with aggregate {self.aggregate!r} needs lambda_thr, "
+                "the share of a window's tuples that its first answer must contain"
+            )
+            raise ValueError(msg)
+
+    def _check_quality(self) -> None:
+        for name in ("eps", "delta", "q"):
+            value = getattr(self, name)
+            _require(0 < value < 1, name, value, "between 0 and 1, both excluded")
+        if self.lambda_thr is not None:
+            _require(0 < self.lambda_thr <= 1, "lambda_thr", self.lambda_thr, "in (0, 1]")
+        if self.cv is not None:
+            _require(0 <= self.cv < float("inf"), "cv", self.cv, "a finite number, at least 0")
+        for name in ("learning_rate", "kp", "kd"):
+            value = getattr(self, name)
+            _require(0 <= value < float("inf"), name, value, "a finite number, at least 0")
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _one_of(names: tuple[str, ...]) -> str:
+    return "one of " + ", ".join(names)
+
+
+def _require(good: bool, name: str, value: object, expected: str) -> None:
+    if not good:
+        msg = f"{name} is {value!r}; it must be {expected}"
+        raise ValueError(msg)
+
+
+class Result(NamedTuple):
+    """The stream's answer for a window, given once, when the window closed."""
+
+    task: int
+    start_us: int
+    key: str
+    batch: int
+    value: float
+    n_rcv: int
+    slack_us: int
+    """K when the window closed."""
+    wm_us: int
+    """Watermark that closed it."""
+
+
+class Late(NamedTuple):
+    """A (tuple, window) pair whose window was closed when the tuple arrived."""
+
+    task: int
+    start_us: int
+    key: str
+    source_id: int
+    event_time_us: int
+    batch: int
+
+
+class Judged(NamedTuple):
+    """The controller looked at a window, L after its end."""
+
+    task: int
+    order: int
+    """0, 1, 2, ... within the task."""
+    start_us: int
+    key: str
+    batch: int
+    n_rcv: int
+    n_late: int
+    n_req: int
+    """Tuples that the first answer should have contained; 0 where nothing is required."""
+    miss: bool
+    alpha: float
+    """Factor after this judgement."""
+
+
+class Rejected(NamedTuple):
+    """An arrival that takes part in nothing, and why."""
+
+    task: int
+    seq: int
+    source_id: int
+    batch: int
+    reason: str
+
+
+class Progress(NamedTuple):
+    """Clock of a task at the end of a batch in which it accepted something or was flushed."""
+
+    task: int
+    batch: int
+    t_max_us: int
+    max_delay_us: int
+    slack_us: int
+    """K with the alpha that the next arrival will find."""
+    wm_us: int
+    alpha: float
+
+
+class Correction(NamedTuple):
+    """One correction of one task at the end of a batch."""
+
+    task: int
+    batch: int
+    reason: str
+    """``gamma``, ``age`` or ``flush``."""
+    pairs: int
+    windows: int
+
+
+class Cleared(NamedTuple):
+    """A pending pair that a correction covered."""
+
+    task: int
+    start_us: int
+    key: str
+    source_id: int
+    batch: int
+
+
+class Revision(NamedTuple):
+    """What a correction wrote for one window."""
+
+    task: int
+    start_us: int
+    key: str
+    batch: int
+    revision: int
+    """1, 2, ... for a window; the stream's own answer counts as revision 0."""
+    value: float
+    n: int
+    """Distinct accepted tuples of the window in the history when it was corrected."""
+
+
+class Final(NamedTuple):
+    """The answer that a user finds in the end."""
+
+    task: int
+    start_us: int
+    key: str
+    value: float
+    n: int
+    revision: int
+    exact: bool
+    """Whether no pair of this window is pending."""
+
+
+WORDS: tuple[type, ...] = (
+    Result,
+    Late,
+    Judged,
+    Rejected,
+    Progress,
+    Correction,
+    Cleared,
+    Revision,
+    Final,
+)
+
+REASON_NOT_FINITE = "value is not a finite number"
+REASON_NEGATIVE = "value is negative, which a relative error of a sum does not allow"
+REASON_FUTURE = "event time lies too far ahead of the arrival"

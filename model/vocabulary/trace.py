@@ -1,0 +1,94 @@
+"""A trace: what a producer observed, as a list of typed steps."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Protocol, TypeVar, cast
+
+
+class Step(Protocol):
+    """One raw observation: a NamedTuple of plain values; its class name is its kind."""
+
+    def _asdict(self) -> dict[str, Any]: ...
+
+
+StepT = TypeVar("StepT", bound=Step)
+
+
+def kind_of(word: type) -> str:
+    """How a kind of step is called in a file: the class name in lower case."""
+    return word.__name__.lower()
+
+
+def _line(step: Step) -> str:
+    row = {"kind": kind_of(type(step)), **step._asdict()}
+    return json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+class Trace:
+    """The steps that a producer recorded.
+
+    Order carries no meaning between tasks, so a trace is kept in canonical order (kind, then the
+    fields in their order); two producers that observed the same have equal traces.
+    """
+
+    __slots__ = ("_by_kind", "producer")
+
+    def __init__(self, producer: str, steps: Iterable[Step]) -> None:
+        self.producer = producer
+        by_kind: dict[str, list[Any]] = {}
+        for step in steps:
+            by_kind.setdefault(kind_of(type(step)), []).append(step)
+        self._by_kind = {kind: tuple(sorted(by_kind[kind])) for kind in sorted(by_kind)}
+
+    def of(self, word: type[StepT]) -> tuple[StepT, ...]:
+        """All steps of one kind, in canonical order."""
+        return cast("tuple[StepT, ...]", self._by_kind.get(kind_of(word), ()))
+
+    def steps(self) -> Iterable[Step]:
+        """All steps in canonical order."""
+        for steps in self._by_kind.values():
+            yield from steps
+
+    def __len__(self) -> int:
+        return sum(len(steps) for steps in self._by_kind.values())
+
+    def digest(self) -> str:
+        """SHA-256 over the NDJSON lines in canonical order, in hexadecimal."""
+        sha = hashlib.sha256()
+        for step in self.steps():
+            sha.update(_line(step).encode("utf-8"))
+            sha.update(b"\n")
+        return sha.hexdigest()
+
+    def write(self, path: Path) -> None:
+        """Write NDJSON: a header line, then one line a step."""
+        with path.open("w", encoding="utf-8") as out:
+            out.write(json.dumps({"trace": 1, "producer": self.producer}) + "\n")
+            out.writelines(_line(step) + "\n" for step in self.steps())
+
+    @classmethod
+    def read(cls, path: Path, words: Iterable[type]) -> "Trace":
+        """Read NDJSON; ``words`` are the step classes of the room.
+
+        Raises ``ValueError`` with the line number for anything that is not a step.
+        """
+        with path.open(encoding="utf-8") as lines:
+            try:
+                producer = str(json.loads(next(lines))["producer"])
+            except (StopIteration, KeyError, TypeError, ValueError) as error:
+                msg = f"{path.name}: the first line is not a trace header"
+                raise ValueError(msg) from error
+            by_kind = {kind_of(word): word for word in words}
+            return cls(producer, [_parse(line, n, by_kind) for n, line in enumerate(lines, 2)])
+
+
+def _parse(line: str, number: int, words: Mapping[str, Any]) -> Step:
+    try:
+        row = json.loads(line)
+        step: Step = words[row.pop("kind")](**row)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        msg = f"line {number} is not a step of this room: {line.strip()[:120]}"
+        raise ValueError(msg) from error
+    return step

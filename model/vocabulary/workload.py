@@ -1,0 +1,102 @@
+"""A workload: what every producer of a trace is given."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from model.vocabulary.events import Event
+
+VERSION = 1
+
+
+class Fault(NamedTuple):
+    """One thing that goes wrong, as data.
+
+    ``restart`` after batch ``at``: the process stops and starts again from its durable state.
+    ``kill``: the same without warning, in the middle of batch ``at``.
+    """
+
+    kind: str
+    at: int
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Arrivals with their micro-batches, the query's configuration, faults and a seed.
+
+    ``cuts`` are increasing positions in ``arrivals``: batch 0 is ``arrivals[:cuts[0]]``, the last
+    batch ends where the arrivals end. With ``flush`` the stream is flushed after the last batch;
+    the flush is a batch of its own.
+    """
+
+    room: str
+    arrivals: tuple[Event, ...]
+    config: Mapping[str, Any]
+    cuts: tuple[int, ...] = ()
+    faults: tuple[Fault, ...] = ()
+    seed: int = 0
+    flush: bool = True
+    name: str = field(default="workload", compare=False)
+
+    def __post_init__(self) -> None:
+        bounds = (0, *self.cuts, len(self.arrivals))
+        if any(left > right for left, right in pairwise(bounds)):
+            msg = f"cuts {self.cuts} do not increase within 0..{len(self.arrivals)}"
+            raise ValueError(msg)
+
+    def batches(self) -> Iterator[tuple[Event, ...]]:
+        """The micro-batches in order; empty ones are left out, as a stream engine would."""
+        for left, right in pairwise((0, *self.cuts, len(self.arrivals))):
+            if left < right:
+                yield self.arrivals[left:right]
+
+    def with_(self, **changes: Any) -> "Workload":
+        """A copy with some fields replaced."""
+        return replace(self, **changes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data for ``json.dump``; :meth:`from_json` reads it back."""
+        return {
+            "version": VERSION,
+            "room": self.room,
+            "name": self.name,
+            "seed": self.seed,
+            "config": dict(self.config),
+            "cuts": list(self.cuts),
+            "faults": [list(fault) for fault in self.faults],
+            "flush": self.flush,
+            "arrivals": [list(event) for event in self.arrivals],
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Workload":
+        """Read what :meth:`to_json` wrote; ``ValueError`` with one sentence when it is not that."""
+        if data.get("version") != VERSION:
+            msg = f"workload version {data.get('version')!r} is not {VERSION}"
+            raise ValueError(msg)
+        try:
+            return cls(
+                room=str(data["room"]),
+                name=str(data["name"]),
+                seed=int(data["seed"]),
+                config=dict(data["config"]),
+                cuts=tuple(data["cuts"]),
+                faults=tuple(Fault(*fault) for fault in data["faults"]),
+                flush=bool(data["flush"]),
+                arrivals=tuple(Event(*row) for row in data["arrivals"]),
+            )
+        except (KeyError, TypeError) as error:
+            msg = f"not a workload: {error}"
+            raise ValueError(msg) from error
+
+    def write(self, path: Path) -> None:
+        """Write as JSON, one line an arrival, so that a person can read and edit it."""
+        data = self.to_json()
+        arrivals = data.pop("arrivals")
+        head = json.dumps(data, indent=1, ensure_ascii=False)[:-2]
+        rows = ",\n  ".join(json.dumps(row, ensure_ascii=False) for row in arrivals)
+        path.write_text(f'{head},\n "arrivals": [\n  {rows}\n ]\n}}\n', encoding="utf-8")
