@@ -1,0 +1,56 @@
+# Each target sets up what it needs: on a fresh clone, `make diff` or `make test` is enough.
+# Another interpreter: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+BIN := .venv/bin
+# One stamp an interpreter: naming another one in PYTHON builds .venv anew.
+READY := .venv/ready-$(subst /,-,$(PYTHON))
+PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
+# Folders whose tests never start Spark run in two processes; everything else, and every
+# folder to come, runs in one.
+PARALLEL := $(wildcard tests/model tests/sim tests/house)
+
+.DEFAULT_GOAL := help
+.PHONY: help setup diff test check bench clean java
+# Two targets that each want every core only slow each other down.
+.NOTPARALLEL:
+
+help: ## these lines
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile
+
+setup: java $(READY) ## a virtual environment in .venv, with the versions of constraints.txt
+
+diff: java $(READY) ## the Spark pipeline against the reference, on real data
+	@$(BIN)/straggler diff all
+
+test: java $(READY) ## every test and property (about 10 minutes)
+	@status=0; \
+	$(PYTEST) -n 2 $(PARALLEL) || status=1; \
+	$(PYTEST) tests properties $(PARALLEL:%=--ignore=%) || status=1; \
+	exit $$status
+
+check: $(READY) ## style, types, layers, tidiness
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+	@$(PYTEST) -q tests/house
+
+bench: java $(READY) ## figures, into benchmarks/results; one only: make bench NAME=slack
+	@$(BIN)/python -m benchmarks $(NAME)
+
+clean: ## remove everything that make and the tests made, .venv included
+	@rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .ruff_cache .pytest_cache \
+		.import_linter_cache spark-warehouse metastore_db derby.log
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+java:
+	@.ci/preflight java
+
+$(READY): pyproject.toml constraints.txt
+	@.ci/preflight python $(PYTHON)
+	@echo "setting up .venv ..."
+	@$(PYTHON) -m venv --clear .venv
+	@$(BIN)/python -m pip install --disable-pip-version-check -e '.[dev]' -c constraints.txt \
+		>.venv/setup.log 2>&1 || { cat .venv/setup.log >&2; exit 1; }
+	@touch $@

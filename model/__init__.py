@@ -1,0 +1,1 @@
+"""Reference models: pure, untimed, the statement of what must be true."""

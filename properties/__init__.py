@@ -1,0 +1,1 @@
+"""Promises checked on all three producers, and the `straggler` command line."""

@@ -1,0 +1,1 @@
+"""Timed simulations: when it happens and what it costs."""

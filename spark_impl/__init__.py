@@ -1,0 +1,1 @@
+"""PySpark pipelines: what really runs, written without a look at the models."""

@@ -1,0 +1,1 @@
+"""Tests of our own tools, in folders that mirror the code."""
