@@ -1,0 +1,360 @@
+"""The explorer against known state counts, hand-made machines and a naive shortest-path search."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path as FilePath
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.claims import Outcome, Verdict, combine
+from model.explorer import (
+    Claim,
+    Exploration,
+    Machine,
+    always,
+    explore,
+    no_deadlock,
+    reachable,
+    render,
+    sometimes,
+)
+from tests.model.two_phase_commit import CLAIMS, is_consistent, two_phase_commit
+
+Graph = dict[int, list[int]]
+
+
+def graph(edges: Graph, *initial: int) -> Machine[int, str]:
+    """A machine from a literal graph; the actions are named after their ends."""
+
+    def actions(node: int) -> Iterator[tuple[str, int]]:
+        return ((f"{node} to {target}", target) for target in edges.get(node, []))
+
+    return Machine(initial, actions, describe_state=lambda node: f"at {node}")
+
+
+def equals(wanted: int) -> Callable[[int], bool]:
+    return lambda node: node == wanted
+
+
+def differs(unwanted: int) -> Callable[[int], bool]:
+    return lambda node: node != unwanted
+
+
+def anything(_: int) -> bool:
+    return True
+
+
+MOVED: Claim[int] = sometimes("moved", differs(0))
+CYCLE: Graph = {0: [1], 1: [2], 2: [3], 3: [0]}
+
+
+def verdict(result: Exploration[int, str], name: str) -> Verdict:
+    return next(verdict for verdict in result.verdicts if verdict.claim == name)
+
+
+# ------------------------------------------------------------------ calibration: two-phase commit
+
+
+@pytest.mark.parametrize(
+    ("managers", "states", "transitions", "depth"),
+    [(3, 288, 1_145, 10), (5, 8_832, 58_145, 16)],
+)
+def test_two_phase_commit_has_the_published_size(
+    managers: int, states: int, transitions: int, depth: int
+) -> None:
+    result = explore(two_phase_commit(managers), CLAIMS)
+    assert (result.unique_states, result.transitions) == (states, transitions)
+    assert (result.depth, result.cut) == (depth, None)
+    assert [verdict.outcome for verdict in result.verdicts] == [Outcome.HOLDS] * len(CLAIMS)
+
+
+@pytest.mark.parametrize(("votes_needed", "length"), [(0, 3), (1, 5), (2, 7)])
+def test_a_hasty_coordinator_is_caught_by_the_shortest_path(votes_needed: int, length: int) -> None:
+    # Each vote costs two actions (prepare, hear it); then commit, one manager obeys, one aborts.
+    machine = two_phase_commit(3, votes_needed)
+    result = explore(machine, CLAIMS)
+    path = result.paths["managers agree"]
+    assert combine(result.verdicts) is Outcome.BROKEN
+    assert len(path.steps) == length
+    assert not is_consistent(path.last)
+    states = [path.initial, *(state for _, state in path.steps)]
+    for (before, after), (action, _) in zip(pairwise(states), path.steps, strict=True):
+        assert (action, after) in list(machine.actions(before))
+
+
+@pytest.mark.parametrize("votes_needed", [0, 1, 2])
+def test_nothing_shorter_breaks_the_hasty_coordinator(votes_needed: int) -> None:
+    length = 3 + 2 * votes_needed
+    result = explore(two_phase_commit(3, votes_needed), CLAIMS, max_depth=length - 1)
+    assert "managers agree" not in result.paths
+    assert result.verdicts[-1].outcome is Outcome.UNDETERMINED
+
+
+def test_the_witness_reads_as_sentences() -> None:
+    result = explore(two_phase_commit(2, votes_needed=0), CLAIMS)
+    assert result.verdicts[-1].sentence == "Broken after 3 actions."
+    assert result.verdicts[-1].witness == (
+        "0. Initially the managers are working, working; the coordinator is undecided.",
+        "1. the coordinator commits: "
+        "the managers are working, working; the coordinator is committed.",
+        "2. manager 1 aborts on its own: "
+        "the managers are aborted, working; the coordinator is committed.",
+        "3. manager 2 receives the commit: "
+        "the managers are aborted, committed; the coordinator is committed.",
+        "manager 2 has committed although manager 1 has aborted.",
+    )
+
+
+# ------------------------------------------------------------------------------------ the search
+
+
+def test_a_machine_without_states_leaves_everything_open() -> None:
+    claims = [
+        MOVED,
+        always("stays", anything, guards=("moved",)),
+        no_deadlock("lively", anything),
+    ]
+    result = explore(graph({}), claims)
+    assert (result.unique_states, result.transitions, result.depth) == (0, 0, 0)
+    assert {verdict.outcome for verdict in result.verdicts} == {Outcome.UNDETERMINED}
+
+
+def test_self_loops_are_counted_but_lead_nowhere() -> None:
+    result = explore(graph({0: [0, 1, 0], 1: [1]}, 0), [no_deadlock("lively", lambda _: False)])
+    assert (result.unique_states, result.transitions, result.depth) == (2, 4, 1)
+    assert verdict(result, "lively").outcome is Outcome.HOLDS
+
+
+def test_initial_states_are_counted_once() -> None:
+    result = explore(graph(CYCLE, 2, 0, 2))
+    assert (result.unique_states, result.transitions, result.depth) == (4, 4, 1)
+
+
+def test_an_initial_state_can_break_a_claim() -> None:
+    result = explore(graph(CYCLE, 0), [MOVED, always("never 0", differs(0), guards=("moved",))])
+    assert result.paths["never 0"].steps == ()
+    assert result.paths["never 0"].last == 0
+    assert verdict(result, "never 0").witness == ("0. Initially at 0.",)
+    assert verdict(result, "never 0").sentence == "Broken after 0 actions."
+
+
+def test_the_path_starts_in_the_nearest_initial_state() -> None:
+    machine = graph({0: [1], 1: [2], 2: [9], 5: [9]}, 0, 5)
+    path = explore(machine, [reachable("nine", equals(9))]).paths["nine"]
+    assert render(path, machine) == ("0. Initially at 5.", "1. 5 to 9: at 9.")
+
+
+def test_the_search_can_stop_at_the_first_broken_claim() -> None:
+    endless = Machine([0], lambda n: [("up", n + 1)])
+    claims = [
+        sometimes("moved", differs(0)),
+        always("below 7", lambda n: n < 7, guards=("moved",)),
+        always("not negative", lambda n: n >= 0, guards=("moved",)),
+    ]
+    result = explore(endless, claims, stop_at_first_broken=True)
+    assert (result.unique_states, result.cut) == (8, "the first broken claim")
+    assert len(result.paths["below 7"].steps) == 7
+    assert [verdict.outcome for verdict in result.verdicts] == [
+        Outcome.HOLDS,
+        Outcome.BROKEN,
+        Outcome.UNDETERMINED,
+    ]
+
+
+def test_a_claim_broken_by_the_last_state_does_not_count_as_a_cut() -> None:
+    machine = graph({0: [1]}, 0)
+    result = explore(machine, [no_deadlock("lively", equals(0))], stop_at_first_broken=True)
+    assert result.cut is None
+    assert verdict(result, "lively").outcome is Outcome.BROKEN
+
+
+# ------------------------------------------------------------------------------------ the limits
+
+
+@pytest.mark.parametrize(
+    ("max_states", "max_depth", "states", "cut"),
+    [
+        (3, None, 3, "the limit of 3 states"),
+        (1, None, 1, "the limit of 1 state"),
+        (9, 1, 2, "the limit of 1 action from the start"),
+        (9, 0, 1, "the limit of 0 actions from the start"),
+    ],
+)
+def test_a_limit_leaves_claims_undetermined(
+    max_states: int, max_depth: int | None, states: int, cut: str
+) -> None:
+    claims = [
+        sometimes("started", equals(0)),
+        always("never 9", differs(9), guards=("started",)),
+        reachable("three", equals(3)),
+        no_deadlock("lively", anything),
+    ]
+    result = explore(graph(CYCLE, 0), claims, max_states=max_states, max_depth=max_depth)
+    assert (result.unique_states, result.cut) == (states, cut)
+    assert verdict(result, "started").outcome is Outcome.HOLDS
+    for name in ("never 9", "three", "lively"):
+        assert verdict(result, name).outcome is Outcome.UNDETERMINED
+        assert cut in verdict(result, name).sentence
+
+
+def test_a_limit_as_large_as_the_machine_cuts_nothing() -> None:
+    result = explore(graph(CYCLE, 0), [reachable("three", equals(3))], max_states=4, max_depth=4)
+    assert (result.unique_states, result.depth, result.cut) == (4, 3, None)
+
+
+def test_the_limit_also_holds_for_initial_states() -> None:
+    result = explore(graph(CYCLE, 0, 1, 2), max_states=2)
+    assert (result.unique_states, result.transitions) == (2, 0)
+    assert result.cut == "the limit of 2 states"
+
+
+def test_a_broken_claim_stays_broken_when_a_limit_cuts_the_search() -> None:
+    claims = [MOVED, always("never 2", differs(2), guards=("moved",))]
+    result = explore(graph(CYCLE, 0), claims, max_states=3)
+    assert result.cut
+    assert verdict(result, "never 2").outcome is Outcome.BROKEN
+
+
+# ------------------------------------------------------------------------------------ the claims
+
+
+def test_a_guard_never_seen_leaves_its_claim_undetermined() -> None:
+    claims = [
+        MOVED,
+        sometimes("at nine", equals(9)),
+        always("never 8", differs(8), guards=("moved", "at nine")),
+    ]
+    result = explore(graph(CYCLE, 0), claims)
+    assert verdict(result, "at nine").outcome is Outcome.UNDETERMINED
+    assert verdict(result, "at nine").sentence == "Not seen, and 4 states are all there are."
+    assert verdict(result, "never 8").outcome is Outcome.UNDETERMINED
+    assert verdict(result, "never 8").witness == ("Never seen: at nine.",)
+
+
+def test_what_must_be_reachable_is_broken_when_it_is_not() -> None:
+    claims = [reachable("three", equals(3)), reachable("nine", equals(9))]
+    result = explore(graph(CYCLE, 0), claims)
+    assert verdict(result, "three").outcome is Outcome.HOLDS
+    assert verdict(result, "three").sentence == "Seen after 3 actions."
+    assert verdict(result, "nine").outcome is Outcome.BROKEN
+    assert "nine" not in result.paths
+
+
+def test_a_deadlock_is_found_with_the_shortest_path() -> None:
+    machine = graph({0: [1, 2], 1: [3], 2: [4], 3: [5], 4: []}, 0)
+    result = explore(machine, [no_deadlock("lively", equals(5))])
+    assert [state for _, state in result.paths["lively"].steps] == [2, 4]
+    assert verdict(result, "lively").witness == (
+        "0. Initially at 0.",
+        "1. 0 to 2: at 2.",
+        "2. 2 to 4: at 4.",
+        "No action is possible in this state, and it is not a final one.",
+    )
+
+
+def test_a_final_state_is_no_deadlock() -> None:
+    result = explore(graph({0: [1]}, 0), [MOVED, no_deadlock("ends", equals(1), guards=("moved",))])
+    assert verdict(result, "ends").outcome is Outcome.HOLDS
+
+
+# ------------------------------------------------------------------------------- wrong arguments
+
+
+def test_always_refuses_to_stand_without_a_guard() -> None:
+    with pytest.raises(ValueError, match="'safe' names no guard"):
+        always("safe", anything, guards=())
+
+
+@pytest.mark.parametrize(
+    ("claims", "message"),
+    [
+        ([MOVED, MOVED], "two claims have the name 'moved'"),
+        ([always("a", anything, guards=("b",))], "the guard 'b' of 'a'"),
+        ([always("a", anything, guards=("a",))], "the guard 'a' of 'a'"),
+    ],
+)
+def test_ill_formed_claims_are_named(claims: list[Claim[int]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        explore(graph(CYCLE, 0), claims)
+
+
+def test_limits_that_leave_nothing_to_search_are_named() -> None:
+    with pytest.raises(ValueError, match="max_states is 0"):
+        explore(graph(CYCLE, 0), max_states=0)
+    with pytest.raises(ValueError, match="max_depth is -1"):
+        explore(graph(CYCLE, 0), max_depth=-1)
+
+
+def test_a_machine_that_changes_its_mind_is_refused() -> None:
+    answers = iter([[("up", 1)], []])
+    fickle: Machine[int, str] = Machine([0], lambda _: next(answers, []))
+    with pytest.raises(ValueError, match=r"actions\(0\) once led to 1"):
+        explore(fickle, [reachable("one", equals(1))])
+
+
+# ---------------------------------------------------------------- determinism and independent check
+
+
+def test_two_hash_seeds_give_the_same_exploration() -> None:
+    program = (
+        "from model.explorer import explore\n"
+        "from tests.model.two_phase_commit import CLAIMS, two_phase_commit\n"
+        "print(explore(two_phase_commit(3, votes_needed=1), CLAIMS))\n"
+    )
+    root = FilePath(__file__).parents[2]
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=root,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert outputs[0] == outputs[1]
+    assert "managers agree" in outputs[0]
+
+
+NODES = range(6)
+
+
+def distances(edges: Graph, initial: list[int]) -> dict[int, int]:
+    """Distance of each reachable node from the start, by relaxing all edges until none helps."""
+    best = dict.fromkeys(initial, 0)
+    for _ in NODES:
+        for source, targets in edges.items():
+            for target in targets:
+                if source in best and best[source] + 1 < best.get(target, len(NODES)):
+                    best[target] = best[source] + 1
+    return best
+
+
+@settings(derandomize=True, database=None, max_examples=200)
+@given(
+    edges=st.fixed_dictionaries(
+        {node: st.lists(st.sampled_from(NODES), max_size=3) for node in NODES}
+    ),
+    initial=st.lists(st.sampled_from(NODES), min_size=1, max_size=2),
+)
+def test_paths_are_as_short_as_a_naive_search_says(edges: Graph, initial: list[int]) -> None:
+    best = distances(edges, initial)
+    claims = [reachable(str(node), equals(node)) for node in NODES]
+    result = explore(graph(edges, *initial), [*claims, no_deadlock("lively", lambda _: False)])
+    assert result.unique_states == len(best)
+    assert result.depth == max(best.values())
+    assert result.transitions == sum(len(edges[node]) for node in best)
+    dead = [best[node] for node in best if not edges[node]]
+    assert ("lively" in result.paths) == bool(dead)
+    if dead:
+        assert len(result.paths["lively"].steps) == min(dead)
+    for node in NODES:
+        assert (str(node) in result.paths) == (node in best)
+        if node in best:
+            assert len(result.paths[str(node)].steps) == best[node]
