@@ -213,6 +213,11 @@ def test_the_limit_also_holds_for_initial_states() -> None:
     assert result.cut == "the limit of 2 states"
 
 
+def test_the_search_ends_with_the_first_state_too_many() -> None:
+    result = explore(graph({0: [1], 1: [2], 2: [3], 5: [6]}, 0, 1, 5), max_states=3)
+    assert (result.unique_states, result.transitions) == (3, 2)
+
+
 def test_a_broken_claim_stays_broken_when_a_limit_cuts_the_search() -> None:
     claims = [MOVED, always("never 2", differs(2), guards=("moved",))]
     result = explore(graph(CYCLE, 0), claims, max_states=3)
