@@ -24,10 +24,10 @@ diff: java $(READY) ## the Spark pipeline against the reference, on real data
 	@$(BIN)/straggler diff all
 
 test: java $(READY) ## every test and property (about 10 minutes)
-	@status=0; \
-	$(PYTEST) -n 2 $(PARALLEL) || status=1; \
-	$(PYTEST) tests properties $(PARALLEL:%=--ignore=%) || status=1; \
-	exit $$status
+	@$(PYTEST) -n 2 $(PARALLEL); first=$$?; \
+	$(PYTEST) tests properties $(PARALLEL:%=--ignore=%); second=$$?; \
+	[ $$first = 0 ] || echo "failed: $(PARALLEL), summary further up" >&2; \
+	[ $$first$$second = 00 ]
 
 check: $(READY) ## style, types, layers, tidiness
 	@$(BIN)/ruff check .

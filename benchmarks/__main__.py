@@ -1,0 +1,97 @@
+"""Run the benchmarks: `python -m benchmarks [NAME ...]`, all of them without a name.
+
+A benchmark is a module of this folder with a function ``measure() -> dict[str, figure]``. Each
+one's figures go to ``benchmarks/results/NAME.json`` with what they depend on (versions, cores)
+and nothing else, so that two files differ only where something changed.
+"""
+
+import importlib
+import json
+import os
+import pkgutil
+import platform
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import benchmarks
+
+Figure = float | int | str
+Figures = Mapping[str, Figure]
+Benchmark = Callable[[], Figures]
+
+RESULTS = Path(__file__).parent / "results"
+USAGE_ERROR = 2
+
+
+def available(names: Iterable[str], package: str) -> dict[str, Benchmark]:
+    """The benchmarks among a package's modules, by name."""
+    found: dict[str, Benchmark] = {}
+    for name in sorted(names):
+        if not name.startswith("_"):
+            measure = getattr(importlib.import_module(f"{package}.{name}"), "measure", None)
+            if callable(measure):
+                found[name] = measure
+    return found
+
+
+def cores() -> int:
+    """How many cores this process may use, which in a container is fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def write(name: str, figures: Figures, folder: Path) -> None:
+    """Write one benchmark's figures to ``folder/NAME.json``."""
+    record = {
+        "benchmark": name,
+        "python": platform.python_version(),
+        "spark": version("pyspark"),
+        "cores": cores(),
+        "figures": dict(figures),
+    }
+    folder.mkdir(exist_ok=True)
+    text = json.dumps(record, indent=2, ensure_ascii=False)
+    (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def readable(figure: Figure) -> str:
+    """A figure with the digits that a reader can use: 412345.6 -> 412,346 and .012345 -> 0.0123."""
+    if isinstance(figure, float) and abs(figure) < 1000:
+        return f"{figure:.3g}"
+    return figure if isinstance(figure, str) else f"{figure:,.0f}"
+
+
+def run(chosen: Mapping[str, Benchmark], folder: Path, console: Console) -> None:
+    """Measure, write and show; a failing benchmark ends the run with its own exception."""
+    table = Table("benchmark", "figure")
+    table.add_column("value", justify="right")
+    for name, measure in chosen.items():
+        with Console(stderr=True).status(f"measuring {name} ..."):
+            figures = measure()
+        write(name, figures, folder)
+        for row, (label, figure) in enumerate(figures.items()):
+            table.add_row("" if row else name, label, readable(figure))
+        table.add_section()
+    console.print(table)
+
+
+def main(names: Sequence[str], all_of_them: Mapping[str, Benchmark], folder: Path) -> int:
+    """Run the named benchmarks, or all; return the exit code."""
+    for name in names:
+        if name not in all_of_them:
+            known = ", ".join(all_of_them)
+            sys.stderr.write(f"There is no benchmark {name!r}: choose from {known}.\n")
+            return USAGE_ERROR
+    run({name: all_of_them[name] for name in names or all_of_them}, folder, Console())
+    return 0
+
+
+if __name__ == "__main__":
+    modules = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
+    sys.exit(main(sys.argv[1:], available(modules, "benchmarks"), RESULTS))

@@ -1,0 +1,1 @@
+"""Tests of the house: imports, tidiness, make targets, benchmark runner."""

@@ -1,0 +1,88 @@
+"""What the repository consists of, for the tests that look at all of it."""
+
+import ast
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ROOMS = ("slack", "watermark", "join", "grouping", "script")
+CODE = ("model", "sim", "spark_impl", "properties", "tests", "benchmarks")
+
+
+class Module(NamedTuple):
+    """One Python file of ours."""
+
+    name: str
+    """Dotted name; a package is named by its folder."""
+    is_package: bool
+    path: Path
+    source: str
+
+
+@cache
+def files() -> tuple[Path, ...]:
+    """Every file that is committed, or would be by ``git add --all``."""
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout: nobody can tell which files belong to the project")
+    paths = (ROOT / name for name in listing.stdout.split("\0") if name)
+    return tuple(sorted(path for path in paths if path.is_file()))
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """Every Python module in our folders of code."""
+    return tuple(
+        module_at(path.relative_to(ROOT), path.read_text(encoding="utf-8"))
+        for path in files()
+        if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in CODE
+    )
+
+
+def module_at(path: Path, source: str) -> Module:
+    """The module whose file is ``path``, relative to the root of the repository."""
+    parts = path.with_suffix("").parts
+    is_package = parts[-1] == "__init__"
+    name = ".".join(parts[:-1] if is_package else parts)
+    return Module(name, is_package, path, source)
+
+
+def imports(module: Module) -> set[str]:
+    """Absolute dotted names that a module imports, wherever in the file it does.
+
+    ``from a import b`` counts as ``a.b``: whether ``b`` is a module or a name in one makes no
+    difference to who knows whom.
+    """
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(module.source)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            origin = origin_of(module, node)
+            found.update(f"{origin}.{alias.name}" for alias in node.names)
+    return found
+
+
+def origin_of(module: Module, node: ast.ImportFrom) -> str:
+    """The absolute name of what a ``from ... import`` imports from."""
+    if node.level == 0:
+        return node.module or ""
+    parts = module.name.split(".")
+    up = node.level - (1 if module.is_package else 0)
+    parents = parts[: len(parts) - up]
+    return ".".join([*parents, *([node.module] if node.module else [])])
+
+
+def within(name: str, package: str) -> bool:
+    """Whether a dotted name is the package or something in it."""
+    return name == package or name.startswith(package + ".")

@@ -1,0 +1,128 @@
+"""Who may import whom: the part of docs/architecture.md that import-linter cannot say.
+
+Import-linter needs the names of modules that exist; these rules hold for rooms and modules to
+come, and say which third-party packages a folder may use.
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.house.repository import CODE, ROOMS, Module, imports, module_at, modules, within
+
+# A folder -> what it may import of ours.
+MAY_KNOW = {
+    "model.vocabulary": ("model.vocabulary",),
+    "model": ("model",),
+    "sim": ("sim", "model"),
+    "spark_impl": ("spark_impl", "model.vocabulary"),
+}
+
+# The model is pure: no clock, no input or output, and of other people's packages only
+# arithmetic and the stable hash. Its vocabulary alone touches files, to write down a workload
+# or a trace and to read it back.
+MODEL_PACKAGES = {"model", "numpy", "scipy", "xxhash"}
+FILES = {"os", "pathlib", "shutil", "tempfile"}
+CLOCKS = {"asyncio", "datetime", "sched", "threading", "time"}
+OTHER_PROCESSES = {"multiprocessing", "socket", "subprocess"}
+
+# Simulations run on Spark through a mapper that `properties` hands them.
+SIM_REFUSED = {"pyspark", "pandas", "pyarrow"}
+
+
+def strangers(module: Module) -> Iterable[str]:
+    """Imports of ours that the module's folder may not know."""
+    for folder, known in MAY_KNOW.items():
+        if within(module.name, folder):
+            for name in imports(module):
+                ours = name.split(".")[0] in CODE
+                if ours and not any(within(name, friend) for friend in known):
+                    yield name
+
+
+def impurities(module: Module) -> Iterable[str]:
+    """Packages that the module's folder may not use."""
+    refused = CLOCKS | OTHER_PROCESSES
+    if not within(module.name, "model.vocabulary"):
+        refused |= FILES
+    for name in imports(module):
+        package = name.split(".")[0]
+        if within(module.name, "model"):
+            known = package in sys.stdlib_module_names or package in MODEL_PACKAGES
+            if not known or package in refused:
+                yield name
+        elif within(module.name, "sim") and package in SIM_REFUSED:
+            yield name
+
+
+def neighbours(module: Module) -> Iterable[str]:
+    """Imports of another room of the same folder."""
+    parts = module.name.split(".")
+    for depth, room in enumerate(parts):
+        if room in ROOMS:
+            for name in imports(module):
+                target = name.split(".")
+                same_folder = target[:depth] == parts[:depth] and len(target) > depth
+                if same_folder and target[depth] in ROOMS and target[depth] != room:
+                    yield name
+
+
+Rule = Callable[[Module], Iterable[str]]
+
+
+@pytest.mark.parametrize(
+    ("rule", "broken"),
+    [
+        (strangers, "may not know"),
+        (impurities, "may not use"),
+        (neighbours, "is a room and may not look into the next one,"),
+    ],
+)
+def test_every_module_keeps_to_its_folder(rule: Rule, broken: str) -> None:
+    findings = [
+        f"{module.name} {broken} {name}" for module in modules() for name in sorted(rule(module))
+    ]
+    assert not findings, "\n".join(findings)
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "source"),
+    [
+        (strangers, "spark_impl/join.py", "from model.claims import holds"),
+        (strangers, "spark_impl/join.py", "from model import join"),
+        (strangers, "spark_impl/join.py", "import model"),
+        (strangers, "spark_impl/join.py", "def f():\n    import sim.join"),
+        (strangers, "model/vocabulary/join.py", "from .. import claims"),
+        (strangers, "model/vocabulary/__init__.py", "from ..join import match"),
+        (strangers, "model/join.py", "import properties.join"),
+        (strangers, "sim/join.py", "import spark_impl.join"),
+        (impurities, "model/join.py", "import simpy"),
+        (impurities, "model/join/rules.py", "from time import monotonic"),
+        (impurities, "model/join.py", "from pathlib import Path"),
+        (impurities, "sim/join.py", "from pyspark.sql import SparkSession"),
+        (neighbours, "model/join.py", "from model import slack"),
+        (neighbours, "model/join/rules.py", "from ..slack import buffer"),
+        (neighbours, "properties/join/test_model.py", "import properties.slack.guards"),
+        (neighbours, "model/vocabulary/join.py", "from model.vocabulary.slack import Step"),
+    ],
+)
+def test_planted_import_is_found(rule: Rule, path: str, source: str) -> None:
+    assert list(rule(module_at(Path(path), source)))
+
+
+@pytest.mark.parametrize(
+    ("rule", "path", "source"),
+    [
+        (strangers, "spark_impl/join.py", "from model.vocabulary import Event"),
+        (strangers, "spark_impl/join.py", "from . import session"),
+        (strangers, "sim/join.py", "from model.join import step"),
+        (impurities, "model/join.py", "import math, numpy, xxhash"),
+        (impurities, "model/vocabulary/trace.py", "from pathlib import Path"),
+        (neighbours, "model/join.py", "from model.claims import holds"),
+        (neighbours, "properties/join/test_sim.py", "import sim.join, properties.join.guards"),
+    ],
+)
+def test_allowed_import_is_not(rule: Rule, path: str, source: str) -> None:
+    assert not list(rule(module_at(Path(path), source)))

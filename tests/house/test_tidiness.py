@@ -1,0 +1,108 @@
+"""House habits that no linter checks: sizes, names, shared stems, nothing of one machine."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.house.repository import ROOMS, ROOT, Module, files, module_at, modules
+
+MODULE_LINES_MAX = 400
+FUNCTION_LINES_MAX = 70
+NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
+MACHINE_PATH = re.compile(r"(?<![\w.>}])/(?:home|root|Users|work|tmp|opt|mnt)/\w|[A-Z]:\\\w")
+ADDRESS = re.compile(r"\w+://")
+PRODUCERS = ("sim", "spark_impl", "properties")
+
+
+def long_functions(module: Module) -> Iterator[str]:
+    """Functions that do not fit a screen, decorators included."""
+    for node in ast.walk(ast.parse(module.source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+            lines = (node.end_lineno or first) - first + 1
+            if lines > FUNCTION_LINES_MAX:
+                yield f"{module.path}:{first} {node.name} has {lines} lines"
+
+
+def rooms_in(folder: str) -> set[str]:
+    """Rooms that a folder has, as a module or as a package."""
+    return {
+        part
+        for module in modules()
+        for part in module.name.split(".")[1:2]
+        if module.name.split(".")[0] == folder and part in ROOMS
+    }
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    """Every file of the project that is text, with its path from the root."""
+    for path in files():
+        try:
+            yield path.relative_to(ROOT), path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+
+
+def test_a_module_is_read_at_one_sitting() -> None:
+    lengths = {module.path: len(module.source.splitlines()) for module in modules()}
+    too_long = {str(path): n for path, n in lengths.items() if n > MODULE_LINES_MAX}
+    assert not too_long
+
+
+def test_a_function_fits_a_screen() -> None:
+    findings = [finding for module in modules() for finding in long_functions(module)]
+    assert not findings, "\n".join(findings)
+
+
+def test_a_name_says_what_is_in_the_module() -> None:
+    findings = [
+        module.name
+        for module in modules()
+        if NAMES_THAT_SAY_NOTHING.intersection(module.name.split("."))
+    ]
+    assert not findings
+
+
+def test_a_room_has_the_same_name_everywhere_and_starts_with_its_model() -> None:
+    modelled = rooms_in("model")
+    assert modelled, "no room found in model/: this test looks in the wrong place"
+    for folder in PRODUCERS:
+        assert rooms_in(folder) <= modelled, f"{folder}/ has a room without a model"
+    for room in sorted(modelled):
+        assert (ROOT / "docs" / f"{room}.md").is_file(), f"room {room} has no page in docs/"
+
+
+def test_nothing_points_at_one_machine() -> None:
+    findings = [
+        f"{path}:{number} {line.strip()}"
+        for path, text in texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if MACHINE_PATH.search(line)
+    ]
+    assert not findings, "\n".join(findings)
+
+
+def test_packages_come_from_wherever_pip_is_told_to_look() -> None:
+    for name in ("pyproject.toml", "constraints.txt", "Makefile", ".ci/run", ".ci/preflight"):
+        assert not ADDRESS.search((ROOT / name).read_text(encoding="utf-8")), name
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        assert line.startswith("#") or re.fullmatch(r"[\w.-]+==[\w.]+", line), line
+
+
+def test_no_recording_is_committed() -> None:
+    assert not [path for path in files() if path.suffix in {".parquet", ".arrow", ".orc"}]
+
+
+def test_planted_long_function_is_found() -> None:
+    body = "    pass\n" * FUNCTION_LINES_MAX
+    assert list(long_functions(module_at(Path("model/a.py"), f"def f():\n{body}")))
+    assert not list(long_functions(module_at(Path("model/a.py"), f"def f():\n{body[9:]}")))
+
+
+@pytest.mark.parametrize("folder", ["home", "root", "Users", "tmp"])
+def test_planted_machine_path_is_found(folder: str) -> None:
+    assert MACHINE_PATH.search(f'open("/{folder}/someone/data.csv")')
+    assert not MACHINE_PATH.search(f"docs/{folder}/page.md")
