@@ -142,8 +142,8 @@ class Exploration(Generic[S, A]):
     """What a search found.
 
     ``unique_states`` counts states, ``transitions`` counts the successors generated on the way
-    (TLC and Stateright count the initial states too), ``depth`` is the distance of the farthest
-    state found. ``cut`` names the limit that ended the search, or is None if nothing was left
+    (initial states are not among them), ``depth`` is the distance of the farthest state found, in
+    actions. ``cut`` names the limit that ended the search, or is None if nothing was left
     unseen. ``paths`` has a shortest path for each claim that was broken or whose state was
     reached, by the name of the claim.
     """

@@ -67,6 +67,7 @@ def verdict(result: Exploration[int, str], name: str) -> Verdict:
 def test_two_phase_commit_has_the_published_size(
     managers: int, states: int, transitions: int, depth: int
 ) -> None:
+    # The states are published; transitions and depth are pinned so that no change goes unseen.
     result = explore(two_phase_commit(managers), CLAIMS)
     assert (result.unique_states, result.transitions) == (states, transitions)
     assert (result.depth, result.cut) == (depth, None)
