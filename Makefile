@@ -23,7 +23,7 @@ setup: java $(READY) ## a virtual environment in .venv, with the versions of con
 diff: java $(READY) ## the Spark pipeline against the reference, on real data
 	@$(BIN)/straggler diff all
 
-test: java $(READY) ## every test and property (about 10 minutes)
+test: java $(READY) ## every test and every property
 	@$(PYTEST) -n 2 $(PARALLEL); first=$$?; \
 	$(PYTEST) tests properties $(PARALLEL:%=--ignore=%); second=$$?; \
 	[ $$first = 0 ] || echo "failed: $(PARALLEL), summary further up" >&2; \
