@@ -1,0 +1,283 @@
+"""One task of the stream side: adaptive K-slack windows (docs/slack.md, sections 2 to 5).
+
+Source: K-slack (Babu, Srivastava, Widom 2004), MP-K-slack (Mutschler, Philippsen 2013), the
+stream module of the hybrid processing model.
+
+Rules of this file:
+
+* No clock, no I/O, no Spark. One arrival in, the steps it causes out, in the order of section 2.
+* Nothing but the watermark decides whether a window is closed; state is never asked for that.
+* A closed window is never written again by the stream: it has one writer, the correction.
+"""
+
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+from model.slack.aggregates import aggregate_of
+from model.slack.control import Coverage, Factor
+from model.slack.coverage import cv_squared_of, requirement_of
+from model.slack.rules import RULES, Rules
+from model.vocabulary import Event, SlackConfig, Step
+from model.vocabulary.slack import Judged, Late, Progress, Rejected, Result
+
+BEFORE_TIME_US = -(1 << 63)
+"""The clock of a task that has accepted nothing; every event time lies behind it."""
+
+# ---------------------------------------------------------------------------------------- state
+
+
+class Counts:
+    """What is known of a closed window that has not been judged."""
+
+    __slots__ = ("n_late", "n_rcv")
+
+    def __init__(self, n_rcv: int = 0, n_late: int = 0) -> None:
+        self.n_rcv = n_rcv
+        self.n_late = n_late
+
+
+class TaskState(NamedTuple):
+    """Everything a task remembers, as one value: what a checkpoint would hold."""
+
+    t_max_us: int = BEFORE_TIME_US
+    wm_us: int = BEFORE_TIME_US
+    max_delay_us: int = 0
+    slack_us: int = 0
+    factor: Factor = Factor()
+    judged: int = 0
+    moments: tuple[int, float, float] = (0, 0.0, 0.0)
+    accepted: tuple[tuple[int, int], ...] = ()
+    """(identity, event time), sorted."""
+    open_windows: tuple[tuple[int, str, tuple[float, ...]], ...] = ()
+    """(window index, key, values sorted), sorted."""
+    unjudged: tuple[tuple[int, str, int, int], ...] = ()
+    """(window index, key, n_rcv, n_late), sorted."""
+
+
+# -------------------------------------------------------------------------------------- actions
+
+
+class Task:
+    """The machine. Batches are only numbers that it writes into its steps."""
+
+    __slots__ = (
+        "_aggregate",
+        "_close_next",
+        "_feedback_us",
+        "_judge_next",
+        "_requirement",
+        "accepted",
+        "config",
+        "factor",
+        "first_open",
+        "first_unjudged",
+        "judged",
+        "max_delay_us",
+        "n_accepted",
+        "number",
+        "open",
+        "rules",
+        "slack_us",
+        "squares",
+        "t_max_us",
+        "total",
+        "unjudged",
+        "windows",
+        "wm_us",
+    )
+
+    def __init__(
+        self,
+        config: SlackConfig,
+        number: int,
+        rules: Rules = RULES,
+        state: TaskState = TaskState(),  # noqa: B008 (immutable)
+    ) -> None:
+        self.config = config
+        self.number = number
+        self.rules = rules
+        self.windows = config.windows
+        self._feedback_us = config.feedback
+        self._aggregate = aggregate_of(config)
+        self._requirement = requirement_of(config)
+
+        self.t_max_us = state.t_max_us
+        self.wm_us = state.wm_us
+        self.max_delay_us = state.max_delay_us
+        self.slack_us = state.slack_us
+        self.factor = state.factor
+        self.judged = state.judged
+        self.n_accepted, self.total, self.squares = state.moments
+        self.accepted = dict(state.accepted)
+        self.open: dict[int, dict[str, list[float]]] = {}
+        for index, key, values in state.open_windows:
+            self.open.setdefault(index, {})[key] = list(values)
+        self.unjudged: dict[int, dict[str, Counts]] = {}
+        for index, key, n_rcv, n_late in state.unjudged:
+            self.unjudged.setdefault(index, {})[key] = Counts(n_rcv, n_late)
+        # Heaps of the indices of ``open`` and ``unjudged``: windows end in the order of indices.
+        self._close_next = list(self.open)
+        self._judge_next = list(self.unjudged)
+        heapify(self._close_next)
+        heapify(self._judge_next)
+        self.first_open = rules.first_open(self.windows, self.wm_us)
+        self.first_unjudged = self.windows.first_index(self.wm_us - self._feedback_us)
+
+    def state(self) -> TaskState:
+        """Everything the task remembers; ``Task(..., state=...)`` goes on from there."""
+        return TaskState(
+            t_max_us=self.t_max_us,
+            wm_us=self.wm_us,
+            max_delay_us=self.max_delay_us,
+            slack_us=self.slack_us,
+            factor=self.factor,
+            judged=self.judged,
+            moments=(self.n_accepted, self.total, self.squares),
+            accepted=tuple(sorted(self.accepted.items())),
+            open_windows=tuple(
+                sorted(
+                    (index, key, tuple(sorted(values)))
+                    for index, by_key in self.open.items()
+                    for key, values in by_key.items()
+                )
+            ),
+            unjudged=tuple(
+                sorted(
+                    (index, key, counts.n_rcv, counts.n_late)
+                    for index, by_key in self.unjudged.items()
+                    for key, counts in by_key.items()
+                )
+            ),
+        )
+
+    def arrive(self, event: Event, batch: int) -> list[Step]:
+        """One arrival: the steps it causes, in order."""
+        reason = self.rules.reject(self.config, event)
+        if reason is not None:
+            return [Rejected(self.number, event.seq, event.source_id, batch, reason)]
+        if self.rules.is_redelivery(self, event):
+            return []
+        steps: list[Step] = []
+        self._advance_clock(event)
+        self._close(batch, steps)
+        self._route(event, batch, steps)
+        self._judge(batch, steps)
+        return steps
+
+    def flush(self, batch: int) -> list[Step]:
+        """Close and judge everything; a task that has accepted nothing does nothing."""
+        steps: list[Step] = []
+        if self.n_accepted:
+            self.wm_us = self.rules.flush_wm_us(self)
+            self._close(batch, steps)
+            self._judge(batch, steps)
+        return steps
+
+    def progress(self, batch: int) -> Progress:
+        """The clock at the end of a batch, with the slack that the next arrival will find."""
+        return Progress(
+            self.number,
+            batch,
+            self.t_max_us,
+            self.max_delay_us,
+            self.rules.slack_us(self.config, self.factor.alpha, self.max_delay_us),
+            self.wm_us,
+            self.factor.alpha,
+        )
+
+    # Steps 3 to 6 of section 2.
+
+    def _advance_clock(self, event: Event) -> None:
+        event_time_us, value = event.event_time_us, event.value
+        self.accepted.setdefault(event.source_id, event_time_us)
+        if event_time_us > self.t_max_us:
+            self.t_max_us = event_time_us
+        elif self.t_max_us - event_time_us > self.max_delay_us:
+            self.max_delay_us = self.t_max_us - event_time_us
+        self.slack_us = self.rules.slack_us(self.config, self.factor.alpha, self.max_delay_us)
+        self.wm_us = max(self.wm_us, self.t_max_us - self.slack_us)
+        self.n_accepted += 1
+        self.total += value
+        self.squares += value * value
+
+    def _close(self, batch: int, steps: list[Step]) -> None:
+        self.first_open = self.rules.first_open(self.windows, self.wm_us)
+        while self._close_next and self._close_next[0] < self.first_open:
+            index = heappop(self._close_next)
+            start_us = self.windows.start_us(index)
+            for key, values in self.open.pop(index).items():
+                answer = self._aggregate(values)
+                self._counts(index, key).n_rcv = len(values)
+                steps.append(
+                    Result(
+                        self.number,
+                        start_us,
+                        key,
+                        batch,
+                        answer,
+                        len(values),
+                        self.slack_us,
+                        self.wm_us,
+                    )
+                )
+
+    def _route(self, event: Event, batch: int, steps: list[Step]) -> None:
+        route = self.rules.route
+        key = event.key if self.config.keyed else ""
+        for index in self.windows.indices(event.event_time_us):
+            joins, is_late = route(self, index, event)
+            if joins:
+                try:
+                    self.open[index][key].append(event.value)
+                except KeyError:
+                    self._open(index, key).append(event.value)
+            if is_late:
+                # A window past its judgement is not counted any more, nor judged again.
+                if index >= self.first_unjudged:
+                    self._counts(index, key).n_late += 1
+                start_us = self.windows.start_us(index)
+                late = Late(self.number, start_us, key, event.source_id, event.event_time_us, batch)
+                steps.append(late)
+
+    def _open(self, index: int, key: str) -> list[float]:
+        by_key = self.open.get(index)
+        if by_key is None:
+            by_key = self.open[index] = {}
+            heappush(self._close_next, index)
+        return by_key.setdefault(key, [])
+
+    def _counts(self, index: int, key: str) -> Counts:
+        by_key = self.unjudged.get(index)
+        if by_key is None:
+            by_key = self.unjudged[index] = {}
+            heappush(self._judge_next, index)
+        counts = by_key.get(key)
+        if counts is None:
+            counts = by_key[key] = Counts()
+        return counts
+
+    def _judge(self, batch: int, steps: list[Step]) -> None:
+        self.first_unjudged = self.windows.first_index(self.wm_us - self._feedback_us)
+        while self._judge_next and self._judge_next[0] < self.first_unjudged:
+            index = heappop(self._judge_next)
+            for key, counts in sorted(self.unjudged.pop(index).items()):
+                steps.append(self._judge_window(index, key, counts, batch))
+
+    def _judge_window(self, index: int, key: str, counts: Counts, batch: int) -> Judged:
+        total = counts.n_rcv + counts.n_late
+        cv_squared = cv_squared_of(self.config, self.n_accepted, self.total, self.squares)
+        coverage = Coverage(counts.n_rcv, total, self._requirement(total, cv_squared))
+        self.factor = self.rules.law(self.config, self.factor, coverage)
+        self.judged += 1
+        return Judged(
+            self.number,
+            self.judged - 1,
+            self.windows.start_us(index),
+            key,
+            batch,
+            counts.n_rcv,
+            counts.n_late,
+            coverage.n_req,
+            coverage.miss,
+            self.factor.alpha,
+        )
