@@ -1,0 +1,154 @@
+"""Disorder as data: what delays tuples on their way, and how disordered an arrival order is.
+
+A source has an ordinary delay (a distribution). A plan's *disturbances* then change it for some
+time, for one source or for all. Times are microseconds since the start of the run and mean the
+tuple's event time: a burst delays the tuples created in it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.vocabulary import Event
+from sim.distributions import Distribution, FloatArray, draw_us, require
+from sim.seeds import Seeds
+
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+class Burst(NamedTuple):
+    """For a while a ``share`` of the tuples takes ``extra`` longer."""
+
+    start_us: int
+    length_us: int
+    share: float
+    extra: Distribution
+    source: int | None = None
+    """Which source; ``None``: every one."""
+    kind: Literal["burst"] = "burst"
+
+
+class Regime(NamedTuple):
+    """From ``start_us`` on, ``delay`` takes the place of the ordinary delay."""
+
+    start_us: int
+    delay: Distribution
+    source: int | None = None
+    kind: Literal["regime"] = "regime"
+
+
+class Gap(NamedTuple):
+    """For a while there are no tuples at all."""
+
+    start_us: int
+    length_us: int
+    source: int | None = None
+    kind: Literal["gap"] = "gap"
+
+
+class Straggler(NamedTuple):
+    """One source whose delays are ``factor`` times as long, plus ``extra_us``."""
+
+    source: int
+    factor: float = 1.0
+    extra_us: int = 0
+    kind: Literal["straggler"] = "straggler"
+
+
+Disturbance: TypeAlias = Burst | Regime | Gap | Straggler
+
+
+def check_disturbance(disturbance: Disturbance, sources: int) -> None:
+    """Raise ``ValueError`` naming the value that makes no sense for that many sources."""
+    for name, value in disturbance._asdict().items():
+        label = f"{disturbance.kind}.{name}"
+        if name in ("start_us", "extra_us"):
+            require(value >= 0, label, value, "at least 0")
+        elif name in ("length_us", "factor"):
+            require(value > 0, label, value, "above 0")
+        elif name == "share":
+            require(0 <= value <= 1, label, value, "between 0 and 1")
+        elif name == "source" and value is not None:
+            require(0 <= value < sources, label, value, f"a source, 0..{sources - 1}")
+
+
+def present(
+    source: int, times_us: IntArray, disturbances: Iterable[Disturbance]
+) -> NDArray[np.bool_]:
+    """Which tuples of a source are created at all: those outside its gaps."""
+    kept = np.ones(len(times_us), dtype=np.bool_)
+    for disturbance in disturbances:
+        if isinstance(disturbance, Gap) and disturbance.source in (None, source):
+            kept &= ~_within(times_us, disturbance.start_us, disturbance.length_us)
+    return kept
+
+
+def disturb(
+    source: int,
+    delays: FloatArray,
+    times_us: IntArray,
+    disturbances: Sequence[Disturbance],
+    seeds: Seeds,
+) -> FloatArray:
+    """Delay of each tuple of a source, given its ordinary one and its event time.
+
+    Regimes replace the ordinary delay, stragglers stretch it, bursts add to it. Each disturbance
+    draws from its own stream, for every tuple: changing one moves no number of another.
+    """
+    bursts: list[FloatArray] = []
+    factor, extra_us = 1.0, 0
+    for number, disturbance in enumerate(disturbances):
+        if disturbance.source not in (None, source):
+            continue
+        name = f"source-{source}/disturbance-{number}"
+        match disturbance:
+            case Regime(start_us, changed):
+                new = draw_us(changed, seeds, name, len(times_us))
+                delays = np.where(times_us >= start_us, new, delays)
+            case Burst(start_us, length_us, share, extra):
+                hit = _within(times_us, start_us, length_us)
+                if share < 1:
+                    hit &= seeds.stream(f"{name}/share").random(len(times_us)) < share
+                bursts.append(np.where(hit, draw_us(extra, seeds, name, len(times_us)), 0.0))
+            case Straggler():
+                factor *= disturbance.factor
+                extra_us += disturbance.extra_us
+            case Gap():
+                pass
+    return sum(bursts, delays * factor + extra_us)
+
+
+def _within(times_us: IntArray, start_us: int, length_us: int) -> NDArray[np.bool_]:
+    return (times_us >= start_us) & (times_us < start_us + length_us)
+
+
+class Disorder(NamedTuple):
+    """How disordered an arrival order is. Late: a larger event time has arrived before."""
+
+    tuples: int
+    late_share: float
+    late_share_within_keys: float
+    """The same, each key compared with itself only."""
+    delay_p50_us: float
+    delay_p99_us: float
+    delay_max_us: float
+
+
+def measure(arrivals: Sequence[Event]) -> Disorder:
+    """Disorder of events in arrival order; all zeros for none."""
+    if not arrivals:
+        return Disorder(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    late, late_within = 0, 0
+    latest_us, latest_of_key = arrivals[0].event_time_us, dict[str, int]()
+    for event in arrivals:
+        latest_within = latest_of_key.get(event.key, event.event_time_us)
+        late += event.event_time_us < latest_us
+        late_within += event.event_time_us < latest_within
+        latest_us = max(latest_us, event.event_time_us)
+        latest_of_key[event.key] = max(latest_within, event.event_time_us)
+    delays = np.array([event.arrival_us - event.event_time_us for event in arrivals])
+    p50, p99 = np.percentile(delays, (50, 99))
+    n = len(arrivals)
+    return Disorder(n, late / n, late_within / n, float(p50), float(p99), float(delays.max()))

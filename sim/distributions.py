@@ -1,0 +1,179 @@
+"""Distributions of times as data: for service times, intervals and delays alike.
+
+Every parameter ending in ``_us`` is in microseconds; samples are float microseconds.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import repeat
+from math import exp, inf, log
+from typing import TypeAlias, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.seeds import Seeds
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+_BLOCK = 256
+"""How many samples :func:`endless` draws at a time."""
+
+
+def require(good: bool, name: str, value: object, expected: str) -> None:
+    """Raise ``ValueError`` with one sentence that names the offending value."""
+    if not good:
+        msg = f"{name} is {value!r}; it must be {expected}"
+        raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Always ``us``."""
+
+    us: float
+
+    def __post_init__(self) -> None:
+        require(0 <= self.us < inf, "Constant.us", self.us, "finite and at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Between ``low_us`` and ``high_us``."""
+
+    low_us: float
+    high_us: float
+
+    def __post_init__(self) -> None:
+        require(0 <= self.low_us < inf, "Uniform.low_us", self.low_us, "finite and at least 0")
+        good = self.low_us <= self.high_us < inf
+        require(good, "Uniform.high_us", self.high_us, "finite and at least low_us")
+
+
+@dataclass(frozen=True, slots=True)
+class Exponential:
+    """Memoryless, with mean ``mean_us``."""
+
+    mean_us: float
+
+    def __post_init__(self) -> None:
+        require(0 < self.mean_us < inf, "Exponential.mean_us", self.mean_us, "finite and above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Pareto:
+    """P(X > x) = (minimum/x)^shape from ``minimum_us`` on; no mean when ``shape`` <= 1."""
+
+    minimum_us: float
+    shape: float
+
+    def __post_init__(self) -> None:
+        good = 0 < self.minimum_us < inf
+        require(good, "Pareto.minimum_us", self.minimum_us, "finite and above 0")
+        require(0 < self.shape < inf, "Pareto.shape", self.shape, "finite and above 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Lognormal:
+    """``median_us`` * exp(``sigma`` * standard normal)."""
+
+    median_us: float
+    sigma: float
+
+    def __post_init__(self) -> None:
+        good = 0 < self.median_us < inf
+        require(good, "Lognormal.median_us", self.median_us, "finite and above 0")
+        require(0 <= self.sigma < inf, "Lognormal.sigma", self.sigma, "finite and at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """``rare`` with probability ``share``, else ``usual`` (on time, unless told otherwise)."""
+
+    share: float
+    rare: "Distribution"
+    usual: "Distribution" = Constant(0)
+
+    def __post_init__(self) -> None:
+        require(0 <= self.share <= 1, "Mixture.share", self.share, "between 0 and 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The sum of independent parts."""
+
+    parts: "tuple[Distribution, ...]"
+
+
+Distribution: TypeAlias = Constant | Uniform | Exponential | Pareto | Lognormal | Mixture | Sum
+
+
+def sample_us(distribution: Distribution, rng: np.random.Generator, n: int) -> FloatArray:
+    """``n`` independent samples.
+
+    A mixture draws both parts for every sample, so that changing its share moves no other number.
+    """
+    match distribution:
+        case Constant(us):
+            return np.full(n, us, dtype=np.float64)
+        case Uniform(low_us, high_us):
+            return rng.uniform(low_us, high_us, n)
+        case Exponential(mean_us):
+            return rng.exponential(mean_us, n)
+        case Pareto(minimum_us, shape):
+            return minimum_us * (1.0 + rng.pareto(shape, n))
+        case Lognormal(median_us, sigma):
+            return rng.lognormal(log(median_us), sigma, n)
+        case Mixture(share, rare, usual):
+            is_rare = rng.random(n) < share
+            return np.where(is_rare, sample_us(rare, rng, n), sample_us(usual, rng, n))
+        case Sum(parts):
+            return sum((sample_us(part, rng, n) for part in parts), np.zeros(n))
+    assert_never(distribution)
+
+
+def mean_us(distribution: Distribution) -> float:
+    """Expected value; infinite for a Pareto with shape <= 1."""
+    match distribution:
+        case Constant(us):
+            return us
+        case Uniform(low_us, high_us):
+            return (low_us + high_us) / 2
+        case Exponential(mean):
+            return mean
+        case Pareto(minimum_us, shape):
+            return inf if shape <= 1 else minimum_us * shape / (shape - 1)
+        case Lognormal(median_us, sigma):
+            return median_us * exp(sigma**2 / 2)
+        case Mixture(share, rare, usual):
+            # A part that never occurs must not contribute inf * 0.
+            parts = ((share, rare), (1 - share, usual))
+            return sum(weight * mean_us(part) for weight, part in parts if weight > 0)
+        case Sum(parts):
+            return sum(mean_us(part) for part in parts)
+    assert_never(distribution)
+
+
+def draw_us(distribution: Distribution, seeds: Seeds, name: str, n: int) -> FloatArray:
+    """``n`` samples from the stream ``name``, which a constant does not open (that takes time)."""
+    if isinstance(distribution, Constant):
+        return np.full(n, distribution.us, dtype=np.float64)
+    return sample_us(distribution, seeds.stream(name), n)
+
+
+def endless(distribution: Distribution, rng: np.random.Generator | None) -> Iterator[float]:
+    """Samples one after the other, drawn in blocks of fixed size (several times faster).
+
+    Raises ``ValueError`` for a random distribution without a generator.
+    """
+    if isinstance(distribution, Constant):
+        return repeat(distribution.us)
+    if rng is None:
+        msg = f"{distribution} is random; it needs a random stream of its own"
+        raise ValueError(msg)
+    return _blocks(distribution, rng)
+
+
+def _blocks(distribution: Distribution, rng: np.random.Generator) -> Iterator[float]:
+    while True:
+        yield from sample_us(distribution, rng, _BLOCK).tolist()
