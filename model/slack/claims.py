@@ -1,0 +1,245 @@
+"""The promises of docs/slack.md, section 7, judged on any trace.
+
+Rules of this file:
+
+* A trace is judged against its workload alone; the reference machine is not asked.
+* Each promise names the kinds of steps it is read from, and the case without which it has not
+  been tested (its guard). Without them it is undetermined. A promise that the workload cannot put
+  to the test (no flush, another control) is left out.
+* A counterexample is the smallest one found, in sentences.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from model.claims import Outcome, Verdict
+from model.slack import clock_claims, exactness_claims
+from model.slack.evidence import Observed, Truth, observed_in, truth_of
+from model.slack.findings import Findings
+from model.vocabulary import Trace, Workload
+from model.vocabulary.slack import (
+    Cleared,
+    Final,
+    Judged,
+    Late,
+    Progress,
+    Rejected,
+    Result,
+    Revision,
+)
+from model.vocabulary.trace import kind_of
+
+# --------------------------------------------------------------------------------------- guards
+
+
+def guards(workload: Workload, trace: Trace) -> Mapping[str, int]:
+    """How often the interesting cases occurred."""
+    return _guards(truth_of(workload), observed_in(trace))
+
+
+def _guards(truth: Truth, observed: Observed) -> Mapping[str, int]:
+    trace = observed.trace
+    late_windows: dict[tuple[int, int], int] = {}
+    event_times: dict[tuple[int, int], int] = {}
+    for task, _, _, source_id, event_time_us in {late[:5] for late in trace.of(Late)}:
+        late_windows[task, source_id] = late_windows.get((task, source_id), 0) + 1
+        event_times[task, source_id] = event_time_us
+    corrected: dict[tuple[int, int], int] = {}
+    for revision in trace.of(Revision):
+        at = revision.task, revision.batch
+        corrected[at] = corrected.get(at, 0) + 1
+    spec = truth.config.windows
+    last_batch = truth.batches if truth.flush else truth.batches - 1
+    return {
+        "late pairs": sum(map(len, observed.late.values())),
+        "mixed tuples": sum(
+            count < len(spec.indices(event_times[identity]))
+            for identity, count in late_windows.items()
+        ),
+        "corrections": len(corrected),
+        "corrections of several windows": sum(windows > 1 for windows in corrected.values()),
+        "judged windows": len(trace.of(Judged)),
+        "misses": sum(judged.miss for judged in trace.of(Judged)),
+        "redelivered tuples": len(truth.deliveries),
+        "rejected arrivals": len(trace.of(Rejected)),
+        "tasks with a delay": sum(
+            truth.max_delay_us.get((task, last_batch), 0) > 0 for task in range(truth.config.tasks)
+        ),
+        "windows": len(truth.windows),
+    }
+
+
+# --------------------------------------------------------------------------------------- claims
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One promise: when it is put to the test, from what, and how."""
+
+    name: str
+    judge: Callable[[Truth, Observed, Findings], None]
+    needs: tuple[tuple[type, ...], ...]
+    """Of each group at least one kind must have been recorded."""
+    guard: str
+    applies: Callable[[Truth], bool] = field(default=lambda truth: True)
+    needs_identities: bool = False
+    """Says nothing about a source that redelivers while ``dedup`` is off."""
+
+
+def _is_flushed(truth: Truth) -> bool:
+    return truth.flush
+
+
+def _is_adaptive(truth: Truth) -> bool:
+    return truth.config.control != "fixed"
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "eventual exactness",
+        exactness_claims.eventual_exactness,
+        ((Final,),),
+        "late pairs",
+        _is_flushed,
+        needs_identities=True,
+    ),
+    Claim(
+        "nothing owed after the flush",
+        exactness_claims.nothing_owed,
+        ((Late,), (Cleared,)),
+        "late pairs",
+        _is_flushed,
+    ),
+    Claim(
+        "wrong answers are pending",
+        exactness_claims.wrong_answers_are_pending,
+        ((Result,), (Late,)),
+        "late pairs",
+        needs_identities=True,
+    ),
+    Claim(
+        "each pair once",
+        exactness_claims.each_pair_once,
+        ((Result,), (Late,)),
+        "late pairs",
+        needs_identities=True,
+    ),
+    Claim("one writer", exactness_claims.one_writer, ((Result,),), "late pairs"),
+    Claim(
+        "final answers are the latest",
+        exactness_claims.final_answers_are_the_latest,
+        ((Final,), (Result, Revision)),
+        "late pairs",
+    ),
+    Claim(
+        "corrections do not wait",
+        exactness_claims.corrections_do_not_wait,
+        ((Late,), (Cleared,), (Progress,)),
+        "late pairs",
+    ),
+    Claim(
+        "alpha within 0 and 1",
+        clock_claims.alpha_is_a_share,
+        ((Judged, Progress),),
+        "judged windows",
+        lambda truth: truth.config.control != "pd",
+    ),
+    Claim(
+        "slack within 0 and the largest delay",
+        clock_claims.slack_is_bounded,
+        ((Result, Progress),),
+        "tasks with a delay",
+        _is_adaptive,
+    ),
+    Claim(
+        "watermark never decreases",
+        clock_claims.watermark_is_monotone,
+        ((Progress,),),
+        "tasks with a delay",
+    ),
+    Claim(
+        "an in-order stream has no slack and nothing late",
+        clock_claims.in_order_is_never_late,
+        ((Progress, Result),),
+        "windows",
+        lambda truth: _is_adaptive(truth) and clock_claims.is_in_order(truth),
+    ),
+    Claim(
+        "slack that covers every delay leaves nothing late",
+        clock_claims.enough_slack_is_never_late,
+        ((Result, Progress),),
+        "tasks with a delay",
+        clock_claims.has_enough_slack,
+    ),
+    Claim(
+        "judgements measure what was recorded",
+        clock_claims.judgements_are_measured,
+        ((Judged,), (Result,)),
+        "judged windows",
+        needs_identities=True,
+    ),
+    Claim(
+        "misses within the conformal bound",
+        clock_claims.misses_are_bounded,
+        ((Judged,),),
+        "misses",
+        lambda truth: truth.config.control == "conformal",
+    ),
+    Claim(
+        "pd steers the mean coverage",
+        clock_claims.pd_telescopes,
+        ((Judged,),),
+        "judged windows",
+        lambda truth: truth.config.control == "pd",
+    ),
+)
+
+
+def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
+    """Judge a trace: one verdict for every promise that the workload puts to the test."""
+    truth = truth_of(workload)
+    observed = observed_in(trace)
+    counts = _guards(truth, observed)
+    return tuple(_judge(claim, truth, observed, counts) for claim in CLAIMS if claim.applies(truth))
+
+
+def over_all(cases: Iterable[Sequence[Verdict]]) -> tuple[Verdict, ...]:
+    """Verdicts on many traces, summed up by claim.
+
+    Broken if broken once (the first such verdict); else it holds if it held once: a trace in which
+    the interesting case did not occur takes nothing from the others.
+    """
+    summary: dict[str, Verdict] = {}
+    order = {Outcome.UNDETERMINED: 0, Outcome.HOLDS: 1, Outcome.BROKEN: 2}
+    for verdicts in cases:
+        for verdict in verdicts:
+            known = summary.get(verdict.claim)
+            if known is None or order[known.outcome] < order[verdict.outcome]:
+                summary[verdict.claim] = verdict
+    return tuple(summary.values())
+
+
+def _judge(claim: Claim, truth: Truth, observed: Observed, counts: Mapping[str, int]) -> Verdict:
+    missing = _missing(claim, observed)
+    if missing:
+        return Verdict(claim.name, Outcome.UNDETERMINED, f"The trace has no {missing} steps.")
+    if claim.needs_identities and truth.deliveries and not truth.config.dedup:
+        sentence = "The source delivers a tuple twice although dedup is off."
+        return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
+    findings = Findings()
+    claim.judge(truth, observed, findings)
+    if findings.count:
+        return Verdict(claim.name, Outcome.BROKEN, findings.sentence, findings.witness)
+    if findings.undetermined:
+        return Verdict(claim.name, Outcome.UNDETERMINED, findings.undetermined)
+    if not counts[claim.guard]:
+        sentence = f"There were no {claim.guard}, so nothing was put to the test."
+        return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
+    return Verdict(claim.name, Outcome.HOLDS, f"Held with {counts[claim.guard]:,} {claim.guard}.")
+
+
+def _missing(claim: Claim, observed: Observed) -> str:
+    for group in claim.needs:
+        if not any(observed.trace.of(word) for word in group):
+            return " or ".join(kind_of(word) for word in group)
+    return ""

@@ -1,0 +1,340 @@
+"""Promises 1 and 2 of docs/slack.md: exact in the end, honest at any batch end.
+
+Rules of this file:
+
+* Brute force: a right answer is computed anew from the tuples of the window, every time.
+* Windows are looked at only at batch ends where something about them changed; between two such
+  ends nothing can become wrong.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import combinations, islice
+from typing import NamedTuple
+
+from model.slack.evidence import Arrived, Observed, Truth, Window
+from model.slack.findings import Findings, name_of, tuples_of
+from model.vocabulary.slack import Cleared, Final, Late
+
+SOME = 1_000
+"""How many readings of an ambiguous redelivery are tried, at most."""
+
+
+class Current(NamedTuple):
+    """The answer of a window at some batch end; revision 0 is the stream's own."""
+
+    value: float
+    n: int
+    revision: int
+
+
+# ------------------------------------------------------------------------- promise 1: in the end
+
+
+def eventual_exactness(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """The final answers are those of all distinct accepted tuples, and nothing else."""
+    finals: dict[Window, Current] = {}
+    provisional: set[Window] = set()
+    for final in observed.trace.of(Final):
+        window = final[:3]
+        if window in finals:
+            findings.add((0, window), f"Two final answers for the {name_of(truth, window)}.")
+        finals[window] = Current(final.value, final.n, final.revision)
+        if not final.exact:
+            provisional.add(window)
+    for window in finals.keys() - truth.windows.keys():
+        sentence = f"There is a final answer for the {name_of(truth, window)}, which is empty."
+        findings.add((0, window), sentence, _said(finals[window]))
+    for window, found in truth.windows.items():
+        answer = finals.get(window)
+        values = [arrived.value for arrived in found]
+        if answer is None:
+            sentence = f"The {name_of(truth, window)} has no final answer."
+        elif answer.n != len(values) or not truth.is_right(answer.value, values):
+            sentence = f"The final answer of the {name_of(truth, window)} is wrong."
+        elif window in provisional:
+            sentence = f"The {name_of(truth, window)} is still provisional after the flush."
+        else:
+            continue
+        findings.add(
+            (len(found), window),
+            sentence,
+            tuples_of(truth, window),
+            _said(answer),
+            f"Right is {truth.aggregate(values):g} from {len(values)} tuples.",
+            _lateness(observed, window),
+        )
+
+
+def nothing_owed(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """Every late pair was cleared in its batch or later, and nothing else was."""
+    for late in observed.trace.of(Late):
+        if observed.is_pending(late[:3], late.source_id, truth.batches):
+            sentence = f"Tuple #{late.source_id} is still owed to the {name_of(truth, late[:3])}."
+            findings.add(
+                (len(truth.windows.get(late[:3], ())), late),
+                sentence,
+                f"It was late in batch {late.batch} and no correction cleared it since.",
+            )
+    for cleared in observed.trace.of(Cleared):
+        late_in = observed.late.get(cleared[:3], {}).get(cleared.source_id, ())
+        if not any(batch <= cleared.batch for batch in late_in):
+            sentence = (
+                f"Batch {cleared.batch} cleared tuple #{cleared.source_id} of the "
+                f"{name_of(truth, cleared[:3])}, which had not been late."
+            )
+            findings.add((0, cleared), sentence)
+
+
+# -------------------------------------------------------------------- promise 2: at any batch end
+
+
+def wrong_answers_are_pending(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """A closed window whose current answer is wrong has a pending pair."""
+    has_late_and_flush = truth.flush and observed.late
+    if not observed.cleared and (has_late_and_flush or observed.revisions):
+        findings.undetermined = "The trace has no cleared steps, so nobody knows what is pending."
+        return
+    windows = truth.windows.keys() | observed.results.keys() | observed.late.keys()
+    for window in windows:
+        closed = _closed_since(truth, observed, window)
+        if closed is None:
+            continue
+        found = truth.windows.get(window, ())
+        for batch in _changes(observed, window, found, closed):
+            present = [arrived.value for arrived in found if arrived.batch <= batch]
+            answer = _current(observed, window, batch)
+            if _is_right(truth, answer, present):
+                continue
+            if any(
+                observed.is_pending(window, source_id, batch)
+                for source_id in observed.late.get(window, ())
+            ):
+                continue
+            right = truth.aggregate(present) if present else None
+            findings.add(
+                (len(found), batch, window),
+                f"At the end of batch {batch} the closed {name_of(truth, window)} was wrong, "
+                "and nothing of it was pending.",
+                tuples_of(truth, window),
+                _said(answer),
+                "Right was no answer at all."
+                if right is None
+                else f"Right was {right:g} from {len(present)} tuples.",
+                _lateness(observed, window),
+            )
+            break
+
+
+def each_pair_once(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """The stream's answer holds exactly the tuples that were not late for the window."""
+    windows = truth.windows.keys() | observed.results.keys() | observed.late.keys()
+    for window in windows:
+        closed = _closed_since(truth, observed, window)
+        results = observed.results.get(window, ())
+        if closed is None or len(results) > 1:  # two results: see the claim "one writer"
+            continue
+        found = truth.windows.get(window, ())
+        n_rcv = results[0].n_rcv if results else 0
+        if any(
+            n_rcv == len(values) and (not values or truth.is_right(results[0].value, values))
+            for values in _in_time(truth, observed, window, n_rcv)
+        ):
+            continue
+        findings.add(
+            (len(found), window),
+            f"Not every tuple of the {name_of(truth, window)} was counted exactly once.",
+            tuples_of(truth, window),
+            f"The stream's answer is {results[0].value:g} from {n_rcv} of them."
+            if results
+            else "The stream gave no answer.",
+            _lateness(observed, window),
+        )
+
+
+def one_writer(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """The stream answers once and never after a late pair; revisions are numbered 1, 2, 3, ..."""
+    for window, results in observed.results.items():
+        name = name_of(truth, window)
+        if len(results) > 1:
+            findings.add(
+                (len(truth.windows.get(window, ())), window),
+                f"The stream wrote the {name} {len(results)} times.",
+                *(
+                    f"Batch {result.batch}: {result.value:g} from {result.n_rcv} tuples."
+                    for result in results
+                ),
+            )
+        late_in = [batch for batches in observed.late.get(window, {}).values() for batch in batches]
+        if late_in and min(late_in) < results[0].batch:
+            findings.add(
+                (len(truth.windows.get(window, ())), window),
+                f"The stream wrote the {name} after it had been closed.",
+                f"A tuple was late for it in batch {min(late_in)}.",
+                f"Its result came in batch {results[0].batch}.",
+            )
+    for window, revisions in observed.revisions.items():
+        in_order = sorted(revisions, key=lambda revision: (revision.batch, revision.revision))
+        numbers = [revision.revision for revision in in_order]
+        if numbers != list(range(1, len(numbers) + 1)):
+            findings.add(
+                (len(truth.windows.get(window, ())), window),
+                f"The revisions of the {name_of(truth, window)} are numbered {numbers}.",
+            )
+
+
+def final_answers_are_the_latest(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """A final answer is the latest revision, and exact only if nothing of it is pending."""
+    last_batch = truth.batches
+    knows_pending = observed.cleared or not observed.revisions
+    for final in observed.trace.of(Final):
+        window = final[:3]
+        latest = _current(observed, window, last_batch)
+        answer = Current(final.value, final.n, final.revision)
+        owed = [
+            source_id
+            for source_id in observed.late.get(window, ())
+            if observed.is_pending(window, source_id, last_batch)
+        ]
+        name = name_of(truth, window)
+        if answer != latest:
+            sentence = f"The final answer of the {name} is not the latest one."
+        elif final.exact and owed and knows_pending:
+            sentence = f"The {name} is called exact although tuple #{owed[0]} is owed to it."
+        elif not final.exact and not owed and observed.late:
+            sentence = f"The {name} is called provisional although nothing is owed to it."
+        else:
+            continue
+        findings.add(
+            (len(truth.windows.get(window, ())), window),
+            sentence,
+            f"In the end: {_said(answer)}",
+            f"Written last: {_said(latest)}",
+        )
+
+
+def corrections_do_not_wait(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """At a batch end no task owes pairs that span more than Gamma or are older than max_age."""
+    config = truth.config
+    batches = range(truth.batches + truth.flush)
+    for task, clock in observed.clocks.items():
+        wm_us = {progress.batch: progress.wm_us for progress in clock}
+        owed: dict[tuple[Window, int], int] = {}
+        arriving: dict[int, list[Late]] = {}
+        for late in observed.trace.of(Late):
+            if late.task == task:
+                arriving.setdefault(late.batch, []).append(late)
+        current_wm_us = clock[0].wm_us
+        for batch in batches:
+            current_wm_us = wm_us.get(batch, current_wm_us)
+            for late in arriving.get(batch, ()):
+                owed[late[:3], late.source_id] = late.event_time_us
+            owed = {
+                pair: event_time_us
+                for pair, event_time_us in owed.items()
+                if observed.is_pending(*pair, batch)
+            }
+            if not owed:
+                continue
+            oldest_us = min(owed.values())
+            span_us, age_us = max(owed.values()) - oldest_us, current_wm_us - oldest_us
+            if span_us > config.gamma_us or age_us > config.max_age:
+                findings.add(
+                    (len(owed), batch, task),
+                    f"Task {task} was left uncorrected at the end of batch {batch}.",
+                    f"It owes {len(owed)} pairs that span {span_us} us (Gamma is "
+                    f"{config.gamma_us}) and lie up to {age_us} us behind the watermark "
+                    f"(max_age is {config.max_age}).",
+                )
+                break
+
+
+# --------------------------------------------------------------------------------- one window
+
+
+def _closed_since(truth: Truth, observed: Observed, window: Window) -> int | None:
+    """The first batch at whose end the trace says that the window is closed, if it does."""
+    said = [result.batch for result in observed.results.get(window, ())]
+    said += [min(batches) for batches in observed.late.get(window, {}).values()]
+    by_wm = observed.closed_by_wm(window[0], truth.end_us(window))
+    if by_wm is not None:
+        said.append(by_wm)
+    if truth.flush:
+        said.append(truth.batches)
+    return min(said) if said else None
+
+
+def _changes(
+    observed: Observed, window: Window, found: Sequence[Arrived], closed: int
+) -> list[int]:
+    """Batches, from the closing on, in which the window or its answer changed."""
+    changes = {closed}
+    changes.update(arrived.batch for arrived in found)
+    changes.update(result.batch for result in observed.results.get(window, ()))
+    changes.update(revision.batch for revision in observed.revisions.get(window, ()))
+    for batches in observed.late.get(window, {}).values():
+        changes.update(batches)
+    for batches in observed.cleared.get(window, {}).values():
+        changes.update(batches)
+    return sorted(batch for batch in changes if batch >= closed)
+
+
+def _current(observed: Observed, window: Window, batch: int) -> Current | None:
+    """The latest revision at a batch end, or the stream's answer, or nothing."""
+    revisions = [
+        Current(revision.value, revision.n, revision.revision)
+        for revision in observed.revisions.get(window, ())
+        if revision.batch <= batch
+    ]
+    results = [
+        Current(result.value, result.n_rcv, 0)
+        for result in observed.results.get(window, ())
+        if result.batch <= batch
+    ]
+    if revisions:
+        return max(revisions, key=lambda current: current.revision)
+    return results[-1] if results else None
+
+
+def _is_right(truth: Truth, answer: Current | None, values: Sequence[float]) -> bool:
+    if answer is None or not values:
+        return answer is None and not values
+    return answer.n == len(values) and truth.is_right(answer.value, values)
+
+
+def _in_time(
+    truth: Truth, observed: Observed, window: Window, n_rcv: int
+) -> Iterable[Sequence[float]]:
+    """The values that were not late for the window, or what they may have been.
+
+    A redelivery of a tuple that was in time may be late. In another batch than the first delivery
+    it is told apart by that; in the same batch either may be meant, and up to SOME choices are
+    tried.
+    """
+    late = observed.late.get(window, {})
+    sure: list[float] = []
+    unsure: list[float] = []
+    for arrived in truth.windows.get(window, ()):
+        deliveries = truth.deliveries.get((window[0], arrived.source_id), ())
+        late_in = late.get(arrived.source_id, ())
+        if not late_in or (deliveries and arrived.batch not in late_in):
+            sure.append(arrived.value)
+        elif deliveries.count(arrived.batch) > 1:
+            unsure.append(arrived.value)
+    choices = combinations(unsure, max(0, n_rcv - len(sure)))
+    return ([*sure, *chosen] for chosen in islice(choices, SOME))
+
+
+def _said(answer: Current | None) -> str:
+    if answer is None:
+        return "There was no answer."
+    return f"The answer was {answer.value:g} from {answer.n} tuples (revision {answer.revision})."
+
+
+def _lateness(observed: Observed, window: Window) -> str:
+    late = observed.late.get(window, {})
+    if not late:
+        return "No tuple was recorded as late for it."
+    pairs = ", ".join(f"#{source_id} in batch {late[source_id][0]}" for source_id in sorted(late))
+    cleared = sorted(observed.cleared.get(window, ()))
+    done = ", ".join(f"#{source_id}" for source_id in cleared) or "none"
+    return f"Late for it: {pairs}; cleared: {done}."
