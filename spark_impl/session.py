@@ -1,0 +1,206 @@
+"""One Spark session, set up the way this project needs it and cleaned away afterwards.
+
+Rules of this file:
+
+* Everything stays on the loopback interface unless the master says otherwise.
+* Nothing is left behind: every scratch folder lies in one temporary folder, removed at the end,
+  after the Java process that writes there has ended.
+* What a user can fix is an :class:`EnvironmentProblem` with one sentence.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+DEFAULT_MASTER = "local[2]"
+OLDEST_JAVA = 17
+SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl")
+"""What Python workers on other machines have to import, relative to the folder of the packages."""
+
+
+class EnvironmentProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
+    """Something this machine lacks; the message is one sentence for the user."""
+
+
+@contextmanager
+def session(master: str | None = None, **options: str) -> Iterator[SparkSession]:
+    """A session on ``master`` (default ``local[2]``), stopped and cleaned away at the end.
+
+    ``options`` are Spark settings with ``__`` for the dots: ``spark__sql__ansi__enabled="false"``.
+    Raises :class:`EnvironmentProblem` when Java is missing or too old.
+    """
+    where = master or DEFAULT_MASTER
+    ours = SparkContext._gateway is None
+    if ours:
+        require_java()
+    scratch = Path(tempfile.mkdtemp(prefix="straggler-spark-"))
+    try:
+        with _environment(scratch, local=where.startswith("local")):
+            spark = _start(where, scratch, options)
+            try:
+                spark.sparkContext.addPyFile(str(_package(scratch)))
+                yield spark
+            finally:
+                spark.stop()
+    finally:
+        if ours:
+            _end_java()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def require_java() -> None:
+    """Raise :class:`EnvironmentProblem` unless Java 17 or newer can be started."""
+    home = os.environ.get("JAVA_HOME")
+    program = str(Path(home) / "bin" / "java") if home else "java"
+    try:
+        answer = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    except OSError:
+        where = f"in JAVA_HOME ({home})" if home else "on the PATH"
+        msg = f"Java {OLDEST_JAVA} or newer is needed and there is no java {where}"
+        raise EnvironmentProblem(msg) from None
+    found = re.search(r'version "(\d+)(?:\.(\d+))?', answer.stderr + answer.stdout)
+    if found is None:
+        msg = f"{program} -version does not say which Java it is"
+        raise EnvironmentProblem(msg)
+    major = int(found[1])
+    if major == 1 and found[2]:  # "1.8" was the old way to write 8
+        major = int(found[2])
+    if major < OLDEST_JAVA:
+        msg = f"Java {OLDEST_JAVA} or newer is needed and {program} is Java {major}"
+        raise EnvironmentProblem(msg)
+
+
+def _start(master: str, scratch: Path, options: dict[str, str]) -> SparkSession:
+    builder = SparkSession.builder.master(master).appName("straggler")
+    settings = _settings(master, scratch)
+    settings.update({name.replace("__", "."): value for name, value in options.items()})
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    with _java_messages(scratch / "java.log"):
+        spark: SparkSession = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+@contextmanager
+def _java_messages(log: Path) -> Iterator[None]:
+    """Send what Java writes to standard error to a file; shown only if Java does not start.
+
+    What fails later is raised in Python; the same once more as a stack trace would help nobody.
+    """
+    sys.stderr.flush()
+    ours = os.dup(2)
+    try:
+        with log.open("wb") as out:
+            os.dup2(out.fileno(), 2)
+        yield
+    except Exception as error:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
+        said = [line for line in lines if "Exception" in line or "Error" in line][:1]
+        reason = said[0].strip() if said else str(error).split("\n", maxsplit=1)[0]
+        msg = f"Spark does not start: {reason}"
+        raise EnvironmentProblem(msg) from error
+    finally:
+        os.dup2(ours, 2)
+        os.close(ours)
+
+
+def _settings(master: str, scratch: Path) -> dict[str, str]:
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(scratch / "local"),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.driver.extraJavaOptions": (
+            f"-Djava.io.tmpdir={_folder(scratch / 'jvm')} -Dderby.system.home={scratch}"
+        ),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    }
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.default.parallelism": "2",
+        }
+    return settings
+
+
+def _end_java() -> None:
+    """End the Java process: it would outlive its scratch folder and write there once more."""
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)  # absent when Java was started by spark-submit
+    if process is not None:
+        process.stdin.close()
+        try:
+            process.wait(timeout=30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+@contextmanager
+def _environment(scratch: Path, local: bool) -> Iterator[None]:
+    """Variables that Spark reads while it starts, put back as they were at the end."""
+    # The worker that prepares a stateful operator on the driver knows no addPyFile.
+    search = [str(_root()), *filter(None, [os.environ.get("PYTHONPATH")])]
+    wanted = {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(search),
+    }
+    if local:
+        wanted |= {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(scratch / "local")}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def _package(scratch: Path) -> Path:
+    """A zip of the packages that workers import; they need not be installed where workers run."""
+    root = _root()
+    target = scratch / "straggler_packages.zip"
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
+        for name in SHIPPED:
+            path = root / name
+            for source in [path] if path.is_file() else sorted(path.rglob("*.py")):
+                out.write(source, source.relative_to(root))
+    return target
+
+
+def _root() -> Path:
+    """The folder that holds our packages."""
+    return Path(__file__).resolve().parent.parent
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path

@@ -1,0 +1,87 @@
+"""The table that a user queries: the current answer of every window."""
+
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from model.vocabulary import SlackConfig
+from model.vocabulary.slack import ADAPTIVE_CONTROLS
+from spark_impl.slack.store import Store, load_store
+
+EXACT, PROVISIONAL = "exact", "provisional"
+
+
+def assumption(config: SlackConfig) -> str:
+    """What the quality of the first answers rests on."""
+    if config.control not in ADAPTIVE_CONTROLS:
+        return "no (eps, delta) promise"
+    if config.control != "conformal":
+        return "no (eps, delta) promise: only the mean of the coverage is steered"
+    if config.lambda_thr is not None:
+        return "none for the coverage; it says nothing about the error of the value"
+    if config.aggregate == "count":
+        return "none"
+    return "values exchangeable and independent of delay"
+
+
+def results(spark: SparkSession, store: str | Path) -> DataFrame:
+    """Current answers of the query that keeps its state in ``store``.
+
+    Columns: the grouping columns, ``task``, ``key``, ``start_us`` and ``end_us`` of the window,
+    ``value``, ``n`` (tuples in it), ``revision`` (0 is the stream's own answer), ``n_rcv`` (tuples
+    in the stream's answer), ``coverage`` (``n_rcv`` over the tuples known by now), ``state``
+    (``exact`` or ``provisional``) and ``assumption``.
+
+    A batch that is being written, or that a crash cut short, does not show. Raises
+    :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a query.
+    """
+    config, place = load_store(Path(store).absolute())
+    last = place.committed()
+    window = [*place.by, "key", "start_us"]
+    stream = _table(spark, place, "result", place.files("result", last))
+    revised = _table(spark, place, "revision", place.files("revision", last))
+    current = F.max_by(F.struct("value", "n", "revision"), "revision")
+    answers = (
+        stream.select(*window, "value", F.col("n_rcv").alias("n"), F.lit(0).alias("revision"))
+        .unionByName(revised)
+        .groupBy(*window)
+        .agg(
+            current.alias("current"),
+            F.max(F.when(F.col("revision") == 0, F.col("n"))).alias("n_rcv"),
+        )
+        .select(*window, "current.*", F.coalesce("n_rcv", F.lit(0)).alias("n_rcv"))
+    )
+    missing = F.coalesce("pending", F.lit(0))
+    return answers.join(_pending(spark, config, place, last), window, "left").select(
+        *window[:-1],
+        "start_us",
+        (F.col("start_us") + config.size_us).alias("end_us"),
+        "value",
+        "n",
+        F.col("revision").cast("int").alias("revision"),
+        "n_rcv",
+        (F.col("n_rcv") / (F.col("n") + missing)).alias("coverage"),
+        F.when(F.col("pending").isNull(), EXACT).otherwise(PROVISIONAL).alias("state"),
+        F.lit(assumption(config)).alias("assumption"),
+    )
+
+
+def _pending(spark: SparkSession, config: SlackConfig, place: Store, last: int) -> DataFrame:
+    """Pending pairs of every window that has some."""
+    pairs = _table(spark, place, "pending", place.files_of("pending", last))
+    after_first = F.explode(F.sequence(F.lit(0), F.col("windows") - 1))
+    return (
+        pairs.withColumn("step", after_first)
+        .withColumn("start_us", F.col("start_us") + F.col("step") * config.slide_us)
+        .groupBy(*place.by, "key", "start_us")
+        .agg(F.count("*").alias("pending"))
+    )
+
+
+def _table(spark: SparkSession, place: Store, name: str, files: list[str]) -> DataFrame:
+    schema = from_arrow_schema(place.schema(name))
+    if not files:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*files)

@@ -1,0 +1,84 @@
+"""Writes what the stream part found in one micro-batch, where it was found: on the executors."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyspark import TaskContext
+
+from model.vocabulary import SlackConfig
+from spark_impl.slack.blocks import NULL_REASONS, keys_from_bytes
+from spark_impl.slack.kernel import REASONS
+from spark_impl.slack.records import JUDGED, LATE, REJECTED, RESULT, Records
+from spark_impl.slack.store import STREAM_TABLES, TABLES, Store
+
+_RECORDS = {"result": RESULT, "late": LATE, "judged": JUDGED, "rejected": REJECTED}
+_ALL_REASONS = np.array(["", *REASONS, *NULL_REASONS], dtype=object)
+
+
+def stage(
+    store: Store, config: SlackConfig, batch: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Stage for ``mapInArrow``: output rows of the processor to the rows of ``progress``.
+
+    On the way every partition writes its part of the stream tables. A part is named after the
+    partition, so a task that Spark runs twice writes the same files.
+    """
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [row for each in batches for row in pa.Table.from_batches([each]).to_batches()]
+        if not rows:
+            return
+        given = pa.Table.from_batches(rows)
+        found = tables(store, config, given)
+        part = TaskContext.get().partitionId()
+        for name in STREAM_TABLES:
+            store.write(name, batch, found[name], part)
+        yield from found["progress"].combine_chunks().to_batches()
+
+    return run
+
+
+def tables(store: Store, config: SlackConfig, given: pa.Table) -> dict[str, pa.Table]:
+    """The stream tables from output rows of the processor."""
+    found = {name: _unpacked(store, config, given, name) for name in _RECORDS}
+    schema = store.schema("progress")
+    found["progress"] = given.filter(given.column("active")).select(schema.names).cast(schema)
+    return found
+
+
+def _unpacked(store: Store, config: SlackConfig, given: pa.Table, name: str) -> pa.Table:
+    """One table from the records of all rows."""
+    arrays = [np.frombuffer(data, _RECORDS[name]) for data in given.column(name).to_pylist()]
+    owner = pa.array(np.repeat(np.arange(len(arrays)), [len(each) for each in arrays]))
+    together: Records = np.concatenate(arrays)
+    columns: dict[str, Any] = {by: given.column(by).take(owner) for by in store.by}
+    if "key" in TABLES[name]:
+        texts = [keys_from_bytes(data) for data in given.column("keys").to_pylist()]
+        columns["key"] = _keys(texts, arrays)
+    for column in TABLES[name]:
+        if column == "start_us":
+            index = together["first" if name == "late" else "j"]
+            columns[column] = index * config.slide_us
+        elif column == "reason":
+            columns[column] = _ALL_REASONS[together["reason"]]
+        elif column != "key":
+            columns[column] = together[column]
+    schema = store.schema(name)
+    return pa.table([_array(columns[each.name], each.type) for each in schema], schema=schema)
+
+
+def _keys(texts: list[tuple[str, ...]], arrays: list[Records]) -> pa.ChunkedArray:
+    chunks = [
+        pa.array(keys, pa.string()).take(pa.array(np.ascontiguousarray(records["key"])))
+        for keys, records in zip(texts, arrays, strict=True)
+        if len(records)
+    ]
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _array(column: Any, kind: pa.DataType) -> Any:
+    if isinstance(column, pa.ChunkedArray):
+        return column
+    return pa.array(np.ascontiguousarray(column), kind)

@@ -1,0 +1,248 @@
+"""The folder in which a query keeps what it found out.
+
+    query.json                      configuration, grouping columns, version
+    checkpoint/                     Spark's own: offsets, commits, state
+    control/                        requests to flush, a second streaming source
+    <table>/batch=<id>/*.parquet    one folder a table and micro-batch
+
+Rules of this file:
+
+* A micro-batch writes only folders of its own number and replaces what it finds there, so that a
+  batch that Spark replays after a crash repairs whatever the crash left.
+* ``pending`` is written last: a batch that has none did not happen yet, for every reader.
+* A file appears under its name when it is complete, or not at all.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from model.vocabulary import SlackConfig
+from spark_impl.streams import InputProblem
+
+VERSION = 1
+_INT, _FLOAT, _TEXT, _FLAG = pa.int64(), pa.float64(), pa.string(), pa.bool_()
+_WINDOW = {"start_us": _INT, "key": _TEXT}
+_PAIRS = {**_WINDOW, "source_id": _INT, "event_time_us": _INT, "windows": _INT}
+TABLES = {
+    "result": {**_WINDOW, "value": _FLOAT, "n_rcv": _INT, "slack_us": _INT, "wm_us": _INT},
+    "late": _PAIRS,
+    "judged": {
+        "order": _INT,
+        **_WINDOW,
+        "n_rcv": _INT,
+        "n_late": _INT,
+        "n_req": _INT,
+        "miss": _FLAG,
+        "alpha": _FLOAT,
+    },
+    "rejected": {"seq": _INT, "source_id": _INT, "reason": _TEXT},
+    "progress": {
+        "t_max_us": _INT,
+        "max_delay_us": _INT,
+        "slack_us": _INT,
+        "wm_us": _INT,
+        "alpha": _FLOAT,
+        "seq": _INT,
+        "flushed": _FLAG,
+    },
+    "revision": {**_WINDOW, "revision": _INT, "value": _FLOAT, "n": _INT},
+    "correction": {
+        "reason": _TEXT,
+        "pairs": _INT,
+        "windows": _INT,
+        "rows_read": _INT,
+        "rows_needed": _INT,
+    },
+    "cleared": _PAIRS,
+    "pending": _PAIRS,
+}
+"""Columns of every table behind the grouping columns and ``task``. In tables of pairs a row stands
+for a tuple and a run of ``windows`` windows, the first of which begins at ``start_us``."""
+
+STREAM_TABLES = ("result", "late", "judged", "rejected", "progress")
+"""Tables that the stream part writes; the others belong to the correction."""
+_PENDING_KEPT = 10
+_GROUP_TYPES = {"string": _TEXT, "int64": _INT}
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where the tables of one query lie, and how they are read and written."""
+
+    root: Path
+    groups: tuple[pa.Field, ...] = ()
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        return self.root / "checkpoint"
+
+    @property
+    def control(self) -> Path:
+        """Requests to flush."""
+        return self.root / "control"
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """What tells tasks apart: the grouping columns and ``task``."""
+        return (*(field.name for field in self.groups), "task")
+
+    def schema(self, table: str) -> pa.Schema:
+        """Arrow schema of a table."""
+        task = pa.field("task", pa.int32())
+        return pa.schema([*self.groups, task, *(pa.field(*each) for each in TABLES[table].items())])
+
+    def folder(self, table: str, batch: int) -> Path:
+        """Where one micro-batch writes a table."""
+        return self.root / table / f"batch={batch}"
+
+    def begin(self, batch: int) -> None:
+        """Remove what an earlier attempt at this batch left."""
+        for table in TABLES:
+            shutil.rmtree(self.folder(table, batch), ignore_errors=True)
+
+    def write(self, table: str, batch: int, rows: pa.Table, part: int = 0) -> None:
+        """Write one part of a table; nothing for no rows, except that ``pending`` marks the end."""
+        if rows.num_rows or table == "pending":
+            folder = self.folder(table, batch)
+            folder.mkdir(parents=True, exist_ok=True)
+            write_parquet(
+                rows.select(self.schema(table).names), folder / f"part-{part:05d}.parquet"
+            )
+
+    def forget_old_pending(self, batch: int) -> None:
+        """Drop pending sets that nobody needs any more; the last ones stay for slow readers."""
+        shutil.rmtree(self.folder("pending", batch - _PENDING_KEPT), ignore_errors=True)
+
+    def committed(self) -> int:
+        """The last complete micro-batch, -1 if there is none."""
+        numbers = [
+            int(path.name.removeprefix("batch=")) for path in self.root.glob("pending/batch=*")
+        ]
+        done = [n for n in numbers if any(self.folder("pending", n).glob("part-*.parquet"))]
+        return max(done, default=-1)
+
+    def files(self, table: str, upto: int) -> list[str]:
+        """Files of a table, micro-batches up to ``upto``."""
+        found = []
+        for path in self.root.glob(f"{table}/batch=*/part-*.parquet"):
+            if int(path.parent.name.removeprefix("batch=")) <= upto:
+                found.append(str(path))
+        return sorted(found)
+
+    def files_of(self, table: str, batch: int) -> list[str]:
+        """Files of a table that one micro-batch wrote."""
+        return sorted(map(str, self.folder(table, batch).glob("part-*.parquet")))
+
+    def read(self, table: str, batch: int) -> pa.Table:
+        """A table as one micro-batch wrote it."""
+        return read_parquet(self.files_of(table, batch), self.schema(table))
+
+    def read_all(self, table: str, upto: int) -> pa.Table:
+        """A table with its micro-batches up to ``upto``, told apart by the column ``batch``."""
+        schema = self.schema(table)
+        parts = []
+        for path in self.files(table, upto):
+            rows = read_parquet([path], schema)
+            batch = int(Path(path).parent.name.removeprefix("batch="))
+            parts.append(rows.append_column("batch", pa.array([batch] * rows.num_rows, _INT)))
+        return pa.concat_tables([schema.append(pa.field("batch", _INT)).empty_table(), *parts])
+
+
+def open_store(root: Path, config: SlackConfig, groups: Sequence[pa.Field]) -> Store:
+    """The store of a query, made if it is not there yet.
+
+    Raises :class:`InputProblem`, and writes nothing, when it belongs to another query.
+    """
+    wanted = {
+        "version": VERSION,
+        "config": config.to_json(),
+        "group_columns": [[field.name, str(field.type)] for field in groups],
+    }
+    path = root / "query.json"
+    if path.exists():
+        _check_same(root, json.loads(path.read_text(encoding="utf-8")), wanted)
+    elif root.exists() and (not root.is_dir() or any(root.iterdir())):
+        msg = f"{root} is neither an empty folder nor the store of a query"
+        raise InputProblem(msg)
+    else:
+        (root / "control").mkdir(parents=True)
+        write_text(path, json.dumps(wanted, indent=1))
+    return Store(root, tuple(groups))
+
+
+def load_store(root: Path) -> tuple[SlackConfig, Store]:
+    """The store that a query has written, and the query's configuration.
+
+    Raises :class:`InputProblem` when there is none.
+    """
+    path = root / "query.json"
+    if not path.exists():
+        msg = f"{root} is not the store of a query"
+        raise InputProblem(msg)
+    found = json.loads(path.read_text(encoding="utf-8"))
+    if found.get("version") != VERSION:
+        raise InputProblem(_wrong_version(root, found))
+    groups = [pa.field(name, _GROUP_TYPES[kind]) for name, kind in found["group_columns"]]
+    return SlackConfig.from_json(found["config"]), Store(root, tuple(groups))
+
+
+def _wrong_version(root: Path, found: dict[str, object]) -> str:
+    return f"{root} was written by version {found.get('version')!r} of the store, not {VERSION}"
+
+
+def _check_same(root: Path, found: dict[str, object], wanted: dict[str, object]) -> None:
+    if found.get("version") != wanted["version"]:
+        raise InputProblem(_wrong_version(root, found))
+    theirs, ours = found["config"], wanted["config"]
+    if theirs != ours and isinstance(theirs, dict) and isinstance(ours, dict):
+        name = next(n for n in sorted({*theirs, *ours}) if theirs.get(n) != ours.get(n))
+        msg = (
+            f"{root} belongs to a query with {name} = {theirs.get(name)!r},"
+            f" this one has {ours.get(name)!r}"
+        )
+        raise InputProblem(msg)
+    if found["group_columns"] != wanted["group_columns"]:
+        msg = (
+            f"{root} belongs to a query grouped by {found['group_columns']},"
+            f" this one is grouped by {wanted['group_columns']}"
+        )
+        raise InputProblem(msg)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file that is complete or not there."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch.write_text(text, encoding="utf-8")
+    scratch.replace(path)
+
+
+def write_parquet(rows: pa.Table, path: Path) -> None:
+    """Write a Parquet file that is complete or not there."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    pq.write_table(rows, scratch, compression="zstd")
+    scratch.replace(path)
+
+
+def read_parquet(files: Sequence[str], schema: pa.Schema, where: pc.Expression = None) -> pa.Table:
+    """Rows of some Parquet files under a filter, with the columns of a schema."""
+    if not files:
+        return schema.empty_table()
+    source = ds.dataset(list(files), schema=schema, format="parquet", partitioning=None)
+    return source.to_table(columns=schema.names, filter=where)
+
+
+def same_rows(table: pa.Table, by: Sequence[str], wanted: Iterable[tuple[object, ...]]) -> pa.Array:
+    """Mask of the rows whose columns ``by`` hold one of the ``wanted`` combinations."""
+    chosen = set(wanted)
+    rows = zip(*(table.column(name).to_pylist() for name in by), strict=True)
+    return pa.array([row in chosen for row in rows], pa.bool_())

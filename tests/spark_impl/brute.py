@@ -1,0 +1,225 @@
+"""docs/slack.md tuple by tuple, as obvious as can be: what the pipeline's answers are held to.
+
+Everything is remembered for ever and looked up by scanning, nothing is incremental.
+"""
+
+import math
+from collections import defaultdict
+from fractions import Fraction
+from statistics import NormalDist
+
+from model.vocabulary import Event, SlackConfig, Trace, Workload, task_of
+from model.vocabulary import slack as words
+
+
+class Task:
+    def __init__(self, config: SlackConfig, number: int) -> None:
+        self.c, self.number = config, number
+        self.t_max = self.wm = None
+        self.k, self.alpha, self.err_prev = 0, 1.0, 0.0
+        self.n, self.s1, self.s2 = 0, 0.0, 0.0
+        self.accepted: dict[int, Event] = {}
+        self.received: dict = defaultdict(list)  # (end, key) -> values
+        self.late: dict = defaultdict(int)
+        self.closed: set = set()
+        self.judged: set = set()
+        self.orders = 0
+        self.pending: set = set()
+        self.revisions: dict = defaultdict(int)
+        self.answers: dict = {}
+        self.steps: list = []
+
+    def slack(self) -> int:
+        c = self.c
+        if c.control == "fixed":
+            k = c.fixed_slack_us
+        elif c.control == "max":
+            k = self.k
+        else:
+            k = math.floor(min(max(self.alpha, 0.0), 1.0) * self.k)
+        return k if c.max_slack_us is None else min(k, c.max_slack_us)
+
+    def key(self, event: Event) -> str:
+        return event.key if self.c.keyed else ""
+
+    def ends(self, ts: int) -> list[int]:
+        w = self.c.windows
+        return [w.end_us(j) for j in w.indices(ts)]
+
+    def arrive(self, e: Event, batch: int) -> bool:
+        c, ts = self.c, e.event_time_us
+        reason = None
+        if not math.isfinite(e.value):
+            reason = words.REASON_NOT_FINITE
+        elif e.value < 0 and c.needs_positive_values:
+            reason = words.REASON_NEGATIVE
+        elif c.max_future_us is not None and ts > e.arrival_us + c.max_future_us:
+            reason = words.REASON_FUTURE
+        if reason:
+            self.steps.append(words.Rejected(self.number, e.seq, e.source_id, batch, reason))
+            return False
+        before = self.accepted.get(e.source_id)
+        if c.dedup and before is not None:
+            if c.windows.last_end_us(before.event_time_us) + c.feedback > self.wm:
+                return False
+        self.accepted.setdefault(e.source_id, e)
+        self.t_max = ts if self.t_max is None else max(self.t_max, ts)
+        self.k = max(self.k, self.t_max - ts)
+        slack = self.slack()
+        mark = self.t_max - slack
+        wm_before, self.wm = self.wm, mark if self.wm is None else max(self.wm, mark)
+        self.n, self.s1, self.s2 = self.n + 1, self.s1 + e.value, self.s2 + e.value * e.value
+        self.close(slack, batch)
+        for end in self.ends(ts):
+            if end <= self.wm:
+                start = end - c.size_us
+                late = words.Late(self.number, start, self.key(e), e.source_id, ts, batch)
+                self.steps.append(late)
+                self.pending.add(late._replace(batch=0))
+                if wm_before is None or end + c.feedback > wm_before:
+                    self.late[end, self.key(e)] += 1
+            else:
+                self.received[end, self.key(e)].append(e.value)
+        self.judge(batch)
+        return True
+
+    def close(self, slack: int, batch: int) -> None:
+        for end, key in sorted(self.received):
+            if end <= self.wm and (end, key) not in self.closed:
+                self.closed.add((end, key))
+                values = self.received[end, key]
+                start, value = end - self.c.size_us, aggregate(self.c, values)
+                self.steps.append(
+                    words.Result(self.number, start, key, batch, value, len(values), slack, self.wm)
+                )
+                self.answers[start, key] = (value, len(values), 0)
+
+    def judge(self, batch: int) -> None:
+        c = self.c
+        due = {w for w in {*self.received, *self.late} if w[0] + c.feedback <= self.wm}
+        for end, key in sorted(due - self.judged):
+            self.judged.add((end, key))
+            n_rcv, n_late = len(self.received.get((end, key), ())), self.late.get((end, key), 0)
+            total = n_rcv + n_late
+            n_req = required(c, total, self.cv2())
+            miss = n_rcv < n_req
+            if c.control == "conformal":
+                moved = self.alpha + c.learning_rate * (miss - c.delta / 2)
+                self.alpha = min(max(moved, 0.0), 1.0)
+            elif c.control in ("pd", "pd-clamped"):
+                goal = n_req / total if c.lambda_thr is None else c.lambda_thr
+                err = goal - n_rcv / total
+                self.alpha = self.alpha + (c.kp * err + c.kd * (err - self.err_prev))
+                self.err_prev = err
+                if c.control == "pd-clamped":
+                    self.alpha = min(max(self.alpha, 0.0), 1.0)
+            place = (self.number, self.orders, end - c.size_us, key, batch)
+            self.steps.append(words.Judged(*place, n_rcv, n_late, n_req, miss, self.alpha))
+            self.orders += 1
+
+    def cv2(self) -> float:
+        if self.c.cv is not None:
+            return self.c.cv * self.c.cv
+        return max(0.0, self.n * self.s2 / (self.s1 * self.s1) - 1) if self.s1 else 0.0
+
+    def flush(self, batch: int) -> None:
+        end = self.c.windows.last_end_us(self.t_max) + self.c.feedback
+        self.wm = max(self.wm, end)
+        self.close(self.slack(), batch)
+        self.judge(batch)
+
+    def batch_end(self, batch: int, flushed: bool) -> None:
+        self.steps.append(
+            words.Progress(
+                self.number, batch, self.t_max, self.k, self.slack(), self.wm, self.alpha
+            )
+        )
+        if not self.pending:
+            return
+        times = [pair.event_time_us for pair in self.pending]
+        if flushed:
+            reason = "flush"
+        elif max(times) - min(times) > self.c.gamma_us:
+            reason = "gamma"
+        elif self.wm - min(times) > self.c.max_age:
+            reason = "age"
+        else:
+            return
+        windows = sorted({(pair.start_us, pair.key) for pair in self.pending})
+        self.steps.append(
+            words.Correction(self.number, batch, reason, len(self.pending), len(windows))
+        )
+        for pair in self.pending:
+            self.steps.append(
+                words.Cleared(pair.task, pair.start_us, pair.key, pair.source_id, batch)
+            )
+        for start, key in windows:
+            inside = [
+                e.value
+                for e in self.accepted.values()
+                if self.key(e) == key and start <= e.event_time_us < start + self.c.size_us
+            ]
+            self.revisions[start, key] += 1
+            revision, value = self.revisions[start, key], aggregate(self.c, inside)
+            self.steps.append(
+                words.Revision(self.number, start, key, batch, revision, value, len(inside))
+            )
+            self.answers[start, key] = (value, len(inside), revision)
+        self.pending.clear()
+
+    def finals(self) -> list:
+        open_pairs = {(pair.start_us, pair.key) for pair in self.pending}
+        return [
+            words.Final(self.number, *window, *answer, window not in open_pairs)
+            for window, answer in self.answers.items()
+        ]
+
+
+def aggregate(c: SlackConfig, values: list[float]) -> float:
+    if c.aggregate == "count":
+        return float(len(values))
+    if c.aggregate in ("sum", "avg"):
+        total = sum(values, 0.0)
+        return total if c.aggregate == "sum" else total / len(values)
+    if c.aggregate in ("min", "max"):
+        return min(values) if c.aggregate == "min" else max(values)
+    q = Fraction(str(c.q)) if c.aggregate == "quantile" else Fraction(1, 2)
+    return sorted(values)[math.ceil(q * len(values)) - 1]
+
+
+def required(c: SlackConfig, n: int, cv2: float) -> int:
+    e, d = c.eps, c.delta / 2 if c.control == "conformal" else c.delta
+    if c.lambda_thr is not None:
+        return math.ceil(Fraction(str(c.lambda_thr)) * n)
+    if c.aggregate == "count":
+        need = n - math.ceil(Fraction(str(e)) * n) + 1
+    elif c.aggregate == "sum":
+        a = NormalDist().inv_cdf(1 - d) ** 2 * cv2 / n
+        u = (2 * e + a - math.sqrt(a**2 + 4 * a * e * (1 - e))) / (2 * (1 + a))
+        need = math.ceil((1 - u) * n - 1e-9)
+    elif c.aggregate == "avg":
+        z2 = NormalDist().inv_cdf(1 - d / 2) ** 2
+        need = max(1, math.ceil(z2 * cv2 / (z2 * cv2 + n * e**2) * n - 1e-9))
+    else:
+        need = 0
+    return min(max(need, 0), n)
+
+
+def run(workload: Workload) -> Trace:
+    config = SlackConfig.from_json(workload.config)
+    tasks = [Task(config, number) for number in range(config.tasks)]
+    batches = list(workload.batches())
+    for batch, events in enumerate(batches):
+        moved = set()
+        for event in events:
+            number = task_of(event.key, config.tasks)
+            if tasks[number].arrive(event, batch):
+                moved.add(number)
+        for number in moved:
+            tasks[number].batch_end(batch, flushed=False)
+    if workload.flush:
+        for task in tasks:
+            if task.n:
+                task.flush(len(batches))
+                task.batch_end(len(batches), flushed=True)
+    return Trace("brute", [step for task in tasks for step in [*task.steps, *task.finals()]])
