@@ -3,14 +3,17 @@
 Rules of this file:
 
 * A trace is judged against its workload alone; the reference machine is not asked.
-* Each promise names the kinds of steps it is read from, and the case without which it has not
-  been tested (its guard). Without them it is undetermined. A promise that the workload cannot put
-  to the test (no flush, another control) is left out.
+* Each promise names the kinds of steps it is read from; without them it is undetermined. A
+  promise that the workload cannot put to the test (no flush, another control) is left out.
+* Each promise has a guard, the case without which it could hold without a test. One trace need not
+  contain it, all of them together must (``over_all``).
 * A counterexample is the smallest one found, in sentences.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from model.claims import Outcome, Verdict
 from model.slack import clock_claims, exactness_claims
@@ -34,7 +37,8 @@ from model.vocabulary.trace import kind_of
 
 def guards(workload: Workload, trace: Trace) -> Mapping[str, int]:
     """How often the interesting cases occurred."""
-    return _guards(truth_of(workload), observed_in(trace))
+    truth = truth_of(workload)
+    return _guards(truth, observed_in(truth, trace))
 
 
 def _guards(truth: Truth, observed: Observed) -> Mapping[str, int]:
@@ -70,6 +74,13 @@ def _guards(truth: Truth, observed: Observed) -> Mapping[str, int]:
 
 
 # --------------------------------------------------------------------------------------- claims
+
+
+class Judgement(NamedTuple):
+    """What one trace showed."""
+
+    verdicts: tuple[Verdict, ...]
+    guards: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,32 +206,67 @@ CLAIMS: tuple[Claim, ...] = (
 )
 
 
+GUARDS: Mapping[str, str] = {claim.name: claim.guard for claim in CLAIMS}
+"""The case without which a claim has not been put to the test, by the name of the claim."""
+
+
 def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
     """Judge a trace: one verdict for every promise that the workload puts to the test."""
+    return judge(workload, trace).verdicts
+
+
+def judge(workload: Workload, trace: Trace) -> Judgement:
+    """Verdicts and guards together, which costs hardly more than either."""
     truth = truth_of(workload)
-    observed = observed_in(trace)
+    observed = observed_in(truth, trace)
+    hides_late = not observed.late and _lacks_tuples(truth, observed)
     counts = _guards(truth, observed)
-    return tuple(_judge(claim, truth, observed, counts) for claim in CLAIMS if claim.applies(truth))
+    verdicts = (
+        _judge(claim, truth, observed, hides_late, counts)
+        for claim in CLAIMS
+        if claim.applies(truth)
+    )
+    return Judgement(tuple(verdicts), counts)
 
 
-def over_all(cases: Iterable[Sequence[Verdict]]) -> tuple[Verdict, ...]:
-    """Verdicts on many traces, summed up by claim.
+def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
+    """Judgements of many traces, summed up by claim.
 
-    Broken if broken once (the first such verdict); else it holds if it held once: a trace in which
-    the interesting case did not occur takes nothing from the others.
+    Broken if broken once (the first such verdict is shown). Holds if it held at least once and
+    its guard occurred at least once where it held; otherwise nothing was put to the test.
     """
-    summary: dict[str, Verdict] = {}
-    order = {Outcome.UNDETERMINED: 0, Outcome.HOLDS: 1, Outcome.BROKEN: 2}
-    for verdicts in cases:
-        for verdict in verdicts:
-            known = summary.get(verdict.claim)
-            if known is None or order[known.outcome] < order[verdict.outcome]:
-                summary[verdict.claim] = verdict
-    return tuple(summary.values())
+    broken: dict[str, Verdict] = {}
+    held: Counter[str] = Counter()
+    occurred: Counter[str] = Counter()
+    for case in cases:
+        for verdict in case.verdicts:
+            held.setdefault(verdict.claim, 0)
+            if verdict.outcome is Outcome.BROKEN:
+                broken.setdefault(verdict.claim, verdict)
+            elif verdict.outcome is Outcome.HOLDS:
+                held[verdict.claim] += 1
+                occurred[verdict.claim] += case.guards[GUARDS[verdict.claim]]
+    return tuple(
+        broken.get(claim) or _summary(claim, times, occurred[claim])
+        for claim, times in held.items()
+    )
 
 
-def _judge(claim: Claim, truth: Truth, observed: Observed, counts: Mapping[str, int]) -> Verdict:
-    missing = _missing(claim, observed)
+def _summary(claim: str, times: int, occurred: int) -> Verdict:
+    guard = GUARDS[claim]
+    if not times:
+        return Verdict(claim, Outcome.UNDETERMINED, "No trace put it to the test.")
+    if not occurred:
+        sentence = f"Held in {times:,} traces, but none of them had {guard}."
+        return Verdict(claim, Outcome.UNDETERMINED, sentence)
+    sentence = f"Held in {times:,} traces with {occurred:,} {guard} in all."
+    return Verdict(claim, Outcome.HOLDS, sentence)
+
+
+def _judge(
+    claim: Claim, truth: Truth, observed: Observed, hides_late: bool, counts: Mapping[str, int]
+) -> Verdict:
+    missing = _missing(claim, observed, hides_late)
     if missing:
         return Verdict(claim.name, Outcome.UNDETERMINED, f"The trace has no {missing} steps.")
     if claim.needs_identities and truth.deliveries and not truth.config.dedup:
@@ -229,17 +275,33 @@ def _judge(claim: Claim, truth: Truth, observed: Observed, counts: Mapping[str, 
     findings = Findings()
     claim.judge(truth, observed, findings)
     if findings.count:
-        return Verdict(claim.name, Outcome.BROKEN, findings.sentence, findings.witness)
+        in_all = f" ({findings.count:,} counterexamples in all.)" if findings.count > 1 else ""
+        sentence = findings.sentence + in_all
+        return Verdict(claim.name, Outcome.BROKEN, sentence, findings.witness)
     if findings.undetermined:
         return Verdict(claim.name, Outcome.UNDETERMINED, findings.undetermined)
-    if not counts[claim.guard]:
-        sentence = f"There were no {claim.guard}, so nothing was put to the test."
-        return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
     return Verdict(claim.name, Outcome.HOLDS, f"Held with {counts[claim.guard]:,} {claim.guard}.")
 
 
-def _missing(claim: Claim, observed: Observed) -> str:
+def _missing(claim: Claim, observed: Observed, hides_late: bool) -> str:
+    """Kinds of steps that are not there, although the claim cannot do without them.
+
+    Where every answer contains every tuple there is nothing that could have been late.
+    """
     for group in claim.needs:
+        is_about_late = set(group) <= {Late, Cleared}
+        nothing_was_late = not observed.late and not hides_late
+        if is_about_late and nothing_was_late:
+            continue
         if not any(observed.trace.of(word) for word in group):
             return " or ".join(kind_of(word) for word in group)
     return ""
+
+
+def _lacks_tuples(truth: Truth, observed: Observed) -> bool:
+    """Whether some window that the trace calls closed was answered without all its tuples."""
+    for window in observed.closed:
+        results = observed.results.get(window)
+        if (results[0].n_rcv if results else 0) < len(truth.windows.get(window, ())):
+            return True
+    return False

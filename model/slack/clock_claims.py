@@ -26,11 +26,11 @@ def alpha_is_a_share(_truth: Truth, observed: Observed, findings: Findings) -> N
     for judged in observed.trace.of(Judged):
         if not 0 <= judged.alpha <= 1:
             sentence = f"Judgement {judged.order} of task {judged.task} set alpha to {judged.alpha}"
-            findings.add((judged.order, judged.task), f"{sentence}.")
+            findings.add(judged.order, f"{sentence}.")
     for progress in observed.trace.of(Progress):
         if not 0 <= progress.alpha <= 1:
             sentence = f"After batch {progress.batch} alpha of task {progress.task} was"
-            findings.add((progress.batch, progress.task), f"{sentence} {progress.alpha}.")
+            findings.add(progress.batch, f"{sentence} {progress.alpha}.")
 
 
 def slack_is_bounded(truth: Truth, observed: Observed, findings: Findings) -> None:
@@ -41,14 +41,14 @@ def slack_is_bounded(truth: Truth, observed: Observed, findings: Findings) -> No
         recorded_us = step.max_delay_us if isinstance(step, Progress) else longest_us
         if recorded_us > longest_us:
             findings.add(
-                (step.batch, step.task),
+                step.batch,
                 f"After batch {step.batch} task {step.task} says that its largest delay was "
                 f"{recorded_us} us; it was at most {longest_us} us.",
             )
         bound_us = longest_us if limit_us is None else min(longest_us, limit_us)
         if not 0 <= step.slack_us <= bound_us:
             findings.add(
-                (step.batch, step.task),
+                step.batch,
                 f"In batch {step.batch} the slack of task {step.task} was {step.slack_us} us; "
                 f"at most {bound_us} us were needed.",
             )
@@ -60,7 +60,7 @@ def watermark_is_monotone(_truth: Truth, observed: Observed, findings: Findings)
         for before, after in pairwise(clock):
             if after.wm_us < before.wm_us or after.t_max_us < before.t_max_us:
                 findings.add(
-                    (after.batch, task),
+                    after.batch,
                     f"The clock of task {task} went back in batch {after.batch}.",
                     f"After batch {before.batch}: t_max {before.t_max_us}, wm {before.wm_us}.",
                     f"After batch {after.batch}: t_max {after.t_max_us}, wm {after.wm_us}.",
@@ -74,7 +74,7 @@ def watermark_is_monotone(_truth: Truth, observed: Observed, findings: Findings)
         wm_us = at_end.get((result.task, result.batch))
         if wm_us is not None and result.wm_us > wm_us:
             findings.add(
-                (result.batch, result.task),
+                result.batch,
                 f"A result of batch {result.batch} was closed at watermark {result.wm_us}, "
                 f"after the batch it is {wm_us}.",
             )
@@ -90,7 +90,7 @@ def in_order_is_never_late(truth: Truth, observed: Observed, findings: Findings)
     for step in _clocked(observed):
         if step.slack_us != 0:
             findings.add(
-                (step.batch, step.task),
+                step.batch,
                 f"In batch {step.batch} task {step.task} waited {step.slack_us} us "
                 "although nothing had been delayed.",
             )
@@ -121,7 +121,7 @@ def _nothing_is_late(truth: Truth, observed: Observed, findings: Findings, altho
         if identity in truth.deliveries:  # a forgotten redelivery is late for another reason
             continue
         findings.add(
-            (late.batch, late),
+            late.batch,
             f"Tuple #{late.source_id} was late for the {name_of(truth, late[:3])} {although}.",
         )
 
@@ -140,21 +140,21 @@ def judgements_are_measured(truth: Truth, observed: Observed, findings: Findings
         n_late = len(observed.late.get((judged.task, *window), ()))
         total = judged.n_rcv + judged.n_late
         name = name_of(truth, (judged.task, *window))
-        rank = (judged.order, judged.task)
+        number = judged.order
         if (judged.task, *window) in seen:
-            findings.add(rank, f"The {name} was judged twice.")
+            findings.add(number, f"The {name} was judged twice.")
         seen.add((judged.task, *window))
         if judged.n_rcv != n_rcv or (
             judged.n_late > n_late and not _has_redelivery(truth, judged.task)
         ):
             findings.add(
-                rank,
+                number,
                 f"The judgement of the {name} counts {judged.n_rcv} tuples in time and "
                 f"{judged.n_late} late; recorded are {n_rcv} and at most {n_late}.",
             )
         if judged.miss != (judged.n_rcv < judged.n_req) or not 0 <= judged.n_req <= total:
             findings.add(
-                rank,
+                number,
                 f"The judgement of the {name} says miss={judged.miss} with {judged.n_rcv} of "
                 f"{judged.n_req} required and {total} known tuples.",
             )
@@ -162,7 +162,7 @@ def judgements_are_measured(truth: Truth, observed: Observed, findings: Findings
             is_met(judged.n_req, total)
             and (judged.n_req == 0 or not is_met(judged.n_req - 1, total))
         ):
-            findings.add(rank, f"{judged.n_req} is not the smallest share required of {total}.")
+            findings.add(number, f"{judged.n_req} is not the smallest share required of {total}.")
 
 
 def misses_are_bounded(truth: Truth, observed: Observed, findings: Findings) -> None:
@@ -177,11 +177,11 @@ def misses_are_bounded(truth: Truth, observed: Observed, findings: Findings) -> 
             alpha = judged.alpha
             allowed = target * number * rate + (alpha - 1 + clipped)
             if judged.order != number - 1:
-                findings.add((number, task), f"Judgement {number - 1} of task {task} is missing.")
+                findings.add(number, f"Judgement {number - 1} of task {task} is missing.")
                 break
             if misses * rate > allowed + TOLERANCE * number:
                 findings.add(
-                    (number, task),
+                    number,
                     f"{misses} of the first {number} windows of task {task} missed their "
                     f"requirement; the bound allows {allowed / rate if rate else 0.0:.3f}.",
                     f"Judged last: the {name_of(truth, (task, *judged[2:4]))}, alpha {alpha}.",
@@ -205,7 +205,7 @@ def pd_telescopes(truth: Truth, observed: Observed, findings: Findings) -> None:
             scale = max(1.0, abs(expected), config.kp * number, config.kd)
             if abs(judged.alpha - expected) > TOLERANCE * number * scale:
                 findings.add(
-                    (number, task),
+                    number,
                     f"After {number} judgements alpha of task {task} is {judged.alpha}; the "
                     f"errors sum up to {errors:.6f}, which makes it {expected}.",
                 )

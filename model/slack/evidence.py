@@ -153,12 +153,9 @@ class Observed:
     cleared: Mapping[Window, Mapping[int, Sequence[int]]]
     clocks: Mapping[int, Sequence[Progress]]
     """Task: its progress in the order of batches."""
-
-    def closed_by_wm(self, task: int, end_us: int) -> int | None:
-        """First batch at whose end the recorded watermark had reached ``end_us``, if any."""
-        clock = self.clocks.get(task, ())
-        position = bisect_left(clock, end_us, key=lambda progress: progress.wm_us)
-        return clock[position].batch if position < len(clock) else None
+    closed: Mapping[Window, int]
+    """The first batch at whose end the trace says that the window is closed: by its result, a
+    late pair, the watermark, or a flush."""
 
     def is_pending(self, window: Window, source_id: int, batch: int) -> bool:
         """Whether the pair was late and not cleared at the end of a batch."""
@@ -169,7 +166,7 @@ class Observed:
         )
 
 
-def observed_in(trace: Trace) -> Observed:
+def observed_in(truth: Truth, trace: Trace) -> Observed:
     """Arrange a trace by window."""
     results: dict[Window, list[Result]] = {}
     for result in trace.of(Result):
@@ -180,14 +177,29 @@ def observed_in(trace: Trace) -> Observed:
     clocks: dict[int, list[Progress]] = {}
     for progress in trace.of(Progress):
         clocks.setdefault(progress.task, []).append(progress)
-    return Observed(
-        trace,
-        results,
-        revisions,
-        _batches_by_pair(trace.of(Late)),
-        _batches_by_pair(trace.of(Cleared)),
-        clocks,
-    )
+    late = _batches_by_pair(trace.of(Late))
+    cleared = _batches_by_pair(trace.of(Cleared))
+    closed = _closed_by_wm(truth, clocks)
+    for window, found in results.items():
+        closed[window] = min(found[0].batch, closed.get(window, found[0].batch))
+    for window, by_identity in late.items():
+        first = min(map(min, by_identity.values()))
+        closed[window] = min(first, closed.get(window, first))
+    return Observed(trace, results, revisions, late, cleared, clocks, closed)
+
+
+def _closed_by_wm(truth: Truth, clocks: Mapping[int, Sequence[Progress]]) -> dict[Window, int]:
+    """Batches at whose end a recorded watermark, or a flush, had closed the non-empty windows."""
+    wm_us = {task: [progress.wm_us for progress in clock] for task, clock in clocks.items()}
+    closed: dict[Window, int] = {}
+    for window in truth.windows:
+        task, start_us, _ = window
+        position = bisect_left(wm_us.get(task, ()), start_us + truth.config.size_us)
+        if position < len(clocks.get(task, ())):
+            closed[window] = clocks[task][position].batch
+        elif truth.flush:
+            closed[window] = truth.batches
+    return closed
 
 
 def _batches_by_pair(

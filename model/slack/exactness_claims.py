@@ -37,13 +37,13 @@ def eventual_exactness(truth: Truth, observed: Observed, findings: Findings) -> 
     for final in observed.trace.of(Final):
         window = final[:3]
         if window in finals:
-            findings.add((0, window), f"Two final answers for the {name_of(truth, window)}.")
+            findings.add(0, f"Two final answers for the {name_of(truth, window)}.")
         finals[window] = Current(final.value, final.n, final.revision)
         if not final.exact:
             provisional.add(window)
     for window in finals.keys() - truth.windows.keys():
         sentence = f"There is a final answer for the {name_of(truth, window)}, which is empty."
-        findings.add((0, window), sentence, _said(finals[window]))
+        findings.add(0, sentence, _said(finals[window]))
     for window, found in truth.windows.items():
         answer = finals.get(window)
         values = [arrived.value for arrived in found]
@@ -56,7 +56,7 @@ def eventual_exactness(truth: Truth, observed: Observed, findings: Findings) -> 
         else:
             continue
         findings.add(
-            (len(found), window),
+            len(found),
             sentence,
             tuples_of(truth, window),
             _said(answer),
@@ -71,7 +71,7 @@ def nothing_owed(truth: Truth, observed: Observed, findings: Findings) -> None:
         if observed.is_pending(late[:3], late.source_id, truth.batches):
             sentence = f"Tuple #{late.source_id} is still owed to the {name_of(truth, late[:3])}."
             findings.add(
-                (len(truth.windows.get(late[:3], ())), late),
+                len(truth.windows.get(late[:3], ())),
                 sentence,
                 f"It was late in batch {late.batch} and no correction cleared it since.",
             )
@@ -82,7 +82,7 @@ def nothing_owed(truth: Truth, observed: Observed, findings: Findings) -> None:
                 f"Batch {cleared.batch} cleared tuple #{cleared.source_id} of the "
                 f"{name_of(truth, cleared[:3])}, which had not been late."
             )
-            findings.add((0, cleared), sentence)
+            findings.add(0, sentence)
 
 
 # -------------------------------------------------------------------- promise 2: at any batch end
@@ -94,11 +94,7 @@ def wrong_answers_are_pending(truth: Truth, observed: Observed, findings: Findin
     if not observed.cleared and (has_late_and_flush or observed.revisions):
         findings.undetermined = "The trace has no cleared steps, so nobody knows what is pending."
         return
-    windows = truth.windows.keys() | observed.results.keys() | observed.late.keys()
-    for window in windows:
-        closed = _closed_since(truth, observed, window)
-        if closed is None:
-            continue
+    for window, closed in observed.closed.items():
         found = truth.windows.get(window, ())
         for batch in _changes(observed, window, found, closed):
             present = [arrived.value for arrived in found if arrived.batch <= batch]
@@ -112,7 +108,7 @@ def wrong_answers_are_pending(truth: Truth, observed: Observed, findings: Findin
                 continue
             right = truth.aggregate(present) if present else None
             findings.add(
-                (len(found), batch, window),
+                len(found),
                 f"At the end of batch {batch} the closed {name_of(truth, window)} was wrong, "
                 "and nothing of it was pending.",
                 tuples_of(truth, window),
@@ -127,11 +123,9 @@ def wrong_answers_are_pending(truth: Truth, observed: Observed, findings: Findin
 
 def each_pair_once(truth: Truth, observed: Observed, findings: Findings) -> None:
     """The stream's answer holds exactly the tuples that were not late for the window."""
-    windows = truth.windows.keys() | observed.results.keys() | observed.late.keys()
-    for window in windows:
-        closed = _closed_since(truth, observed, window)
+    for window in observed.closed:
         results = observed.results.get(window, ())
-        if closed is None or len(results) > 1:  # two results: see the claim "one writer"
+        if len(results) > 1:  # see the claim "one writer"
             continue
         found = truth.windows.get(window, ())
         n_rcv = results[0].n_rcv if results else 0
@@ -141,7 +135,7 @@ def each_pair_once(truth: Truth, observed: Observed, findings: Findings) -> None
         ):
             continue
         findings.add(
-            (len(found), window),
+            len(found),
             f"Not every tuple of the {name_of(truth, window)} was counted exactly once.",
             tuples_of(truth, window),
             f"The stream's answer is {results[0].value:g} from {n_rcv} of them."
@@ -154,11 +148,10 @@ def each_pair_once(truth: Truth, observed: Observed, findings: Findings) -> None
 def one_writer(truth: Truth, observed: Observed, findings: Findings) -> None:
     """The stream answers once and never after a late pair; revisions are numbered 1, 2, 3, ..."""
     for window, results in observed.results.items():
-        name = name_of(truth, window)
         if len(results) > 1:
             findings.add(
-                (len(truth.windows.get(window, ())), window),
-                f"The stream wrote the {name} {len(results)} times.",
+                len(truth.windows.get(window, ())),
+                f"The stream wrote the {name_of(truth, window)} {len(results)} times.",
                 *(
                     f"Batch {result.batch}: {result.value:g} from {result.n_rcv} tuples."
                     for result in results
@@ -167,8 +160,8 @@ def one_writer(truth: Truth, observed: Observed, findings: Findings) -> None:
         late_in = [batch for batches in observed.late.get(window, {}).values() for batch in batches]
         if late_in and min(late_in) < results[0].batch:
             findings.add(
-                (len(truth.windows.get(window, ())), window),
-                f"The stream wrote the {name} after it had been closed.",
+                len(truth.windows.get(window, ())),
+                f"The stream wrote the {name_of(truth, window)} after it had been closed.",
                 f"A tuple was late for it in batch {min(late_in)}.",
                 f"Its result came in batch {results[0].batch}.",
             )
@@ -177,7 +170,7 @@ def one_writer(truth: Truth, observed: Observed, findings: Findings) -> None:
         numbers = [revision.revision for revision in in_order]
         if numbers != list(range(1, len(numbers) + 1)):
             findings.add(
-                (len(truth.windows.get(window, ())), window),
+                len(truth.windows.get(window, ())),
                 f"The revisions of the {name_of(truth, window)} are numbered {numbers}.",
             )
 
@@ -205,7 +198,7 @@ def final_answers_are_the_latest(truth: Truth, observed: Observed, findings: Fin
         else:
             continue
         findings.add(
-            (len(truth.windows.get(window, ())), window),
+            len(truth.windows.get(window, ())),
             sentence,
             f"In the end: {_said(answer)}",
             f"Written last: {_said(latest)}",
@@ -239,7 +232,7 @@ def corrections_do_not_wait(truth: Truth, observed: Observed, findings: Findings
             span_us, age_us = max(owed.values()) - oldest_us, current_wm_us - oldest_us
             if span_us > config.gamma_us or age_us > config.max_age:
                 findings.add(
-                    (len(owed), batch, task),
+                    len(owed),
                     f"Task {task} was left uncorrected at the end of batch {batch}.",
                     f"It owes {len(owed)} pairs that span {span_us} us (Gamma is "
                     f"{config.gamma_us}) and lie up to {age_us} us behind the watermark "
@@ -249,18 +242,6 @@ def corrections_do_not_wait(truth: Truth, observed: Observed, findings: Findings
 
 
 # --------------------------------------------------------------------------------- one window
-
-
-def _closed_since(truth: Truth, observed: Observed, window: Window) -> int | None:
-    """The first batch at whose end the trace says that the window is closed, if it does."""
-    said = [result.batch for result in observed.results.get(window, ())]
-    said += [min(batches) for batches in observed.late.get(window, {}).values()]
-    by_wm = observed.closed_by_wm(window[0], truth.end_us(window))
-    if by_wm is not None:
-        said.append(by_wm)
-    if truth.flush:
-        said.append(truth.batches)
-    return min(said) if said else None
 
 
 def _changes(

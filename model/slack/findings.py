@@ -1,30 +1,28 @@
 """Counterexamples to one claim: how many there are, and the smallest of them in sentences."""
 
-from typing import Any
-
 from model.slack.evidence import Truth, Window
 
 SHOWN_TUPLES = 8
 
 
 class Findings:
-    """Collects counterexamples; keeps the one of the smallest rank."""
+    """Collects counterexamples; keeps the smallest one."""
 
-    __slots__ = ("_rank", "count", "sentence", "undetermined", "witness")
+    __slots__ = ("_size", "count", "sentence", "undetermined", "witness")
 
     def __init__(self) -> None:
         self.count = 0
-        self._rank: tuple[Any, ...] = ()
+        self._size = 0
         self.sentence = ""
         self.witness: tuple[str, ...] = ()
         self.undetermined = ""
         """Why nothing can be said, if so."""
 
-    def add(self, rank: tuple[Any, ...], sentence: str, *witness: str) -> None:
-        """One more counterexample. Ranks are compared; the smallest one is shown."""
+    def add(self, size: int, sentence: str, *witness: str) -> None:
+        """One more counterexample; ``size`` says how much a reader has to take in."""
         self.count += 1
-        if self.count == 1 or rank < self._rank:
-            self._rank = rank
+        if self.count == 1 or (size, sentence) < (self._size, self.sentence):
+            self._size = size
             self.sentence = sentence
             self.witness = witness
 
