@@ -1,0 +1,41 @@
+"""Durations as people write them: ``500ms``, ``5s``, ``6h``."""
+
+import re
+from decimal import Decimal
+
+UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+_DURATION = re.compile(r"([+-]?\d+(?:\.\d+)?) *([a-z]*)")
+
+
+def parse_duration_us(text: str) -> int:
+    """Read a duration as integer microseconds.
+
+    Raises ``ValueError`` with one sentence for anything else, for a missing unit and for a
+    fraction of a microsecond.
+    """
+    match = _DURATION.fullmatch(text.strip().lower())
+    unit_us = UNITS_US.get(match.group(2)) if match else None
+    if match is None or unit_us is None:
+        units = ", ".join(UNITS_US)
+        msg = f"{text!r} is not a duration: write a number and a unit ({units}), like 500ms or 6h"
+        raise ValueError(msg)
+    duration_us = Decimal(match.group(1)) * unit_us
+    if duration_us != int(duration_us):
+        msg = f"{text!r} is not a whole number of microseconds"
+        raise ValueError(msg)
+    return int(duration_us)
+
+
+def write_duration(duration_us: int) -> str:
+    """Write microseconds in the largest unit that needs no fraction: ``5s``, ``1500ms``."""
+    if duration_us == 0:
+        return "0s"
+    name = next(name for name, us in reversed(UNITS_US.items()) if duration_us % us == 0)
+    return f"{duration_us // UNITS_US[name]}{name}"

