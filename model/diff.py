@@ -1,0 +1,195 @@
+"""The difference of two traces, word by word.
+
+Rules of this file:
+
+* A step is identified by some of its fields; two steps of one identity are compared in the others.
+  Several steps of one identity are paired in canonical order.
+* What is shown is ordered by kind, then by identity: the first difference of a kind is the
+  smallest one.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from math import isclose
+from typing import Any, NamedTuple
+
+from model.vocabulary.trace import Trace, kind_of
+
+SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class KindDifference:
+    """The difference in one kind of step. ``compared`` counts identities found in both."""
+
+    kind: str
+    compared: int
+    missing: int
+    extra: int
+    different: int
+    sentences: tuple[str, ...]
+    """The first differences, smallest identity first."""
+
+    @property
+    def mismatches(self) -> int:
+        """Steps that are missing, not expected, or not as expected."""
+        return self.missing + self.extra + self.different
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The difference of two traces: one entry a kind, in the order the caller named them."""
+
+    kinds: tuple[KindDifference, ...]
+
+    @property
+    def compared(self) -> int:
+        """Steps found in both traces."""
+        return sum(kind.compared for kind in self.kinds)
+
+    @property
+    def mismatches(self) -> int:
+        """Steps that are missing, not expected, or not as expected."""
+        return sum(kind.mismatches for kind in self.kinds)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The first differences of every kind."""
+        return tuple(sentence for kind in self.kinds for sentence in kind.sentences)
+
+
+def compare(
+    expected: Trace,
+    observed: Trace,
+    words: Sequence[type],
+    *,
+    identity: Mapping[str, tuple[str, ...]],
+    ignore: Collection[str] = (),
+    rel_tol: float | None = None,
+    shown: int = SHOWN,
+) -> Difference:
+    """Compare the steps of the given kinds.
+
+    ``identity`` names the identifying fields of a kind; a kind that is not in it is identified by
+    all its fields. Fields in ``ignore`` take part in nothing. Floats are equal if they are within
+    ``rel_tol`` of the larger one, or exactly if it is None. At most ``shown`` sentences a kind.
+    """
+    return Difference(
+        tuple(
+            _compare_kind(
+                expected, observed, word, _Fields.of(word, identity, ignore), rel_tol, shown
+            )
+            for word in words
+        )
+    )
+
+
+class _Fields(NamedTuple):
+    """Positions of fields within a step."""
+
+    names: tuple[str, ...]
+    identity: tuple[int, ...]
+    others: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls, word: Any, identity: Mapping[str, tuple[str, ...]], ignore: Collection[str]
+    ) -> "_Fields":
+        names: tuple[str, ...] = word._fields
+        identifying = identity.get(kind_of(word), names)
+        unknown = [name for name in identifying if name not in names]
+        if unknown:
+            msg = f"{kind_of(word)} has no field {unknown[0]!r}; it has {', '.join(names)}"
+            raise ValueError(msg)
+        kept = [n for n, name in enumerate(names) if name not in ignore]
+        return cls(
+            names,
+            tuple(n for n in kept if names[n] in identifying),
+            tuple(n for n in kept if names[n] not in identifying),
+        )
+
+
+_Groups = dict[tuple[Any, ...], list[tuple[Any, ...]]]
+
+
+def _compare_kind(
+    expected: Trace,
+    observed: Trace,
+    word: type,
+    fields: _Fields,
+    rel_tol: float | None,
+    shown: int,
+) -> KindDifference:
+    kind = kind_of(word)
+    wanted: Sequence[Any] = expected.of(word)
+    found: Sequence[Any] = observed.of(word)
+    if wanted == found:
+        return KindDifference(kind, len(wanted), 0, 0, 0, ())
+    wanted_by, found_by = _group(wanted, fields), _group(found, fields)
+    both = missing = extra = different = 0
+    sentences: list[str] = []
+    for key in sorted(wanted_by.keys() | found_by.keys()):
+        for left, right in zip_longest(wanted_by.get(key, ()), found_by.get(key, ())):
+            both += left is not None and right is not None
+            missing += right is None
+            extra += left is None
+            unequal = [] if left is None or right is None else _unequal(left, right, rel_tol)
+            different += bool(unequal)
+            if len(sentences) < shown and (unequal or left is None or right is None):
+                name = f"{kind} {_listed(fields.names, fields.identity, key)}"
+                sentences.append(_sentence(name, fields, left, right, unequal))
+    return KindDifference(kind, both, missing, extra, different, tuple(sentences))
+
+
+def _group(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> _Groups:
+    """Identity: the other fields of its steps, in canonical order."""
+    groups: _Groups = {}
+    for step in steps:
+        key = tuple([step[n] for n in fields.identity])
+        groups.setdefault(key, []).append(tuple([step[n] for n in fields.others]))
+    for found in groups.values():
+        if len(found) > 1:
+            found.sort()
+    return groups
+
+
+def _unequal(left: Sequence[Any], right: Sequence[Any], rel_tol: float | None) -> list[int]:
+    if left == right:
+        return []
+    return [
+        n
+        for n, (wanted, found) in enumerate(zip(left, right, strict=True))
+        if wanted != found and not _is_close(wanted, found, rel_tol)
+    ]
+
+
+def _is_close(wanted: Any, found: Any, rel_tol: float | None) -> bool:
+    return (
+        rel_tol is not None
+        and isinstance(wanted, float)
+        and isinstance(found, float)
+        and isclose(wanted, found, rel_tol=rel_tol)
+    )
+
+
+def _sentence(
+    name: str,
+    fields: _Fields,
+    left: Sequence[Any] | None,
+    right: Sequence[Any] | None,
+    unequal: Sequence[int],
+) -> str:
+    if left is None or right is None:
+        what, values = ("is missing", left) if right is None else ("was not expected", right)
+        rest = _listed(fields.names, fields.others, values or ())
+        return f"{name} {what}" + (f" ({rest})." if rest else ".")
+    parts: Iterator[str] = (
+        f"{fields.names[fields.others[n]]} is {right[n]!r}, expected {left[n]!r}" for n in unequal
+    )
+    return f"{name}: {'; '.join(parts)}."
+
+
+def _listed(names: Sequence[str], positions: Sequence[int], values: Sequence[Any]) -> str:
+    pairs = zip(positions, values, strict=True)
+    return ", ".join(f"{names[position]} {value!r}" for position, value in pairs)

@@ -1,0 +1,132 @@
+"""Make a failing workload small: the counterexample that a person reads.
+
+Source: Zeller, Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (delta debugging).
+
+Rules of this file:
+
+* Deterministic: the same workload and the same verdicts give the same result.
+* It never looks at the configuration; a smaller workload is one with fewer arrivals, fewer cuts,
+  fewer faults, fewer keys, or plainer values.
+* Every candidate is run, and there is a limit on runs: what is small by then is returned.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import TypeVar
+
+from model.vocabulary import Event, Workload
+
+RUNS_MAX = 400
+PLAIN_VALUES = (1.0, 2.0, 3.0)
+
+Fails = Callable[[Workload], bool]
+"""Whether a workload still shows the failure."""
+
+T = TypeVar("T")
+
+
+class _Limited:
+    """Counts the runs and refuses, without one, what is over the limit."""
+
+    def __init__(self, fails: Fails, runs_max: int) -> None:
+        self.fails = fails
+        self.runs_left = runs_max
+
+    def __call__(self, workload: Workload) -> bool:
+        if self.runs_left <= 0:
+            return False
+        self.runs_left -= 1
+        return self.fails(workload)
+
+
+def smallest(workload: Workload, fails: Fails, runs_max: int = RUNS_MAX) -> Workload:
+    """A smaller workload that still fails; the workload itself must.
+
+    No single arrival, cut or fault of the result can be left out, unless ``runs_max`` ended the
+    search before that was certain. ``fails`` is called at most ``runs_max`` times.
+    """
+    limited = _Limited(fails, runs_max)
+    size = None
+    while size != (size := _size(workload)) and limited.runs_left:
+        workload = _fewer_arrivals(workload, limited)
+        workload = _fewer_cuts(workload, limited)
+        workload = _fewer_faults(workload, limited)
+        workload = _plainer(workload, limited)
+    return workload
+
+
+def _size(workload: Workload) -> tuple[int, int, int]:
+    return len(workload.arrivals), len(workload.cuts), len(workload.faults)
+
+
+def _fewer_arrivals(workload: Workload, fails: Fails) -> Workload:
+    numbered = [(n, event) for n, batch in enumerate(workload.batches()) for event in batch]
+    kept = _minimal(numbered, lambda some: bool(some) and fails(_with_batches(workload, some)))
+    return _with_batches(workload, kept)
+
+
+def _fewer_cuts(workload: Workload, fails: Fails) -> Workload:
+    cuts = _minimal(
+        sorted(set(workload.cuts)), lambda some: fails(workload.with_(cuts=tuple(some)))
+    )
+    return workload.with_(cuts=tuple(cuts))
+
+
+def _fewer_faults(workload: Workload, fails: Fails) -> Workload:
+    faults = _minimal(list(workload.faults), lambda some: fails(workload.with_(faults=tuple(some))))
+    return workload.with_(faults=tuple(faults))
+
+
+def _plainer(workload: Workload, fails: Fails) -> Workload:
+    """One key for all; small integers as values. A tuple is changed in all its deliveries."""
+    keys = sorted({event.key for event in workload.arrivals})
+    for key in reversed(keys[1:]):
+        fewer = _map(workload, _with_key(key, keys[0]))
+        workload = fewer if fails(fewer) else workload
+    values = {event.source_id: event.value for event in workload.arrivals}
+    for identity in sorted(values):
+        for plain in PLAIN_VALUES:
+            if values[identity] == plain:
+                break
+            plainer = _map(workload, _with_value(identity, plain))
+            if fails(plainer):
+                workload = plainer
+                break
+    return workload
+
+
+def _with_value(identity: int, value: float) -> Callable[[Event], Event]:
+    return lambda event: event._replace(value=value) if event.source_id == identity else event
+
+
+def _with_key(key: str, instead: str) -> Callable[[Event], Event]:
+    return lambda event: event._replace(key=instead) if event.key == key else event
+
+
+def _map(workload: Workload, change: Callable[[Event], Event]) -> Workload:
+    return workload.with_(arrivals=tuple(map(change, workload.arrivals)))
+
+
+def _minimal(items: list[T], fails: Callable[[list[T]], bool]) -> list[T]:
+    """Leave out ever smaller pieces as long as what remains fails."""
+    piece = len(items)
+    while piece:
+        position = 0
+        before = len(items)
+        while position < len(items):
+            rest = items[:position] + items[position + piece :]
+            if fails(rest):
+                items = rest
+            else:
+                position += piece
+        # Pieces of one are tried again until none can be left out.
+        piece = piece // 2 if piece > 1 else int(len(items) < before)
+    return items
+
+
+def _with_batches(workload: Workload, numbered: Sequence[tuple[int, Event]]) -> Workload:
+    """The workload with these arrivals, each in its batch; ``seq`` counts from 0 again."""
+    arrivals = tuple(event._replace(seq=seq) for seq, (_, event) in enumerate(numbered))
+    batches = [batch for batch, _ in numbered]
+    cuts = tuple(n for n, pair in enumerate(pairwise(batches), start=1) if pair[0] != pair[1])
+    return workload.with_(arrivals=arrivals, cuts=cuts)

@@ -1,0 +1,103 @@
+"""Is the recorded stream of one task a behaviour of ``model.slack.machine.Task``?
+
+Rules of this file:
+
+* A recorded step is what one task recorded in one batch; within it order means nothing.
+* Only kinds that the trace contains are compared, and of them every field but those given.
+"""
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from model.claims import Verdict
+from model.slack.machine import Task, TaskState
+from model.slack.rules import RULES, Rules
+from model.validation import validate
+from model.vocabulary import Event, SlackConfig, Step, Trace, Workload, task_of
+from model.vocabulary.slack import Judged, Late, Progress, Rejected, Result
+from model.vocabulary.trace import kind_of
+
+STREAM_WORDS: tuple[type, ...] = (Result, Late, Judged, Rejected, Progress)
+SHOWN = 5
+
+
+class Recorded(NamedTuple):
+    """What one task was given and recorded in one batch; no arrivals and a flag for a flush."""
+
+    batch: int
+    arrivals: tuple[Event, ...]
+    is_flush: bool
+    steps: frozenset[Step]
+
+
+def validate_task(
+    workload: Workload,
+    trace: Trace,
+    task: int,
+    words: Collection[type] = STREAM_WORDS,
+    rules: Rules = RULES,
+) -> Verdict:
+    """Whether what a task recorded is what the machine does, batch by batch.
+
+    ``words`` are kinds of the stream side, those of STREAM_WORDS. Floats are compared exactly: for
+    workloads whose sums are exact.
+    """
+    config = SlackConfig.from_json(workload.config)
+    kinds = {word for word in words if trace.of(word)}
+
+    def steps_of(state: TaskState, given: Recorded) -> tuple[TaskState, frozenset[Step]]:
+        machine = Task(config, task, rules, state)
+        steps = frozenset(step for step in _steps(machine, given) if type(step) in kinds)
+        return machine.state(), steps
+
+    def follow(state: TaskState, given: Recorded) -> Iterable[TaskState]:
+        after, steps = steps_of(state, given)
+        return (after,) if steps == given.steps else ()
+
+    def explain(state: TaskState, given: Recorded) -> Iterable[str]:
+        _, steps = steps_of(state, given)
+        yield from _listed("Not recorded", steps - given.steps)
+        yield from _listed("Not allowed", given.steps - steps)
+
+    return validate(
+        (TaskState(),),
+        follow,
+        _recorded(workload, trace, config, task, kinds),
+        claim=f"task {task} did what the machine does",
+        describe=lambda given: f"{'flush, ' * given.is_flush}batch {given.batch} of task {task}",
+        explain=explain,
+    )
+
+
+def _steps(machine: Task, given: Recorded) -> Iterator[Step]:
+    before = machine.n_accepted
+    for event in given.arrivals:
+        yield from machine.arrive(event, given.batch)
+    if given.is_flush:
+        yield from machine.flush(given.batch)
+    if machine.n_accepted > before or (given.is_flush and machine.n_accepted):
+        yield machine.progress(given.batch)
+
+
+def _recorded(
+    workload: Workload, trace: Trace, config: SlackConfig, task: int, kinds: Collection[type]
+) -> Iterator[Recorded]:
+    by_batch: dict[int, set[Step]] = {}
+    words: Iterable[Any] = kinds
+    for word in words:
+        for step in trace.of(word):
+            if step.task == task:
+                by_batch.setdefault(step.batch, set()).add(step)
+    batches = tuple(workload.batches())
+    for number, batch in enumerate(batches):
+        mine = tuple(event for event in batch if task_of(event.key, config.tasks) == task)
+        yield Recorded(number, mine, False, frozenset(by_batch.get(number, ())))
+    if workload.flush:
+        number = len(batches)
+        yield Recorded(number, (), True, frozenset(by_batch.get(number, ())))
+
+
+def _listed(what: str, steps: Collection[Step]) -> Iterator[str]:
+    for step in sorted(steps, key=repr)[:SHOWN]:
+        fields = ", ".join(f"{name} {value!r}" for name, value in step._asdict().items())
+        yield f"{what}: {kind_of(type(step))} {fields}."
