@@ -169,6 +169,7 @@ class Task:
         steps: list[Step] = []
         if self.n_accepted:
             self._renew_slack()
+            self.slack_us = self._slack_us()
             self.wm_us = self.rules.flush_wm_us(self)
             self._close(batch, steps)
             self._judge(batch, steps)
@@ -181,12 +182,15 @@ class Task:
             batch,
             self.t_max_us,
             self.max_delay_us,
-            self.rules.slack_us(self.config, self.factor.alpha, self.max_delay_us),
+            self._slack_us(),
             self.wm_us,
             self.factor.alpha,
         )
 
     # Steps 3 to 6 of section 2.
+
+    def _slack_us(self) -> int:
+        return self.rules.slack_us(self.config, self.factor.alpha, self.max_delay_us)
 
     def _advance_clock(self, event: Event) -> None:
         event_time_us, value = event.event_time_us, event.value

@@ -27,7 +27,7 @@ def _line(step: Step) -> str:
 
 
 class Trace:
-    """The steps that a producer recorded.
+    """The steps that a producer recorded; a step recorded twice is there twice.
 
     Order carries no meaning between tasks, so a trace is kept in canonical order (kind, then the
     fields in their order); two producers that observed the same have equal traces.

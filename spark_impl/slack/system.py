@@ -127,8 +127,11 @@ def read_trace(
         table = place.read_all(name, last).to_pylist()
         for row in table:
             row["batch"] = min(row["batch"], own_batches[row[CASE]])
+        by_case: dict[str, list[dict[str, Any]]] = {}
         for row in table:
-            rows[row[CASE]].extend(_steps(config, name, [row]))
+            by_case.setdefault(row[CASE], []).append(row)
+        for case, own in by_case.items():
+            rows[case].extend(_steps(config, name, own))
     for row in answers.toArrow().to_pylist():
         exact = row["state"] == EXACT
         fields = {name: row[name] for name in words.Final._fields if name != "exact"}
@@ -137,15 +140,20 @@ def read_trace(
 
 
 def _steps(config: SlackConfig, name: str, rows: Iterable[dict[str, Any]]) -> Iterator[Step]:
-    """Steps of one kind from rows of its table; a run of pairs becomes one step a pair."""
+    """Steps of one kind from rows of its table; a run of pairs becomes one step a pair.
+
+    Pairs are a set: a redelivery whose identity was forgotten finds a pair late once more.
+    """
     word = _WORDS[name]
+    pairs: dict[Step, None] = {}
     for row in rows:
         if "windows" in row and "source_id" in row:
             for i in range(row["windows"]):
                 moved = {**row, "start_us": row["start_us"] + i * config.slide_us}
-                yield word(**{field: moved[field] for field in word._fields})
+                pairs[word(**{field: moved[field] for field in word._fields})] = None
         else:
             yield word(**{field: row[field] for field in word._fields})
+    yield from pairs
 
 
 def _common_config(cases: Mapping[str, Workload]) -> SlackConfig:
