@@ -86,13 +86,7 @@ class Task:
         "wm_us",
     )
 
-    def __init__(
-        self,
-        config: SlackConfig,
-        number: int,
-        rules: Rules = RULES,
-        state: TaskState = TaskState(),  # noqa: B008 (immutable)
-    ) -> None:
+    def __init__(self, config: SlackConfig, number: int, rules: Rules = RULES) -> None:
         self.config = config
         self.number = number
         self.rules = rules
@@ -100,7 +94,10 @@ class Task:
         self._feedback_us = config.feedback
         self._aggregate = aggregate_of(config)
         self._requirement = requirement_of(config)
+        self.restore(TaskState())
 
+    def restore(self, state: TaskState) -> None:
+        """Forget everything and go on from ``state``."""
         self.t_max_us = state.t_max_us
         self.wm_us = state.wm_us
         self.max_delay_us = state.max_delay_us
@@ -120,11 +117,11 @@ class Task:
         self._judge_next = list(self.unjudged)
         heapify(self._close_next)
         heapify(self._judge_next)
-        self.first_open = rules.first_open(self.windows, self.wm_us)
+        self.first_open = self.rules.first_open(self.windows, self.wm_us)
         self.first_unjudged = self.windows.first_index(self.wm_us - self._feedback_us)
 
     def state(self) -> TaskState:
-        """Everything the task remembers; ``Task(..., state=...)`` goes on from there."""
+        """Everything the task remembers; :meth:`restore` goes on from there."""
         return TaskState(
             t_max_us=self.t_max_us,
             wm_us=self.wm_us,
@@ -200,7 +197,7 @@ class Task:
         elif self.t_max_us - event_time_us > self.max_delay_us:
             self.max_delay_us = self.t_max_us - event_time_us
         self._renew_slack()
-        self.wm_us = max(self.wm_us, self.t_max_us - self.slack_us)
+        self.wm_us = self.rules.wm_us(self.wm_us, self.t_max_us - self.slack_us)
         self.n_accepted += 1
         self.total += value
         self.squares += value * value

@@ -46,7 +46,8 @@ def validate_task(
     kinds = {word for word in words if trace.of(word)}
 
     def steps_of(state: TaskState, given: Recorded) -> tuple[TaskState, frozenset[Step]]:
-        machine = Task(config, task, rules, state)
+        machine = Task(config, task, rules)
+        machine.restore(state)
         steps = frozenset(step for step in _steps(machine, given) if type(step) in kinds)
         return machine.state(), steps
 

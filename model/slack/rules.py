@@ -97,6 +97,8 @@ class Rules:
     reject: Callable[[SlackConfig, Event], str | None] = reject
     is_redelivery: Callable[["Task", Event], bool] = is_redelivery
     slack_us: Callable[[SlackConfig, float, int], int] = control.slack_us
+    wm_us: Callable[[int, int], int] = max
+    """The watermark from the one before and t_max - K."""
     first_open: Callable[[WindowSpec, int], int] = first_open
     route: Callable[["Task", int, Event], Place] = route
     law: control.Law = control.law

@@ -1,0 +1,262 @@
+"""Rules that look right and are not: literal readings of the papers, and planted bugs.
+
+Rules of this file:
+
+* A variant is the table of decisions (``model/slack/rules.py``) with entries replaced, no other
+  machine. Its example is a smallest workload on which the reference keeps the promise and the
+  variant does not.
+* For every variant there is a factory of its name, for ``--system model.slack.variants:NAME``.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from math import floor
+
+from model.slack import control
+from model.slack.control import Coverage, Factor
+from model.slack.correction import Pair, Pending
+from model.slack.machine import Task
+from model.slack.rules import LATE, OPEN, RULES, Place, Rules, route
+from model.slack.run import system
+from model.vocabulary import Event, Fault, SlackConfig, System, WindowSpec, Workload
+
+PAPER = "hybrid processing model for continuous aggregates, read literally"
+PLANTED = "planted bug"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Rules that break a promise."""
+
+    name: str
+    promise: str
+    """The claim that it breaks."""
+    mistake: str
+    source: str
+    corrected: str
+    """The rule that keeps the promise."""
+    rules: Rules
+    example: Workload
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether a paper says it so."""
+        return self.source == PAPER
+
+    def make_system(self) -> System:
+        """The variant as a System."""
+        return system(self.rules)
+
+
+# ------------------------------------------------------------------------------ what they decide
+
+
+def _one_tick_early(windows: WindowSpec, wm_us: int) -> int:
+    return windows.first_index(wm_us + 1)
+
+
+def _loses_mixed(task: Task, index: int, event: Event) -> Place:
+    is_mixed = task.windows.last_index(event.event_time_us) >= task.first_open
+    place = route(task, index, event)
+    return Place(joins=False, is_late=False) if place == LATE and is_mixed else place
+
+
+def _reopens(task: Task, index: int, event: Event) -> Place:
+    return Place(joins=True, is_late=route(task, index, event).is_late)
+
+
+def _asks_state(task: Task, index: int, event: Event) -> Place:
+    key = event.key if task.config.keyed else ""
+    return LATE if key in task.unjudged.get(index, ()) else OPEN
+
+
+def _never_a_redelivery(_task: Task, _event: Event) -> bool:
+    return False
+
+
+def _stays_where_it_is(task: Task) -> int:
+    return task.wm_us
+
+
+def _falls_with_t_max(_before_us: int, now_us: int) -> int:
+    return now_us
+
+
+def _without_age(_config: SlackConfig, pending: Pending, _wm_us: int, is_flush: bool) -> str | None:
+    if is_flush:
+        return "flush"
+    return "gamma" if pending.newest_us - pending.oldest_us > _config.gamma_us else None
+
+
+def _everything(_planned: Collection[Pair], all_pending: Collection[Pair]) -> Collection[Pair]:
+    return all_pending
+
+
+def _without_clip(config: SlackConfig, factor: Factor, coverage: Coverage) -> Factor:
+    if config.control == "conformal":
+        return Factor(control.conformal_step(config, factor, coverage))
+    return control.law(config, factor, coverage)
+
+
+def _winds_up(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
+    if config.control != "pd":
+        return control.slack_us(config, alpha, max_delay_us)
+    return floor(alpha * max_delay_us)
+
+
+# -------------------------------------------------------------------------------------- examples
+
+
+def _example(
+    *event_times_us: int, cuts: tuple[int, ...] = (), keys: str = "", **config: object
+) -> Workload:
+    """Arrivals at these event times: W = 10, s = 5 and K = 0, unless ``config`` says otherwise."""
+    arrivals = tuple(
+        Event(seq, seq, keys[seq] if keys else "a", event_time_us, 1.0, 100 + seq)
+        for seq, event_time_us in enumerate(event_times_us)
+    )
+    settings: dict[str, object] = {"size_us": 10, "slide_us": 5, "control": "fixed", **config}
+    return Workload("slack", arrivals, settings, cuts)
+
+
+def _with_redelivery(workload: Workload) -> Workload:
+    again = workload.arrivals[0]._replace(seq=len(workload.arrivals), arrival_us=200)
+    return workload.with_(arrivals=(*workload.arrivals, again))
+
+
+# -------------------------------------------------------------------------------------- variants
+
+VARIANTS: Mapping[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant(
+            "early_closing",
+            "an in-order stream has no slack and nothing late",
+            "A window closes when the largest timestamp that it can hold is at most t_max - K.",
+            PAPER,
+            "A window is half open and closes when its end is at most the watermark.",
+            replace(RULES, first_open=_one_tick_early),
+            _example(9, control="conformal"),
+        ),
+        Variant(
+            "mixed_tuple_lost",
+            "eventual exactness",
+            "A tuple that still has an open window is in time, and its closed windows are not "
+            "registered.",
+            PAPER,
+            "Lateness belongs to each (tuple, window) pair; every late pair becomes pending.",
+            replace(RULES, route=_loses_mixed),
+            _example(5, 15, 12),
+        ),
+        Variant(
+            "gamma_only",
+            "corrections do not wait",
+            "A correction starts only when the pending tuples span more than Gamma.",
+            PAPER,
+            "It also starts when the oldest pending pair lies more than max_age behind the "
+            "watermark.",
+            replace(RULES, trigger=_without_age),
+            _example(25, 12, 60, cuts=(2,)),
+        ),
+        Variant(
+            "slack_winds_up",
+            "slack within 0 and the largest delay",
+            "K is alpha * k with whatever alpha the differential law has reached.",
+            PAPER,
+            "The factor applied is clipped to [0, 1], even where alpha is not.",
+            replace(RULES, slack_us=_winds_up),
+            _example(20, 12, 40, 41, control="pd"),
+        ),
+        Variant(
+            "lost_update",
+            "one writer",
+            "A late tuple re-opens its window in the stream, whose next result replaces what the "
+            "correction wrote.",
+            PLANTED,
+            "The stream never writes a closed window again; it has one writer, the correction.",
+            replace(RULES, route=_reopens),
+            _example(10, 25, 12, 17, cuts=(3,), max_age_us=0),
+        ),
+        Variant(
+            "closed_by_state",
+            "wrong answers are pending",
+            "A window is closed if the state says that it was answered.",
+            PLANTED,
+            "Nothing but the watermark decides whether a window is closed.",
+            replace(RULES, route=_asks_state),
+            _example(12, 25, 13, 3),
+        ),
+        Variant(
+            "no_flush",
+            "eventual exactness",
+            "A flush leaves the watermark where it is.",
+            PLANTED,
+            "A flush moves the watermark behind the last window of the largest event time.",
+            replace(RULES, flush_wm_us=_stays_where_it_is),
+            _example(5, 25),
+        ),
+        Variant(
+            "watermark_falls",
+            "watermark never decreases",
+            "The watermark is t_max - K, also when K has grown.",
+            PLANTED,
+            "The watermark is the running maximum of t_max - K.",
+            replace(RULES, wm_us=_falls_with_t_max),
+            _example(25, 12, cuts=(1,), control="max"),
+        ),
+        Variant(
+            "counts_twice",
+            "eventual exactness",
+            "A redelivery is handled like a new tuple.",
+            PLANTED,
+            "A redelivery of an identity that is not forgotten takes part in nothing.",
+            replace(RULES, is_redelivery=_never_a_redelivery),
+            _with_redelivery(_example(5)),
+        ),
+        Variant(
+            "alpha_unclamped",
+            "alpha within 0 and 1",
+            "The conformal factor is not clipped.",
+            PLANTED,
+            "The factor is clipped to [0, 1] after every judgement.",
+            replace(RULES, law=_without_clip),
+            _example(25, 12, control="conformal"),
+        ),
+        Variant(
+            "clears_everything",
+            "wrong answers are pending",
+            "A finished correction clears whatever is pending.",
+            PLANTED,
+            "A correction clears exactly the pairs that it was planned for.",
+            replace(RULES, covered=_everything),
+            _example(25, 12, 25, 22, 60, cuts=(4,), keys="aabba", tasks=2),
+        ),
+        Variant(
+            "clears_first",
+            "eventual exactness",
+            "A correction clears its pairs, then writes the answers, and may die in between.",
+            PLANTED,
+            "Pairs are cleared after every answer for them is durable.",
+            replace(RULES, clears_first=True),
+            _example(10, 25, 12).with_(faults=(Fault("kill", 1),)),
+        ),
+    )
+}
+
+
+def _factory(name: str) -> Callable[[], System]:
+    return VARIANTS[name].make_system
+
+
+early_closing = _factory("early_closing")
+mixed_tuple_lost = _factory("mixed_tuple_lost")
+gamma_only = _factory("gamma_only")
+slack_winds_up = _factory("slack_winds_up")
+lost_update = _factory("lost_update")
+closed_by_state = _factory("closed_by_state")
+no_flush = _factory("no_flush")
+watermark_falls = _factory("watermark_falls")
+counts_twice = _factory("counts_twice")
+alpha_unclamped = _factory("alpha_unclamped")
+clears_everything = _factory("clears_everything")
+clears_first = _factory("clears_first")
