@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from properties.errors import UsageError, nearest
-from properties.tables import Columns, Ints, Recording, arrivals, read_table
+from properties.tables import DEFAULT_COLUMNS, Columns, Ints, Recording, arrivals, read_table
 from sim.arrivals import simulate_arrivals
 from sim.scenarios import SCENARIOS
 
@@ -25,7 +25,7 @@ PUBLISHED = ("beijing_pm10", "beijing_pm25", "iot_umts", "munich_bridge", "nasa_
 """Recordings that others have published; the README says where."""
 
 
-def load(name: str, seed: int, columns: Columns = Columns()) -> Recording:
+def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     """The recording called ``name``, or in the file ``name``.
 
     ``seed`` matters for simulated inputs only, ``columns`` for files only. Raises
@@ -35,7 +35,7 @@ def load(name: str, seed: int, columns: Columns = Columns()) -> Recording:
         return NAMED[name](seed)
     recordings = recordings_by_name()
     if name in recordings:
-        return read_table(recordings[name])
+        return read_table(recordings[name])._replace(label=name)
     if Path(name).suffix or os.sep in name or Path(name).exists():
         return read_table(Path(name), columns)
     if name in PUBLISHED:

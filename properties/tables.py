@@ -63,7 +63,10 @@ class Recording(NamedTuple):
         return bool(np.all(np.diff(times) >= 0))
 
 
-def read_table(path: Path, columns: Columns = Columns()) -> Recording:
+DEFAULT_COLUMNS = Columns()
+
+
+def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     """Read a Parquet file (or a folder of them) or a CSV file in order of arrival.
 
     Raises :class:`UsageError` with one sentence for everything that is not as ``columns`` says.

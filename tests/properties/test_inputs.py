@@ -49,7 +49,7 @@ def test_unknown_name_lists_what_exists_and_suggests() -> None:
 
 @pytest.mark.usefixtures("no_recordings")
 def test_recording_without_a_folder_names_the_variable() -> None:
-    with pytest.raises(UsageError, match="'iot_umts' is a recording.*STRAGGLER_DATA is not set"):
+    with pytest.raises(UsageError, match=r"'iot_umts' is a recording.*STRAGGLER_DATA is not set"):
         load("iot_umts", seed=0)
 
 

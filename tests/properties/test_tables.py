@@ -8,16 +8,16 @@ from pyarrow import parquet
 
 from model.vocabulary import stable_hash
 from properties.errors import UsageError
-from properties.tables import Columns, Recording, read_table
+from properties.tables import DEFAULT_COLUMNS, Columns, Recording, read_table
 
 
-def csv(folder: Path, text: str, columns: Columns = Columns()) -> Recording:
+def csv(folder: Path, text: str, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     path = folder / "data.csv"
     path.write_text(text, encoding="utf-8")
     return read_table(path, columns)
 
 
-def refusal(folder: Path, text: str, columns: Columns = Columns()) -> str:
+def refusal(folder: Path, text: str, columns: Columns = DEFAULT_COLUMNS) -> str:
     with pytest.raises(UsageError) as refused:
         csv(folder, text, columns)
     return str(refused.value)
@@ -100,7 +100,9 @@ def test_wrong_types_are_quoted_with_their_row(tmp_path: Path) -> None:
 
 def test_integers_that_a_float_cannot_hold_are_refused(tmp_path: Path) -> None:
     said = refusal(tmp_path, f"event_time,value\n1,{2**53 + 1}\n")
-    assert said == f"column 'value' has '{2**53 + 1}' in row 1, which is not exact as a 64-bit float"
+    assert (
+        said == f"column 'value' has '{2**53 + 1}' in row 1, which is not exact as a 64-bit float"
+    )
 
 
 def test_nulls_are_counted_and_the_first_is_named(tmp_path: Path) -> None:

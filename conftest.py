@@ -1,0 +1,67 @@
+"""What all tests share: profiles, seed, the system under test, and one Spark session."""
+
+import os
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+from pyspark.sql import SparkSession
+
+from model.vocabulary import System
+from properties import profiles
+from properties.systems import load_system
+
+profiles.register()
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profiles.DEFAULT))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add ``--system``."""
+    parser.addoption(
+        "--system",
+        metavar="MODULE:FACTORY",
+        help="judge this implementation instead of ours in tests that take a system",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the seed before Hypothesis looks at it; only a nightly run is random."""
+    profile = config.getoption("--hypothesis-profile") or settings.get_current_profile_name()
+    if config.getoption("--hypothesis-seed") is None and profile == "nightly":
+        config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say how to run the same again."""
+    return (
+        f"straggler: --hypothesis-profile={settings.get_current_profile_name()}"
+        f" --hypothesis-seed={_seed(config)}"
+    )
+
+
+def _seed(config: pytest.Config) -> int:
+    return int(config.getoption("--hypothesis-seed") or 0)
+
+
+@pytest.fixture(scope="session")
+def seed(pytestconfig: pytest.Config) -> int:
+    """Seed of everything that is generated outside Hypothesis."""
+    return _seed(pytestconfig)
+
+
+@pytest.fixture(scope="session")
+def foreign_system(pytestconfig: pytest.Config) -> System | None:
+    """What ``--system`` names."""
+    reference = pytestconfig.getoption("--system")
+    return None if reference is None else load_system(reference)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for all tests; started when the first one asks for it."""
+    from spark_impl.session import session
+
+    with session() as running:
+        yield running

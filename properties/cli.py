@@ -1,0 +1,114 @@
+"""The ``straggler`` command line.
+
+Exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 interrupted. Whatever
+goes wrong is one sentence on stderr.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import NoReturn
+
+from properties.commands import diff, replay
+from properties.errors import UsageError, nearest
+
+COMMANDS = {"diff": diff, "replay": replay}
+
+EPILOG = """\
+examples:
+  straggler diff all                               every room on its default inputs
+  straggler diff slack --input flights             one recording
+  straggler diff slack --input trips.csv --event-time picked_up --value fare \\
+      --time-unit iso --window 1h --slide 5min     a file of yours
+  straggler diff slack --system mypackage:make     your implementation instead of ours
+  straggler explore slack                          every behaviour of a small model
+  straggler replay counterexamples/slack-1a2b.json
+
+exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors are one sentence, with a suggestion where there is one."""
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse what the user typed."""
+        raise UsageError(message)
+
+
+def make_parser() -> Parser:
+    """Every command with its options."""
+    parser = Parser(
+        prog="straggler",
+        description="Reference models and property tests for late data and slow workers, on Spark.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--version", action="version", version=f"straggler {_version()}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    for name, command in COMMANDS.items():
+        sub = commands.add_parser(
+            name,
+            help=command.SUMMARY,
+            description=command.SUMMARY,
+            epilog=command.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+        command.add_options(sub)
+        sub.set_defaults(run=command.run, parser=sub)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    try:
+        return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
+    except UsageError as error:
+        return _refuse(str(error), 2)
+    except KeyboardInterrupt:
+        return _refuse("interrupted", 130)
+    except BrokenPipeError:
+        # Whoever read our output has closed it; nothing is left to say, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(arguments: list[str]) -> int:
+    parser = make_parser()
+    if not arguments:
+        parser.print_help()
+        return 2
+    _suggest_command(arguments[0])
+    args, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        flags = [text for action in args.parser._actions for text in action.option_strings]
+        raise UsageError(f"unknown argument {unknown[0]!r}{nearest(unknown[0], flags)}")
+    code: int = args.run(args)
+    return code
+
+
+def _suggest_command(word: str) -> None:
+    if not word.startswith("-") and word not in COMMANDS:
+        known = ", ".join(COMMANDS)
+        raise UsageError(f"there is no command {word!r}, only {known}{nearest(word, COMMANDS)}")
+
+
+def _refuse(sentence: str, code: int) -> int:
+    sentence = " ".join(sentence.split())
+    sys.stderr.write(f"straggler: {sentence}{'' if sentence.endswith(('?', '.')) else '.'}\n")
+    return code
+
+
+def _version() -> str:
+    try:
+        return version("straggler")
+    except PackageNotFoundError:
+        return "(a checkout that is not installed)"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

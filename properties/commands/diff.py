@@ -1,0 +1,168 @@
+"""``straggler diff``: the Spark pipeline, or your implementation, against the reference."""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from rich.progress import Progress
+
+from model.claims import Outcome
+from model.vocabulary import System
+from model.vocabulary.trace import kind_of
+from properties import counterexamples, render, witness
+from properties.errors import UsageError, nearest
+from properties.judge import Judgement, judge
+from properties.rooms import NAMES, Case, Room, Skipped, room, rooms
+from properties.systems import SPARK, opened
+from properties.tables import TIME_UNITS, Columns
+
+SUMMARY = "the Spark pipeline, or your implementation, against the reference, on data"
+
+EXAMPLES = """\
+examples:
+  straggler diff all
+  straggler diff slack --input flights --input umts --json verdict.json
+  straggler diff slack --input umts --window 2s --slide 500ms --aggregate avg --per key
+  straggler diff slack --input trips.csv --event-time picked_up --value fare --time-unit iso \\
+      --window 1h --slide 5min
+  straggler diff slack --system mypackage.slack:make
+
+Without --input a room takes its default inputs. A path may be a Parquet or CSV file; without an
+arrival column its rows arrive in the order of the file.
+"""
+
+EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
+
+Chosen = list[tuple[Room, Case | Skipped]]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of all rooms, and those of each."""
+    parser.add_argument("room", metavar="ROOM", help=f"{', '.join(NAMES)}, or all")
+    parser.add_argument(
+        "--input",
+        action="append",
+        metavar="NAME|PATH",
+        help="flights, umts, a recording in $STRAGGLER_DATA, or a file; may be repeated",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of simulated inputs (0)")
+    parser.add_argument("--batches", type=int, default=8, help="equal micro-batches (8)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there, too")
+    parser.add_argument(
+        "--system",
+        metavar="MODULE:FACTORY",
+        default=SPARK,
+        help="judge this instead of the Spark pipeline",
+    )
+    parser.add_argument(
+        "--kinds",
+        metavar="KIND,...",
+        help="kinds of steps to compare, for a system that does not record all (all)",
+    )
+    parser.add_argument("--master", metavar="URL", help="Spark master (local[2])")
+    parser.add_argument(
+        "--counterexamples",
+        type=Path,
+        metavar="DIR",
+        default=counterexamples.FOLDER,
+        help="where counterexamples are stored (counterexamples)",
+    )
+    _add_columns(parser)
+    for name in NAMES:
+        room(name).add_options(parser)
+
+
+def _add_columns(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("columns of a file")
+    group.add_argument("--event-time", metavar="COLUMN", default="event_time", help="(event_time)")
+    group.add_argument("--value", metavar="COLUMN", default="value", help="(value)")
+    group.add_argument("--key", metavar="COLUMN", help="(key, if there is one)")
+    group.add_argument("--arrival", metavar="COLUMN", help="(arrival_time, if there is one)")
+    group.add_argument("--id", metavar="COLUMN", help="identity, to recognise redeliveries")
+    group.add_argument("--time-unit", choices=TIME_UNITS, default="us", help="(us)")
+    group.add_argument("--separator", default=",", help="one character, or tab (,)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge every case; the exit code says what was found."""
+    if args.seed < 0:
+        raise UsageError(f"--seed is {args.seed}; it must be at least 0")
+    if args.json is not None and not args.json.parent.is_dir():
+        raise UsageError(f"--json {str(args.json)!r}: there is no such folder")
+    chosen_rooms = rooms(args.room)
+    words = {each.name: chosen_words(each, args.kinds) for each in chosen_rooms}
+    columns = _columns(args)
+    with render.progress() as progress:
+        reading = progress.add_task("reading inputs", total=None)
+        chosen = [(each, case) for each in chosen_rooms for case in each.cases(args, columns)]
+        progress.remove_task(reading)
+        with opened(args.system, args.master) as system_of:
+            judgements, reports = _judge_all(args, chosen, words, system_of, progress)
+    _print(args, chosen, judgements, reports)
+    if args.json is not None:
+        rows = [judgement.to_json() for judgement in judgements]
+        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return EXIT_CODES[render.overall(judgements)]
+
+
+def _columns(args: argparse.Namespace) -> Columns:
+    separator = "\t" if args.separator in {"tab", "\\t"} else args.separator
+    if len(separator) != 1:
+        raise UsageError(f"--separator is {separator!r}; it must be one character, or tab")
+    return Columns(
+        args.event_time, args.value, args.key, args.arrival, args.id, args.time_unit, separator
+    )
+
+
+def chosen_words(room: Room, kinds: str | None) -> tuple[type, ...]:
+    """The step classes that ``--kinds`` names."""
+    by_kind = {kind_of(word): word for word in room.words}
+    names = list(by_kind) if kinds is None else kinds.split(",")
+    for name in names:
+        if name not in by_kind:
+            known = ", ".join(by_kind)
+            raise UsageError(f"there is no kind {name!r}, only {known}{nearest(name, by_kind)}")
+    return tuple(by_kind[name] for name in names)
+
+
+def _judge_all(
+    args: argparse.Namespace,
+    chosen: Chosen,
+    words: Mapping[str, tuple[type, ...]],
+    system_of: Callable[[Room], System],
+    progress: Progress,
+) -> tuple[list[Judgement], list[list[str]]]:
+    """A judgement for every case, and for every broken one its report."""
+    judgements: list[Judgement] = []
+    reports: list[list[str]] = []
+    cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
+    task = progress.add_task("", total=len(cases))
+    for each, case in cases:
+        progress.update(task, description=f"{case.input}: {case.query}")
+        system = system_of(each)
+        judgement = judge(each, case, system, words[each.name])
+        judgements.append(judgement)
+        if judgement.outcome is Outcome.BROKEN:
+            progress.update(task, description="shrinking the counterexample")
+            trial = witness.Trial(each, system, args.system, words[each.name])
+            reports.append(trial.report(case.workload, args.counterexamples))
+        progress.advance(task)
+    return judgements, reports
+
+
+def _print(
+    args: argparse.Namespace,
+    chosen: Chosen,
+    judgements: list[Judgement],
+    reports: list[list[str]],
+) -> None:
+    out = render.console()
+    out.print(render.table(judgements))
+    for _, case in chosen:
+        if isinstance(case, Skipped):
+            out.print(render.skipped(case), soft_wrap=True)
+    for report in reports:
+        out.print("", *report, sep="\n", soft_wrap=True, markup=False)
+    name = "the Spark pipeline" if args.system == SPARK else args.system
+    out.print(f"\n{render.summary(judgements, name)} Seed {args.seed}.", soft_wrap=True)

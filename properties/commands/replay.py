@@ -1,0 +1,45 @@
+"""``straggler replay``: run a stored counterexample again."""
+
+import argparse
+from pathlib import Path
+
+from properties import render
+from properties.commands.diff import chosen_words
+from properties.counterexamples import Counterexample
+from properties.rooms import room
+from properties.systems import opened
+from properties.witness import Trial
+
+SUMMARY = "run a stored counterexample again: exit code 1 if it is still one"
+
+EXAMPLES = """\
+examples:
+  straggler replay counterexamples/slack-1a2b3c4d.json
+  straggler replay counterexamples/slack-1a2b3c4d.json --system mypackage.slack:make
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The file, and the system if it is to be another one."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a counterexample")
+    parser.add_argument(
+        "--system", metavar="MODULE:FACTORY", help="instead of the one that it was found with"
+    )
+    parser.add_argument("--master", metavar="URL", help="Spark master (local[2])")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run it and say whether it still fails."""
+    found = Counterexample.load(args.file)
+    tried = room(found.workload.room)
+    words = chosen_words(tried, ",".join(found.kinds))
+    name = args.system or found.system
+    with render.progress() as progress, opened(name, args.master) as system_of:
+        progress.add_task(f"running {args.file.name}", total=None)
+        broken = Trial(tried, system_of(tried), name, words).broken(found.workload)
+    out = render.console()
+    if broken:
+        out.print(*broken, "It still fails.", sep="\n", soft_wrap=True, markup=False)
+        return 1
+    out.print(f"{args.file.name} does not fail any more.", soft_wrap=True)
+    return 0

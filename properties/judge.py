@@ -1,0 +1,137 @@
+"""One case judged: run a system and the reference, compare, check the claims on what was observed.
+
+Rules of this file:
+
+1. A system that raises has broken its promise; what it raised is the witness.
+2. Claims are checked on the observed trace and need no reference, the comparison needs no claims:
+   neither can hide what the other would have found.
+3. A claim that a case does not put to the test does not make the case undetermined; that nothing
+   was late does.
+"""
+
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from model.claims import Outcome, Verdict, combine
+from model.vocabulary import System, Trace, Workload
+from model.vocabulary.trace import kind_of
+from properties.rooms import Case, Evidence, Figures, Room
+
+AGREEMENT = "equal to the reference"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was found out about one case."""
+
+    room: str
+    case: Case
+    agreement: Verdict
+    evidence: Evidence
+    guard: Verdict
+    figures: Figures
+    mismatches: int
+    seconds: float
+    """Time that the system took."""
+    digests: tuple[str, str]
+    """Of the reference's trace and of the observed one."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """All verdicts summed up."""
+        claims = self.evidence.verdicts
+        broken = (verdict for verdict in claims if verdict.outcome is Outcome.BROKEN)
+        return combine([self.agreement, self.guard, *broken])
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """What is broken, in sentences."""
+        return broken_sentences((self.agreement, *self.evidence.verdicts))
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, one object a case."""
+        expected, observed = self.digests
+        return {
+            "room": self.room,
+            "input": self.case.name,
+            "verdict": str(self.outcome),
+            "compared": self.figures.windows,
+            "late": self.figures.late,
+            "corrections": self.figures.corrections,
+            "mismatches": self.mismatches,
+            "coverage_before": self.figures.coverage_before,
+            "seconds": round(self.seconds, 3),
+            "label": self.case.input,
+            "query": self.case.query,
+            "config": dict(self.case.workload.config),
+            "seed": self.case.workload.seed,
+            "digest_expected": expected,
+            "digest_observed": observed,
+            "guards": dict(self.evidence.guards),
+            "claims": [
+                {
+                    "claim": verdict.claim,
+                    "outcome": str(verdict.outcome),
+                    "sentence": verdict.sentence,
+                    "witness": list(verdict.witness),
+                }
+                for verdict in (self.agreement, *self.evidence.verdicts, self.guard)
+            ],
+        }
+
+
+def broken_sentences(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
+    """The sentences of all broken verdicts, each with its witness behind it."""
+    found: list[str] = []
+    for verdict in verdicts:
+        if verdict.outcome is Outcome.BROKEN:
+            found += [f"{verdict.claim}: {verdict.sentence}", *verdict.witness]
+    return tuple(found)
+
+
+def judge(room: Room, case: Case, system: System, words: Collection[type]) -> Judgement:
+    """Run the case through the system and the reference and say what holds."""
+    expected = room.reference()(case.workload)
+    started_s = time.perf_counter()
+    observed, failure = attempt(system, case.workload)
+    seconds = time.perf_counter() - started_s
+    agreement, mismatches = agree(room, case.workload, expected, observed, words)
+    figures = room.figures(observed)
+    return Judgement(
+        room.name,
+        case,
+        failure or agreement,
+        room.check(case.workload, observed),
+        room.guard(case, figures),
+        figures,
+        mismatches,
+        seconds,
+        (expected.digest(), observed.digest()),
+    )
+
+
+def attempt(system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
+    """The trace of a system, or an empty one and what the system raised."""
+    try:
+        return system(workload), None
+    except Exception as error:  # whatever a system raises is its failure, not ours
+        text = " ".join(str(error).split()) or "no message"
+        sentence = f"the system raised {type(error).__name__}: {text[:300]}"
+        return Trace("nothing", ()), Verdict(AGREEMENT, Outcome.BROKEN, sentence)
+
+
+def agree(
+    room: Room, workload: Workload, expected: Trace, observed: Trace, words: Collection[type]
+) -> tuple[Verdict, int]:
+    """Whether two traces say the same in these kinds of steps, and in how many they do not."""
+    difference = room.compare(workload, expected, observed, words)
+    wrong = difference.mismatches
+    if not wrong:
+        sentence = f"all {difference.compared:,} steps are the same"
+        return Verdict(AGREEMENT, Outcome.HOLDS, sentence), 0
+    silent = [kind_of(word) for word in words if expected.of(word) and not observed.of(word)]
+    hint = f"; there is no {' or '.join(silent)} step at all (--kinds names those to compare)"
+    sentence = f"{wrong:,} steps are missing, not expected or different{hint if silent else ''}"
+    return Verdict(AGREEMENT, Outcome.BROKEN, sentence, difference.sentences), wrong

@@ -1,0 +1,109 @@
+"""What a person reads: the table of judgements and the sentence below it."""
+
+import sys
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from model.claims import Outcome
+from properties.judge import Judgement
+from properties.rooms import Skipped
+
+NARROWEST = 110
+"""Columns of output that is not a terminal: rich would assume 80 and fold every row."""
+
+COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMINED: "yellow"}
+
+
+def console() -> Console:
+    """Standard output."""
+    wide = None if sys.stdout.isatty() else NARROWEST
+    return Console(width=wide, highlight=False, soft_wrap=False)
+
+
+def progress() -> Progress:
+    """What is going on, on standard error, if a person is looking."""
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def overall(judgements: Sequence[Judgement]) -> Outcome:
+    """All judgements summed up; none at all is undetermined."""
+    outcomes = [judgement.outcome for judgement in judgements]
+    for worst in (Outcome.BROKEN, Outcome.UNDETERMINED):
+        if worst in outcomes:
+            return worst
+    return Outcome.HOLDS if outcomes else Outcome.UNDETERMINED
+
+
+def table(judgements: Sequence[Judgement]) -> Table:
+    """One line a case."""
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("room", "input"):
+        grid.add_column(name, no_wrap=True)
+    grid.add_column("query", overflow="fold")
+    for name in ("windows", "late\npairs", "correc-\ntions", "mis-\nmatches", "coverage\nbefore"):
+        grid.add_column(name, justify="right")
+    grid.add_column("verdict", no_wrap=True)
+    grid.add_column("seconds", justify="right")
+    for judgement in judgements:
+        figures = judgement.figures
+        outcome = judgement.outcome
+        grid.add_row(
+            judgement.room,
+            judgement.case.input,
+            judgement.case.query,
+            f"{figures.windows:,}",
+            f"{figures.late:,}",
+            f"{figures.corrections:,}",
+            f"{judgement.mismatches:,}",
+            f"{figures.coverage_before:.2%}",
+            f"[{COLOURS[outcome]}]{outcome}[/]",
+            f"{judgement.seconds:.1f}",
+        )
+    return grid
+
+
+def skipped(omitted: Skipped) -> str:
+    """A default input that was left out."""
+    return f"skipped {omitted.input}: {omitted.reason}."
+
+
+def summary(judgements: Sequence[Judgement], system: str) -> str:
+    """All cases in one sentence."""
+    windows = sum(judgement.figures.windows for judgement in judgements)
+    late = sum(judgement.figures.late for judgement in judgements)
+    outcomes = [judgement.outcome for judgement in judgements]
+    broken = outcomes.count(Outcome.BROKEN)
+    unsaid = outcomes.count(Outcome.UNDETERMINED)
+    if broken:
+        return f"{broken} of {_cases(judgements)} broken: {system} does not do what was promised."
+    if unsaid:
+        return f"{unsaid} of {_cases(judgements)} undetermined: {_reasons(judgements)}."
+    return (
+        f"{_cases(judgements).capitalize()}, none broken: {system} agrees with the reference in"
+        f" {windows:,} windows, and every one of {late:,} late pairs is accounted for."
+    )
+
+
+def _cases(judgements: Sequence[Judgement]) -> str:
+    return "1 comparison" if len(judgements) == 1 else f"{len(judgements)} comparisons"
+
+
+def _reasons(judgements: Sequence[Judgement]) -> str:
+    reasons = (
+        judgement.guard.sentence
+        for judgement in judgements
+        if judgement.outcome is Outcome.UNDETERMINED
+    )
+    return "; ".join(dict.fromkeys(reasons))

@@ -1,0 +1,100 @@
+"""Rooms: what the command line and the property tests know about each published idea."""
+
+import argparse
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import NamedTuple, Protocol
+
+from model.claims import Verdict
+from model.diff import Difference
+from model.vocabulary import System, Trace, Workload
+from properties.errors import UsageError, nearest
+from properties.tables import Columns
+
+NAMES = ("slack",)
+"""Rooms that exist; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
+
+
+class Case(NamedTuple):
+    """One comparison to be made."""
+
+    name: str
+    """Of the input, as given."""
+    input: str
+    """The same as a reader should see it, for example with the word simulated."""
+    query: str
+    workload: Workload
+    in_order: bool
+    """Nothing in the input is late, so the absence of late pairs says nothing against it."""
+
+
+class Skipped(NamedTuple):
+    """A default input that is not there."""
+
+    input: str
+    reason: str
+
+
+class Figures(NamedTuple):
+    """What happened in a run."""
+
+    windows: int
+    """Windows with a final answer."""
+    late: int
+    """Late pairs."""
+    corrections: int
+    coverage_before: float
+    """Share of (tuple, window) pairs that the first answers contained."""
+
+
+class Evidence(Protocol):
+    """What the claims of a room found in one trace."""
+
+    @property
+    def verdicts(self) -> tuple[Verdict, ...]:
+        """One for every claim that the workload puts to the test."""
+        ...
+
+    @property
+    def guards(self) -> Mapping[str, int]:
+        """How often the interesting cases occurred."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """One published idea, wired together."""
+
+    name: str
+    words: tuple[type, ...]
+    """Step classes of its traces."""
+    add_options: Callable[[argparse.ArgumentParser], None]
+    cases: Callable[[argparse.Namespace, Columns], Iterator[Case | Skipped]]
+    reference: Callable[[], System]
+    spark: Callable[[], System]
+    """The Spark pipeline, in the session that is running."""
+    in_process: System
+    """What of the Spark pipeline runs without Spark; records ``in_process_words`` only."""
+    in_process_words: tuple[type, ...]
+    compare: Callable[[Workload, Trace, Trace, Collection[type]], Difference]
+    """Expected and observed trace of a workload, in some kinds of steps."""
+    check: Callable[[Workload, Trace], Evidence]
+    figures: Callable[[Trace], Figures]
+    guard: Callable[[Case, Figures], Verdict]
+    """Whether the interesting case occurred."""
+
+
+def room(name: str) -> Room:
+    """The room called ``name``; :class:`UsageError` with a suggestion when there is none."""
+    if name not in NAMES:
+        raise UsageError(
+            f"there is no room {name!r}, only {', '.join(NAMES)}{nearest(name, NAMES)}"
+        )
+    found: Room = import_module(f"properties.{name}.room").ROOM
+    return found
+
+
+def rooms(name: str) -> list[Room]:
+    """The room called ``name``, or every room for ``all``."""
+    return [room(each) for each in (NAMES if name == "all" else (name,))]

@@ -1,0 +1,1 @@
+"""Room ``slack``: its promises, checked on model, simulation and Spark pipeline."""

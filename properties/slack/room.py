@@ -1,0 +1,124 @@
+"""Room ``slack`` as the command line and the tests know it."""
+
+import argparse
+from collections.abc import Collection, Iterator
+
+from model import diff
+from model.claims import Outcome, Verdict
+from model.diff import Difference
+from model.slack import make_system
+from model.slack.claims import judge
+from model.slack.evidence import has_exact_sums
+from model.slack.identity import IDENTITY
+from model.vocabulary import System, Trace, Workload
+from model.vocabulary.slack import (
+    WORDS,
+    Correction,
+    Final,
+    Judged,
+    Late,
+    Progress,
+    Rejected,
+    Result,
+)
+from properties import inputs
+from properties.errors import UsageError
+from properties.rooms import Case, Figures, Room, Skipped
+from properties.slack import queries
+from properties.tables import Columns
+
+DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
+GUARD = "something was late"
+TOLERANCE = 1e-9
+
+
+def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped]:
+    """One case for every query on every input that the options ask for."""
+    if args.batches < 1:
+        raise UsageError(f"--batches is {args.batches}; it must be at least 1")
+    for name in args.input or DEFAULT_INPUTS:
+        asked_for = bool(args.input)
+        if not asked_for and name in inputs.PUBLISHED and name not in inputs.recordings_by_name():
+            yield Skipped(name, inputs.missing_recording(name))
+            continue
+        recording = inputs.load(name, args.seed, columns)
+        cuts = queries.cuts(len(recording.events), args.batches)
+        in_order = recording.in_order
+        for config in queries.queries(args, name):
+            queries.refuse_values(recording, config)
+            title = queries.describe(config)
+            workload = Workload(
+                "slack",
+                recording.events,
+                config.to_json(),
+                cuts,
+                seed=args.seed,
+                name=f"{recording.name}, {title}",
+            )
+            yield Case(recording.name, recording.label, title, workload, in_order)
+
+
+def spark() -> System:
+    """The Spark pipeline, in the session that is running."""
+    # Imported here, for it takes a second that nothing else on the command line needs.
+    from spark_impl.slack import make_system as make_pipeline
+
+    return make_pipeline()
+
+
+def in_process(workload: Workload) -> Trace:
+    """The state operator of the Spark pipeline, without Spark."""
+    from spark_impl.slack.system import run_in_process
+
+    return run_in_process(workload)
+
+
+def compare(
+    workload: Workload, expected: Trace, observed: Trace, words: Collection[type]
+) -> Difference:
+    """Exactly, except where sums of the values are not exact themselves (docs/slack.md, 3)."""
+    exact = has_exact_sums([event.value for event in workload.arrivals])
+    chosen = [word for word in WORDS if word in words]
+    tolerance = None if exact else TOLERANCE
+    return diff.compare(expected, observed, chosen, identity=IDENTITY, rel_tol=tolerance)
+
+
+def figures(trace: Trace) -> Figures:
+    """What happened in a run."""
+    final = trace.of(Final)
+    tuples = sum(answer.n for answer in final)
+    at_first = sum(result.n_rcv for result in trace.of(Result))
+    return Figures(
+        windows=len(final),
+        late=len(trace.of(Late)),
+        corrections=len(trace.of(Correction)),
+        coverage_before=at_first / tuples if tuples else 1.0,
+    )
+
+
+def guard(case: Case, figures: Figures) -> Verdict:
+    """Without a late pair and a correction, nothing that matters was compared."""
+    if figures.late and figures.corrections:
+        sentence = f"{figures.late} pairs were late and {figures.corrections} corrections made"
+        return Verdict(GUARD, Outcome.HOLDS, sentence)
+    if case.in_order:
+        sentence = f"{case.input} is in order, so nothing can be late"
+        return Verdict(GUARD, Outcome.HOLDS, sentence)
+    sentence = f"nothing was late in {case.input}: the cases that matter never came up"
+    return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
+
+
+ROOM = Room(
+    name="slack",
+    words=WORDS,
+    add_options=queries.add_options,
+    cases=cases,
+    reference=make_system,
+    spark=spark,
+    in_process=in_process,
+    in_process_words=(Result, Late, Judged, Rejected, Progress),
+    compare=compare,
+    check=judge,
+    figures=figures,
+    guard=guard,
+)

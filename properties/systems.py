@@ -1,0 +1,61 @@
+"""The system that is judged: the Spark pipeline, or ``MODULE:FACTORY`` of somebody else."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+
+from model.vocabulary import System
+from properties.errors import UsageError, nearest
+from properties.rooms import Room
+
+SPARK = "spark"
+"""What the Spark pipeline is called where a foreign system has its MODULE:FACTORY."""
+
+
+@contextmanager
+def opened(reference: str, master: str | None = None) -> Iterator[Callable[[Room], System]]:
+    """A system for each room; Spark runs as long as it is used, and not for a foreign one.
+
+    Raises :class:`UsageError` with one sentence when it cannot be had.
+    """
+    if reference != SPARK:
+        foreign = load_system(reference)
+        yield lambda room: foreign
+        return
+    # Imported here, for it takes a second that nothing else on the command line needs.
+    from spark_impl.session import EnvironmentProblem, session
+
+    try:
+        with session(master):
+            yield lambda room: room.spark()
+    except EnvironmentProblem as problem:
+        raise UsageError(str(problem)) from problem
+
+
+def load_system(reference: str) -> System:
+    """Call the factory that ``package.module:factory`` names; it returns a System.
+
+    Modules in the current folder are found, too. Raises :class:`UsageError` with one sentence.
+    """
+    module_name, colon, factory_name = reference.partition(":")
+    if not (module_name and colon and factory_name):
+        raise UsageError(f"{reference!r} does not name a system: write MODULE:FACTORY")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = import_module(module_name)
+    except ImportError as error:
+        raise UsageError(f"module {module_name!r} cannot be imported: {error}") from error
+    factory = getattr(module, factory_name, None)
+    if factory is None:
+        names = [name for name in vars(module) if not name.startswith("_")]
+        hint = nearest(factory_name, names)
+        raise UsageError(f"module {module_name!r} has no {factory_name!r}{hint}")
+    if not callable(factory):
+        raise UsageError(f"{reference!r} is not a factory: it cannot be called")
+    system: System = factory()
+    if not callable(system):
+        raise UsageError(f"{reference!r} returned {system!r}, which is not a System")
+    return system

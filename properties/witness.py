@@ -1,0 +1,119 @@
+"""The smallest counterexample found in reasonable time, stored and told in sentences."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from model.shrink import smallest
+from model.vocabulary import System, Trace, Workload
+from model.vocabulary.trace import kind_of
+from properties.counterexamples import Counterexample
+from properties.judge import agree, attempt, broken_sentences
+from properties.rooms import Room
+from properties.systems import SPARK
+
+SECONDS_MAX = 60.0
+SHOWN_SENTENCES = 12
+SHOWN_ARRIVALS = 20
+NOT_AGAIN = "It does not break again: the system is not deterministic."
+
+Tried = Callable[[Workload], tuple[str, ...]]
+"""What a workload shows to be broken, in sentences; nothing when nothing is."""
+
+
+class _EnoughError(Exception):
+    """The time for shrinking is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A system on trial."""
+
+    room: Room
+    system: System
+    name: str
+    """``spark``, or MODULE:FACTORY."""
+    words: tuple[type, ...]
+    """Kinds of steps that are compared."""
+
+    def broken(self, workload: Workload) -> tuple[str, ...]:
+        """Run a workload: what is broken, in sentences."""
+        observed, failure = attempt(self.system, workload)
+        if failure is not None:
+            return broken_sentences([failure])
+        return self._broken_in(workload, observed, self.words)
+
+    def report(self, workload: Workload, folder: Path) -> list[str]:
+        """Shrink a workload that breaks something, store it and tell it."""
+        small = self._smallest(workload)
+        broken = self.broken(small) or (
+            "It does not break again: the system is not deterministic.",
+        )
+        kinds = tuple(kind_of(word) for word in self.words)
+        path = Counterexample(self.name, small, kinds, broken).store(folder)
+        return [
+            *broken[:SHOWN_SENTENCES],
+            *_told(small),
+            f"Stored in {path}; run it again with: straggler replay {path}",
+        ]
+
+    def _smallest(self, workload: Workload) -> Workload:
+        # Spark takes seconds a run. Its state operator alone shows most failures in a millisecond.
+        if self.name == SPARK and self._broken_in_process(workload):
+            small = shrink(workload, self._broken_in_process)
+            if self.broken(small):
+                return small
+        return shrink(workload, self.broken)
+
+    def _broken_in_process(self, workload: Workload) -> tuple[str, ...]:
+        observed, failure = attempt(self.room.in_process, workload)
+        if failure is not None:
+            return broken_sentences([failure])
+        words = tuple(word for word in self.room.in_process_words if word in self.words)
+        return self._broken_in(workload, observed, words)
+
+    def _broken_in(
+        self, workload: Workload, observed: Trace, words: tuple[type, ...]
+    ) -> tuple[str, ...]:
+        expected = self.room.reference()(workload)
+        agreement, _ = agree(self.room, workload, expected, observed, words)
+        return broken_sentences((agreement, *self.room.check(workload, observed).verdicts))
+
+
+def shrink(workload: Workload, tried: Tried, seconds: float = SECONDS_MAX) -> Workload:
+    """The smallest workload found in the time given that still breaks something."""
+    ends_s = time.monotonic() + seconds
+    best = workload
+
+    def fails(candidate: Workload) -> bool:
+        nonlocal best
+        if time.monotonic() > ends_s:
+            raise _EnoughError
+        broken = bool(tried(candidate))
+        if broken:
+            best = candidate
+        return broken
+
+    try:
+        return smallest(workload, fails)
+    except _EnoughError:
+        return best
+
+
+def _told(workload: Workload) -> list[str]:
+    """The arrivals, one sentence each, if a person would read them."""
+    count = len(workload.arrivals)
+    changed = ", ".join(f"{name}={value}" for name, value in workload.config.items() if value)
+    head = f"It takes {count} arrivals in {len(list(workload.batches()))} batches, with {changed}"
+    if count > SHOWN_ARRIVALS:
+        return [f"{head}."]
+    return [
+        f"{head}:",
+        *(
+            f"  {event.seq}. tuple {event.source_id}, key {event.key!r}, event time"
+            f" {event.event_time_us}, value {event.value:g} (batch {batch})"
+            for batch, events in enumerate(workload.batches())
+            for event in events
+        ),
+    ]
