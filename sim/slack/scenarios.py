@@ -1,0 +1,58 @@
+"""Streams for room ``slack``: the fitted scenarios, and one that is made to be difficult."""
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+
+from sim.disorder import Burst
+from sim.distributions import Exponential, Pareto
+from sim.network import Place
+from sim.plan import Plan, Source
+from sim.scenarios import SCENARIOS as FITTED
+
+SECOND_US = 1_000_000
+
+
+def bursts(_seed: int) -> Plan:
+    """Four sources at growing distance, with heavy-tailed delays and two bursts of lateness.
+
+    Each sends 3,000 tuples in about two minutes, with Poisson intervals, over a link of its tier.
+    Ordinary delays are Pareto with shape 1.5, whose variance is infinite. In the first burst a
+    fifth of all tuples takes another second on average, in the second one source is held up. Fitted
+    to nothing.
+    """
+    places = (Place(), Place(process=1), Place(node=1), Place(rack=1))
+    sources = tuple(
+        Source(
+            events=3_000,
+            interval=Exponential(SECOND_US / 25),
+            delay=Pareto(5_000, 1.5),
+            keys=("a", "b", "c", "d", "e", "f", "g", "h"),
+            zipf=1.0,
+            place=place,
+        )
+        for place in places
+    )
+    disturbances = (
+        Burst(30 * SECOND_US, 20 * SECOND_US, 0.2, Exponential(SECOND_US)),
+        Burst(80 * SECOND_US, 10 * SECOND_US, 1.0, Exponential(3 * SECOND_US), source=3),
+    )
+    return Plan(sources, disturbances=disturbances, name="bursts, simulated")
+
+
+SCENARIOS: Mapping[str, Callable[[int], Plan]] = {**FITTED, "bursts": bursts}
+"""By name: a function from a seed to a plan."""
+
+
+def scenario(name: str) -> Callable[[int], Plan]:
+    """The scenario called ``name``; ``ValueError`` with a suggestion when there is none."""
+    if name not in SCENARIOS:
+        known = ", ".join(SCENARIOS)
+        msg = f"scenario is {name!r}; it must be one of {known}{nearest(name, SCENARIOS)}"
+        raise ValueError(msg)
+    return SCENARIOS[name]
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` for the known word closest to ``word``, or nothing."""
+    found = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""

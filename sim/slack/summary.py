@@ -1,0 +1,120 @@
+"""A timed run in figures.
+
+Rules of this file:
+
+* Names end in their unit; shares, coverage, errors and utilisation are fractions of 1.
+* A figure of which nothing was seen is left out; a mean of nothing is not 0.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from model.vocabulary.slack import Rejected
+from sim.distributions import FloatArray
+from sim.slack.answers import Observed
+
+Figure: TypeAlias = float | int | str
+Summary: TypeAlias = dict[str, Figure]
+
+
+def summary_of(run: Observed) -> Summary:
+    """All figures; those about first answers leave out what only the flush answered."""
+    return {**_counts(run), **_latencies(run), **_quality(run), **_load(run)}
+
+
+def _counts(run: Observed) -> Summary:
+    room, answers = run.room, run.answers
+    accepted = sum(len(task.accepted) for task in room.tasks)
+    rejected = sum(
+        isinstance(step, Rejected) for task in room.tasks for _at_us, _row, step in task.seen
+    )
+    pairs, late = sum(pairs.total for pairs in run.pairs), len(run.owed.late_us)
+    by_stream = len(answers.by_stream())
+    plans = [plan for _, plan in room.corrected]
+    return {
+        "arrivals": len(room.workload.arrivals),
+        "rejected": rejected,
+        "redelivered": len(room.workload.arrivals) - accepted - rejected,
+        "batches": len(room.batches),
+        "windows": len(answers.truth),
+        "answered_by_stream": by_stream,
+        "answered_by_flush": len(answers.first) - by_stream,
+        "answered_by_correction": len(answers.truth) - len(answers.first),
+        "pairs": pairs,
+        "late_pairs": late,
+        **({"late_share": late / pairs} if pairs else {}),
+        "corrections": len(plans),
+        "corrected_windows": sum(len(plan.answers) for plan in plans),
+        "history_rows_read": sum(n for plan in plans for _window, _value, n in plan.answers),
+    }
+
+
+def _latencies(run: Observed) -> Summary:
+    """Waiting times."""
+    latency_us = np.concatenate([pairs.latency_us for pairs in run.pairs])
+    window_latency_us = [run.window_latency_us(first) for first in run.answers.by_stream()]
+    slack_us = [us for task in run.room.tasks for us in task.slacks_us]
+    return {
+        **_spread("latency_us", latency_us),
+        **_spread("window_latency_us", window_latency_us),
+        **_spread("correction_latency_us", run.owed.waited_us),
+        **_spread("slack_us", slack_us),
+    }
+
+
+def _quality(run: Observed) -> Summary:
+    answers = run.answers
+    first = answers.by_stream()
+    # A window that the stream never answered had its chance and covered nothing.
+    seen = {answer.window for answer in answers.first}
+    coverage = [answers.coverage(answer) for answer in first]
+    coverage += [0.0 for window in answers.truth if window not in seen]
+    in_force = {answer.window: answer.value for answer in answers.first}
+    in_force |= {answer.window: answer.value for answer in answers.corrected}
+    misses = [step.miss for _, step in run.judged()]
+    return {
+        **_mean("mean_coverage", coverage),
+        **_mean("miss_share", misses),
+        **_mean("mean_first_error", [answers.error(each.window, each.value) for each in first]),
+        **_mean("final_error", [answers.error(*answer) for answer in in_force.items()]),
+    }
+
+
+def _load(run: Observed) -> Summary:
+    """Buffers, queues and workers."""
+    room, now_us = run.room, run.room.env.now
+    stations = [task.station for task in room.tasks]
+    entered_us = np.concatenate([pairs.entered_us for pairs in run.pairs])
+    left_us = np.concatenate([pairs.left_us for pairs in run.pairs]).clip(max=now_us)
+    return {
+        "duration_us": now_us,
+        # Little's law: the time that tuples were kept is the area under their number.
+        **({"mean_buffered": float((left_us - entered_us).sum()) / now_us} if now_us else {}),
+        "peak_buffered": _peak(entered_us, left_us),
+        "mean_queue": sum(station.inside.mean(now_us) for station in stations),
+        "peak_queue": max(station.inside.peak for station in stations),
+        **{f"utilisation_{n}": station.utilisation() for n, station in enumerate(stations)},
+        "utilisation_batch_worker": room.batch_station.utilisation(),
+    }
+
+
+def _peak(entered_us: FloatArray, left_us: FloatArray) -> int:
+    """The most tuples kept at any time; one that leaves makes room for one that enters then."""
+    times_us = np.concatenate([left_us, entered_us])
+    changes = np.repeat([-1, 1], [len(left_us), len(entered_us)])
+    return int(changes[np.argsort(times_us, kind="stable")].cumsum().max(initial=0))
+
+
+def _mean(name: str, values: ArrayLike) -> Summary:
+    array = np.asarray(values, dtype=np.float64)
+    return {name: float(array.mean())} if len(array) else {}
+
+
+def _spread(name: str, values: ArrayLike) -> Summary:
+    array = np.asarray(values, dtype=np.float64)
+    if not len(array):
+        return {}
+    p99, peak = float(np.percentile(array, 99)), float(array.max())
+    return {f"mean_{name}": float(array.mean()), f"p99_{name}": p99, f"peak_{name}": peak}

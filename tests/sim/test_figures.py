@@ -1,0 +1,39 @@
+"""Plots of runs: the same bytes every time, labelled, on a ground of their own."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+from sim.figures import plot_run
+from sim.plan import Plan, Source
+from sim.slack import from_settings, simulate
+from tests.sim.test_slack import QUERY
+
+
+def test_a_plot_is_the_same_every_time(tmp_path: Path) -> None:
+    settings = {"scenario": "bursts", "messages": "500"}
+    for name in ("one.svg", "two.svg"):
+        plot_run(from_settings(settings, 1), tmp_path / name)
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
+
+
+def test_a_plot_says_what_it_shows(tmp_path: Path) -> None:
+    plot_run(from_settings({"messages": "100"}, 1), tmp_path / "run.svg")
+    text = (tmp_path / "run.svg").read_text(encoding="utf-8")
+    words = " ".join("".join(element.itertext()) for element in ElementTree.fromstring(text).iter())
+    for label in (
+        "umts, simulated",
+        "control conformal, 2 tasks, seed 1",
+        "time since the start of the run (s)",
+        "seconds",
+        "relative error (%)",
+        "% of the window's tuples",
+        "slack K",
+    ):
+        assert label in words
+    assert "fill: #ffffff" in text
+    assert "<dc:date>" not in text
+
+
+def test_a_run_without_answers_can_be_plotted(tmp_path: Path) -> None:
+    plot_run(simulate(Plan((Source(events=0),)), QUERY, 0), tmp_path / "nothing.svg")
+    assert (tmp_path / "nothing.svg").stat().st_size > 0

@@ -1,0 +1,379 @@
+"""The timed room ``slack``: same steps as the model, and figures that are what they say."""
+
+import os
+import subprocess
+import sys
+from dataclasses import fields, replace
+from math import isfinite
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from model.claims import Outcome
+from model.slack import run as model_run
+from model.slack.claims import check
+from model.slack.correction import Window
+from model.vocabulary import Event, Fault, SlackConfig, Workload
+from model.vocabulary.slack import Cleared, Correction, Final, Late, Result
+from sim.cluster import Worker
+from sim.distributions import Constant, Exponential
+from sim.plan import Plan, Row, Source, replay
+from sim.scenarios import umts
+from sim.slack import DEFAULTS, Run, from_settings, make_system, simulate
+from sim.slack.answers import observe
+from sim.slack.timed import Cluster, Room, cut
+from sim.statistics import batch_means
+
+ROOT = Path(__file__).resolve().parents[2]
+SECOND_US = 1_000_000
+QUERY = SlackConfig(size_us=10 * SECOND_US, slide_us=2 * SECOND_US, tasks=2)
+BUSY = (Worker(Exponential(5_000.0)), Worker(Exponential(5_000.0), speed=0.5))
+CONTROLS = ("conformal", "fixed", "max", "pd", "pd-clamped")
+
+
+@pytest.fixture(scope="module")
+def bursts() -> Run:
+    return simulate("bursts", QUERY, 1, workers=BUSY)
+
+
+def random_workload(seed: int) -> Workload:
+    """Little and nasty: ties, redeliveries, refused values, empty batches, any control."""
+    random = Random(seed)
+    config = SlackConfig(
+        size_us=random.choice((5, 10, 12)),
+        slide_us=random.choice((3, 5, 15)),
+        keyed=random.random() < 0.5,
+        tasks=random.choice((1, 2, 3)),
+        control=random.choice(CONTROLS),
+        fixed_slack_us=random.choice((0, 4)),
+        gamma_us=random.choice((0, 8)),
+        max_age_us=random.choice((None, 6)),
+        max_future_us=random.choice((None, 20)),
+    )
+    arrivals: list[Event] = []
+    arrival_us = 1_000_000
+    for seq in range(random.randrange(60)):
+        arrival_us += random.choice((0, 1, 1, 2))
+        if arrivals and random.random() < 0.2:
+            again = random.choice(arrivals)
+            arrivals.append(again._replace(seq=seq, arrival_us=arrival_us))
+            continue
+        event_time_us = arrival_us - int(random.expovariate(0.2)) + 40 * (random.random() < 0.05)
+        value = random.choice((-1.0, 1.0, 2.0, 5.0, 8.0))
+        arrivals.append(Event(seq, seq, random.choice("abc"), event_time_us, value, arrival_us))
+    cuts = tuple(sorted(random.randrange(len(arrivals) + 1) for _ in range(random.randrange(8))))
+    faults = tuple(Fault(random.choice(("kill", "restart")), n) for n in range(2))
+    flush = random.random() < 0.8
+    return Workload("slack", tuple(arrivals), config.to_json(), cuts, faults, seed, flush)
+
+
+# ------------------------------------------------------------------------------ same as the model
+
+
+def test_a_replayed_workload_has_the_trace_of_the_model() -> None:
+    seen = dict.fromkeys((Result, Late, Correction, Final), 0)
+    for seed in range(300):
+        workload = random_workload(seed)
+        trace = make_system()(workload)
+        assert list(trace.steps()) == list(model_run(workload).steps()), f"seed {seed}"
+        for word in seen:
+            seen[word] += len(trace.of(word))
+    assert min(seen.values()) > 100, f"too little happened: {seen}"
+
+
+@pytest.mark.parametrize("control", CONTROLS)
+def test_a_simulated_run_has_the_trace_of_the_model_and_keeps_every_promise(control: str) -> None:
+    config = replace(QUERY, control=control, gamma_us=SECOND_US)
+    run = simulate(umts(5, messages=500), config, 5, workers=BUSY)
+    assert run.trace.digest() == model_run(run.workload).digest()
+    assert run.trace.digest() == make_system()(run.workload).digest()
+    verdicts = check(run.workload, run.trace)
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.HOLDS}, verdicts
+
+
+def test_slower_workers_and_slower_corrections_change_no_step(bursts: Run) -> None:
+    slow = simulate(
+        "bursts",
+        QUERY,
+        1,
+        workers=(Worker(Exponential(9_000.0)), Worker(Constant(200_000.0))),
+        batch_worker=Worker(speed=0.01),
+    )
+    assert slow.workload == bursts.workload
+    assert slow.trace.digest() == bursts.trace.digest()
+
+
+def test_everything_is_exact_in_the_end(bursts: Run) -> None:
+    assert bursts.trace.of(Late), "nothing was late"
+    assert all(final.exact for final in bursts.trace.of(Final))
+    assert len(bursts.trace.of(Cleared)) == bursts.summary["late_pairs"]
+    assert bursts.summary["final_error"] == 0.0
+    for name in ("current_error", "pending_pairs", "buffered", "queue"):
+        assert bursts.series[name][-1] == 0.0, name
+    assert np.nanmax(bursts.series["first_error"]) > 0.0
+
+
+# ------------------------------------------------------------------------------------ determinism
+
+
+def test_the_same_seed_gives_the_same_run_whatever_the_hash_seed() -> None:
+    program = "from sim.slack import from_settings as f; print(f({'messages': '200'}, 3).digest)"
+    here = from_settings({"messages": "200"}, 3).digest
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+        there = subprocess.run(
+            [sys.executable, "-c", program],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert there.stdout.strip() == here
+    assert from_settings({"messages": "200"}, 4).digest != here
+
+
+# -------------------------------------------------------------------------------------- the times
+
+START_US = 1_000_000
+
+
+def rows(*times_us: tuple[int, int, float]) -> Plan:
+    """Tuples by event time, arrival and value."""
+    return replay([Row(START_US + ts, START_US + at, "a", v) for ts, at, v in times_us], "by hand")
+
+
+def by_hand() -> Run:
+    """Served one after the other, 1 us each; the fourth is late, the fifth closes the second."""
+    plan = rows((0, 0, 1.0), (5, 6, 2.0), (12, 13, 4.0), (3, 20, 8.0), (31, 32, 16.0))
+    config = SlackConfig(size_us=10, slide_us=10, control="max", max_age_us=5)
+    return simulate(
+        plan,
+        config,
+        0,
+        workers=(Worker(Constant(1.0)),),
+        correction_us=7.0,
+        row_us=2.0,
+        trigger_interval_us=25,
+    )
+
+
+def test_a_run_small_enough_to_be_computed_by_hand() -> None:
+    run = by_hand()
+    assert run.workload.cuts == (4,)
+    # Window 0 is answered at 14, when the third tuple has been served; window 10 at 33. The mark
+    # of the first batch comes at 25; the correction reads three rows and can be seen at 38.
+    expected = {
+        "arrivals": 5,
+        "batches": 2,
+        "windows": 3,
+        "answered_by_stream": 2,
+        "answered_by_flush": 1,
+        "late_pairs": 1,
+        "late_share": 1 / 5,
+        "corrections": 1,
+        "history_rows_read": 3,
+        "mean_latency_us": ((14 - 0) + (14 - 6) + (33 - 13)) / 3,
+        "peak_latency_us": 20,
+        "mean_window_latency_us": ((14 - 10) + (33 - 20)) / 2,
+        "mean_correction_latency_us": 38 - 20,
+        "mean_slack_us": (9 + 9) / 5,
+        "mean_coverage": (2 / 3 + 1) / 2,
+        "mean_first_error": (8 / 11 + 0) / 2,
+        "final_error": 0,
+        "duration_us": 50,
+        "mean_buffered": ((14 - 1) + (14 - 7) + (33 - 14) + (50 - 33)) / 50,
+        "peak_buffered": 2,
+        "utilisation_0": 5 / 50,
+        "utilisation_batch_worker": 13 / 50,
+    }
+    assert {name: run.summary[name] for name in expected} == pytest.approx(expected)
+
+
+def test_series_of_the_run_by_hand() -> None:
+    series = by_hand().series
+    assert series["time_us"].tolist() == [10, 20, 30, 40, 50]
+    assert series["buffered"].tolist() == [2, 1, 1, 1, 0]
+    assert series["pending_pairs"].tolist() == [0, 0, 1, 0, 0]
+    assert series["corrections"].tolist() == [0, 0, 0, 1, 1]
+    expected = {
+        "slack_us": [0, 0, 9, 9, np.nan],
+        "watermark_lag_us": [10 - 5, 20 - 12, 30 - 12, 40 - 22, np.nan],
+        "latency_us": [np.nan, 11, np.nan, 20, np.nan],
+        "coverage": [np.nan, 2 / 3, np.nan, 1, np.nan],
+        "first_error": [np.nan, 8 / 11, 8 / 11, 4 / 11, 4 / 11],
+        "current_error": [np.nan, 8 / 11, 8 / 11, 0, 0],
+    }
+    for name, column in expected.items():
+        np.testing.assert_allclose(series[name], column, err_msg=name)
+
+
+def test_pairs_are_those_that_a_loop_would_find() -> None:
+    for seed in range(40):
+        workload = random_workload(seed)
+        start_us = START_US
+        room = Room(workload, Cluster((Worker(Constant(0.5)),)), start_us)
+        room.run()
+        observed = observe(room)
+        first = {each.window: each for each in observed.answers.first}
+        for timed, pairs in zip(room.tasks, observed.pairs, strict=True):
+            late = {(row, step.start_us) for _, row, step in timed.seen if isinstance(step, Late)}
+            waits, total = [], 0
+            for row, event in enumerate(timed.accepted):
+                for index in room.config.windows.indices(event.event_time_us):
+                    total += 1
+                    start = room.config.windows.start_us(index)
+                    key = event.key if room.config.keyed else ""
+                    answer = first.get(Window(timed.task.number, start, key))
+                    if (row, start) not in late and answer and not answer.is_flush:
+                        waits.append(answer.at_us - (event.arrival_us - start_us))
+            assert pairs.total == total
+            assert sorted(pairs.latency_us.tolist()) == pytest.approx(sorted(waits))
+
+
+def test_max_waits_longer_than_conformal_on_umts() -> None:
+    """Mean latency over the same arrivals and service times, paired by seed."""
+    seeds = range(6)
+    waiting: dict[str, list[float]] = {}
+    for control in ("max", "conformal"):
+        config = replace(QUERY, control=control)
+        runs = [simulate(umts(seed, messages=600), config, seed, workers=BUSY) for seed in seeds]
+        waiting[control] = [float(run.summary["mean_latency_us"]) for run in runs]
+    differences = np.subtract(waiting["max"], waiting["conformal"])
+    interval = batch_means(differences, confidence=0.95, batches=len(differences))
+    assert interval.low > 0, f"95% interval of the mean difference in us: {interval}"
+
+
+def test_slower_workers_mean_longer_waiting() -> None:
+    """The same arrivals, the same draws of service times, workers of one half to a tenth."""
+    summaries = [
+        simulate(
+            "bursts", QUERY, 1, workers=tuple(replace(worker, speed=speed) for worker in BUSY)
+        ).summary
+        for speed in (1.0, 0.5, 0.2)
+    ]
+    for name in ("mean_latency_us", "mean_window_latency_us", "mean_queue", "utilisation_0"):
+        fast, middle, slow = (float(summary[name]) for summary in summaries)
+        assert fast < middle < slow, name
+
+
+def test_busy_workers_do_the_work_they_are_given(bursts: Run) -> None:
+    """Utilisation law: busy time is the number of tuples times the mean service time."""
+    busy_us = sum(
+        float(bursts.summary[f"utilisation_{n}"])
+        * float(bursts.summary["duration_us"])
+        * BUSY[n].speed
+        for n in range(2)
+    )
+    mean_us = busy_us / int(bursts.summary["arrivals"])
+    error_us = 5_000.0 / float(bursts.summary["arrivals"]) ** 0.5
+    assert abs(mean_us - 5_000.0) < 5 * error_us
+
+
+def test_series_are_one_table(bursts: Run) -> None:
+    series, summary = bursts.series, bursts.summary
+    assert len({len(column) for column in series.values()}) == 1
+    assert (np.diff(series["time_us"]) > 0).all()
+    assert series["time_us"][-1] == summary["duration_us"]
+    assert series["late_pairs"][-1] == summary["late_pairs"]
+    assert series["corrections"][-1] == summary["corrections"]
+    assert series["buffered"].max() <= summary["peak_buffered"]
+    assert (series["queue"] == series["queue_0"] + series["queue_1"]).all()
+    assert np.nanmax(series["alpha"]) == 1.0
+
+
+# ------------------------------------------------------------------------------------ at the edges
+
+
+def test_a_trigger_cuts_between_arrivals() -> None:
+    events = [Event(n, n, "a", 0, 1.0, at) for n, at in enumerate((0, 9, 10, 10, 35))]
+    assert cut(events, 0, 10) == ((2, 4), (10.0, 20.0, 40.0))
+    assert cut([], 0, 10) == ((), ())
+    with pytest.raises(ValueError, match="trigger_interval_us is 0; it must be above 0"):
+        cut(events, 0, 0)
+
+
+def test_nothing_arrives() -> None:
+    run = simulate(Plan((Source(events=0),)), QUERY, 0)
+    assert len(run.trace) == 0
+    assert run.summary["arrivals"] == 0
+    assert "mean_latency_us" not in run.summary
+    assert len(run.series["time_us"]) == 1
+
+
+def test_tuples_between_windows_are_nobodys() -> None:
+    config = SlackConfig(size_us=1, slide_us=10, control="max")
+    run = simulate(rows((5, 5, 1.0), (15, 15, 1.0)), config, 0)
+    assert len(run.trace.of(Result)) == 0
+    assert run.summary["pairs"] == 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"workers": ()}, "workers is ()"),
+        ({"workers": (Worker(servers=2),)}, "servers of a worker is 2; it must be 1"),
+        ({"workers": (Worker(queue_limit=5),)}, "queue_limit of a worker is 5"),
+        ({"row_us": -1.0}, "row_us is -1.0"),
+        ({"samples": 0}, "samples is 0"),
+    ],
+)
+def test_what_cannot_be_is_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 (compared below)
+        simulate("umts", QUERY, 0, **changes)  # type: ignore[arg-type]
+    assert str(refusal.value).startswith(message)
+
+
+# ---------------------------------------------------------------------------------------- settings
+
+
+def test_every_part_of_a_query_is_a_setting() -> None:
+    assert {field.name for field in fields(SlackConfig)} <= set(DEFAULTS)
+
+
+def test_settings_reach_the_run() -> None:
+    settings = {
+        "scenario": "bursts",
+        "messages": "100",
+        "tasks": "1",
+        "control": "fixed",
+        "lambda_thr": "0.9",
+        "keyed": "no",
+        "speeds": "2",
+        "service": "constant",
+    }
+    run = from_settings(settings, 1)
+    assert run.summary["arrivals"] == 400
+    config = SlackConfig.from_json(run.workload.config)
+    assert (config.tasks, config.control, config.lambda_thr) == (1, "fixed", 0.9)
+    assert not config.keyed
+    assert float(run.summary["utilisation_0"]) * float(run.summary["duration_us"]) == (
+        pytest.approx(400 * 5_000 / 2)
+    )
+    assert all(isfinite(value) for value in run.summary.values() if isinstance(value, float))
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        ("slide_uss", "1", "there is no setting 'slide_uss'; did you mean 'slide_us'?"),
+        ("tasks", "two", "tasks is 'two'; it must be an integer"),
+        ("tasks", "0", "tasks is 0; it must be greater than 0"),
+        ("eps", "nan", "eps is 'nan'; it must be a finite number"),
+        ("cv", "x", "cv is 'x'; it must be a finite number, or auto"),
+        ("keyed", "maybe", "keyed is 'maybe'; it must be yes or no"),
+        ("scenario", "umst", "scenario is 'umst'; it must be one of umts, bursts; did you mean"),
+        ("speeds", "1,0", "speeds is '0'; it must be above 0"),
+        ("speeds", "fast", "speeds is 'fast'; it must be a finite number"),
+        ("service", "slow", "service is 'slow'; it must be exponential or constant"),
+        ("service_us", "0", "service_us is '0'; it must be above 0"),
+        ("messages", "-5", "messages is -5; it must be above 0"),
+        ("control", "pid", "control is 'pid'; it must be one of conformal"),
+        ("correction_us", "-1", "correction_us is -1.0; it must be finite and at least 0"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_refused(key: str, text: str, message: str) -> None:
+    with pytest.raises(ValueError) as refusal:  # noqa: PT011 (compared below)
+        from_settings({key: text}, 0)
+    assert str(refusal.value).startswith(message)
