@@ -12,6 +12,8 @@ Rules of this file:
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
@@ -19,7 +21,7 @@ from model.vocabulary import Event, SlackConfig, Workload
 from model.vocabulary.slack import AGGREGATES, CONTROLS, SELF_SUFFICIENT_AGGREGATES
 from sim.arrivals import simulate_arrivals
 from sim.cluster import Worker
-from sim.disorder import Burst, Disturbance, Gap, Regime, Straggler
+from sim.disorder import Burst, Disturbance, Regime, Straggler
 from sim.distributions import (
     Constant,
     Distribution,
@@ -29,106 +31,152 @@ from sim.distributions import (
     Pareto,
     Uniform,
 )
-from sim.faults import Clog, Duplicate, Fault, Lose, Pause, Replay, Slow
+from sim.faults import Clog, Duplicate, Fault, Pause, Replay, Slow
 from sim.network import Place
 from sim.plan import IDS_PER_SOURCE, Plan, Source
 
-KEYS = ("a", "b", "c", "ä", "")
+CUTS_MAX = 4
 EVENTS_MAX = 24
 """Tuples of one source: small, so that a failing case is read by a person."""
 
 # --------------------------------------------------------------------------------------- plans
+# Strategies are built once a scale: building one takes longer than drawing from it.
 
 
+@cache
 def delays(scale_us: int) -> st.SearchStrategy[Distribution]:
     """Delays from none to several windows, with light and heavy tails."""
-    return st.one_of(
-        st.just(Constant(0)),
-        st.builds(Uniform, st.just(0), st.sampled_from([scale_us / 4, scale_us, 4 * scale_us])),
-        st.builds(Exponential, st.sampled_from([scale_us / 8, scale_us])),
-        st.builds(Lognormal, st.sampled_from([scale_us / 8, scale_us]), st.just(1.0)),
-        st.builds(Pareto, st.just(scale_us / 8), st.sampled_from([1.1, 2.0])),
-        st.builds(Mixture, st.sampled_from([0.05, 0.3]), st.just(Constant(3 * scale_us))),
+    return st.sampled_from(
+        [
+            Constant(0),
+            Uniform(0, scale_us / 4),
+            Uniform(0, scale_us),
+            Uniform(0, 4 * scale_us),
+            Exponential(scale_us / 8),
+            Exponential(scale_us),
+            Lognormal(scale_us / 8, 1.0),
+            Lognormal(scale_us, 1.0),
+            Pareto(scale_us / 8, 1.1),
+            Pareto(scale_us / 4, 2.0),
+            Mixture(0.05, Constant(3 * scale_us)),
+            Mixture(0.3, Constant(3 * scale_us)),
+        ]
     )
 
 
-def intervals(mean_us: int) -> st.SearchStrategy[Distribution]:
-    """Regular, or a Poisson process."""
-    return st.just(Constant(mean_us)) | st.just(Exponential(mean_us))
+class Way(NamedTuple):
+    """How the tuples of a source travel: everything but the tuples themselves."""
+
+    delay: Distribution
+    in_order: bool
+    place: Place | None
+    worker: int | None
 
 
-@st.composite
-def sources(draw: st.DrawFn, scale_us: int, workers: int) -> Source:
-    """One source, with a place in the network or none, perhaps behind a worker."""
-    interval_us = draw(st.sampled_from([scale_us // 6, scale_us // 2, scale_us])) or 1
-    bits_max = draw(st.sampled_from([0, 800]))
-    return Source(
-        events=draw(st.integers(6, EVENTS_MAX)),
-        interval=draw(intervals(interval_us)),
-        start_us=draw(st.integers(0, scale_us)),
-        delay=draw(delays(scale_us)),
-        in_order=draw(st.booleans()),
-        keys=tuple(draw(st.lists(st.sampled_from(KEYS), min_size=1, max_size=3, unique=True))),
-        low=0,
-        high=draw(st.sampled_from([1, 100])),
-        bits=bits_max,
-        place=draw(st.sampled_from([None, Place(0, 0, 1), Place(0, 1), Place(1)])),
-        worker=draw(st.none() | st.integers(0, workers - 1)) if workers else None,
+@cache
+def ways(scale_us: int, workers: int) -> st.SearchStrategy[Way]:
+    """A delay, a place in the network or none, a worker or none."""
+    places = st.sampled_from([None, Place(0, 0, 1), Place(0, 1), Place(1)])
+    return st.builds(
+        Way,
+        delays(scale_us),
+        st.booleans(),
+        places,
+        st.sampled_from([None, *range(workers)]),
     )
 
 
+@cache
+def sources(scale_us: int) -> st.SearchStrategy[Source]:
+    """The tuples of one source: intervals from a sixth of a window to a whole one."""
+    means_us = [scale_us // 6 or 1, scale_us // 2 or 1, scale_us]
+    intervals = [kind(mean_us) for mean_us in means_us for kind in (Constant, Exponential)]
+    return st.builds(
+        Source,
+        events=st.integers(6, EVENTS_MAX),
+        interval=st.sampled_from(intervals),
+        start_us=st.integers(0, scale_us),
+        keys=st.sampled_from([("a",), ("b",), ("a", "b"), ("ä", ""), ("a", "b", "c")]),
+        low=st.just(0),
+        high=st.sampled_from([1, 100]),
+        bits=st.sampled_from([0, 800]),
+    )
+
+
+@cache
+def workers(scale_us: int) -> st.SearchStrategy[tuple[Worker, ...]]:
+    """None, one or two, some of them too slow for what comes."""
+    kinds = [
+        Worker(service, speed)
+        for service in (Constant(scale_us // 20), Exponential(scale_us / 8))
+        for speed in (1.0, 0.2)
+    ]
+    return st.lists(st.sampled_from(kinds), max_size=2).map(tuple)
+
+
+@cache
 def disturbances(scale_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
-    """Bursts, changes of regime, gaps and stragglers."""
+    """Bursts, changes of regime and stragglers."""
     times_us = st.integers(0, 8 * scale_us)
     lengths_us = st.integers(1, 4 * scale_us)
-    some = st.none() | st.integers(0, sources - 1)
-    shares = st.sampled_from([0.3, 1.0])
+    some = st.sampled_from([None, *range(sources)])
     return st.one_of(
-        st.builds(Burst, times_us, lengths_us, shares, delays(scale_us), some),
+        st.builds(Burst, times_us, lengths_us, st.sampled_from([0.3, 1.0]), delays(scale_us), some),
         st.builds(Regime, times_us, delays(scale_us), some),
-        st.builds(Gap, times_us, lengths_us, some),
         st.builds(Straggler, st.integers(0, sources - 1), st.sampled_from([1.0, 5.0]), times_us),
     )
 
 
-@st.composite
-def faults(draw: st.DrawFn, scale_us: int, plan: Plan) -> Fault:
-    """A fault of a worker, a link or a source of the plan."""
-    at_us = draw(st.integers(0, 8 * scale_us))
-    for_us = draw(st.integers(1, 4 * scale_us))
-    nth = draw(st.integers(0, EVENTS_MAX))
-    workers = [f"worker-{number}" for number in range(len(plan.workers))]
-    names = [f"source-{number}" for number in range(len(plan.sources))]
-    links = [
-        *workers,
-        *(
-            name
-            for name, source in zip(names, plan.sources, strict=True)
-            if source.place is not None
-        ),
+class Targets(NamedTuple):
+    """What faults of a plan may name."""
+
+    sources: tuple[str, ...]
+    links: tuple[str, ...]
+    workers: tuple[str, ...]
+
+
+def targets_of(sources: Sequence[Source], crew: Sequence[Worker]) -> Targets:
+    """Names of sources, links and workers, as plans give them."""
+    names = tuple(f"source-{number}" for number in range(len(sources)))
+    workers = tuple(f"worker-{number}" for number in range(len(crew)))
+    sending = (n for n, source in zip(names, sources, strict=True) if source.place is not None)
+    return Targets(names, (*workers, *sending), workers)
+
+
+@cache
+def faults(scale_us: int, targets: Targets) -> st.SearchStrategy[Fault]:
+    """Redeliveries, and what makes workers and links slow; nothing is lost."""
+    at_us = st.integers(0, 8 * scale_us)
+    for_us = st.integers(1, 4 * scale_us)
+    nth = st.integers(0, EVENTS_MAX)
+    kinds: list[st.SearchStrategy[Fault]] = [
+        st.builds(Duplicate, st.sampled_from(targets.sources), nth, at_us)
     ]
-    kinds: list[Fault] = [Duplicate(draw(st.sampled_from(names)), nth, at_us)]
-    if links:
-        link = draw(st.sampled_from(links))
-        kinds += [Clog(link, at_us, for_us), Lose(link, nth), Replay(link, nth, at_us)]
-    if workers:
-        worker = draw(st.sampled_from(workers))
-        kinds += [Pause(worker, at_us, for_us), Slow(worker, at_us, for_us, 8.0)]
-    return draw(st.sampled_from(kinds))
+    if targets.links:
+        links = st.sampled_from(targets.links)
+        kinds += [st.builds(Clog, links, at_us, for_us), st.builds(Replay, links, nth, at_us)]
+    if targets.workers:
+        names = st.sampled_from(targets.workers)
+        kinds += [
+            st.builds(Pause, names, at_us, for_us),
+            st.builds(Slow, names, at_us, for_us, st.just(8.0)),
+        ]
+    return st.one_of(kinds)
 
 
 @st.composite
-def plans(draw: st.DrawFn, scale_us: int) -> Plan:
-    """One to four sources on their way through the network, and what goes wrong there."""
-    service = st.sampled_from([Constant(scale_us // 20), Exponential(scale_us / 8)])
-    workers = draw(st.lists(st.builds(Worker, service, st.sampled_from([1.0, 0.2])), max_size=2))
-    drawn = draw(st.lists(sources(scale_us, len(workers)), min_size=1, max_size=4))
-    plan = Plan(
-        tuple(drawn),
-        tuple(workers),
-        tuple(draw(st.lists(disturbances(scale_us, len(drawn)), max_size=2))),
+def plans(draw: st.DrawFn, scale_us: int, sent: tuple[Source, ...]) -> Plan:
+    """A way through the network for the tuples of these sources, and what goes wrong there."""
+    crew = draw(workers(scale_us))
+    travelling = tuple(
+        replace(source, **draw(ways(scale_us, len(crew)))._asdict()) for source in sent
     )
-    return replace(plan, faults=tuple(draw(st.lists(faults(scale_us, plan), max_size=3))))
+    return Plan(
+        travelling,
+        crew,
+        tuple(draw(st.lists(disturbances(scale_us, len(sent)), max_size=2))),
+        tuple(draw(st.lists(faults(scale_us, targets_of(travelling, crew)), max_size=3))),
+    )
 
 
 # ------------------------------------------------------------------------------------- queries
@@ -166,7 +214,7 @@ def configs(
         delta=draw(quality),
         lambda_thr=draw(st.sampled_from(coverage)),
         cv=draw(st.none() | st.just(0.5)),
-        fixed_slack_us=draw(st.integers(0, 2 * size_us)),
+        fixed_slack_us=draw(st.sampled_from([0, size_us // 3, 2 * size_us, 1_000 * size_us])),
         learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
         feedback_us=draw(st.sampled_from([None, 0, 1, size_us // 2, 3 * size_us])),
         max_slack_us=draw(limits_us),
@@ -179,60 +227,85 @@ def configs(
 
 # ----------------------------------------------------------------------------------- workloads
 
+BAD_VALUES = st.sampled_from([-1.0, math.inf, -math.inf])
+"""Refused by some queries."""
 
-@st.composite
-def arrivals(draw: st.DrawFn, config: SlackConfig) -> tuple[Event, ...]:
-    """What a simulated plan delivers, with values and clocks that suit the query or offend it."""
-    plan = draw(plans(max(config.size_us, config.slide_us)))
-    events = simulate_arrivals(plan, draw(st.integers(0, 999))).events
-    divisor = draw(st.sampled_from([1, 8]))
-    ahead_us = draw(st.sampled_from([0, 0, 2 * config.size_us]))
-    bad = dict(draw(st.lists(st.tuples(st.integers(0, EVENTS_MAX), BAD_VALUES), max_size=2)))
-    return tuple(
-        event._replace(
-            event_time_us=event.event_time_us + (ahead_us if _is_of_first(event) else 0),
-            value=bad.get(event.source_id, event.value / divisor),
-        )
-        for event in _once(events, config)
+
+class Twist(NamedTuple):
+    """What is done to simulated tuples so that they suit the query, or offend it."""
+
+    divisor: int
+    """Values become dyadic fractions."""
+    ahead_us: int
+    """How far the clock of source 0 runs ahead."""
+    bad: tuple[tuple[int, float], ...]
+    """Values by identity, of source 0."""
+
+    def of(self, event: Event) -> Event:
+        """The event as it arrives."""
+        ahead_us = self.ahead_us if event.source_id < IDS_PER_SOURCE else 0
+        value = dict(self.bad).get(event.source_id, event.value / self.divisor)
+        return event._replace(event_time_us=event.event_time_us + ahead_us, value=value)
+
+
+@cache
+def twists(size_us: int) -> st.SearchStrategy[Twist]:
+    """Mostly none."""
+    bad = st.lists(st.tuples(st.integers(0, EVENTS_MAX), BAD_VALUES), max_size=2).map(tuple)
+    return st.builds(
+        Twist,
+        st.sampled_from([1, 8]),
+        st.sampled_from([0, 0, 0, 2 * size_us]),
+        st.one_of(st.just(()), st.just(()), bad),
     )
 
 
-BAD_VALUES = st.sampled_from([-1.0, math.inf, -math.inf])
-"""Refused by some queries; they replace values of the first source."""
+@st.composite
+def arrival_orders(
+    draw: st.DrawFn, config: SlackConfig, orders: int = 1
+) -> tuple[tuple[Event, ...], ...]:
+    """Arrivals for a query; with several orders, of the same tuples on different ways."""
+    scale_us = max(config.size_us, config.slide_us)
+    sent = tuple(draw(st.lists(sources(scale_us), min_size=1, max_size=4)))
+    twist = draw(twists(config.size_us))
+    seed = draw(st.integers(0, 999))
+    found: list[tuple[Event, ...]] = []
+    for _ in range(orders):
+        events = simulate_arrivals(draw(plans(scale_us, sent)), seed).events
+        delivered = events if config.dedup else without_redeliveries(events)
+        found.append(tuple(twist.of(event) for event in delivered))
+    return tuple(found)
 
 
-def _is_of_first(event: Event) -> bool:
-    """Whether the event comes from source 0, whose clock may run ahead."""
-    return event.source_id < IDS_PER_SOURCE
-
-
-def _once(events: Sequence[Event], config: SlackConfig) -> Sequence[Event]:
-    """Without redeliveries for a query that is told that there are none."""
-    if config.dedup:
-        return events
+def without_redeliveries(events: Sequence[Event]) -> Sequence[Event]:
+    """The first delivery of every tuple, for a query that is told that there is no other."""
     first = {event.source_id: event for event in reversed(events)}
     kept = sorted(first.values(), key=lambda event: event.seq)
     return [event._replace(seq=seq) for seq, event in enumerate(kept)]
 
 
-@st.composite
-def cuts(draw: st.DrawFn, n_events: int) -> tuple[int, ...]:
+def cuts(n_events: int) -> st.SearchStrategy[tuple[int, ...]]:
     """Positions of micro-batch boundaries; some batches are empty."""
-    return tuple(sorted(draw(st.lists(st.integers(0, n_events), max_size=5))))
+    return st.lists(st.integers(0, n_events), max_size=CUTS_MAX).map(sorted).map(tuple)
 
 
 @st.composite
 def workloads(draw: st.DrawFn, config: SlackConfig) -> Workload:
     """A stream for this query, cut into micro-batches, mostly with a flush at its end."""
-    events = draw(arrivals(config))
-    return Workload(
-        room="slack",
-        arrivals=events,
-        config=config.to_json(),
-        cuts=draw(cuts(len(events))),
-        flush=draw(st.sampled_from([True, True, True, False])),
-        name="generated",
-    )
+    (events,) = draw(arrival_orders(config))
+    flush = draw(st.sampled_from([True, True, True, False]))
+    return _workload(config, events, draw(cuts(len(events)))).with_(flush=flush)
+
+
+@st.composite
+def reordered(draw: st.DrawFn, config: SlackConfig) -> tuple[Workload, Workload]:
+    """Two arrival orders of the same tuples, both flushed.
+
+    What is rejected must not depend on the order, so nothing is for lying ahead of its arrival.
+    """
+    calm = replace(config, max_future_us=None)
+    one, other = draw(arrival_orders(calm, orders=2))
+    return _workload(calm, one, draw(cuts(len(one)))), _workload(calm, other, ())
 
 
 def cases(
@@ -240,3 +313,7 @@ def cases(
 ) -> st.SearchStrategy[Workload]:
     """A query and a stream for it."""
     return configs(aggregates, controls).flatmap(workloads)
+
+
+def _workload(config: SlackConfig, events: tuple[Event, ...], cuts: tuple[int, ...]) -> Workload:
+    return Workload("slack", events, config.to_json(), cuts, name="generated")
