@@ -16,22 +16,31 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import (
-    DoubleType,
+    BinaryType,
     IntegerType,
     LongType,
     StringType,
     StructField,
     StructType,
+    TimestampType,
 )
 
 from model.vocabulary import SlackConfig
 from spark_impl.slack import correction, sink
-from spark_impl.slack.blocks import COLUMNS, pack
+from spark_impl.slack.blocks import pack_files
 from spark_impl.slack.history import History
 from spark_impl.slack.processor import SlackProcessor, input_schema, output_schema
 from spark_impl.slack.store import Store, open_store, write_parquet
 
-_HISTORY_TYPES = {"key": StringType(), "value": DoubleType()}
+_BINARY_FILES = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("modificationTime", TimestampType()),
+        StructField("length", LongType()),
+        StructField("content", BinaryType()),
+    ]
+)
+"""What Spark's source ``binaryFile`` gives for a file."""
 
 
 class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
@@ -64,7 +73,7 @@ class SlackQuery:
         self._groups = StructType([StructField(name, StringType()) for name in group_columns])
         arrow = tuple(to_arrow_schema(self._groups)) if len(self._groups) else ()
         self._store = open_store(Path(store).absolute(), config, arrow)
-        self._history = History(config, self._store, self._source)
+        self._history = History(spark, self._source, arrow)
 
     @property
     def store(self) -> Store:
@@ -121,13 +130,18 @@ class SlackQuery:
     def _answers(self) -> DataFrame:
         """The stream part: output rows of the processor."""
         by = self._store.by
-        packed = input_schema(self._groups)
-        blocks = self._arrivals().mapInArrow(
-            partial(pack, by=by, schema=to_arrow_schema(packed)), packed
+        blocks = (
+            self._files(self._source, "binaryFile", _BINARY_FILES)
+            .select("path")  # Spark does not read what nobody asks for
+            .mapInArrow(
+                partial(pack_files, groups=self._store.groups, tasks=self._config.tasks),
+                input_schema(self._groups),
+            )
         )
-        flushes = _files(
-            self._spark, self._store.control, StructType([*self._groups, _int("task")])
-        ).withColumn("block", F.lit(None).cast("binary"))
+        requests = StructType([*self._groups, StructField("task", IntegerType())])
+        flushes = self._files(self._store.control, "parquet", requests).withColumn(
+            "block", F.lit(None).cast("binary")
+        )
         return (
             blocks.unionByName(flushes)
             .groupBy(*by)
@@ -139,11 +153,20 @@ class SlackQuery:
             )
         )
 
-    def _arrivals(self) -> DataFrame:
-        columns = [StructField(name, _HISTORY_TYPES.get(name, LongType())) for name in COLUMNS]
-        rows = _files(self._spark, self._source, StructType([*self._groups, *columns]))
-        task = F.pmod(F.xxhash64("key"), F.lit(self._config.tasks)).cast("int")
-        return rows.withColumn("task", task)
+    def _files(self, folder: Path, kind: str, schema: StructType) -> DataFrame:
+        """The Parquet files of a folder as a stream, one a micro-batch.
+
+        The kind ``binaryFile`` gives their paths and leaves the reading to others.
+        """
+        rows: DataFrame = (
+            self._spark.readStream.format(kind)
+            .schema(schema)
+            .option("pathGlobFilter", "*.parquet")
+            .option("maxFilesPerTrigger", 1)
+            .option("maxFileAge", "36500d")  # an old file is an early one, never one to leave out
+            .load(str(folder))
+        )
+        return rows
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Everything that a micro-batch writes; Spark calls it, again after a crash."""
@@ -153,21 +176,7 @@ class SlackQuery:
         arranged = StructType([columns[name] for name in schema.names])
         write = sink.stage(self._store, self._config, batch)
         progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
-        correction.run(self._config, self._store, batch, progress, self._history.correct_all)
-
-
-def _files(spark: SparkSession, folder: Path, schema: StructType) -> DataFrame:
-    """A folder of Parquet files as a stream, one file a micro-batch."""
-    return (
-        spark.readStream.schema(schema)
-        .option("maxFilesPerTrigger", 1)
-        .option("maxFileAge", "36500d")  # an old file is an early one, never one to leave out
-        .parquet(str(folder))
-    )
-
-
-def _int(name: str) -> StructField:
-    return StructField(name, IntegerType())
+        correction.run(self._config, self._store, self._history, batch, progress)
 
 
 def _sentence(error: StreamingQueryException) -> str:

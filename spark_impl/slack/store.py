@@ -16,7 +16,7 @@ Rules of this file:
 import json
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,6 +147,12 @@ class Store:
         """A table as one micro-batch wrote it."""
         return read_parquet(self.files_of(table, batch), self.schema(table))
 
+    def revisions_between(self, start_us: int, end_us: int, upto: int) -> pa.Table:
+        """Revisions of windows that begin in a stretch of time, micro-batches up to ``upto``."""
+        start = pc.field("start_us")
+        where = (start >= start_us) & (start < end_us)
+        return read_parquet(self.files("revision", upto), self.schema("revision"), where)
+
     def read_all(self, table: str, upto: int) -> pa.Table:
         """A table with its micro-batches up to ``upto``, told apart by the column ``batch``."""
         schema = self.schema(table)
@@ -239,10 +245,3 @@ def read_parquet(files: Sequence[str], schema: pa.Schema, where: pc.Expression =
         return schema.empty_table()
     source = ds.dataset(list(files), schema=schema, format="parquet", partitioning=None)
     return source.to_table(columns=schema.names, filter=where)
-
-
-def same_rows(table: pa.Table, by: Sequence[str], wanted: Iterable[tuple[object, ...]]) -> pa.Array:
-    """Mask of the rows whose columns ``by`` hold one of the ``wanted`` combinations."""
-    chosen = set(wanted)
-    rows = zip(*(table.column(name).to_pylist() for name in by), strict=True)
-    return pa.array([row in chosen for row in rows], pa.bool_())

@@ -178,8 +178,7 @@ def _file(batches: Mapping[str, list[tuple[Event, ...]]], j: int) -> pa.Table:
 
 
 def _schema(*groups: pa.Field) -> pa.Schema:
-    kinds = {"key": pa.string(), "value": pa.float64()}
-    return pa.schema([*groups, *(pa.field(name, kinds.get(name, pa.int64())) for name in COLUMNS)])
+    return pa.schema([*groups, *(pa.field(*each) for each in COLUMNS.items())])
 
 
 def _blocks(config: SlackConfig, events: Iterable[Event]) -> dict[int, bytes]:

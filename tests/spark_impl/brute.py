@@ -74,7 +74,8 @@ class Task:
             if end <= self.wm:
                 start = end - c.size_us
                 late = words.Late(self.number, start, self.key(e), e.source_id, ts, batch)
-                self.steps.append(late)
+                if late not in self.steps:
+                    self.steps.append(late)
                 self.pending.add(late._replace(batch=0))
                 if wm_before is None or end + c.feedback > wm_before:
                     self.late[end, self.key(e)] += 1

@@ -1,0 +1,188 @@
+"""Exact answers of chosen windows from rows of the history.
+
+Rules of this file:
+
+* Rows of all tasks are worked on together: a *place* is one combination of grouping columns, task
+  and key, and everything is computed for all places at once.
+* :func:`select` looks at every row on its own, :func:`evaluate` needs all rows of a place; between
+  the two, rows may travel to other machines.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from model.vocabulary import SlackConfig
+from spark_impl.slack import panes as pane_math
+from spark_impl.slack.blocks import combined, tasks_of
+from spark_impl.slack.kernel import reject
+from spark_impl.slack.records import Bools, Ints, Rows
+
+Who: TypeAlias = tuple[Any, ...]
+"""Values of the grouping columns, then the task."""
+
+
+class Wanted(NamedTuple):
+    """Windows to recompute."""
+
+    config: SlackConfig
+    by: tuple[str, ...]
+    places: list[tuple[Any, ...]]
+    """Values of ``by`` and the key, of every place."""
+    limit: Ints
+    """Last arrival, for every place, that its task has processed."""
+    windows: Ints
+    """The distinct indices of all wanted windows, increasing."""
+    wanted: Ints
+    """place * len(windows) + position in ``windows``, increasing."""
+
+
+class Found(NamedTuple):
+    """Recomputed windows; columns of equal length."""
+
+    place: Ints
+    j: Ints
+    value: Any
+    n: Ints
+    rows: Ints
+    """Rows of the history that the place needed, at its first window, else 0."""
+
+
+def columns_needed(config: SlackConfig) -> list[str]:
+    """Columns of the history that :func:`select` looks at, besides the grouping columns."""
+    names = ["seq", "source_id", "key", "event_time_us", "value"]
+    if config.max_future_us is not None:
+        names.append("arrival_us")
+    return names
+
+
+def wanted(
+    config: SlackConfig, by: Sequence[str], pending: pa.Table, limits: Mapping[Who, int]
+) -> tuple[Wanted, Ints]:
+    """The windows of some pending pairs, and the place of every row of ``pending``."""
+    place, places = combined(pending, [*by, "key"])
+    first = pending.column("start_us").to_numpy() // config.slide_us
+    row, j = pane_math.expand(first, first + pending.column("windows").to_numpy() - 1)
+    windows, position = pane_math.compact(j)
+    limit = np.array([limits[values[:-1]] for values in places], np.int64)
+    chosen = np.unique(place[row] * len(windows) + position)
+    return Wanted(config, tuple(by), places, limit, windows, chosen), place
+
+
+def select(want: Wanted, rows: pa.Table) -> Rows:
+    """The rows that lie in a wanted window of their place; ``Rows.key`` holds the place."""
+    config = want.config
+    if any(column.null_count for column in rows.columns):
+        rows = rows.drop_null()
+    place = _places(want, rows)
+    ts = rows.column("event_time_us").to_numpy()
+    seq = rows.column("seq").to_numpy()
+    good = (place >= 0) & _hit(want, place, ts)
+    good &= seq <= want.limit[place]
+    zeros = np.zeros(len(ts), np.int64)
+    taken = Rows(
+        seq=seq,
+        source_id=rows.column("source_id").to_numpy(),
+        key=place,
+        event_time_us=ts,
+        value=rows.column("value").to_numpy(),
+        arrival_us=zeros if config.max_future_us is None else rows.column("arrival_us").to_numpy(),
+        flaw=zeros,
+    ).take(good)
+    bad = reject(config, taken) > 0
+    return taken.take(~bad) if bad.any() else taken
+
+
+def _places(want: Wanted, rows: pa.Table) -> Ints:
+    """The place of every row, -1 where no window is wanted."""
+    number = {values: place for place, values in enumerate(want.places)}
+    rows = rows.append_column("task", tasks_of(rows.column("key"), want.config.tasks))
+    if want.config.keyed:
+        codes, values = combined(rows, [*want.by, "key"])
+    else:
+        codes, values = combined(rows, want.by)
+        values = [(*value, "") for value in values]
+    return np.array([*(number.get(value, -1) for value in values), -1], np.int64)[codes]
+
+
+def _hit(want: Wanted, place: Ints, ts: Ints) -> Bools:
+    """Whether a tuple lies in a wanted window of its place."""
+    spec, size = want.config.windows, len(want.windows)
+    lo = np.searchsorted(want.windows, (ts - spec.size_us) // spec.slide_us + 1)
+    hi = np.searchsorted(want.windows, ts // spec.slide_us, side="right") - 1
+    nearest = np.searchsorted(want.wanted, place * size + lo)
+    inside: Bools = nearest < len(want.wanted)
+    inside &= want.wanted[np.minimum(nearest, len(want.wanted) - 1)] <= place * size + hi
+    return inside
+
+
+def evaluate(want: Wanted, rows: Rows) -> Found:
+    """Answers of the wanted windows from all selected rows of some places."""
+    config, spec = want.config, want.config.windows
+    n_places = len(want.places)
+    needed = np.bincount(rows.key, minlength=n_places)
+    rows = _first_deliveries(want, rows)
+    lo = np.maximum((rows.event_time_us - spec.size_us) // spec.slide_us + 1, want.windows[0])
+    panes = pane_math.fill(config, rows.key, rows.event_time_us, rows.value, lo, n_places)
+    found = pane_math.answers(config, panes, int(want.windows[-1]) + 1, n_places)
+    position = np.searchsorted(want.windows, found.j)
+    code = found.key * len(want.windows) + position
+    nearest = np.minimum(np.searchsorted(want.wanted, code), len(want.wanted) - 1)
+    asked = (want.windows[position] == found.j) & (want.wanted[nearest] == code)
+    place = found.key[asked]
+    count = np.zeros(len(place), np.int64)
+    present, first = np.unique(place, return_index=True)
+    count[first] = needed[present]
+    return Found(place, found.j[asked], found.value[asked], found.n[asked], count)
+
+
+def _first_deliveries(want: Wanted, rows: Rows) -> Rows:
+    """Every identity once in its task: the delivery that arrived first."""
+    ids = np.sort(rows.source_id)
+    if not np.any(ids[1:] == ids[:-1]):
+        return rows
+    tasks = {values[:-1]: number for number, values in enumerate(want.places)}
+    task = np.array([tasks[values[:-1]] for values in want.places], np.int64)[rows.key]
+    order = np.lexsort((rows.seq, rows.source_id, task))
+    task, ids = task[order], rows.source_id[order]
+    first = np.ones(len(order), np.bool_)
+    first[1:] = (task[1:] != task[:-1]) | (ids[1:] != ids[:-1])
+    return rows.take(np.sort(order[first]))
+
+
+def to_table(want: Wanted, found: Found, schema: pa.Schema) -> pa.Table:
+    """Revisions as rows of the store, all columns except their numbers."""
+    columns: dict[str, Any] = {
+        name: pa.array([values[i] for values in want.places], schema.field(name).type).take(
+            pa.array(found.place)
+        )
+        for i, name in enumerate((*want.by, "key"))
+    }
+    columns["start_us"] = found.j * want.config.slide_us
+    columns["value"] = found.value
+    columns["n"] = found.n
+    return pa.table(columns)
+
+
+def revision_numbers(want: Wanted, found: Found, earlier: pa.Table) -> Ints:
+    """For every recomputed window one more than its highest revision in ``earlier``."""
+    number = {values: place for place, values in enumerate(want.places)}
+    codes, values = combined(earlier, [*want.by, "key"])
+    place = np.array([*(number.get(value, -1) for value in values), -1], np.int64)[codes]
+    known = place >= 0
+    j = earlier.column("start_us").to_numpy()[known] // want.config.slide_us
+    windows, _, position = pane_math.by_window(
+        np.concatenate((j, found.j)), np.concatenate((place[known], found.place)), len(want.places)
+    )
+    highest = np.zeros(len(windows), np.int64)
+    np.maximum.at(highest, position[: len(j)], earlier.column("revision").to_numpy()[known])
+    numbers: Ints = highest[position[len(j) :]] + 1
+    return numbers
+
+
+def span_us(want: Wanted) -> tuple[int, int]:
+    """Start of the first wanted window and end of the last."""
+    spec = want.config.windows
+    return spec.start_us(int(want.windows[0])), spec.end_us(int(want.windows[-1]))
