@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import NoReturn
 
-from properties.commands import diff, replay
+from properties.commands import diff, explore, replay, sim
 from properties.errors import UsageError, nearest
 
-COMMANDS = {"diff": diff, "replay": replay}
+COMMANDS = {"diff": diff, "explore": explore, "sim": sim, "replay": replay}
 
 EPILOG = """\
 examples:
@@ -24,6 +24,7 @@ examples:
       --time-unit iso --window 1h --slide 5min     a file of yours
   straggler diff slack --system mypackage:make     your implementation instead of ours
   straggler explore slack                          every behaviour of a small model
+  straggler sim slack --seed 7 --plot run.svg      one timed run
   straggler replay counterexamples/slack-1a2b.json
 
 exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined

@@ -1,7 +1,7 @@
 """What a person reads: the table of judgements and the sentence below it."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -21,6 +21,12 @@ def console() -> Console:
     """Standard output."""
     wide = None if sys.stdout.isatty() else NARROWEST
     return Console(width=wide, highlight=False, soft_wrap=False)
+
+
+def print_lines(out: Console, lines: Iterable[str]) -> None:
+    """Print sentences as they are: windows like [0, 4) are no markup, and nothing is folded."""
+    for line in lines:
+        out.print(line, markup=False, soft_wrap=True)
 
 
 def progress() -> Progress:
@@ -90,9 +96,12 @@ def summary(judgements: Sequence[Judgement], system: str) -> str:
         return f"{broken} of {_cases(judgements)} broken: {system} does not do what was promised."
     if unsaid:
         return f"{unsaid} of {_cases(judgements)} undetermined: {_reasons(judgements)}."
+    in_order = [judgement.case.input for judgement in judgements if judgement.case.in_order]
+    ordered = f" In order, so that nothing can be late: {', '.join(dict.fromkeys(in_order))}."
     return (
         f"{_cases(judgements).capitalize()}, none broken: {system} agrees with the reference in"
         f" {windows:,} windows, and every one of {late:,} late pairs is accounted for."
+        f"{ordered if in_order else ''}"
     )
 
 

@@ -4,10 +4,12 @@ import argparse
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import NamedTuple, Protocol
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from model.claims import Verdict
 from model.diff import Difference
+from model.explorer import Exploration
 from model.vocabulary import System, Trace, Workload
 from properties.errors import UsageError, nearest
 from properties.tables import Columns
@@ -62,6 +64,74 @@ class Evidence(Protocol):
         ...
 
 
+class PlantedBug(Protocol):
+    """Rules of the model that break a promise, on purpose."""
+
+    @property
+    def promise(self) -> str:
+        """The claim that they break."""
+        ...
+
+    @property
+    def mistake(self) -> str:
+        """What they do, in a sentence."""
+        ...
+
+    @property
+    def source(self) -> str:
+        """Who says so."""
+        ...
+
+    @property
+    def corrected(self) -> str:
+        """The rule that keeps the promise."""
+        ...
+
+    @property
+    def example(self) -> Workload:
+        """A small workload on which the promise is broken."""
+        ...
+
+    def make_system(self) -> System:
+        """The model with these rules."""
+        ...
+
+
+class Timed(Protocol):
+    """A timed run."""
+
+    @property
+    def workload(self) -> Workload:
+        """What arrived."""
+        ...
+
+    @property
+    def trace(self) -> Trace:
+        """What was observed."""
+        ...
+
+    @property
+    def summary(self) -> Mapping[str, float | int | str]:
+        """Figures by name."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything in the run."""
+        ...
+
+
+class Explorer(NamedTuple):
+    """The small scopes of a room's model."""
+
+    scopes: Collection[str]
+    everyday: tuple[str, ...]
+    """Those that take seconds, the quickest first."""
+    variants: Mapping[str, PlantedBug]
+    explore: Callable[[str, str | None], Exploration[Any, Any]]
+    """A scope, by the right rules or those of a variant."""
+
+
 @dataclass(frozen=True, slots=True)
 class Room:
     """One published idea, wired together."""
@@ -83,6 +153,11 @@ class Room:
     figures: Callable[[Trace], Figures]
     guard: Callable[[Case, Figures], Verdict]
     """Whether the interesting case occurred."""
+    explorer: Explorer
+    simulate: Callable[[Mapping[str, str], int], Timed]
+    """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be."""
+    plot: Callable[[Any, Path], None]
+    """A timed run as an SVG file."""
 
 
 def room(name: str) -> Room:

@@ -159,10 +159,8 @@ def _print(
 ) -> None:
     out = render.console()
     out.print(render.table(judgements))
-    for _, case in chosen:
-        if isinstance(case, Skipped):
-            out.print(render.skipped(case), soft_wrap=True)
+    lines = [render.skipped(case) for _, case in chosen if isinstance(case, Skipped)]
     for report in reports:
-        out.print("", *report, sep="\n", soft_wrap=True, markup=False)
+        lines += ["", *report]
     name = "the Spark pipeline" if args.system == SPARK else args.system
-    out.print(f"\n{render.summary(judgements, name)} Seed {args.seed}.", soft_wrap=True)
+    render.print_lines(out, [*lines, "", f"{render.summary(judgements, name)} Seed {args.seed}."])

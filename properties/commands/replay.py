@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         broken = Trial(tried, system_of(tried), name, words).broken(found.workload)
     out = render.console()
     if broken:
-        out.print(*broken, "It still fails.", sep="\n", soft_wrap=True, markup=False)
+        render.print_lines(out, [*broken, "It still fails."])
         return 1
-    out.print(f"{args.file.name} does not fail any more.", soft_wrap=True)
+    render.print_lines(out, [f"{args.file.name} does not fail any more."])
     return 0

@@ -70,8 +70,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--aggregate",
         action="append",
-        choices=AGGREGATES,
-        help="may be given several times (sum; sum and count where times are fine)",
+        metavar="AGGREGATE",
+        help=f"{', '.join(AGGREGATES)}; may be repeated (sum, except for flights also count)",
     )
     group.add_argument(
         "--per",
@@ -109,7 +109,7 @@ def queries(args: argparse.Namespace, input_name: str) -> Iterator[SlackConfig]:
 
 def _in_options(sentence: str) -> str:
     """An error about a setting, with the name of the option that sets it."""
-    for flag, setting, _, _ in SETTINGS:
+    for flag, setting in [("--aggregate", "aggregate"), *(each[:2] for each in SETTINGS)]:
         if sentence.startswith(f"{setting} "):
             return flag + sentence.removeprefix(setting)
     return sentence

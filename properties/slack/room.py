@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 from model import diff
 from model.claims import Outcome, Verdict
@@ -10,6 +11,8 @@ from model.slack import make_system
 from model.slack.claims import judge
 from model.slack.evidence import has_exact_sums
 from model.slack.identity import IDENTITY
+from model.slack.scopes import SCOPES, explore
+from model.slack.variants import VARIANTS
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.slack import (
     WORDS,
@@ -23,9 +26,10 @@ from model.vocabulary.slack import (
 )
 from properties import inputs
 from properties.errors import UsageError
-from properties.rooms import Case, Figures, Room, Skipped
+from properties.rooms import Case, Explorer, Figures, Room, Skipped
 from properties.slack import queries
 from properties.tables import Columns
+from sim.slack import Run, from_settings
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 GUARD = "something was late"
@@ -108,6 +112,22 @@ def guard(case: Case, figures: Figures) -> Verdict:
     return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
 
 
+EXPLORER = Explorer(
+    scopes=tuple(SCOPES),
+    everyday=("conformal", "small", "redelivery"),
+    variants=VARIANTS,
+    explore=explore,
+)
+
+
+def plot(run: Run, path: Path) -> None:
+    """The run over time, as SVG."""
+    # Imported here, for matplotlib takes a second that nothing else on the command line needs.
+    from sim.figures import plot_run
+
+    plot_run(run, path)
+
+
 ROOM = Room(
     name="slack",
     words=WORDS,
@@ -121,4 +141,7 @@ ROOM = Room(
     check=judge,
     figures=figures,
     guard=guard,
+    explorer=EXPLORER,
+    simulate=from_settings,
+    plot=plot,
 )

@@ -1,0 +1,102 @@
+"""``straggler sim``: one timed run, its figures and its plot."""
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.table import Table
+
+from model.claims import Outcome
+from properties import render
+from properties.durations import parse_duration_us
+from properties.errors import UsageError
+from properties.judge import judge
+from properties.rooms import NAMES, Case, Timed, room
+
+SUMMARY = "one timed run of a room: what waiting, missing and correcting cost"
+
+EXAMPLES = """\
+examples:
+  straggler sim slack --seed 7
+  straggler sim slack --set control=max --set size_us=5s --plot run.svg
+  straggler sim slack --set nonsense=1              lists the settings there are
+"""
+
+EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Seed, settings, and where to write."""
+    parser.add_argument("room", metavar="ROOM", help=", ".join(NAMES))
+    parser.add_argument("--seed", type=int, default=0, help="of everything random (0)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the run; may be repeated; durations may have a unit",
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run, print the figures, and hold the trace to the claims."""
+    chosen = room(args.room)
+    for path in (args.plot, args.json):
+        if path is not None and not path.parent.is_dir():
+            raise UsageError(f"there is no folder for {str(path)!r}")
+    settings = dict(_setting(text) for text in args.set)
+    with render.progress() as progress:
+        progress.add_task("simulating", total=None)
+        try:
+            timed = chosen.simulate(settings, args.seed)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    name = str(timed.summary["input"])
+    case = Case(name, name, "", timed.workload, in_order=False)
+    judgement = judge(chosen, case, lambda _: timed.trace, chosen.words)
+    out = render.console()
+    out.print(_table(timed))
+    summary = (
+        f"Compared with the reference, {judgement.agreement.sentence};"
+        f" {judgement.guard.sentence}. Seed {args.seed}, digest {timed.digest[:16]}."
+    )
+    render.print_lines(out, [*judgement.broken, summary])
+    if args.plot is not None:
+        chosen.plot(timed, args.plot)
+    if args.json is not None:
+        record = {**timed.summary, "digest": timed.digest, "verdict": str(judgement.outcome)}
+        args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return EXIT_CODES[judgement.outcome]
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set {text!r} is not KEY=VALUE")
+    if key.endswith("_us") and value[-1:].isalpha() and value != "auto":
+        try:
+            value = str(parse_duration_us(value))
+        except ValueError as error:
+            raise UsageError(f"--set {key}: {error}") from error
+    return key, value
+
+
+def _table(timed: Timed) -> Table:
+    grid = Table(box=None, pad_edge=False, show_header=False)
+    grid.add_column()
+    grid.add_column(justify="right")
+    for name, value in timed.summary.items():
+        grid.add_row(*_in_words(name, value))
+    return grid
+
+
+def _in_words(name: str, value: float | int | str) -> tuple[str, str]:
+    """A figure with its unit; times in seconds."""
+    if isinstance(value, str):
+        return name, value
+    if name.endswith("_us"):
+        return name.removesuffix("_us").replace("_", " "), f"{value / 1e6:,.3f} s"
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return name.replace("_", " "), number
