@@ -4,6 +4,8 @@ Rules of this file:
 
 * A step is identified by some of its fields; two steps of one identity are compared in the others.
   Several steps of one identity are paired in canonical order.
+* A trace is a set of steps, with or without the fields that are left out: steps that differ in
+  nothing else are one.
 * What is shown is ordered by kind, then by identity: the first difference of a kind is the
   smallest one.
 """
@@ -143,15 +145,12 @@ def _compare_kind(
 
 
 def _group(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> _Groups:
-    """Identity: the other fields of its steps, in canonical order."""
+    """Identity: the other fields of its steps, in canonical order, each combination once."""
     groups: _Groups = {}
     for step in steps:
         key = tuple([step[n] for n in fields.identity])
         groups.setdefault(key, []).append(tuple([step[n] for n in fields.others]))
-    for found in groups.values():
-        if len(found) > 1:
-            found.sort()
-    return groups
+    return {key: sorted(set(found)) if found[1:] else found for key, found in groups.items()}
 
 
 def _unequal(left: Sequence[Any], right: Sequence[Any], rel_tol: float | None) -> list[int]:

@@ -210,7 +210,7 @@ class Task:
         while self._close_next and self._close_next[0] < self.first_open:
             index = heappop(self._close_next)
             start_us = self.windows.start_us(index)
-            for key, values in self.open.pop(index).items():
+            for key, values in sorted(self.open.pop(index).items()):
                 answer = self._aggregate(values)
                 self._counts(index, key).n_rcv = len(values)
                 steps.append(
