@@ -1,5 +1,6 @@
 """Whole workloads: exact in the end, whatever the order, cuts, redeliveries and crashes."""
 
+import os
 import subprocess
 import sys
 from random import Random
@@ -165,7 +166,7 @@ def test_the_digest_does_not_depend_on_the_hash_seed() -> None:
     digests = {
         subprocess.run(
             [sys.executable, "-c", script],
-            env={"PYTHONHASHSEED": seed},
+            env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,
             check=True,
