@@ -17,11 +17,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profiles.DEFAULT))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--system``."""
+    """Add ``--system`` and ``--kinds``."""
     parser.addoption(
         "--system",
         metavar="MODULE:FACTORY",
         help="judge this implementation instead of ours in tests that take a system",
+    )
+    parser.addoption(
+        "--kinds",
+        metavar="KIND,...",
+        help="kinds of steps to compare, for a --system that does not record all (all)",
     )
 
 

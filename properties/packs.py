@@ -15,7 +15,11 @@ from hypothesis.strategies import SearchStrategy
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig, Trace, Workload
-from properties import strategies
+from properties import counterexamples, strategies
+from properties.judge import agree, broken_sentences
+from properties.rooms import Room
+from properties.systems import SPARK
+from properties.witness import SHOWN_SENTENCES, Trial
 from spark_impl.slack.system import run_workloads
 
 T = TypeVar("T")
@@ -43,20 +47,58 @@ def collect(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
 
 
 class Pack(NamedTuple):
-    """Cases with one query."""
+    """Different streams for one query."""
 
     config: SlackConfig
     cases: Mapping[str, Workload]
 
 
 def pack(config: SlackConfig, n: int, seed: int) -> Pack:
-    """``n`` generated streams for a query; a strategy that runs dry gives fewer."""
-    drawn = collect(strategies.workloads(config), n, seed)
-    named = {f"case-{number}": workload for number, workload in enumerate(drawn)}
-    return Pack(config, {name: w.with_(name=name, seed=seed) for name, w in named.items()})
+    """``n`` generated streams for a query, no two of them alike."""
+    # Hypothesis likes to draw the same again; a quarter more has always been enough.
+    drawn = collect(strategies.workloads(config), n + n // 4 + 1, seed)
+    different = {(case.arrivals, case.cuts, case.flush): case for case in drawn}
+    named = zip((f"case-{number}" for number in range(n)), different.values(), strict=False)
+    return Pack(config, {name: case.with_(name=name, seed=seed) for name, case in named})
 
 
 def run_in_spark(spark: SparkSession, cases: Mapping[str, Workload]) -> dict[str, Trace]:
     """All cases in one job; nothing is left behind."""
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
         return run_workloads(spark, cases, Path(folder))
+
+
+def failing(
+    room: Room, cases: Mapping[str, Workload], traces: Mapping[str, Trace]
+) -> dict[str, tuple[str, ...]]:
+    """What is broken about each case of which something is, in sentences."""
+    reference = room.reference()
+    found = {}
+    for name, case in cases.items():
+        agreement, _ = agree(room, case, reference(case), traces[name], room.words)
+        broken = broken_sentences((agreement, *room.check(case, traces[name]).verdicts))
+        if broken:
+            found[name] = broken
+    return found
+
+
+def report(
+    room: Room,
+    pack: Pack,
+    broken: Mapping[str, tuple[str, ...]],
+    folder: Path = counterexamples.FOLDER,
+) -> str:
+    """Shrink, confirm and store the smallest failing case; say what it is and what it was.
+
+    The room's Spark pipeline is asked, so a session must be running.
+    """
+    name = min(broken, key=lambda each: len(pack.cases[each].arrivals))
+    trial = Trial(room, room.spark(), SPARK, room.words)
+    lines = [
+        f"{len(broken)} of {len(pack.cases)} cases are broken; {name}, in its pack:",
+        *broken[name][:SHOWN_SENTENCES],
+        "",
+        "The smallest like it, alone:",
+        *trial.report(pack.cases[name], folder),
+    ]
+    return "\n".join(lines)

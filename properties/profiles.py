@@ -13,18 +13,18 @@ DEFAULT = "dev"
 class Effort(NamedTuple):
     """Sizes of what is not drawn by Hypothesis itself."""
 
-    pack: int
-    """Cases in a packed Spark job."""
-    in_process: int
-    """Cases a query for the state operator without Spark."""
+    packs: int
+    """Packed Spark jobs, each with a query of its own."""
+    cases: int
+    """Cases in a packed job."""
     kills: int
     """Times that a driver process is killed, over all queries."""
 
 
 EFFORTS = {
-    "dev": Effort(pack=20, in_process=10, kills=2),
-    "ci": Effort(pack=250, in_process=60, kills=10),
-    "nightly": Effort(pack=1_000, in_process=500, kills=60),
+    "dev": Effort(packs=1, cases=50, kills=2),
+    "ci": Effort(packs=8, cases=250, kills=10),
+    "nightly": Effort(packs=32, cases=500, kills=60),
 }
 
 

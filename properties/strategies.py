@@ -308,6 +308,29 @@ def reordered(draw: st.DrawFn, config: SlackConfig) -> tuple[Workload, Workload]
     return _workload(calm, one, draw(cuts(len(one)))), _workload(calm, other, ())
 
 
+class TimedCase(NamedTuple):
+    """What a timed run needs."""
+
+    plan: Plan
+    config: SlackConfig
+    seed: int
+    crew: tuple[Worker, ...]
+    """Workers that serve the tasks."""
+    trigger_interval_us: int
+
+
+@st.composite
+def timed_cases(draw: st.DrawFn) -> TimedCase:
+    """A simulated network, a query, and workers for its tasks, some of them too slow."""
+    config = draw(configs())
+    scale_us = max(config.size_us, config.slide_us)
+    sent = tuple(draw(st.lists(sources(scale_us), min_size=1, max_size=4)))
+    crew = draw(workers(scale_us)) or (Worker(),)
+    interval_us = draw(st.sampled_from([scale_us // 2, 3 * scale_us]))
+    plan = draw(plans(scale_us, sent))
+    return TimedCase(plan, config, draw(st.integers(0, 999)), crew, interval_us)
+
+
 def cases(
     aggregates: Sequence[str] = AGGREGATES, controls: Sequence[str] = CONTROLS
 ) -> st.SearchStrategy[Workload]:

@@ -16,7 +16,7 @@ from properties.systems import SPARK
 SECONDS_MAX = 60.0
 SHOWN_SENTENCES = 12
 SHOWN_ARRIVALS = 20
-NOT_AGAIN = "It does not break again: the system is not deterministic."
+NOT_AGAIN = "Run again, alone, it breaks nothing: what was seen depends on more than the workload."
 
 Tried = Callable[[Workload], tuple[str, ...]]
 """What a workload shows to be broken, in sentences; nothing when nothing is."""
@@ -45,11 +45,9 @@ class Trial:
         return self._broken_in(workload, observed, self.words)
 
     def report(self, workload: Workload, folder: Path) -> list[str]:
-        """Shrink a workload that breaks something, store it and tell it."""
+        """Shrink a workload that was seen to break something, store it and tell it."""
         small = self._smallest(workload)
-        broken = self.broken(small) or (
-            "It does not break again: the system is not deterministic.",
-        )
+        broken = self.broken(small) or (NOT_AGAIN,)
         kinds = tuple(kind_of(word) for word in self.words)
         path = Counterexample(self.name, small, kinds, broken).store(folder)
         return [
@@ -64,7 +62,7 @@ class Trial:
             small = shrink(workload, self._broken_in_process)
             if self.broken(small):
                 return small
-        return shrink(workload, self.broken)
+        return shrink(workload, self.broken) if self.broken(workload) else workload
 
     def _broken_in_process(self, workload: Workload) -> tuple[str, ...]:
         observed, failure = attempt(self.room.in_process, workload)

@@ -1,0 +1,94 @@
+"""Promises 1 to 5 of docs/slack.md on the model, or on what ``--system`` names.
+
+Arrivals come from simulated networks; see ``properties/strategies.py``.
+"""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.claims import Outcome
+from model.slack.claims import judge, over_all
+from model.slack.scopes import explore
+from model.vocabulary import Fault, System, Trace, Workload
+from model.vocabulary.slack import Final, Judged, Late, Rejected, Result
+from properties import packs
+from properties.commands.diff import chosen_words
+from properties.judge import broken_sentences
+from properties.rooms import room
+from properties.strategies import cases, configs, cuts, reordered
+
+CASES_FOR_GUARDS = 400
+NEEDED = ("late pairs", "mixed tuples", "corrections of several windows", "misses")
+
+
+def unbatched(trace: Trace) -> list[object]:
+    """What may not depend on where the stream was cut."""
+    steps = (trace.of(Result), trace.of(Late), trace.of(Judged), trace.of(Rejected))
+    unnumbered = {repr(step._replace(batch=0)) for kind in steps for step in kind}
+    return [*sorted(unnumbered), *answers(trace)]
+
+
+def answers(trace: Trace) -> list[tuple[int, int, str, float, int, bool]]:
+    """Final answers without the number of revisions that it took."""
+    return [(*final[:5], final.exact) for final in trace.of(Final)]
+
+
+@given(case=cases())
+def test_no_claim_is_broken(system: System, case: Workload) -> None:
+    broken = broken_sentences(judge(case, system(case)).verdicts)
+    assert not broken, "\n".join(broken)
+
+
+def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
+    drawn = packs.collect(cases(), CASES_FOR_GUARDS, seed)
+    evidence = [judge(case, system(case)) for case in drawn]
+    for guard in NEEDED:
+        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
+    for verdict in over_all(evidence):
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
+
+
+@given(case=cases(), data=st.data())
+def test_cuts_change_no_answer(system: System, case: Workload, data: st.DataObject) -> None:
+    # Flushed, for which corrections have been made before the end is a matter of batches.
+    flushed = case.with_(flush=True)
+    recut = flushed.with_(cuts=data.draw(cuts(len(case.arrivals))))
+    assert unbatched(system(recut)) == unbatched(system(flushed))
+
+
+@given(pair=configs().flatmap(reordered))
+def test_another_arrival_order_changes_no_final_answer(
+    system: System, pair: tuple[Workload, Workload]
+) -> None:
+    one, other = pair
+    assert answers(system(one)) == answers(system(other))
+
+
+@given(case=cases(), batch=st.integers(0, 5), kind=st.sampled_from(["restart", "kill"]))
+def test_a_crash_changes_no_final_answer(
+    system: System, case: Workload, batch: int, kind: str
+) -> None:
+    crashed = case.with_(faults=(Fault(kind, batch),))
+    assert answers(system(crashed)) == answers(system(case))
+
+
+def test_a_foreign_system_agrees_with_the_reference(
+    foreign_system: System | None, seed: int, pytestconfig: pytest.Config
+) -> None:
+    if foreign_system is None:
+        pytest.skip("no --system was named")
+    slack = room("slack")
+    words = chosen_words(slack, pytestconfig.getoption("--kinds"))
+    reference = slack.reference()
+    for case in packs.collect(cases(), CASES_FOR_GUARDS, seed):
+        difference = slack.compare(case, reference(case), foreign_system(case), words)
+        assert not difference.mismatches, "\n".join(difference.sentences)
+
+
+@pytest.mark.parametrize("scope", room("slack").explorer.everyday)
+def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None:
+    exploration = explore(scope)
+    assert exploration.cut is None
+    for verdict in exploration.verdicts:
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)

@@ -1,0 +1,147 @@
+"""Promises 5 and 6 of docs/slack.md: Spark = model, on generated cases packed into few jobs.
+
+Tier 2 is the state operator in process, tier 3 is real Spark. ``test_kill.py`` is tier 4.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from itertools import cycle, islice
+
+import pytest
+from hypothesis import given, settings
+from pyspark.sql import SparkSession
+
+from model.vocabulary import Fault, SlackConfig, Trace, Workload
+from model.vocabulary.slack import AGGREGATES, CONTROLS
+from properties import packs, profiles
+from properties.packs import Pack
+from properties.rooms import room
+from properties.slack.test_model import NEEDED, answers, unbatched
+from properties.strategies import cases, configs, reordered
+
+SHAPES = (
+    ("sum", "conformal"),
+    ("count", "pd"),
+    ("avg", "pd-clamped"),
+    ("min", "fixed"),
+    ("max", "max"),
+    ("median", "conformal"),
+    ("quantile", "pd"),
+    ("sum", "fixed"),
+)
+VARIED = 40
+"""Cases in a pack that is run again, changed in a way that may not matter."""
+
+SLACK = room("slack")
+
+
+def query(number: int, seed: int) -> SlackConfig:
+    """A query of the wanted shape; Hypothesis draws the plainest first, so not that one."""
+    aggregate, control = next(islice(cycle(SHAPES), number, None))
+    return packs.collect(configs([aggregate], [control]), 6, seed + number)[-1]
+
+
+@cache
+def pack(number: int, seed: int) -> Pack:
+    return packs.pack(query(number, seed), profiles.effort().cases, seed + number)
+
+
+@pytest.fixture(scope="module")
+def seen() -> Counter[str]:
+    """What the packs that have run contained."""
+    return Counter()
+
+
+def test_shapes_cover_every_aggregate_and_control() -> None:
+    assert {aggregate for aggregate, _ in SHAPES} == set(AGGREGATES)
+    assert {control for _, control in SHAPES} == set(CONTROLS)
+
+
+@settings(max_examples=4 * settings().max_examples)
+@given(case=cases())
+def test_operator_in_process_equals_model(case: Workload) -> None:
+    observed = SLACK.in_process(case)
+    expected = SLACK.reference()(case)
+    difference = SLACK.compare(case, expected, observed, SLACK.in_process_words)
+    assert not difference.mismatches, "\n".join(difference.sentences)
+
+
+@pytest.mark.parametrize("number", range(profiles.effort().packs))
+def test_pack_in_spark_equals_model(
+    number: int, spark: SparkSession, seed: int, seen: Counter[str]
+) -> None:
+    chosen = pack(number, seed)
+    traces = packs.run_in_spark(spark, chosen.cases)
+    assert set(traces) == set(chosen.cases)
+    broken = packs.failing(SLACK, chosen.cases, traces)
+    assert not broken, packs.report(SLACK, chosen, broken)
+    for name, case in chosen.cases.items():
+        seen.update(SLACK.check(case, traces[name]).guards)
+    seen["cases"] += len(traces)
+    seen["packs"] += 1
+
+
+def test_packs_held_enough_and_what_matters(seen: Counter[str]) -> None:
+    effort = profiles.effort()
+    if seen["packs"] < effort.packs:
+        pytest.skip("not all packs were run")
+    assert seen["cases"] == effort.packs * effort.cases
+    for guard in (*NEEDED, "redelivered tuples", "rejected arrivals"):
+        assert seen[guard], f"there were no {guard}"
+
+
+# ------------------------------------------------------------------- changes that may not matter
+
+
+@pytest.fixture(scope="module")
+def varied(seed: int) -> Pack:
+    """Flushed streams for the default control."""
+    config = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000, eps=0.2)
+    chosen = packs.pack(config, VARIED, seed)
+    return chosen._replace(cases={n: w.with_(flush=True) for n, w in chosen.cases.items()})
+
+
+@pytest.fixture(scope="module")
+def usual(varied: Pack, spark: SparkSession) -> Mapping[str, Trace]:
+    traces = packs.run_in_spark(spark, varied.cases)
+    guards = Counter[str]()
+    for name, case in varied.cases.items():
+        guards.update(SLACK.check(case, traces[name]).guards)
+    for guard in NEEDED:
+        assert guards[guard], f"there were no {guard}"
+    return traces
+
+
+def test_cuts_change_no_answer_in_spark(
+    varied: Pack, usual: Mapping[str, Trace], spark: SparkSession
+) -> None:
+    whole = {name: case.with_(cuts=()) for name, case in varied.cases.items()}
+    traces = packs.run_in_spark(spark, whole)
+    for name in whole:
+        assert unbatched(traces[name]) == unbatched(usual[name]), name
+
+
+def test_restarts_and_replayed_batches_change_nothing_in_spark(
+    varied: Pack, usual: Mapping[str, Trace], spark: SparkSession
+) -> None:
+    faults = (Fault("restart", 0), Fault("kill", 1))
+    batches = max(len(list(case.batches())) for case in varied.cases.values())
+    assert batches > 2, "the faults would come after the end"
+    crashed = {name: case.with_(faults=faults) for name, case in varied.cases.items()}
+    traces = packs.run_in_spark(spark, crashed)
+    for name in crashed:
+        assert traces[name].digest() == usual[name].digest(), name
+
+
+def test_order_and_redeliveries_change_no_final_answer_in_spark(
+    spark: SparkSession, seed: int
+) -> None:
+    config = SlackConfig(9_000, 4_000, aggregate="avg", tasks=2, control="max")
+    pairs = packs.collect(reordered(config), VARIED, seed)
+    both = {f"{n}-{side}": pair[side] for n, pair in enumerate(pairs) for side in (0, 1)}
+    traces = packs.run_in_spark(spark, both)
+    for number in range(len(pairs)):
+        assert answers(traces[f"{number}-0"]) == answers(traces[f"{number}-1"]), pairs[number]
+    redelivered = [one for one, other in pairs if len(one.arrivals) != len(other.arrivals)]
+    assert redelivered, "no pair differed in its redeliveries"
