@@ -4,12 +4,12 @@ Rules of this file:
 
 * A step is identified by some of its fields; two steps of one identity are compared in the others.
   Several steps of one identity are paired in canonical order.
-* A trace is a set of steps, with or without the fields that are left out: steps that differ in
-  nothing else are one.
+* Steps that differ only in fields that are left out are one; a step recorded twice is there twice.
 * What is shown is ordered by kind, then by identity: the first difference of a kind is the
   smallest one.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -145,12 +145,27 @@ def _compare_kind(
 
 
 def _group(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> _Groups:
-    """Identity: the other fields of its steps, in canonical order, each combination once."""
+    """Identity: the other fields of its steps, in canonical order."""
     groups: _Groups = {}
+    if len(fields.identity) + len(fields.others) < len(fields.names):
+        steps = _one_of_each(steps, fields)
     for step in steps:
         key = tuple([step[n] for n in fields.identity])
         groups.setdefault(key, []).append(tuple([step[n] for n in fields.others]))
-    return {key: sorted(set(found)) if found[1:] else found for key, found in groups.items()}
+    for found in groups.values():
+        if len(found) > 1:
+            found.sort()
+    return groups
+
+
+def _one_of_each(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> list[tuple[Any, ...]]:
+    """Of steps that differ only in fields left out, those that were recorded most often."""
+    kept: dict[tuple[Any, ...], tuple[int, tuple[Any, ...]]] = {}
+    for step, times in Counter(steps).items():
+        compared = tuple([step[n] for n in (*fields.identity, *fields.others)])
+        if compared not in kept or kept[compared][0] < times:
+            kept[compared] = times, step
+    return [step for times, step in kept.values() for _ in range(times)]
 
 
 def _unequal(left: Sequence[Any], right: Sequence[Any], rel_tol: float | None) -> list[int]:

@@ -165,7 +165,6 @@ class Task:
         """Close and judge everything; a task that has accepted nothing does nothing."""
         steps: list[Step] = []
         if self.n_accepted:
-            self._renew_slack()
             self.slack_us = self._slack_us()
             self.wm_us = self.rules.flush_wm_us(self)
             self._close(batch, steps)
@@ -196,14 +195,11 @@ class Task:
             self.t_max_us = event_time_us
         elif self.t_max_us - event_time_us > self.max_delay_us:
             self.max_delay_us = self.t_max_us - event_time_us
-        self._renew_slack()
+        self.slack_us = self._slack_us()
         self.wm_us = self.rules.wm_us(self.wm_us, self.t_max_us - self.slack_us)
         self.n_accepted += 1
         self.total += value
         self.squares += value * value
-
-    def _renew_slack(self) -> None:
-        self.slack_us = self.rules.slack_us(self.config, self.factor.alpha, self.max_delay_us)
 
     def _close(self, batch: int, steps: list[Step]) -> None:
         self.first_open = self.rules.first_open(self.windows, self.wm_us)

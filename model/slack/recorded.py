@@ -6,6 +6,7 @@ Rules of this file:
 * Only kinds that the trace contains are compared, and of them every field but those given.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ class Recorded(NamedTuple):
     batch: int
     arrivals: tuple[Event, ...]
     is_flush: bool
-    steps: frozenset[Step]
+    steps: Counter[Step]
 
 
 def validate_task(
@@ -45,11 +46,11 @@ def validate_task(
     config = SlackConfig.from_json(workload.config)
     kinds = {word for word in words if trace.of(word)}
 
-    def steps_of(state: TaskState, given: Recorded) -> tuple[TaskState, frozenset[Step]]:
+    def steps_of(state: TaskState, given: Recorded) -> tuple[TaskState, Counter[Step]]:
         machine = Task(config, task, rules)
         machine.restore(state)
-        steps = frozenset(step for step in _steps(machine, given) if type(step) in kinds)
-        return machine.state(), steps
+        steps = {step for step in _steps(machine, given) if type(step) in kinds}
+        return machine.state(), Counter(steps)
 
     def follow(state: TaskState, given: Recorded) -> Iterable[TaskState]:
         after, steps = steps_of(state, given)
@@ -83,19 +84,19 @@ def _steps(machine: Task, given: Recorded) -> Iterator[Step]:
 def _recorded(
     workload: Workload, trace: Trace, config: SlackConfig, task: int, kinds: Collection[type]
 ) -> Iterator[Recorded]:
-    by_batch: dict[int, set[Step]] = {}
+    by_batch: dict[int, Counter[Step]] = {}
     words: Iterable[Any] = kinds
     for word in words:
         for step in trace.of(word):
             if step.task == task:
-                by_batch.setdefault(step.batch, set()).add(step)
+                by_batch.setdefault(step.batch, Counter())[step] += 1
     batches = tuple(workload.batches())
     for number, batch in enumerate(batches):
         mine = tuple(event for event in batch if task_of(event.key, config.tasks) == task)
-        yield Recorded(number, mine, False, frozenset(by_batch.get(number, ())))
+        yield Recorded(number, mine, False, by_batch.get(number, Counter()))
     if workload.flush:
         number = len(batches)
-        yield Recorded(number, (), True, frozenset(by_batch.get(number, ())))
+        yield Recorded(number, (), True, by_batch.get(number, Counter()))
 
 
 def _listed(what: str, steps: Collection[Step]) -> Iterator[str]:

@@ -1,0 +1,209 @@
+"""The shared words: windows, hashing, workloads, traces, settings."""
+
+import json
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.vocabulary import (
+    Event,
+    Fault,
+    SlackConfig,
+    Trace,
+    WindowSpec,
+    Workload,
+    stable_hash,
+    task_of,
+)
+from model.vocabulary.slack import WORDS, Final, Late, Result
+from model.vocabulary.trace import kind_of
+
+SPECS = st.builds(WindowSpec, st.integers(1, 30), st.integers(1, 30))
+TIMES = st.integers(-100, 200)
+
+
+@given(SPECS, TIMES)
+def test_the_windows_of_an_event_are_those_that_contain_it(spec: WindowSpec, ts_us: int) -> None:
+    containing = [j for j in range(-400, 400) if spec.start_us(j) <= ts_us < spec.end_us(j)]
+    assert list(spec.indices(ts_us)) == containing
+
+
+@given(SPECS, TIMES)
+def test_first_and_last_index_are_what_they_say(spec: WindowSpec, ts_us: int) -> None:
+    first, last = spec.first_index(ts_us), spec.last_index(ts_us)
+    assert spec.end_us(first - 1) <= ts_us < spec.end_us(first)
+    assert spec.start_us(last) <= ts_us < spec.start_us(last + 1)
+    assert spec.last_end_us(ts_us) == spec.end_us(last)
+
+
+@given(SPECS, st.integers(-20, 20))
+def test_no_boundary_cuts_a_pane(spec: WindowSpec, index: int) -> None:
+    assert spec.pane_us == gcd(*spec)
+    assert spec.start_us(index) % spec.pane_us == 0
+    assert spec.end_us(index) % spec.pane_us == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        # Spark: spark.sql("select xxhash64('')") and so on.
+        ("", -7444071767201028348),
+        ("a", -8582455328737087284),
+        ("München", -7909628160217183360),
+    ],
+)
+def test_a_hash_is_that_of_spark(text: str, expected: int) -> None:
+    assert stable_hash(text) == expected
+
+
+@given(st.text(max_size=20), st.integers(1, 50))
+def test_a_task_is_a_remainder(key: str, tasks: int) -> None:
+    assert 0 <= task_of(key, tasks) < tasks
+    assert (stable_hash(key) - task_of(key, tasks)) % tasks == 0
+
+
+def test_another_seed_is_another_hash() -> None:
+    assert stable_hash("a", seed=1) != stable_hash("a")
+
+
+# -------------------------------------------------------------------------------------- workloads
+
+EVENTS = tuple(
+    Event(seq, 10 + seq, "Zürich", 1_000 + seq, seq / 4, 2_000 + seq) for seq in range(5)
+)
+WORKLOAD = Workload(
+    "slack",
+    EVENTS,
+    {"size_us": 10, "slide_us": 5},
+    cuts=(2, 2, 4),
+    faults=(Fault("kill", 1),),
+    seed=7,
+    flush=False,
+    name="five",
+)
+
+
+def test_a_workload_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "workload.json"
+    WORKLOAD.write(path)
+    data = json.loads(path.read_text(encoding="utf-8"))
+    assert Workload.from_json(data) == WORKLOAD
+    assert Workload.from_json(WORKLOAD.to_json()).name == "five"
+    assert len([line for line in path.read_text(encoding="utf-8").splitlines() if "Z" in line]) == 5
+
+
+def test_batches_are_runs_of_arrivals_and_never_empty() -> None:
+    assert [len(batch) for batch in WORKLOAD.batches()] == [2, 2, 1]
+    assert [e for batch in WORKLOAD.batches() for e in batch] == list(EVENTS)
+    assert list(Workload("slack", (), {}).batches()) == []
+
+
+@pytest.mark.parametrize("cuts", [(3, 2), (-1,), (6,)])
+def test_cuts_must_increase_within_the_arrivals(cuts: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="do not increase"):
+        WORKLOAD.with_(cuts=cuts)
+
+
+@pytest.mark.parametrize(
+    "change", [{"version": 2}, {"arrivals": [[1, 2]]}, {"faults": 3}, {"config": None}]
+)
+def test_what_is_no_workload_is_refused_in_a_sentence(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="workload"):
+        Workload.from_json({**WORKLOAD.to_json(), **change})
+
+
+# ----------------------------------------------------------------------------------------- traces
+
+STEPS = (
+    Final(0, 5, "b", 2.0, 1, 0, True),
+    Result(0, 5, "ä", 0, 0.1 + 0.2, 1, 0, 20),
+    Late(0, 0, "a", 3, 4, 1),
+    Late(0, 0, "a", 3, 4, 0),
+)
+
+
+def test_a_trace_is_in_canonical_order() -> None:
+    trace, other = Trace("one", STEPS), Trace("two", reversed(STEPS))
+    assert list(trace.steps()) == list(other.steps())
+    assert trace.digest() == other.digest()
+    assert trace.of(Late) == (STEPS[3], STEPS[2])
+
+
+def test_a_step_recorded_twice_is_there_twice() -> None:
+    assert len(Trace("twice", (*STEPS, STEPS[2]))) == 5
+
+
+def test_steps_of_different_kinds_are_different_even_if_their_fields_are_equal() -> None:
+    left: tuple[Any, ...] = (0, 5, "a", 1, 1, 1, 1)
+    assert len(Trace("both", [WORDS[7](*left), WORDS[8](*left)])) == 2
+
+
+def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "trace.ndjson"
+    trace = Trace("someone", STEPS)
+    trace.write(path)
+    again = Trace.read(path, WORDS)
+    assert (again.producer, again.digest()) == ("someone", trace.digest())
+    assert again.of(Final)[0].exact is True
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("", "first line"),
+        ('{"trace":1,"producer":"x"}\nnonsense', "line 2"),
+        ('{"trace":1,"producer":"x"}\n{"kind":"final","task":0}', "line 2"),
+        ('{"trace":1,"producer":"x"}\n{"kind":"unheard"}', "line 2"),
+        ('{"trace":1,"producer":"x"}\n[1]', "line 2"),
+    ],
+)
+def test_what_is_no_trace_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "trace.ndjson"
+    path.write_text(line, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        Trace.read(path, WORDS)
+
+
+def test_kinds_are_told_apart_by_name() -> None:
+    assert len({kind_of(word) for word in WORDS}) == len(WORDS) == 9
+
+
+# --------------------------------------------------------------------------------------- settings
+
+
+def test_settings_are_read_as_they_were_written() -> None:
+    config = SlackConfig(10, 5, aggregate="avg", lambda_thr=0.9, gamma_us=0)
+    assert SlackConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_defaults_follow_the_window() -> None:
+    config = SlackConfig(10, 5)
+    assert (config.feedback, config.max_age, config.windows) == (10, 40, WindowSpec(10, 5))
+    assert SlackConfig(10, 5, feedback_us=0, max_age_us=1).feedback == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"size_us": 0}, "size_us is 0; it must be greater than 0"),
+        ({"slide_us": 2.5}, "slide_us is 2.5; it must be an integer"),
+        ({"tasks": True}, "tasks is True"),
+        ({"aggregate": "mode"}, "aggregate is 'mode'; it must be one of sum"),
+        ({"control": "pid"}, "control is 'pid'"),
+        ({"aggregate": "max"}, "needs lambda_thr"),
+        ({"eps": 1}, "eps is 1; it must be between 0 and 1"),
+        ({"delta": 0.0}, "delta is 0.0"),
+        ({"lambda_thr": 1.5}, "lambda_thr is 1.5"),
+        ({"cv": float("nan")}, "cv is nan"),
+        ({"learning_rate": -1.0}, "learning_rate is -1.0"),
+        ({"max_age_us": -1}, "max_age_us is -1; it must be at least 0"),
+        ({"sise_us": 3}, "unknown setting 'sise_us'"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_value(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SlackConfig.from_json({"size_us": 10, "slide_us": 5, **settings})
