@@ -4,6 +4,8 @@ Spark takes the files of a folder in the order of their modification times, in m
 functions here give every new file a later time than all files before it; whoever copies a history
 has to keep the times (``cp -p``, ``rsync -t``). A query notices when they are wrong, because
 arrival numbers then go down, and stops.
+
+:mod:`spark_impl.landing` makes a history of any streaming DataFrame.
 """
 
 import os
