@@ -27,15 +27,22 @@ OLDEST_JAVA = 17
 SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl")
 """What Python workers on other machines have to import, relative to the folder of the packages."""
 
+_QUICK_START = "-XX:TieredStopAtLevel=1"
+"""Java compiles once and quickly: the rows of this project are computed on in Python, and what
+Java does in a minute of tests or of a small query pays for no better code."""
+
 
 class EnvironmentProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
     """Something this machine lacks; the message is one sentence for the user."""
 
 
 @contextmanager
-def session(master: str | None = None, **options: str) -> Iterator[SparkSession]:
+def session(
+    master: str | None = None, *, long_running: bool = False, **options: str
+) -> Iterator[SparkSession]:
     """A session on ``master`` (default ``local[2]``), stopped and cleaned away at the end.
 
+    Java compiles for a quick start; with ``long_running`` for the highest speed after minutes.
     ``options`` are Spark settings with ``__`` for the dots: ``spark__sql__ansi__enabled="false"``.
     Raises :class:`EnvironmentProblem` when Java is missing or too old.
     """
@@ -46,7 +53,9 @@ def session(master: str | None = None, **options: str) -> Iterator[SparkSession]
     scratch = Path(tempfile.mkdtemp(prefix="straggler-spark-"))
     try:
         with _environment(scratch, local=where.startswith("local")):
-            spark = _start(where, scratch, options)
+            settings = _settings(where, scratch, "" if long_running else _QUICK_START)
+            settings |= {name.replace("__", "."): value for name, value in options.items()}
+            spark = _start(where, scratch, settings)
             try:
                 spark.sparkContext.addPyFile(str(_package(scratch)))
                 yield spark
@@ -80,10 +89,8 @@ def require_java() -> None:
         raise EnvironmentProblem(msg)
 
 
-def _start(master: str, scratch: Path, options: dict[str, str]) -> SparkSession:
+def _start(master: str, scratch: Path, settings: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("straggler")
-    settings = _settings(master, scratch)
-    settings.update({name.replace("__", "."): value for name, value in options.items()})
     for name, value in settings.items():
         builder = builder.config(name, value)
     with _java_messages(scratch / "java.log"):
@@ -115,15 +122,16 @@ def _java_messages(log: Path) -> Iterator[None]:
         os.close(ours)
 
 
-def _settings(master: str, scratch: Path) -> dict[str, str]:
+def _settings(master: str, scratch: Path, java: str) -> dict[str, str]:
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": (
-            f"-Djava.io.tmpdir={_folder(scratch / 'jvm')} -Dderby.system.home={scratch}"
+            f"-Djava.io.tmpdir={_folder(scratch / 'jvm')} -Dderby.system.home={scratch} {java}"
         ),
+        "spark.executor.extraJavaOptions": java,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "131072",

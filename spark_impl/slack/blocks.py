@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from model.vocabulary import task_of
+from model.vocabulary import SlackConfig, task_of
 from spark_impl.slack.panes import compact
 from spark_impl.slack.records import Ints, Rows
 
@@ -29,15 +29,19 @@ COLUMNS = {
     "arrival_us": pa.int64(),
 }
 """Columns of a history, besides the grouping columns of the caller."""
-NULL_REASONS = (
+FLAWS = (
     *(f"{name} is NULL" for name in COLUMNS),
     "a grouping column is NULL",
+    "event_time_us lies beyond all calendars",
 )
+"""Why an arrival cannot even be looked at; ``Rows.flaw`` holds 1 + the position of the first."""
+_ALL_TIMES_US = 1 << 61
+"""Event times below this, either side of the epoch, leave room for the arithmetic of windows."""
 _ROWS_AT_ONCE = 1_000_000
 
 
 def pack_files(
-    batches: Iterable[pa.RecordBatch], groups: Sequence[pa.Field], tasks: int
+    batches: Iterable[pa.RecordBatch], groups: Sequence[pa.Field], config: SlackConfig
 ) -> Iterator[pa.RecordBatch]:
     """Stage for ``mapInArrow``: paths of files to rows (grouping columns, task, block)."""
     names = [field.name for field in groups]
@@ -46,17 +50,27 @@ def pack_files(
         for path in batch.column("path").to_pylist():
             file = pq.ParquetFile(unquote(urlparse(path).path), read_dictionary=["key"])
             for rows in file.iter_batches(_ROWS_AT_ONCE, columns=[*names, *COLUMNS]):
-                yield _packed(pa.Table.from_batches([rows]), schema, tasks)
+                yield _packed(typed(pa.Table.from_batches([rows]), groups), schema, config)
 
 
-def _packed(table: pa.Table, schema: pa.Schema, tasks: int) -> pa.RecordBatch:
+def _packed(table: pa.Table, schema: pa.Schema, config: SlackConfig) -> pa.RecordBatch:
     by = schema.names[:-1]
-    table = table.append_column("task", tasks_of(table.column("key"), tasks))
+    table = table.append_column("task", tasks_of(table.column("key"), config.tasks))
     parts = split(table, by)
     columns = [[values[i] for values, _ in parts] for i in range(len(by))]
-    columns.append([encode(part, by) for _, part in parts])
+    columns.append([encode(config, part, by) for _, part in parts])
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def typed(table: pa.Table, groups: Sequence[pa.Field]) -> pa.Table:
+    """The table with the types that the rest relies on; keys as they are, perhaps numbered."""
+    wanted = {**COLUMNS, **{field.name: field.type for field in groups}}
+    for place, field in enumerate(table.schema):
+        if field.name != "key" and field.type != wanted[field.name]:
+            column = table.column(place).cast(wanted[field.name])
+            table = table.set_column(place, field.name, column)
+    return table
 
 
 def tasks_of(key: pa.ChunkedArray, tasks: int) -> pa.Array:
@@ -113,15 +127,22 @@ def combined(table: pa.Table, by: Sequence[str]) -> tuple[Ints, list[tuple[Any, 
     return codes, combinations
 
 
-def encode(table: pa.Table, by: Sequence[str] = ()) -> bytes:
-    """Arrivals as an Arrow stream; NULLs become zeros with a note in the column ``flaw``."""
+def encode(config: SlackConfig, table: pa.Table, by: Sequence[str] = ()) -> bytes:
+    """Arrivals as an Arrow stream: NULLs become zeros with a note in the column ``flaw``.
+
+    Columns that the query does not look at stay behind.
+    """
     columns = {}
     flaw = np.zeros(table.num_rows, np.int64)
+    times = pc.min_max(table.column("event_time_us")).as_py()
+    if not -_ALL_TIMES_US < (times["min"] or 0) <= (times["max"] or 0) < _ALL_TIMES_US:
+        ts = pc.fill_null(table.column("event_time_us"), 0).to_numpy()
+        flaw[(ts <= -_ALL_TIMES_US) | (ts >= _ALL_TIMES_US)] = len(FLAWS)
     for place, name in reversed(list(enumerate((*COLUMNS, *by), 1))):
         column = table.column(name)
         if column.null_count:  # the first column of the list that is NULL is the one named
-            flaw[column.is_null().to_numpy()] = min(place, len(NULL_REASONS))
-        if name in COLUMNS:
+            flaw[column.is_null().to_numpy()] = min(place, len(COLUMNS) + 1)
+        if name in COLUMNS and (name != "arrival_us" or config.max_future_us is not None):
             columns[name] = _without_nulls(name, column)
     if flaw.any():
         columns["flaw"] = pa.array(flaw)
@@ -135,12 +156,12 @@ def encode(table: pa.Table, by: Sequence[str] = ()) -> bytes:
 
 def _without_nulls(name: str, column: pa.ChunkedArray) -> Any:
     if name != "key":
-        column = column.cast(COLUMNS[name])
         return pc.fill_null(column, 0) if column.null_count else column
     codes, keys = coded(column)
     used, codes = compact(codes)  # a slice of a column still has the whole column's dictionary
     texts = pa.array([keys[code] or "" for code in used.tolist()], pa.string())
-    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), texts)
+    narrow = np.min_scalar_type(-len(used) - 1)  # signed: that is what Arrow expects
+    return pa.DictionaryArray.from_arrays(pa.array(codes.astype(narrow)), texts)
 
 
 def decode(blocks: Iterable[bytes]) -> tuple[tuple[str, ...], Rows]:

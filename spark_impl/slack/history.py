@@ -1,6 +1,6 @@
 """Reads the part of a history that corrections need."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +11,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from spark_impl.slack import recompute
-from spark_impl.slack.blocks import COLUMNS
+from spark_impl.slack.blocks import COLUMNS, typed
 from spark_impl.slack.recompute import Found, Wanted
 from spark_impl.slack.records import Rows
+from spark_impl.slack.store import TABLES
+from spark_impl.streams import InputProblem
 
 ROWS_ON_DRIVER = 4_000_000
 """Files with more rows than this are read by the workers."""
@@ -21,7 +23,70 @@ _ROWS = (
     "seq long, source_id long, key long, event_time_us long, value double, "
     "arrival_us long, flaw long"
 )
+_OUR_NAMES = {"task", "batch", *(name for table in TABLES.values() for name in table)}
 _FOUND = "place long, j long, value double, n long, rows long"
+
+
+def check_source(source: Path, group_columns: Collection[str]) -> tuple[pa.Field, ...]:
+    """Look at the first file of a history; the grouping columns with the types they are read as.
+
+    Raises :class:`InputProblem` with one sentence when a query cannot read it.
+    """
+    if not source.is_dir():
+        msg = f"there is no folder {source}"
+        raise InputProblem(msg)
+    files = data_files(source)
+    if not files:
+        msg = f"{source} holds no Parquet file"
+        raise InputProblem(msg)
+    try:
+        schema = pq.read_schema(files[0])
+    except (pa.ArrowInvalid, OSError) as error:
+        msg = f"{files[0]} is not a Parquet file"
+        raise InputProblem(msg) from error
+    groups = []
+    for name in group_columns:
+        if name in COLUMNS or name in _OUR_NAMES:
+            msg = f"a grouping column cannot be called {name!r}, which is a column of the answers"
+            raise InputProblem(msg)
+        kind = _column(source, schema, name)
+        _require(
+            _is_text(kind) or pa.types.is_integer(kind), source, name, kind, "text or integers"
+        )
+        groups.append(pa.field(name, pa.string() if _is_text(kind) else pa.int64()))
+    for name in COLUMNS:
+        kind = _column(source, schema, name)
+        if name == "key":
+            _require(_is_text(kind), source, name, kind, "text")
+        elif name == "value":
+            number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+            _require(number, source, name, kind, "numbers")
+        else:
+            _require(pa.types.is_integer(kind), source, name, kind, "integers")
+    return tuple(groups)
+
+
+def _column(source: Path, schema: pa.Schema, name: str) -> pa.DataType:
+    if name not in schema.names:
+        msg = f"{source} has no column {name!r}; its columns are {', '.join(schema.names)}"
+        raise InputProblem(msg)
+    return schema.field(name).type
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner))
+
+
+def _require(good: bool, source: Path, name: str, kind: pa.DataType, wanted: str) -> None:
+    if not good:
+        msg = f"column {name!r} of {source} holds {kind}; it must hold {wanted}"
+        raise InputProblem(msg)
+
+
+def data_files(source: Path) -> list[str]:
+    """The files of a history by name: those that Spark's file source takes."""
+    return sorted(map(str, source.glob("[!._]*.parquet")))
 
 
 class _Extent(NamedTuple):
@@ -52,7 +117,7 @@ class History:
         names = recompute.columns_needed(want.config)
         if any(extent.nulls for extent in extents):
             names = list(COLUMNS)  # a NULL anywhere takes the row out
-        read = _reader([*(field.name for field in self._groups), *names], start_us, end_us)
+        read = _reader(names, self._groups, start_us, end_us)
         if rows > ROWS_ON_DRIVER:
             return self._on_workers(want, files, read), rows
         return recompute.evaluate(want, recompute.select(want, read(files))), rows
@@ -72,7 +137,7 @@ class History:
             given = list(batches)
             if given:
                 table = pa.Table.from_batches(given)
-                rows = Rows(*(table.column(name).to_numpy() for name in Rows._fields))
+                rows = Rows._make(table.column(name).to_numpy() for name in Rows._fields)
                 yield pa.RecordBatch.from_pydict(recompute.evaluate(want, rows)._asdict())
 
         paths = self._spark.createDataFrame([(path,) for path in files], "path string")
@@ -83,11 +148,11 @@ class History:
             .mapInArrow(evaluated, _FOUND)
             .toArrow()
         )
-        return Found(*(found.column(name).to_numpy() for name in Found._fields))
+        return Found._make(found.column(name).to_numpy() for name in Found._fields)
 
     def _overlapping(self, start_us: int, end_us: int) -> list[str]:
         found = []
-        for path in map(str, sorted(self._source.glob("[!._]*.parquet"))):
+        for path in data_files(self._source):
             if path not in self._extents:
                 self._extents[path] = _extent(path)
             extent = self._extents[path]
@@ -96,14 +161,18 @@ class History:
         return found
 
 
-def _reader(names: list[str], start_us: int, end_us: int) -> Callable[[list[str]], pa.Table]:
+def _reader(
+    names: list[str], groups: tuple[pa.Field, ...], start_us: int, end_us: int
+) -> Callable[[list[str]], pa.Table]:
     """Reads some columns of files, rows with ``start_us <= event time < end_us``."""
     time = pc.field("event_time_us")
+    columns = [*(field.name for field in groups), *names]
     where = (time >= start_us) & (time < end_us)
 
     def read(files: list[str]) -> pa.Table:
         kind = ds.ParquetFileFormat(dictionary_columns=["key"])
-        return ds.dataset(files, format=kind).to_table(columns=names, filter=where)
+        rows = ds.dataset(files, format=kind).to_table(columns=columns, filter=where)
+        return typed(rows, groups)
 
     return read
 

@@ -150,7 +150,7 @@ def _combine(config: SlackConfig, position: Ints, value: Floats, size: int) -> F
         return out
     if config.aggregate == "count":
         return np.zeros(size)
-    return np.bincount(position, weights=value, minlength=size)
+    return np.asarray(np.bincount(position, weights=value, minlength=size), np.float64)
 
 
 def _ranked(config: SlackConfig, position: Ints, value: Floats, n: Ints) -> Floats:

@@ -1,6 +1,5 @@
 """Required coverage and the laws that move alpha (docs/slack.md, sections 4 and 5)."""
 
-from collections.abc import Callable
 from fractions import Fraction
 from statistics import NormalDist
 from typing import NamedTuple
@@ -15,21 +14,18 @@ _ROUNDING = 1e-9
 """Keeps a product that is an integer on paper from being rounded up."""
 
 
-class Alpha(NamedTuple):
-    """The factor on the largest delay, and what its law remembers."""
+class Law(NamedTuple):
+    """The factor on the largest delay, and what the law that moves it remembers."""
 
     alpha: float
     err_prev: float
+    judged: int
+    """Judgements so far."""
 
 
 def is_adaptive(config: SlackConfig) -> bool:
     """Whether judgements change alpha."""
     return config.control in ADAPTIVE_CONTROLS
-
-
-def needs_moments(config: SlackConfig) -> bool:
-    """Whether the required coverage depends on the values seen so far."""
-    return config.lambda_thr is None and config.cv is None and config.aggregate in ("sum", "avg")
 
 
 def slack_us(config: SlackConfig, alpha: float, max_delay_us: Ints) -> Ints:
@@ -65,7 +61,8 @@ def required(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
         wanted = _for_avg(config, total, cv2)
     else:
         return np.zeros(len(total), np.int64)
-    return np.clip(wanted, 0, total)
+    clipped: Ints = np.clip(wanted, 0, total)
+    return clipped
 
 
 def _share(total: Ints, share: float) -> Ints:
@@ -98,47 +95,46 @@ def _for_avg(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
     return np.maximum(np.ceil(share * total - _ROUNDING).astype(np.int64), 1)
 
 
-def alphas(
-    config: SlackConfig, start: Alpha, n_rcv: Ints, total: Ints, n_req: Ints, miss: Bools
-) -> tuple[list[float], Alpha]:
-    """Alpha after each of some judgements in a row, and where that leaves the law."""
+def judge(
+    config: SlackConfig, law: Law, n_rcv: Ints, total: Ints, n_req: Ints, miss: Bools
+) -> tuple[list[float], Law]:
+    """Alpha after each of some judgements in a row, and what they make of the law."""
+    judged = law.judged + len(total)
     if not is_adaptive(config):
-        return [1.0] * len(total), start
+        return [1.0] * len(total), law._replace(judged=judged)
     if config.control == "conformal":
-        return _conformal(config, start, miss)
+        path = _conformal(config, law.alpha, miss)
+        return path, Law(path[-1], law.err_prev, judged)
     if config.lambda_thr is not None:
         goals = [config.lambda_thr] * len(total)
     else:
         goals = [need / n for need, n in zip(n_req.tolist(), total.tolist(), strict=True)]
     shares = [got / n for got, n in zip(n_rcv.tolist(), total.tolist(), strict=True)]
-    limit = _unclipped if config.control == "pd" else _clipped
-    return _pd(config, start, [g - s for g, s in zip(goals, shares, strict=True)], limit)
+    errors = [goal - share for goal, share in zip(goals, shares, strict=True)]
+    path = _pd(config, law, errors)
+    return path, Law(path[-1], errors[-1], judged)
 
 
-def _conformal(config: SlackConfig, start: Alpha, miss: Bools) -> tuple[list[float], Alpha]:
+def _conformal(config: SlackConfig, alpha: float, miss: Bools) -> list[float]:
     budget = config.delta / 2
-    alpha, path = start.alpha, []
+    path = []
     for missed in miss.tolist():
         alpha = _clipped(alpha + config.learning_rate * (int(missed) - budget))
         path.append(alpha)
-    return path, Alpha(alpha, start.err_prev)
+    return path
 
 
-def _pd(
-    config: SlackConfig, start: Alpha, errors: list[float], limit: Callable[[float], float]
-) -> tuple[list[float], Alpha]:
-    alpha, err_prev = start
+def _pd(config: SlackConfig, law: Law, errors: list[float]) -> list[float]:
+    alpha, err_prev = law.alpha, law.err_prev
     path = []
     for err in errors:
-        alpha = limit(alpha + (config.kp * err + config.kd * (err - err_prev)))
+        alpha = alpha + (config.kp * err + config.kd * (err - err_prev))
+        if config.control == "pd-clamped":
+            alpha = _clipped(alpha)
         err_prev = err
         path.append(alpha)
-    return path, Alpha(alpha, err_prev)
+    return path
 
 
 def _clipped(alpha: float) -> float:
     return min(max(alpha, 0.0), 1.0)
-
-
-def _unclipped(alpha: float) -> float:
-    return alpha

@@ -2,7 +2,6 @@
 
 import json
 import re
-import uuid
 from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
@@ -12,8 +11,8 @@ import pyarrow as pa
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import (
     BinaryType,
@@ -28,9 +27,9 @@ from pyspark.sql.types import (
 from model.vocabulary import SlackConfig
 from spark_impl.slack import correction, sink
 from spark_impl.slack.blocks import pack_files
-from spark_impl.slack.history import History
+from spark_impl.slack.history import History, check_source
 from spark_impl.slack.processor import SlackProcessor, input_schema, output_schema
-from spark_impl.slack.store import Store, open_store, write_parquet
+from spark_impl.slack.store import Store, open_store
 
 _BINARY_FILES = StructType(
     [
@@ -57,6 +56,9 @@ class SlackQuery:
 
     ``group_columns`` are further columns of the history; every combination of their values is a
     query of its own.
+
+    Raises :class:`spark_impl.streams.InputProblem` with one sentence, and writes nothing, when the
+    source cannot be read or the store belongs to another query.
     """
 
     def __init__(
@@ -70,10 +72,10 @@ class SlackQuery:
         self._spark = spark
         self._config = config
         self._source = Path(source).absolute()
-        self._groups = StructType([StructField(name, StringType()) for name in group_columns])
-        arrow = tuple(to_arrow_schema(self._groups)) if len(self._groups) else ()
-        self._store = open_store(Path(store).absolute(), config, arrow)
-        self._history = History(spark, self._source, arrow)
+        groups = check_source(self._source, group_columns)
+        self._store = open_store(Path(store).absolute(), config, groups)
+        self._groups = from_arrow_schema(pa.schema(groups))
+        self._history = History(spark, self._source, groups)
 
     @property
     def store(self) -> Store:
@@ -101,22 +103,11 @@ class SlackQuery:
         durable: a flush that was interrupted is carried out, once, by the next run.
         """
         self.run_available()
-        progress = self._store.read_all("progress", self._store.committed())
-        known = sorted(
-            {tuple(row[name] for name in self._store.by) for row in progress.to_pylist()}
-        )
+        known = self._store.known_tasks()
         rows = [who for who in known if wanted is None or wanted(who[:-1])]
         if rows:
-            schema = self._control_schema()
-            columns = [
-                pa.array(c, f.type) for c, f in zip(zip(*rows, strict=True), schema, strict=True)
-            ]
-            path = self._store.control / f"flush-{uuid.uuid4().hex}.parquet"
-            write_parquet(pa.table(columns, schema=schema), path)
+            self._store.request_flush(rows)
             self.run_available()
-
-    def _control_schema(self) -> pa.Schema:
-        return pa.schema([*self._store.groups, pa.field("task", pa.int32())])
 
     def _writer(self) -> DataStreamWriter:
         out: DataStreamWriter = (
@@ -134,7 +125,7 @@ class SlackQuery:
             self._files(self._source, "binaryFile", _BINARY_FILES)
             .select("path")  # Spark does not read what nobody asks for
             .mapInArrow(
-                partial(pack_files, groups=self._store.groups, tasks=self._config.tasks),
+                partial(pack_files, groups=self._store.groups, config=self._config),
                 input_schema(self._groups),
             )
         )

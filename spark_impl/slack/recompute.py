@@ -16,12 +16,14 @@ import pyarrow as pa
 
 from model.vocabulary import SlackConfig
 from spark_impl.slack import panes as pane_math
+from spark_impl.slack.arrivals import reject
 from spark_impl.slack.blocks import combined, tasks_of
-from spark_impl.slack.kernel import reject
 from spark_impl.slack.records import Bools, Ints, Rows
 
 Who: TypeAlias = tuple[Any, ...]
 """Values of the grouping columns, then the task."""
+
+_NEVER = -(1 << 62)
 
 
 class Wanted(NamedTuple):
@@ -79,8 +81,8 @@ def select(want: Wanted, rows: pa.Table) -> Rows:
     place = _places(want, rows)
     ts = rows.column("event_time_us").to_numpy()
     seq = rows.column("seq").to_numpy()
-    good = (place >= 0) & _hit(want, place, ts)
-    good &= seq <= want.limit[place]
+    good = _hit(want, place, ts)
+    good &= seq <= np.append(want.limit, _NEVER)[place]
     zeros = np.zeros(len(ts), np.int64)
     taken = Rows(
         seq=seq,
@@ -96,26 +98,29 @@ def select(want: Wanted, rows: pa.Table) -> Rows:
 
 
 def _places(want: Wanted, rows: pa.Table) -> Ints:
-    """The place of every row, -1 where no window is wanted."""
+    """The place of every row, one more than the last where no window is wanted."""
     number = {values: place for place, values in enumerate(want.places)}
+    none = len(number)
     rows = rows.append_column("task", tasks_of(rows.column("key"), want.config.tasks))
     if want.config.keyed:
         codes, values = combined(rows, [*want.by, "key"])
     else:
         codes, values = combined(rows, want.by)
         values = [(*value, "") for value in values]
-    return np.array([*(number.get(value, -1) for value in values), -1], np.int64)[codes]
+    return np.array([number.get(value, none) for value in values], np.int64)[codes]
 
 
 def _hit(want: Wanted, place: Ints, ts: Ints) -> Bools:
-    """Whether a tuple lies in a wanted window of its place."""
+    """Whether a tuple lies in a wanted window of its place; looked up once a pane."""
     spec, size = want.config.windows, len(want.windows)
-    lo = np.searchsorted(want.windows, (ts - spec.size_us) // spec.slide_us + 1)
-    hi = np.searchsorted(want.windows, ts // spec.slide_us, side="right") - 1
-    nearest = np.searchsorted(want.wanted, place * size + lo)
+    pane, owner, position = pane_math.by_window(ts // spec.pane_us, place, len(want.places) + 1)
+    lo = np.searchsorted(want.windows, (pane * spec.pane_us - spec.size_us) // spec.slide_us + 1)
+    last = pane * spec.pane_us // spec.slide_us
+    hi = np.searchsorted(want.windows, last, side="right") - 1
+    nearest = np.searchsorted(want.wanted, owner * size + lo)
     inside: Bools = nearest < len(want.wanted)
-    inside &= want.wanted[np.minimum(nearest, len(want.wanted) - 1)] <= place * size + hi
-    return inside
+    inside &= want.wanted[np.minimum(nearest, len(want.wanted) - 1)] <= owner * size + hi
+    return inside[position]
 
 
 def evaluate(want: Wanted, rows: Rows) -> Found:

@@ -80,15 +80,11 @@ class Rows(NamedTuple):
     value: Floats
     arrival_us: Ints
     flaw: Ints
-    """0, or 1 + the position in ``blocks.COLUMNS`` of a column that is NULL."""
+    """0, or 1 + the position in ``blocks.FLAWS`` of why the arrival cannot be looked at."""
 
     def take(self, which: Any) -> "Rows":
-        """The rows at some positions, or under a mask."""
-        return Rows(*(column[which] for column in self))
-
-    def tail(self, start: int) -> "Rows":
-        """The rows from a position on, without copying."""
-        return Rows(*(column[start:] for column in self))
+        """The rows at some positions, under a mask, or of a slice."""
+        return Rows._make(column[which] for column in self)
 
 
 class Clock(NamedTuple):

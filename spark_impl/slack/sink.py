@@ -8,13 +8,13 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack.blocks import NULL_REASONS, keys_from_bytes
-from spark_impl.slack.kernel import REASONS
+from spark_impl.slack.arrivals import REASONS
+from spark_impl.slack.blocks import FLAWS, keys_from_bytes
 from spark_impl.slack.records import JUDGED, LATE, REJECTED, RESULT, Records
 from spark_impl.slack.store import STREAM_TABLES, TABLES, Store
 
 _RECORDS = {"result": RESULT, "late": LATE, "judged": JUDGED, "rejected": REJECTED}
-_ALL_REASONS = np.array(["", *REASONS, *NULL_REASONS], dtype=object)
+_ALL_REASONS = np.array(["", *REASONS, *FLAWS], dtype=object)
 
 
 def stage(
@@ -32,7 +32,8 @@ def stage(
             return
         given = pa.Table.from_batches(rows)
         found = tables(store, config, given)
-        part = TaskContext.get().partitionId()
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
         for name in STREAM_TABLES:
             store.write(name, batch, found[name], part)
         yield from found["progress"].combine_chunks().to_batches()

@@ -16,9 +16,11 @@ Rules of this file:
 import json
 import os
 import shutil
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -146,6 +148,23 @@ class Store:
     def read(self, table: str, batch: int) -> pa.Table:
         """A table as one micro-batch wrote it."""
         return read_parquet(self.files_of(table, batch), self.schema(table))
+
+    def known_tasks(self) -> list[tuple[Any, ...]]:
+        """Values of ``by`` for every task that has accepted something."""
+        files = self.files("progress", self.committed())
+        schema = pa.schema([self.schema("progress").field(name) for name in self.by])
+        rows = read_parquet(files, schema).group_by(list(self.by)).aggregate([])
+        return sorted(zip(*(rows.column(name).to_pylist() for name in self.by), strict=True))
+
+    def request_flush(self, tasks: list[tuple[Any, ...]]) -> None:
+        """Ask for a flush of some tasks; the next run carries it out, once."""
+        schema = pa.schema([*self.groups, pa.field("task", pa.int32())])
+        columns = zip(*tasks, strict=True)
+        arrays = [
+            pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)
+        ]
+        path = self.control / f"flush-{uuid.uuid4().hex}.parquet"
+        write_parquet(pa.table(arrays, schema=schema), path)
 
     def revisions_between(self, start_us: int, end_us: int, upto: int) -> pa.Table:
         """Revisions of windows that begin in a stretch of time, micro-batches up to ``upto``."""

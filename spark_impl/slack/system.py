@@ -25,7 +25,7 @@ from spark_impl.streams import append
 
 CASE = "case_id"
 """Grouping column that tells the workloads of a pack apart."""
-_WORDS = {
+_WORDS: dict[str, Any] = {
     "result": words.Result,
     "late": words.Late,
     "judged": words.Judged,
@@ -186,5 +186,6 @@ def _blocks(config: SlackConfig, events: Iterable[Event]) -> dict[int, bytes]:
     for event in events:
         by_task.setdefault(task_of(event.key, config.tasks), []).append(event._asdict())
     return {
-        task: encode(pa.Table.from_pylist(rows, schema=_schema())) for task, rows in by_task.items()
+        task: encode(config, pa.Table.from_pylist(rows, schema=_schema()))
+        for task, rows in by_task.items()
     }

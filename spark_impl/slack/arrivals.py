@@ -1,0 +1,155 @@
+"""Which arrivals count, and what of their clock does not depend on alpha.
+
+A redelivery is dropped, or handled as a new tuple when its identity was forgotten, depending on the
+watermark before it, which depends on alpha. So a plan *assumes* that nothing is forgotten from its
+beginning on, and says for each arrival that it drops at which watermark that would be wrong.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from model.vocabulary import SlackConfig
+from model.vocabulary.slack import REASON_FUTURE, REASON_NEGATIVE, REASON_NOT_FINITE
+from spark_impl.slack.records import (
+    IDENTITY,
+    NO_CLOCK,
+    Clock,
+    Floats,
+    Ints,
+    Records,
+    Rows,
+    records,
+)
+
+REASONS = (REASON_NOT_FINITE, REASON_NEGATIVE, REASON_FUTURE)
+
+
+class Plan(NamedTuple):
+    """Arrivals taken as accepted, one entry each, and those dropped as redeliveries."""
+
+    rows: Rows
+    first: Ints
+    last: Ints
+    t_max: Ints
+    max_delay: Ints
+    n: Ints
+    s1: Floats
+    s2: Floats
+    dropped: Ints
+    """Positions among all arrivals of those that are dropped."""
+    dropped_after: Ints
+    """How many accepted arrivals come before each of them."""
+    dropped_limit: Ints
+    """The watermark at which the earlier delivery is forgotten."""
+
+    @property
+    def size(self) -> int:
+        """Number of arrivals taken as accepted."""
+        return len(self.t_max)
+
+
+def reject(config: SlackConfig, rows: Rows) -> Ints:
+    """For every arrival 0, or 1 + the position in :data:`REASONS` of the first that applies.
+
+    Arrivals with a flaw come before all others, numbered on behind the reasons.
+    """
+    out = np.zeros(len(rows.seq), np.int64)
+    if config.max_future_us is not None:
+        out[rows.event_time_us > rows.arrival_us + config.max_future_us] = 3
+    if config.needs_positive_values:
+        out[rows.value < 0] = 2
+    out[~np.isfinite(rows.value)] = 1
+    flawed = rows.flaw > 0
+    out[flawed] = len(REASONS) + rows.flaw[flawed]
+    return out
+
+
+def plan(config: SlackConfig, clock: Clock, identities: Records, rows: Rows) -> Plan:
+    """Plan some arrivals that follow ``clock``."""
+    dropped = limit = np.empty(0, np.int64)
+    if config.dedup:
+        known = _known_limit(config, identities, rows)
+        drop = known > clock.wm_us
+        dropped = np.flatnonzero(drop)
+        limit = known[dropped]
+        if len(dropped):
+            rows = rows.take(~drop)
+    ts, spec = rows.event_time_us, config.windows
+    t_max = np.maximum(np.maximum.accumulate(ts), clock.t_max_us)
+    return Plan(
+        rows,
+        first=(ts - spec.size_us) // spec.slide_us + 1,
+        last=ts // spec.slide_us,
+        t_max=t_max,
+        max_delay=np.maximum(np.maximum.accumulate(t_max - ts), clock.max_delay_us),
+        n=clock.n + np.arange(1, len(ts) + 1),
+        s1=_running_sum(clock.s1, rows.value),
+        s2=_running_sum(clock.s2, rows.value * rows.value),
+        dropped=dropped,
+        dropped_after=dropped - np.arange(len(dropped)),
+        dropped_limit=limit,
+    )
+
+
+def first_mistake(chosen: Plan, wm: Ints, start: int) -> int | None:
+    """The first dropped arrival whose identity is forgotten by then, given a stretch of the path.
+
+    ``wm`` holds the watermarks after the accepted arrivals ``start``, ``start + 1``, ...; the
+    answer is a position in ``dropped``.
+    """
+    if not len(chosen.dropped):
+        return None
+    lo, hi = np.searchsorted(chosen.dropped_after, (start + 1, start + len(wm) + 1))
+    before = wm[chosen.dropped_after[lo:hi] - start - 1]
+    wrong = np.flatnonzero(chosen.dropped_limit[lo:hi] <= before)
+    return int(lo + wrong[0]) if len(wrong) else None
+
+
+def remember(
+    config: SlackConfig, identities: Records, chosen: Plan, upto: int, wm_us: int
+) -> Records:
+    """The identities with those of the first ``upto`` accepted arrivals, without forgotten ones."""
+    if not config.dedup or not upto:
+        return identities
+    identities = identities[identities["limit"] > wm_us]
+    ids, where = np.unique(chosen.rows.source_id[:upto], return_index=True)  # the first of each
+    limit = _limit(config, chosen.rows.event_time_us[where])
+    place = np.searchsorted(identities["source_id"], ids)
+    new = limit > wm_us
+    if len(identities):
+        new &= identities["source_id"][np.minimum(place, len(identities) - 1)] != ids
+    added = records(IDENTITY, int(new.sum()), source_id=ids[new], limit=limit[new])
+    merged: Records = np.insert(identities, place[new], added)
+    return merged
+
+
+def _known_limit(config: SlackConfig, identities: Records, rows: Rows) -> Ints:
+    """For every arrival the limit of the earlier delivery, NO_CLOCK if there is none."""
+    ids = rows.source_id
+    out = np.full(len(ids), NO_CLOCK, np.int64)
+    order = np.argsort(ids, kind="stable")
+    again = np.flatnonzero(ids[order][1:] == ids[order][:-1]) + 1
+    if len(again):
+        start = np.arange(len(ids))  # where in sorted order each identity begins
+        start[again] = 0
+        start = np.maximum.accumulate(start)
+        out[order[again]] = _limit(config, rows.event_time_us[order[start[again]]])
+    if len(identities):
+        place = np.searchsorted(identities["source_id"], ids)
+        place[place == len(identities)] = 0
+        known = identities["source_id"][place] == ids
+        out[known] = identities["limit"][place[known]]
+    return out
+
+
+def _limit(config: SlackConfig, ts: Ints) -> Ints:
+    """The watermark at which a tuple's identity is forgotten."""
+    spec = config.windows
+    return ts // spec.slide_us * spec.slide_us + (spec.size_us + config.feedback)
+
+
+def _running_sum(start: float, values: Floats) -> Floats:
+    """start + v0, (start + v0) + v1, ...: float64 additions in arrival order."""
+    sums: Floats = np.cumsum(np.concatenate(([start], values)))[1:]
+    return sums
