@@ -1,0 +1,57 @@
+"""The driver process of a streaming query, to be killed: ``python -m properties.slack.driver``.
+
+Takes a folder with ``workload.json`` and ``history``, runs the query to its end, flush included,
+and says on stdout where it is, one line each: ``started``, ``begin 3`` and ``end 3`` around what
+Spark does in ``foreachBatch`` for micro-batch 3, ``done``.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from model.vocabulary import SlackConfig, Workload
+from spark_impl.session import session
+from spark_impl.slack import SlackQuery
+from spark_impl.slack.system import CASE
+from spark_impl.streams import append
+
+
+class AnnouncedQuery(SlackQuery):
+    """The query as it is, with a line before and after each micro-batch."""
+
+    def _finish(self, answers: DataFrame, batch: int) -> None:
+        _say(f"begin {batch}")
+        super()._finish(answers, batch)
+        _say(f"end {batch}")
+
+
+def prepare(folder: Path, workload: Workload) -> None:
+    """Lay out what :func:`main` takes: one file of history a micro-batch."""
+    workload.write(folder / "workload.json")
+    for batch in workload.batches():
+        rows = [{CASE: workload.name, **event._asdict()} for event in batch]
+        append(folder / "history", pa.Table.from_pylist(rows))
+
+
+def main(folder: Path) -> None:
+    """Go on with the query in ``folder`` from wherever it stopped, until it is over."""
+    data = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
+    config = SlackConfig.from_json(Workload.from_json(data).config)
+    with session() as spark:
+        query = AnnouncedQuery(spark, config, folder / "history", folder / "store", [CASE])
+        _say("started")
+        query.run_available()
+        query.flush()
+    _say("done")
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,187 @@
+"""A driver killed with SIGKILL, again and again, at any moment: answers stay exact (tier 4).
+
+What the killed process has not written is lost, what it has half written is there; the next one
+finds only the store and Spark's checkpoint. Nothing may be missing or counted twice.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+
+from model.vocabulary import SlackConfig, Workload
+from model.vocabulary.slack import Final, Judged, Late, Rejected, Result
+from properties import profiles
+from properties.judge import broken_sentences
+from properties.rooms import room
+from properties.slack.driver import prepare
+from sim.arrivals import simulate_arrivals
+from sim.scenarios import umts
+from spark_impl.slack.system import read_trace
+
+BATCHES = 10
+AT_ONCE = 2
+KILLS_A_QUERY = 5
+SECONDS_IN_BATCH = 1.0
+"""A batch takes about that long; a kill comes at any time in it, or shortly after."""
+PATIENCE_S = 120
+
+CONFIGS = (
+    SlackConfig(1_000_000, 200_000, tasks=2, max_slack_us=20_000, gamma_us=1_000_000),
+    SlackConfig(900_000, 500_000, aggregate="median", control="fixed", keyed=False, tasks=2),
+)
+
+ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join(sys.path),
+    # These processes do not live long enough for the second compiler to pay.
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1",
+}
+
+
+class Kill(NamedTuple):
+    """When one driver process died."""
+
+    after: str
+    """The last line that it said."""
+    is_in_batch: bool
+    """It died within ``foreachBatch``."""
+
+
+class Driver:
+    """One driver process, in a session of its own so that all of it can be killed."""
+
+    def __init__(self, folder: Path) -> None:
+        scratch = folder / "scratch"
+        scratch.mkdir(exist_ok=True)
+        self.lines: list[str] = []
+        with (folder / "stderr").open("a", encoding="utf-8") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "properties.slack.driver", str(folder)],
+                env={**os.environ, "TMPDIR": str(scratch), **ENVIRONMENT},
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> "Driver":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """End every process of the session at once, workers of Python included."""
+        for pid in _session(self.process.pid):
+            with suppress(ProcessLookupError):  # it went with another one, just now
+                os.kill(pid, signal.SIGKILL)
+        remaining, _stderr = self.process.communicate(timeout=PATIENCE_S)
+        self.lines += remaining.split("\n")[:-1]
+        ends_s = time.monotonic() + PATIENCE_S
+        while _session(self.process.pid) and time.monotonic() < ends_s:
+            time.sleep(0.01)
+
+    def read_until(self, *starts: str) -> str:
+        """Read lines until one that begins so; the last line if there are no more."""
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            self.lines.append(line.strip())
+            if line.startswith(starts):
+                break
+        return self.lines[-1] if self.lines else ""
+
+
+def _session(leader: int) -> list[int]:
+    """Processes of a session that are there, ended ones left out."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(state[3]) == leader and state[0] != "Z":
+                found.append(int(entry.name))
+    return found
+
+
+def shared_out(times: int) -> list[int]:
+    """So many kills, over queries."""
+    return [min(KILLS_A_QUERY, times - done) for done in range(0, times, KILLS_A_QUERY)]
+
+
+def workload_of(number: int, seed: int) -> Workload:
+    events = simulate_arrivals(umts(seed + number, messages=60), seed).events
+    cuts = tuple(len(events) * batch // BATCHES for batch in range(1, BATCHES))
+    config = CONFIGS[number % len(CONFIGS)].to_json()
+    return Workload("slack", events, config, cuts, seed=seed, name=f"query-{number}")
+
+
+def kills(folder: Path, times: int, random: Random) -> Iterator[Kill]:
+    """Start the driver and kill it, that many times; it must have had something left to do."""
+    for _ in range(times):
+        with Driver(folder) as driver:
+            for _ in range(random.randint(1, 2)):
+                line = driver.read_until("begin", "done")
+            assert line.startswith("begin"), (line, (folder / "stderr").read_text(encoding="utf-8"))
+            time.sleep(random.uniform(0, SECONDS_IN_BATCH))
+        stderr = (folder / "stderr").read_text(encoding="utf-8")
+        assert driver.process.returncode == -signal.SIGKILL, (driver.lines, stderr)
+        assert "done" not in driver.lines, "it was over before it was killed"
+        last = driver.lines[-1]
+        yield Kill(last, last.startswith("begin"))
+
+
+def run_to_its_end(folder: Path) -> None:
+    with Driver(folder) as driver:
+        last = driver.read_until("done")
+        assert last == "done", (folder / "stderr").read_text(encoding="utf-8")
+        assert driver.process.wait(PATIENCE_S) == 0
+
+
+def interrupted(folder: Path, workload: Workload, times: int) -> list[Kill]:
+    """Run a query to its end, with that many interruptions."""
+    folder.mkdir()
+    prepare(folder, workload)
+    seen = list(kills(folder, times, Random(f"{workload.seed}/{workload.name}")))
+    run_to_its_end(folder)
+    return seen
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
+@pytest.mark.timeout(1_800)
+def test_answers_are_exact_however_often_the_driver_is_killed(
+    tmp_path: Path, spark: SparkSession, seed: int
+) -> None:
+    shares = shared_out(profiles.effort().kills)
+    workloads = [workload_of(number, seed) for number in range(len(shares))]
+    folders = [tmp_path / workload.name for workload in workloads]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        seen = list(pool.map(interrupted, folders, workloads, shares))
+    for folder, workload in zip(folders, workloads, strict=True):
+        assert_equal_to_model(spark, folder, workload, seen)
+    assert sum(map(len, seen)) == profiles.effort().kills
+    assert any(kill.is_in_batch for each in seen for kill in each), seen
+
+
+def assert_equal_to_model(
+    spark: SparkSession, folder: Path, workload: Workload, seen: list[list[Kill]]
+) -> None:
+    slack = room("slack")
+    batches = len(list(workload.batches()))
+    observed = read_trace(spark, folder / "store", {workload.name: batches})[workload.name]
+    words = (Result, Late, Judged, Rejected, Final)
+    difference = slack.compare(workload, slack.reference()(workload), observed, words)
+    assert not difference.mismatches, "\n".join([*difference.sentences, f"{seen}"])
+    broken = broken_sentences(slack.check(workload, observed).verdicts)
+    assert not broken, "\n".join(broken)
+    guards = slack.check(workload, observed).guards
+    assert guards["late pairs"]
+    assert guards["corrections of several windows"]
