@@ -5,6 +5,7 @@ goes wrong is one sentence on stderr.
 """
 
 import argparse
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -66,6 +67,9 @@ def make_parser() -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    # Libraries log what is then raised, with a stack trace; one sentence of ours is enough.
+    logged_before = logging.root.manager.disable
+    logging.disable()
     try:
         return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
     except UsageError as error:
@@ -76,6 +80,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has closed it; nothing is left to say, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    finally:
+        logging.disable(logged_before)
 
 
 def _run(arguments: list[str]) -> int:

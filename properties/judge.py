@@ -117,9 +117,19 @@ def attempt(system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
     try:
         return system(workload), None
     except Exception as error:  # whatever a system raises is its failure, not ours
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from error
         text = " ".join(str(error).split()) or "no message"
         sentence = f"the system raised {type(error).__name__}: {text[:300]}"
         return Trace("nothing", ()), Verdict(AGREEMENT, Outcome.BROKEN, sentence)
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether Ctrl-C came first, and the error while cleaning up after it."""
+    earlier: BaseException | None = error
+    while earlier is not None and not isinstance(earlier, KeyboardInterrupt):
+        earlier = earlier.__cause__ or earlier.__context__
+    return earlier is not None
 
 
 def agree(

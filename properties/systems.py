@@ -1,9 +1,10 @@
 """The system that is judged: the Spark pipeline, or ``MODULE:FACTORY`` of somebody else."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 
 from model.vocabulary import System
@@ -27,11 +28,35 @@ def opened(reference: str, master: str | None = None) -> Iterator[Callable[[Room
     # Imported here, for it takes a second that nothing else on the command line needs.
     from spark_impl.session import EnvironmentProblem, session
 
+    with ExitStack() as stack:
+        try:
+            with interrupts_held_back():
+                stack.enter_context(session(master))
+        except EnvironmentProblem as problem:
+            raise UsageError(str(problem)) from problem
+        yield lambda room: room.spark()
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Let Ctrl-C wait until the end of this block.
+
+    PySpark, interrupted while it starts Java, forgets that process, which then never ends. The
+    handler that PySpark sets for later goes, too: it talks to Java from within the handler, which
+    fails when an interrupted call to Java is under way.
+    """
+    came: list[int] = []
+
+    def remember(number: int, _frame: object) -> None:
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, remember)
     try:
-        with session(master):
-            yield lambda room: room.spark()
-    except EnvironmentProblem as problem:
-        raise UsageError(str(problem)) from problem
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def load_system(reference: str) -> System:
