@@ -16,10 +16,11 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pyspark import SparkContext
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[2]"
@@ -60,7 +61,10 @@ def session(
                 spark.sparkContext.addPyFile(str(_package(scratch)))
                 yield spark
             finally:
+                application = spark.sparkContext.applicationId
                 spark.stop()
+                if where.startswith("local-cluster"):
+                    _forget_workers(application)
     finally:
         if ours:
             _end_java()
@@ -148,6 +152,14 @@ def _settings(master: str, scratch: Path, java: str) -> dict[str, str]:
             "spark.default.parallelism": "2",
         }
     return settings
+
+
+def _forget_workers(application: str) -> None:
+    """Remove what the workers of a local cluster leave, always in a folder of Spark itself."""
+    work = Path(_find_spark_home()) / "work"
+    shutil.rmtree(work / application, ignore_errors=True)
+    with suppress(OSError):  # there are others
+        work.rmdir()
 
 
 def _end_java() -> None:

@@ -1,8 +1,11 @@
 """The streaming query of room ``slack``."""
 
 import json
+import logging
 import re
-from collections.abc import Callable, Collection
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -84,13 +87,8 @@ class SlackQuery:
 
     def run_available(self) -> None:
         """Process everything that is in the source now, one file a micro-batch."""
-        query = self._writer().trigger(availableNow=True).start()
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            raise QueryProblem(_sentence(error)) from error
-        finally:
-            query.stop()
+        with _without_stack_traces():
+            wait_for(self._writer().trigger(availableNow=True).start())
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; files are taken as they come."""
@@ -168,6 +166,42 @@ class SlackQuery:
         write = sink.stage(self._store, self._config, batch)
         progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
         correction.run(self._config, self._store, self._history, batch, progress)
+
+
+def wait_for(query: StreamingQuery) -> None:
+    """Wait until a query has ended, and stop it when the user interrupts the wait.
+
+    Raises :class:`QueryProblem` when the query fails.
+    """
+    failures: list[StreamingQueryException] = []
+
+    def wait() -> None:
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            failures.append(error)
+
+    # A signal in the middle of a call to Java would break the connection that stop() needs.
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    try:
+        waiting.join()
+    finally:
+        query.stop()
+    if failures:
+        raise QueryProblem(_sentence(failures[0])) from failures[0]
+
+
+@contextmanager
+def _without_stack_traces() -> Iterator[None]:
+    """Keep the bridge to Java from printing what is raised anyway."""
+    bridge = logging.getLogger("py4j")
+    before = bridge.level
+    bridge.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        bridge.setLevel(before)
 
 
 def _sentence(error: StreamingQueryException) -> str:

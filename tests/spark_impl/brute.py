@@ -7,27 +7,32 @@ import math
 from collections import defaultdict
 from fractions import Fraction
 from statistics import NormalDist
+from typing import Any
 
 from model.vocabulary import Event, SlackConfig, Trace, Workload, task_of
 from model.vocabulary import slack as words
+
+NEVER = -(10**18)
+Window = tuple[int, str]
+"""End and key."""
 
 
 class Task:
     def __init__(self, config: SlackConfig, number: int) -> None:
         self.c, self.number = config, number
-        self.t_max = self.wm = None
+        self.t_max = self.wm = NEVER
         self.k, self.alpha, self.err_prev = 0, 1.0, 0.0
         self.n, self.s1, self.s2 = 0, 0.0, 0.0
         self.accepted: dict[int, Event] = {}
-        self.received: dict = defaultdict(list)  # (end, key) -> values
-        self.late: dict = defaultdict(int)
-        self.closed: set = set()
-        self.judged: set = set()
+        self.received: dict[Window, list[float]] = defaultdict(list)
+        self.late: dict[Window, int] = defaultdict(int)
+        self.closed: set[Window] = set()
+        self.judged: set[Window] = set()
         self.orders = 0
-        self.pending: set = set()
-        self.revisions: dict = defaultdict(int)
-        self.answers: dict = {}
-        self.steps: list = []
+        self.pending: set[words.Late] = set()
+        self.revisions: dict[tuple[int, str], int] = defaultdict(int)
+        self.answers: dict[tuple[int, str], tuple[float, int, int]] = {}
+        self.steps: list[Any] = []
 
     def slack(self) -> int:
         c = self.c
@@ -48,26 +53,17 @@ class Task:
 
     def arrive(self, e: Event, batch: int) -> bool:
         c, ts = self.c, e.event_time_us
-        reason = None
-        if not math.isfinite(e.value):
-            reason = words.REASON_NOT_FINITE
-        elif e.value < 0 and c.needs_positive_values:
-            reason = words.REASON_NEGATIVE
-        elif c.max_future_us is not None and ts > e.arrival_us + c.max_future_us:
-            reason = words.REASON_FUTURE
-        if reason:
+        if reason := rejection(c, e):
             self.steps.append(words.Rejected(self.number, e.seq, e.source_id, batch, reason))
             return False
         before = self.accepted.get(e.source_id)
-        if c.dedup and before is not None:
-            if c.windows.last_end_us(before.event_time_us) + c.feedback > self.wm:
-                return False
+        if c.dedup and before is not None and self.remembers(before):
+            return False
         self.accepted.setdefault(e.source_id, e)
-        self.t_max = ts if self.t_max is None else max(self.t_max, ts)
+        self.t_max = max(self.t_max, ts)
         self.k = max(self.k, self.t_max - ts)
         slack = self.slack()
-        mark = self.t_max - slack
-        wm_before, self.wm = self.wm, mark if self.wm is None else max(self.wm, mark)
+        wm_before, self.wm = self.wm, max(self.wm, self.t_max - slack)
         self.n, self.s1, self.s2 = self.n + 1, self.s1 + e.value, self.s2 + e.value * e.value
         self.close(slack, batch)
         for end in self.ends(ts):
@@ -77,12 +73,15 @@ class Task:
                 if late not in self.steps:
                     self.steps.append(late)
                 self.pending.add(late._replace(batch=0))
-                if wm_before is None or end + c.feedback > wm_before:
+                if end + c.feedback > wm_before:
                     self.late[end, self.key(e)] += 1
             else:
                 self.received[end, self.key(e)].append(e.value)
         self.judge(batch)
         return True
+
+    def remembers(self, e: Event) -> bool:
+        return self.c.windows.last_end_us(e.event_time_us) + self.c.feedback > self.wm
 
     def close(self, slack: int, batch: int) -> None:
         for end, key in sorted(self.received):
@@ -168,12 +167,22 @@ class Task:
             self.answers[start, key] = (value, len(inside), revision)
         self.pending.clear()
 
-    def finals(self) -> list:
+    def finals(self) -> list[words.Final]:
         open_pairs = {(pair.start_us, pair.key) for pair in self.pending}
         return [
-            words.Final(self.number, *window, *answer, window not in open_pairs)
-            for window, answer in self.answers.items()
+            words.Final(self.number, start, key, value, n, revision, (start, key) not in open_pairs)
+            for (start, key), (value, n, revision) in self.answers.items()
         ]
+
+
+def rejection(c: SlackConfig, e: Event) -> str:
+    if not math.isfinite(e.value):
+        return words.REASON_NOT_FINITE
+    if e.value < 0 and c.needs_positive_values:
+        return words.REASON_NEGATIVE
+    if c.max_future_us is not None and e.event_time_us > e.arrival_us + c.max_future_us:
+        return words.REASON_FUTURE
+    return ""
 
 
 def aggregate(c: SlackConfig, values: list[float]) -> float:

@@ -1,0 +1,59 @@
+"""Packs of workloads on Spark, each held to docs/slack.md tuple by tuple."""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from model.vocabulary import Fault, Workload
+from model.vocabulary.slack import WORDS, Correction, Final, Late
+from spark_impl.slack import history, make_system, run_workloads
+from tests.spark_impl import brute
+from tests.spark_impl.cases import random_config, random_workload
+
+
+def pack(seed: int, size: int, faults: tuple[Fault, ...] = ()) -> dict[str, Workload]:
+    config = random_config(seed)
+    cases = {f"case {i}": random_workload(1000 * seed + i, config) for i in range(size)}
+    return {name: case.with_(faults=faults) for name, case in cases.items()}
+
+
+@pytest.mark.parametrize(
+    ("seed", "faults"),
+    [(3, ()), (10, (Fault("restart", 0), Fault("kill", 1)))],
+)
+def test_pack_equals_the_specification(
+    spark: SparkSession, tmp_path: Path, seed: int, faults: tuple[Fault, ...]
+) -> None:
+    cases = pack(seed, 50, faults)
+    traces = run_workloads(spark, cases, tmp_path)
+    for name, case in cases.items():
+        expected = brute.run(case)
+        for word in WORDS:
+            assert traces[name].of(word) == expected.of(word), (name, word.__name__)
+    for word in (Late, Correction, Final):
+        assert sum(len(trace.of(word)) for trace in traces.values()) > 20
+
+
+def test_corrections_on_the_workers_give_the_same(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = pack(3, 10)
+    monkeypatch.setattr(history, "ROWS_ON_DRIVER", 0)
+    traces = run_workloads(spark, cases, tmp_path)
+    for name, case in cases.items():
+        assert traces[name].digest() == brute.run(case).digest(), name
+
+
+def test_pack_needs_one_configuration(spark: SparkSession, tmp_path: Path) -> None:
+    cases = {
+        "one": random_workload(1, random_config(1)),
+        "two": random_workload(1, random_config(2)),
+    }
+    with pytest.raises(ValueError, match="'one' and 'two' of a pack have different"):
+        run_workloads(spark, cases, tmp_path)
+
+
+def test_workload_without_arrivals(spark: SparkSession) -> None:
+    empty = Workload("slack", (), random_config(1), name="empty")
+    assert len(make_system()(empty)) == 0

@@ -1,0 +1,204 @@
+"""Whole queries on Spark: answers by hand, restarts, replays, flushes, errors."""
+
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from model.vocabulary import SlackConfig
+from spark_impl.slack import QueryProblem, SlackQuery, results
+from spark_impl.slack.blocks import COLUMNS
+from spark_impl.slack.store import TABLES
+from spark_impl.slack.system import lose_commit
+from spark_impl.streams import InputProblem, append
+
+FIXED = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=100)
+FIRST = [(3, 1.0), (12, 2.0), (26, 4.0)]
+LATE = [(12, 8.0), (17, 16.0)]
+
+
+def history(folder: Path, *batches: Iterable[tuple[Any, Any]], **changes: Any) -> Path:
+    """One file for each list of (event time, value); numbers go on from file to file."""
+    seq = sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
+    for batch in batches:
+        rows = []
+        for ts, value in batch:
+            row = {"seq": seq, "source_id": seq, "key": "a", "event_time_us": ts, "value": value}
+            rows.append({**row, "arrival_us": 0, **changes})
+            seq += 1
+        append(folder, pa.Table.from_pylist(rows, schema=pa.schema(list(COLUMNS.items()))))
+    return folder
+
+
+def answers(spark: SparkSession, store: Path) -> dict[int, tuple[Any, ...]]:
+    rows = results(spark, store).collect()
+    return {r.start_us: (r.value, r.n, r.revision, r.coverage, r.state) for r in rows}
+
+
+def tables(query: SlackQuery) -> dict[str, list[dict[str, Any]]]:
+    last = query.store.committed()
+    found = {name: query.store.read_all(name, last).to_pylist() for name in TABLES}
+    return {name: sorted(rows, key=repr) for name, rows in found.items() if name != "pending"}
+
+
+def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
+    query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s")
+    query.run_available()
+    assert answers(spark, tmp_path / "s") == {
+        -5: (1.0, 1, 0, 1.0, "exact"),
+        0: (1.0, 1, 0, 1.0, "exact"),
+        5: (2.0, 1, 0, 0.5, "provisional"),  # one of two
+        10: (2.0, 1, 0, 1 / 3, "provisional"),
+    }
+    query.flush()
+    exact = {
+        -5: (1.0, 1, 0, 1.0, "exact"),
+        0: (1.0, 1, 0, 1.0, "exact"),
+        5: (10.0, 2, 1, 0.5, "exact"),
+        10: (26.0, 3, 1, 1 / 3, "exact"),
+        15: (16.0, 1, 1, 0.0, "exact"),
+        20: (4.0, 1, 0, 1.0, "exact"),
+        25: (4.0, 1, 0, 1.0, "exact"),
+    }
+    assert answers(spark, tmp_path / "s") == exact
+    (correction,) = query.store.read_all("correction", 9).to_pylist()
+    assert correction["reason"] == "flush"
+    assert (correction["pairs"], correction["windows"]) == (4, 3)
+    assert (correction["rows_read"], correction["rows_needed"]) == (5, 3)
+
+    # more data may follow a flush: everything up to 45 is closed
+    history(tmp_path / "h", [(40, 32.0)])
+    query.flush()
+    late = dict.fromkeys((35,), (32.0, 1, 1, 0.0, "exact"))
+    after = answers(spark, tmp_path / "s")
+    assert after == {**exact, **late, 40: (32.0, 1, 0, 1.0, "exact")}
+    row = results(spark, tmp_path / "s").first()
+    assert row is not None
+    assert row.assumption == "no (eps, delta) promise"
+
+
+def test_restarts_and_replays_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    config = SlackConfig(size_us=20, slide_us=5, tasks=2, gamma_us=10)
+    batches = [
+        [(100 + 7 * i + 10 * b - 13 * (i % 5 == 0), float(i)) for i in range(12)] for b in range(3)
+    ]
+    straight = SlackQuery(spark, config, history(tmp_path / "h", *batches), tmp_path / "s")
+    straight.flush()
+    expected = tables(straight)
+    assert expected["late"]
+    assert expected["revision"]
+
+    bumpy = SlackQuery(spark, config, history(tmp_path / "h2", *batches[:2]), tmp_path / "s2")
+    bumpy.run_available()
+    shutil.rmtree(tmp_path / "s2" / "pending" / "batch=1")  # a crash between two tables
+    (tmp_path / "s2" / "progress" / "batch=1" / "part-00009.parquet").write_bytes(b"torn")
+    lose_commit(tmp_path / "s2", 1)
+    again = SlackQuery(spark, config, tmp_path / "h2", tmp_path / "s2")
+    assert again.store.committed() == 0
+    history(tmp_path / "h2", batches[2])
+    again.flush()
+    assert tables(again) == expected
+
+
+def test_flush_that_was_interrupted_is_carried_out_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s")
+    query.run_available()
+    query.store.request_flush(query.store.known_tasks())  # ... and the driver is gone
+    query.run_available()
+    query.run_available()
+    assert query.store.read_all("correction", 9).num_rows == 1
+    assert query.store.committed() == 2
+    assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
+
+
+def test_bad_rows_of_a_history_are_rejected_and_the_stream_goes_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    folder = history(
+        tmp_path / "h", [(3, 1.0), (None, 2.0), (4, None), (5, float("inf")), (1 << 62, 1.0)]
+    )
+    history(folder, [(6, 1.0)], key=None)
+    query = SlackQuery(spark, FIXED, folder, tmp_path / "s")
+    query.flush()
+    reasons = [row["reason"] for row in query.store.read_all("rejected", 9).to_pylist()]
+    assert sorted(reasons) == [
+        "event_time_us is NULL",
+        "event_time_us lies beyond all calendars",
+        "key is NULL",
+        "value is NULL",
+        "value is not a finite number",
+    ]
+    assert {start: row[0] for start, row in answers(spark, tmp_path / "s").items()} == {
+        -5: 1.0,
+        0: 1.0,
+    }
+
+
+def test_wrong_order_of_files_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    folder = history(tmp_path / "h", FIRST)
+    rows = pq.read_table(next(folder.glob("*.parquet")))
+    append(folder, rows)
+    with pytest.raises(QueryProblem, match=r"^arrival number 0 comes after 2: .*modification time"):
+        SlackQuery(spark, FIXED, folder, tmp_path / "s").run_available()
+
+
+def _columns(folder: Path, **columns: pa.Array) -> Path:
+    good: dict[str, Any] = {
+        name: pa.array([1], kind) for name, kind in COLUMNS.items() if name != "key"
+    }
+    good["key"] = pa.array(["a"])
+    table = pa.table({name: each for name, each in {**good, **columns}.items() if each is not None})
+    append(folder, table)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("columns", "groups", "sentence"),
+    [
+        ({"value": None}, (), "has no column 'value'; its columns are seq, source_id,"),
+        ({"value": pa.array(["1"])}, (), "column 'value' of .* holds string; it must hold numbers"),
+        ({"event_time_us": pa.array([1.0])}, (), "'event_time_us' .* double; .* hold integers"),
+        ({"key": pa.array([1])}, (), "column 'key' of .* holds int64; it must hold text"),
+        ({}, ("site",), "has no column 'site'"),
+        ({"site": pa.array([1.5])}, ("site",), "'site' .* holds double; .* text or integers"),
+        ({}, ("value",), "a grouping column cannot be called 'value'"),
+    ],
+)
+def test_sources_that_cannot_be_read(
+    tmp_path: Path, columns: dict[str, Any], groups: tuple[str, ...], sentence: str
+) -> None:
+    source = _columns(tmp_path / "h", **columns)
+    with pytest.raises(InputProblem, match=sentence):
+        SlackQuery(None, FIXED, source, tmp_path / "s", groups)  # type: ignore[arg-type]
+    assert not (tmp_path / "s").exists()
+
+
+def test_sources_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(InputProblem, match=r"there is no folder .*nowhere"):
+        SlackQuery(None, FIXED, tmp_path / "nowhere", tmp_path / "s")  # type: ignore[arg-type]
+    with pytest.raises(InputProblem, match="holds no Parquet file"):
+        SlackQuery(None, FIXED, tmp_path, tmp_path / "s")  # type: ignore[arg-type]
+    (tmp_path / "x.parquet").write_text("no")
+    with pytest.raises(InputProblem, match=r"x\.parquet is not a Parquet file"):
+        SlackQuery(None, FIXED, tmp_path, tmp_path / "s")  # type: ignore[arg-type]
+
+
+def test_store_of_another_query(spark: SparkSession, tmp_path: Path) -> None:
+    source = history(tmp_path / "h", FIRST)
+    SlackQuery(spark, FIXED, source, tmp_path / "s")
+    before = sorted((tmp_path / "s").rglob("*"))
+    other = SlackConfig(size_us=10, slide_us=2, control="fixed", gamma_us=100)
+    with pytest.raises(InputProblem, match="a query with slide_us = 5, this one has 2"):
+        SlackQuery(spark, other, source, tmp_path / "s")
+    with pytest.raises(InputProblem, match="neither an empty folder nor the store of a query"):
+        SlackQuery(spark, FIXED, source, tmp_path / "h")
+    with pytest.raises(InputProblem, match="is not the store of a query"):
+        results(spark, tmp_path / "h")
+    assert sorted((tmp_path / "s").rglob("*")) == before

@@ -1,0 +1,109 @@
+"""Starting Spark, and leaving nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from model.vocabulary import SlackConfig
+from spark_impl.session import EnvironmentProblem, require_java
+from spark_impl.slack import SlackQuery, results
+from tests.spark_impl.test_query import history
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=0)
+SCRIPT = """
+from spark_impl.session import session
+from spark_impl.slack import SlackQuery
+from tests.spark_impl.test_session import CONFIG
+with session() as spark:
+    SlackQuery(spark, CONFIG, "history", "store").flush()
+"""
+
+
+def fake_java(folder: Path, answer: str) -> None:
+    program = folder / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{answer}' >&2\n")
+    program.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ('openjdk version "11.0.2" 2019-01-15', r"^Java 17 or newer is needed and .* is Java 11$"),
+        ('java version "1.8.0_291"', r"is Java 8$"),
+        ("hello", "does not say which Java it is"),
+    ],
+)
+def test_java_too_old(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str, sentence: str
+) -> None:
+    fake_java(tmp_path, answer)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(EnvironmentProblem, match=sentence):
+        require_java()
+
+
+def test_java_new_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_java(tmp_path, 'openjdk version "21" 2023-09-19')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    require_java()
+
+
+def test_java_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(EnvironmentProblem, match="there is no java in JAVA_HOME"):
+        require_java()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentProblem, match="there is no java on the PATH"):
+        require_java()
+
+
+def interrupt(folder: Path, how: signal.Signals) -> tuple[int, str]:
+    """Run SCRIPT in a folder and interrupt it in the middle of its second micro-batch."""
+    history(folder / "history", *([(10 * b + i, 1.0) for i in (3, 12, 1)] for b in range(4)))
+    (folder / "tmp").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(folder / "tmp")}
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while process.poll() is None and not (folder / "store/progress/batch=1").exists():
+            time.sleep(0.005)
+        process.send_signal(how)
+        _, errors = process.communicate(timeout=120)
+    return process.returncode, errors
+
+
+def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
+    code, errors = interrupt(tmp_path, signal.SIGINT)
+    assert code != 0
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert "java" not in errors.replace("py4j/java_gateway.py", "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["history", "store", "tmp"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_killed_driver_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    code, _ = interrupt(tmp_path, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    query = SlackQuery(spark, CONFIG, tmp_path / "history", tmp_path / "store")
+    assert query.store.committed() < 3
+    query.flush()
+    times = [10 * b + i for b in range(4) for i in (3, 12, 1)]
+    windows = {start for ts in times for start in (ts // 5 * 5, ts // 5 * 5 - 5)}
+    expected = {w: sum(w <= ts < w + 10 for ts in times) for w in windows}
+    rows = results(spark, tmp_path / "store").collect()
+    assert {row.start_us: row.value for row in rows} == expected
+    assert {row.state for row in rows} == {"exact"}
