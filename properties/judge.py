@@ -48,7 +48,7 @@ class Judgement:
     @property
     def broken(self) -> tuple[str, ...]:
         """What is broken, in sentences."""
-        return broken_sentences((self.agreement, *self.evidence.verdicts))
+        return broken_sentences((*self.evidence.verdicts, self.agreement))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, one object a case."""
@@ -77,7 +77,7 @@ class Judgement:
                     "sentence": verdict.sentence,
                     "witness": list(verdict.witness),
                 }
-                for verdict in (self.agreement, *self.evidence.verdicts, self.guard)
+                for verdict in (*self.evidence.verdicts, self.agreement, self.guard)
             ],
         }
 

@@ -76,7 +76,7 @@ def failing(
     found = {}
     for name, case in cases.items():
         agreement, _ = agree(room, case, reference(case), traces[name], room.words)
-        broken = broken_sentences((agreement, *room.check(case, traces[name]).verdicts))
+        broken = broken_sentences((*room.check(case, traces[name]).verdicts, agreement))
         if broken:
             found[name] = broken
     return found

@@ -8,6 +8,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from model.claims import Outcome
+from properties.errors import counted
 from properties.judge import Judgement
 from properties.rooms import Skipped
 
@@ -57,7 +58,7 @@ def table(judgements: Sequence[Judgement]) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("room", "input"):
         grid.add_column(name, no_wrap=True)
-    grid.add_column("query", overflow="fold")
+    grid.add_column("query", overflow="fold", min_width=16)
     for name in ("windows", "late\npairs", "correc-\ntions", "mis-\nmatches", "coverage\nbefore"):
         grid.add_column(name, justify="right")
     grid.add_column("verdict", no_wrap=True)
@@ -92,21 +93,18 @@ def summary(judgements: Sequence[Judgement], system: str) -> str:
     outcomes = [judgement.outcome for judgement in judgements]
     broken = outcomes.count(Outcome.BROKEN)
     unsaid = outcomes.count(Outcome.UNDETERMINED)
+    cases = counted(len(judgements), "comparison")
     if broken:
-        return f"{broken} of {_cases(judgements)} broken: {system} does not do what was promised."
+        return f"{broken} of {cases} broken: {system} does not do what was promised."
     if unsaid:
-        return f"{unsaid} of {_cases(judgements)} undetermined: {_reasons(judgements)}."
+        return f"{unsaid} of {cases} undetermined: {_reasons(judgements)}."
     in_order = [judgement.case.input for judgement in judgements if judgement.case.in_order]
     ordered = f" In order, so that nothing can be late: {', '.join(dict.fromkeys(in_order))}."
     return (
-        f"{_cases(judgements).capitalize()}, none broken: {system} agrees with the reference in"
+        f"{cases}, none broken: {system} agrees with the reference in"
         f" {windows:,} windows, and every one of {late:,} late pairs is accounted for."
         f"{ordered if in_order else ''}"
     )
-
-
-def _cases(judgements: Sequence[Judgement]) -> str:
-    return "1 comparison" if len(judgements) == 1 else f"{len(judgements)} comparisons"
 
 
 def _reasons(judgements: Sequence[Judgement]) -> str:

@@ -43,8 +43,9 @@ SEEDS = st.integers(0, 99)
 EVENTS_MAX = 24
 """Tuples of one source: small, so that a failing case is read by a person."""
 
+
 def upto(limit_us: int, above: int = 0) -> st.SearchStrategy[int]:
-    """Times from ``above`` to about ``limit_us``, in as many steps as a small integer has values."""
+    """Times from ``above`` to about ``limit_us``, in equal steps."""
     return st.integers(0, STEPS).map(lambda step: above + limit_us * step // STEPS)
 
 

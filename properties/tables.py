@@ -20,7 +20,7 @@ from pyarrow import parquet
 from pyarrow.lib import ArrowException
 
 from model.vocabulary import Event, stable_hash
-from properties.errors import UsageError, nearest
+from properties.errors import UsageError, counted, nearest
 
 TIME_UNITS = ("us", "ms", "s", "ns", "iso")
 _TO_US = {"us": (1, 1), "ms": (1_000, 1), "s": (1_000_000, 1), "ns": (1, 1_000)}
@@ -150,8 +150,8 @@ def _refuse_nulls(column: pd.Series, name: str) -> None:
     missing = column.isna().to_numpy(dtype=bool)
     if missing.any():
         count, row = int(missing.sum()), int(missing.argmax()) + 1
-        many = f"{count} NULL values, the first" if count > 1 else "1 NULL value,"
-        raise UsageError(f"column {name!r} has {many} in row {row}")
+        which = ", the first" if count > 1 else ","
+        raise UsageError(f"column {name!r} has {counted(count, 'NULL value')}{which} in row {row}")
 
 
 def _refuse_first(bad: NDArray[np.bool_], column: pd.Series, name: str, expected: str) -> None:

@@ -9,12 +9,13 @@ from model.shrink import smallest
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import kind_of
 from properties.counterexamples import Counterexample
+from properties.errors import counted
 from properties.judge import agree, attempt, broken_sentences
 from properties.rooms import Room
 from properties.systems import SPARK
 
 SECONDS_MAX = 60.0
-SHOWN_SENTENCES = 12
+SHOWN_SENTENCES = 16
 SHOWN_ARRIVALS = 20
 NOT_AGAIN = "Run again, alone, it breaks nothing: what was seen depends on more than the workload."
 
@@ -76,7 +77,7 @@ class Trial:
     ) -> tuple[str, ...]:
         expected = self.room.reference()(workload)
         agreement, _ = agree(self.room, workload, expected, observed, words)
-        return broken_sentences((agreement, *self.room.check(workload, observed).verdicts))
+        return broken_sentences((*self.room.check(workload, observed).verdicts, agreement))
 
 
 def shrink(workload: Workload, tried: Tried, seconds: float = SECONDS_MAX) -> Workload:
@@ -101,10 +102,11 @@ def shrink(workload: Workload, tried: Tried, seconds: float = SECONDS_MAX) -> Wo
 
 def _told(workload: Workload) -> list[str]:
     """The arrivals, one sentence each, if a person would read them."""
-    count = len(workload.arrivals)
+    arrivals = counted(len(workload.arrivals), "arrival")
+    batches = counted(len(list(workload.batches())), "batch")
     changed = ", ".join(f"{name}={value}" for name, value in workload.config.items() if value)
-    head = f"It takes {count} arrivals in {len(list(workload.batches()))} batches, with {changed}"
-    if count > SHOWN_ARRIVALS:
+    head = f"It takes {arrivals} in {batches}, with {changed}"
+    if len(workload.arrivals) > SHOWN_ARRIVALS:
         return [f"{head}."]
     return [
         f"{head}:",

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import AGGREGATES, CONTROLS
 from properties.durations import parse_duration_us, write_duration
-from properties.errors import UsageError
+from properties.errors import UsageError, counted
 from properties.tables import Recording
 
 BATCHES = 8
@@ -123,9 +123,9 @@ def refuse_values(recording: Recording, config: SlackConfig) -> None:
     if negative:
         first = negative[0]
         raise UsageError(
-            f"{recording.label} has {len(negative)} negative values (the first: {first.value} at"
-            f" arrival {first.seq + 1}), but a relative error of a sum needs values of at least 0;"
-            " ask for --control max or fixed, or another --aggregate"
+            f"{recording.label} has {counted(len(negative), 'negative value')} (the first:"
+            f" {first.value} at arrival {first.seq + 1}), but a relative error of a sum needs"
+            " values of at least 0; ask for --control max or fixed, or another --aggregate"
         )
 
 

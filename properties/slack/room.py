@@ -25,7 +25,7 @@ from model.vocabulary.slack import (
     Result,
 )
 from properties import inputs
-from properties.errors import UsageError
+from properties.errors import UsageError, counted
 from properties.rooms import Case, Explorer, Figures, Room, Skipped
 from properties.slack import queries
 from properties.tables import Columns
@@ -103,7 +103,8 @@ def figures(trace: Trace) -> Figures:
 def guard(case: Case, figures: Figures) -> Verdict:
     """Without a late pair and a correction, nothing that matters was compared."""
     if figures.late and figures.corrections:
-        sentence = f"{figures.late} pairs were late and {figures.corrections} corrections made"
+        late, made = counted(figures.late, "pair"), counted(figures.corrections, "correction")
+        sentence = f"late were {late}, and there were {made}"
         return Verdict(GUARD, Outcome.HOLDS, sentence)
     if case.in_order:
         sentence = f"{case.input} is in order, so nothing can be late"

@@ -32,8 +32,9 @@ from spark_impl.slack.system import read_trace
 BATCHES = 10
 AT_ONCE = 2
 KILLS_A_QUERY = 5
-SECONDS_IN_BATCH = 1.0
-"""A batch takes about that long; a kill comes at any time in it, or shortly after."""
+MOMENTS = (("begin", 1.0), ("begin", 0.1), ("end", 0.1))
+"""A kill comes within so many seconds after the driver said that a batch begins or ends: at any
+time in it, near its beginning, between its end and Spark's note that it is done."""
 PATIENCE_S = 120
 
 CONFIGS = (
@@ -109,7 +110,8 @@ def _session(leader: int) -> list[int]:
                 continue
             if int(state[3]) == leader and state[0] != "Z":
                 found.append(int(entry.name))
-    return found
+    # The leader dies first: it would notice that Java is gone, and leave in its own way.
+    return sorted(found, key=lambda pid: pid != leader)
 
 
 def shared_out(times: int) -> list[int]:
@@ -128,10 +130,11 @@ def kills(folder: Path, times: int, random: Random) -> Iterator[Kill]:
     """Start the driver and kill it, that many times; it must have had something left to do."""
     for _ in range(times):
         with Driver(folder) as driver:
+            moment, seconds = random.choice(MOMENTS)
             for _ in range(random.randint(1, 2)):
-                line = driver.read_until("begin", "done")
-            assert line.startswith("begin"), (line, (folder / "stderr").read_text(encoding="utf-8"))
-            time.sleep(random.uniform(0, SECONDS_IN_BATCH))
+                line = driver.read_until(moment, "done")
+            assert line.startswith(moment), (line, (folder / "stderr").read_text(encoding="utf-8"))
+            time.sleep(random.uniform(0, seconds))
         stderr = (folder / "stderr").read_text(encoding="utf-8")
         assert driver.process.returncode == -signal.SIGKILL, (driver.lines, stderr)
         assert "done" not in driver.lines, "it was over before it was killed"

@@ -1,0 +1,107 @@
+"""Failing packs: whether the failure is found, made small, confirmed and stored. No Spark here."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.slack.variants import VARIANTS
+from model.vocabulary import SlackConfig, System, Trace, Workload
+from model.vocabulary.slack import Correction
+from properties import packs
+from properties.counterexamples import Counterexample
+from properties.rooms import Room, room
+from properties.strategies import cases
+from properties.systems import SPARK
+
+CONFIG = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000)
+PACK = packs.pack(CONFIG, 40, seed=5)
+
+
+def with_pipeline(system: System, in_process: System) -> Room:
+    """The room with another system in the place of Spark, and of its state operator."""
+    slack = room("slack")
+
+    def stream_part(workload: Workload) -> Trace:
+        steps = in_process(workload).steps()
+        return Trace("operator", [s for s in steps if isinstance(s, slack.in_process_words)])
+
+    return replace(slack, spark=lambda: system, in_process=stream_part)
+
+
+def traces(system: System) -> dict[str, Trace]:
+    return {name: system(case) for name, case in PACK.cases.items()}
+
+
+def test_examples_follow_their_seed() -> None:
+    assert packs.collect(cases(), 20, 1) == packs.collect(cases(), 20, 1)
+    assert packs.collect(cases(), 20, 1) != packs.collect(cases(), 20, 2)
+
+
+def test_a_pack_holds_different_streams_for_one_query() -> None:
+    assert len(PACK.cases) == 40
+    assert len({(case.arrivals, case.cuts, case.flush) for case in PACK.cases.values()}) == 40
+    assert {tuple(case.config.items()) for case in PACK.cases.values()} == {
+        tuple(CONFIG.to_json().items())
+    }
+
+
+def test_a_right_system_fails_nowhere() -> None:
+    slack = room("slack")
+    assert not packs.failing(slack, PACK.cases, traces(slack.reference()))
+
+
+def test_a_failure_of_the_stream_is_shrunk_in_process_and_confirmed(tmp_path: Path) -> None:
+    runs: list[Workload] = []
+    buggy = VARIANTS["lost_update"].make_system()
+
+    def counting(workload: Workload) -> Trace:
+        runs.append(workload)
+        return buggy(workload)
+
+    slack = with_pipeline(counting, buggy)
+    broken = packs.failing(slack, PACK.cases, traces(buggy))
+    assert broken
+    told = packs.report(slack, PACK, broken, tmp_path)
+    assert f"{len(broken)} of 40 cases are broken" in told
+    assert "one writer" in told
+    assert "straggler replay" in told
+    (stored,) = tmp_path.iterdir()
+    found = Counterexample.load(stored)
+    assert found.system == SPARK
+    assert len(found.workload.arrivals) <= 3
+    assert len(runs) == 2, "Spark is for confirming, and for saying what is broken"
+
+
+def test_a_failure_of_corrections_alone_is_shrunk_with_the_whole_pipeline(tmp_path: Path) -> None:
+    buggy = VARIANTS["clears_everything"].make_system()
+    slack = with_pipeline(buggy, room("slack").reference())
+    broken = packs.failing(slack, PACK.cases, traces(buggy))
+    assert broken
+    packs.report(slack, PACK, broken, tmp_path)
+    found = Counterexample.load(next(tmp_path.iterdir()))
+    assert buggy(found.workload).of(Correction)
+    assert len(found.workload.arrivals) <= 4
+    assert any("wrong answers are pending" in sentence for sentence in found.broken)
+
+
+def test_a_failure_that_needs_its_pack_is_stored_as_it_is(tmp_path: Path) -> None:
+    reference = room("slack").reference()
+    slack = with_pipeline(reference, reference)
+    wrong = {**traces(reference), "case-7": Trace("spark", ())}
+    broken = packs.failing(slack, PACK.cases, wrong)
+    assert list(broken) == ["case-7"]
+    told = packs.report(slack, PACK, broken, tmp_path)
+    assert "Run again, alone, it breaks nothing" in told
+    found = Counterexample.load(next(tmp_path.iterdir()))
+    assert found.workload.arrivals == PACK.cases["case-7"].arrivals
+
+
+@pytest.mark.parametrize("name", ["a", "case-1"])
+def test_a_counterexample_is_read_back_as_it_was(tmp_path: Path, name: str) -> None:
+    workload = PACK.cases["case-1"].with_(name=name)
+    written = Counterexample("m:f", workload, ("result",), ("it broke", "[0, 4) twice"))
+    path = written.store(tmp_path / "new")
+    assert Counterexample.load(path) == written
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) > len(workload.arrivals), "one line an arrival"
