@@ -6,7 +6,9 @@ Rules of this file:
 2. Claims are checked on the observed trace and need no reference, the comparison needs no claims:
    neither can hide what the other would have found.
 3. A claim that a case does not put to the test does not make the case undetermined; that nothing
-   was late does.
+   was late does, and so does that nothing was compared.
+4. What happened in a case, late pairs and corrections, is what happened in the reference: a
+   system cannot talk itself into having been tested.
 """
 
 import time
@@ -17,6 +19,7 @@ from typing import Any
 from model.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import kind_of
+from properties.errors import UsageError
 from properties.rooms import Case, Evidence, Figures, Room
 
 AGREEMENT = "equal to the reference"
@@ -93,12 +96,12 @@ def broken_sentences(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
 
 def judge(room: Room, case: Case, system: System, words: Collection[type]) -> Judgement:
     """Run the case through the system and the reference and say what holds."""
-    expected = room.reference()(case.workload)
+    expected = _expected(room, case)
     started_s = time.perf_counter()
     observed, failure = attempt(system, case.workload)
     seconds = time.perf_counter() - started_s
     agreement, mismatches = agree(room, case.workload, expected, observed, words)
-    figures = room.figures(observed)
+    figures = room.figures(expected, words)
     return Judgement(
         room.name,
         case,
@@ -115,13 +118,24 @@ def judge(room: Room, case: Case, system: System, words: Collection[type]) -> Ju
 def attempt(system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
     """The trace of a system, or an empty one and what the system raised."""
     try:
-        return system(workload), None
-    except Exception as error:  # whatever a system raises is its failure, not ours
+        observed = system(workload)
+        if not isinstance(observed, Trace):
+            raise TypeError(f"{type(observed).__name__} is what it returned, not a Trace")
+        return observed, None
+    except (Exception, SystemExit) as error:  # whatever a system raises is its failure, not ours
         if _was_interrupted(error):
             raise KeyboardInterrupt from error
         text = " ".join(str(error).split()) or "no message"
         sentence = f"the system raised {type(error).__name__}: {text[:300]}"
         return Trace("nothing", ()), Verdict(AGREEMENT, Outcome.BROKEN, sentence)
+
+
+def _expected(room: Room, case: Case) -> Trace:
+    try:
+        return room.reference()(case.workload)
+    except OverflowError as error:
+        sentence = f"{case.input}, {case.query}: a result leaves the range of float64"
+        raise UsageError(sentence) from error
 
 
 def _was_interrupted(error: BaseException) -> bool:
@@ -138,6 +152,10 @@ def agree(
     """Whether two traces say the same in these kinds of steps, and in how many they do not."""
     difference = room.compare(workload, expected, observed, words)
     wrong = difference.mismatches
+    if not wrong and not difference.compared:
+        names = ", ".join(kind_of(word) for word in words)
+        sentence = f"neither the system nor the reference recorded a step of kind {names}"
+        return Verdict(AGREEMENT, Outcome.UNDETERMINED, sentence), 0
     if not wrong:
         sentence = f"all {difference.compared:,} steps are the same"
         return Verdict(AGREEMENT, Outcome.HOLDS, sentence), 0

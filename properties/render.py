@@ -98,19 +98,17 @@ def summary(judgements: Sequence[Judgement], system: str) -> str:
         return f"{broken} of {cases} broken: {system} does not do what was promised."
     if unsaid:
         return f"{unsaid} of {cases} undetermined: {_reasons(judgements)}."
-    in_order = [judgement.case.input for judgement in judgements if judgement.case.in_order]
-    ordered = f" In order, so that nothing can be late: {', '.join(dict.fromkeys(in_order))}."
     return (
         f"{cases}, none broken: {system} agrees with the reference in"
         f" {windows:,} windows, and every one of {late:,} late pairs is accounted for."
-        f"{ordered if in_order else ''}"
     )
 
 
 def _reasons(judgements: Sequence[Judgement]) -> str:
     reasons = (
-        judgement.guard.sentence
+        verdict.sentence
         for judgement in judgements
-        if judgement.outcome is Outcome.UNDETERMINED
+        for verdict in (judgement.agreement, judgement.guard)
+        if verdict.outcome is Outcome.UNDETERMINED
     )
     return "; ".join(dict.fromkeys(reasons))

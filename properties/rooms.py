@@ -150,7 +150,7 @@ class Room:
     compare: Callable[[Workload, Trace, Trace, Collection[type]], Difference]
     """Expected and observed trace of a workload, in some kinds of steps."""
     check: Callable[[Workload, Trace], Evidence]
-    figures: Callable[[Trace], Figures]
+    figures: Callable[[Trace, Collection[type]], Figures]
     guard: Callable[[Case, Figures], Verdict]
     """Whether the interesting case occurred."""
     explorer: Explorer

@@ -71,7 +71,7 @@ def load_system(reference: str) -> System:
         sys.path.insert(0, os.getcwd())
     try:
         module = import_module(module_name)
-    except ImportError as error:
+    except Exception as error:  # a module may raise anything while it is imported
         raise UsageError(f"module {module_name!r} cannot be imported: {error}") from error
     factory = getattr(module, factory_name, None)
     if factory is None:
@@ -80,7 +80,11 @@ def load_system(reference: str) -> System:
         raise UsageError(f"module {module_name!r} has no {factory_name!r}{hint}")
     if not callable(factory):
         raise UsageError(f"{reference!r} is not a factory: it cannot be called")
-    system: System = factory()
+    try:
+        system: System = factory()
+    except Exception as error:
+        name = type(error).__name__
+        raise UsageError(f"the factory {reference!r} raised {name}: {error}") from error
     if not callable(system):
         raise UsageError(f"{reference!r} returned {system!r}, which is not a System")
     return system

@@ -48,8 +48,11 @@ def clip(alpha: float) -> float:
 
 def slack_us(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
     """K of section 2, step 3: a share of the largest delay so far, or the fixed setting."""
-    fixed = config.control == "fixed"
-    slack = config.fixed_slack_us if fixed else floor(clip(alpha) * max_delay_us)
+    if config.control == "fixed":
+        slack = config.fixed_slack_us
+    else:
+        # Beyond 2^53 the product may be rounded up.
+        slack = min(max_delay_us, floor(clip(alpha) * max_delay_us))
     return slack if config.max_slack_us is None else min(slack, config.max_slack_us)
 
 

@@ -36,7 +36,9 @@ def slack_us(config: SlackConfig, alpha: float, max_delay_us: Ints) -> Ints:
         slack = max_delay_us
     else:
         factor = min(max(alpha, 0.0), 1.0)
-        slack = np.floor(factor * max_delay_us.astype(np.float64)).astype(np.int64)
+        share = np.floor(factor * max_delay_us.astype(np.float64)).astype(np.int64)
+        # float64 rounds beyond 2^53, where the share could come out above the whole
+        slack = np.minimum(share, max_delay_us)
     return slack if config.max_slack_us is None else np.minimum(slack, config.max_slack_us)
 
 

@@ -126,10 +126,17 @@ def test_nothing_late_is_undetermined(straggler: Straggler, tmp_path: Path) -> N
     assert "nothing was late in stream.csv: the cases that matter never came up" in done.out
 
 
-def test_input_in_order_holds_and_says_so(straggler: Straggler, tmp_path: Path) -> None:
+def test_input_in_order_is_undetermined_and_says_why(straggler: Straggler, tmp_path: Path) -> None:
     done = straggler("diff", "slack", "--input", stream(tmp_path, 1, 2, 3), *FIXED)
-    assert done.code == 0
-    assert "In order, so that nothing can be late: stream.csv." in done.out
+    assert done.code == 3
+    assert "stream.csv is in order, so nothing can be late" in done.out
+
+
+def test_nothing_compared_is_undetermined(straggler: Straggler, tmp_path: Path) -> None:
+    source = stream(tmp_path, 1, 9, 2)
+    done = straggler("diff", "slack", "--input", source, *FIXED, "--kinds", "rejected")
+    assert done.code == 3
+    assert "neither the system nor the reference recorded a step of kind rejected" in done.out
 
 
 def test_broken_system_gives_a_small_counterexample_that_can_be_replayed(
@@ -180,8 +187,8 @@ def test_system_that_records_less_is_compared_in_what_it_records(
     assert done.code == 1
     assert "there is no result or" in done.out
     assert "--kinds names those to compare" in done.out
-    # What is compared agrees; that nothing was late cannot be seen in it.
-    assert straggler(*ask, "--kinds", "final").code == 3
+    # What is compared agrees, and the reference knows that tuples were late.
+    assert straggler(*ask, "--kinds", "final").code == 0
     assert_refused(straggler(*ask, "--kinds", "finl"), "'finl'", "did you mean 'final'?")
 
 

@@ -13,7 +13,8 @@ from model.slack import run
 from model.vocabulary import Event, Workload
 from model.vocabulary.slack import Judged
 
-STREAMS = 150
+STREAMS = 300
+"""So many that the bound below lies under DELTA when no stream misses."""
 WINDOWS = 60
 PER_WINDOW = 40
 DELTA = 0.05
@@ -36,34 +37,23 @@ def stream(seed: int) -> tuple[Event, ...]:
     )
 
 
-def misses(control: str) -> tuple[int, float]:
-    """Streams whose window in the middle missed eps, and the mean coverage measured on it."""
-    missed, coverage = 0, 0.0
+def misses(control: str) -> int:
+    """Streams whose window in the middle missed eps."""
+    missed = 0
     for seed in range(STREAMS):
-        config = {
-            "size_us": 40,
-            "slide_us": 40,
-            "control": control,
-            "aggregate": "count",
-            "eps": 0.2,
-        }
-        judged = run(Workload("slack", stream(seed), {**config, "delta": DELTA})).of(Judged)
-        window = judged[WINDOWS * 3 // 4]
-        missed += window.miss
-        coverage += window.n_rcv / (window.n_rcv + window.n_late) / STREAMS
-    return missed, coverage
+        judged = run(Workload("slack", stream(seed), {**QUERY, "control": control})).of(Judged)
+        missed += judged[WINDOWS * 3 // 4].miss
+    return missed
 
 
 @pytest.mark.parametrize("control", ["pd", "pd-clamped"])
 def test_the_published_law_does_not_keep_delta_for_a_single_window(control: str) -> None:
-    missed, coverage = misses(control)
+    missed = misses(control)
     at_least = beta.ppf(ERROR, missed, STREAMS - missed + 1)
     assert at_least > DELTA, f"{missed} of {STREAMS} missed"
-    # What it steers is the mean: 33 of 40 tuples are required.
-    assert coverage == pytest.approx(33 / 40, abs=0.05)
 
 
 def test_conformal_control_keeps_it() -> None:
-    missed, _ = misses("conformal")
+    missed = misses("conformal")
     at_most = beta.ppf(1 - ERROR, missed + 1, STREAMS - missed)
-    assert at_most < 2 * DELTA, f"{missed} of {STREAMS} missed"
+    assert at_most < DELTA, f"{missed} of {STREAMS} missed, wrong with probability {ERROR}"
