@@ -143,5 +143,10 @@ def test_order_and_redeliveries_change_no_final_answer_in_spark(
     traces = packs.run_in_spark(spark, both)
     for number in range(len(pairs)):
         assert answers(traces[f"{number}-0"]) == answers(traces[f"{number}-1"]), pairs[number]
+    guards = Counter[str]()
+    for name, case in both.items():
+        guards.update(SLACK.check(case, traces[name]).guards)
+    assert guards["late pairs"], "nothing was late"
+    assert guards["corrections"], "nothing was corrected"
     redelivered = [one for one, other in pairs if len(one.arrivals) != len(other.arrivals)]
     assert redelivered, "no pair differed in its redeliveries"
