@@ -5,6 +5,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import LongType
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import ADAPTIVE_CONTROLS
@@ -40,12 +41,12 @@ def results(spark: SparkSession, store: str | Path) -> DataFrame:
     config, place = load_store(Path(store).absolute())
     last = place.committed()
     window = [*place.by, "key", "start_us"]
-    stream = _table(spark, place, "result", place.files("result", last))
-    revised = _table(spark, place, "revision", place.files("revision", last))
+    stream = _table(spark, place, "result", last)
+    revised = _table(spark, place, "revision", last)
     current = F.max_by(F.struct("value", "n", "revision"), "revision")
     answers = (
         stream.select(*window, "value", F.col("n_rcv").alias("n"), F.lit(0).alias("revision"))
-        .unionByName(revised)
+        .unionByName(revised.drop("batch"))
         .groupBy(*window)
         .agg(
             current.alias("current"),
@@ -70,7 +71,7 @@ def results(spark: SparkSession, store: str | Path) -> DataFrame:
 
 def _pending(spark: SparkSession, config: SlackConfig, place: Store, last: int) -> DataFrame:
     """Pending pairs of every window that has some."""
-    pairs = _table(spark, place, "pending", place.files_of("pending", last))
+    pairs = _table(spark, place, "pending", last).where(F.col("batch") == last)
     after_first = F.explode(F.sequence(F.lit(0), F.col("windows") - 1))
     return (
         pairs.withColumn("step", after_first)
@@ -80,8 +81,10 @@ def _pending(spark: SparkSession, config: SlackConfig, place: Store, last: int) 
     )
 
 
-def _table(spark: SparkSession, place: Store, name: str, files: list[str]) -> DataFrame:
-    schema = from_arrow_schema(place.schema(name))
-    if not files:
+def _table(spark: SparkSession, place: Store, name: str, last: int) -> DataFrame:
+    """A table with its complete micro-batches."""
+    schema = from_arrow_schema(place.schema(name)).add("batch", LongType())
+    if not (place.root / name).exists():
         return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*files)
+    rows = spark.read.schema(schema).parquet(str(place.root / name))
+    return rows.where(F.col("batch") <= last)

@@ -16,10 +16,11 @@ import pyarrow as pa
 from model.vocabulary import SlackConfig
 from spark_impl.slack import recompute
 from spark_impl.slack.blocks import combined
+from spark_impl.slack.extents import Extents
 from spark_impl.slack.history import History
 from spark_impl.slack.recompute import Found, Wanted, Who
 from spark_impl.slack.records import Bools, Ints
-from spark_impl.slack.store import Store
+from spark_impl.slack.store import Store, read_parquet
 
 
 class _Due(NamedTuple):
@@ -31,26 +32,46 @@ class _Due(NamedTuple):
     """Mask of the pending rows that this covers."""
 
 
-def run(
-    config: SlackConfig, store: Store, history: History, batch: int, progress: pa.Table
-) -> None:
-    """Everything that follows the stream part of a micro-batch."""
-    before = store.read("pending", batch - 1)
-    pending = _union(before, store.read("late", batch))
-    due = _due(config, store, pending, progress)
-    if due.reasons:
-        covered = pending.filter(pa.array(due.rows))
-        want, place = recompute.wanted(config, store.by, covered, due.limits)
-        found, rows_read = history.recompute(want)
-        _write_revisions(store, batch, want, found)
-        corrections = _corrections(want, due, found, covered, place, rows_read)
-        store.write(
-            "correction", batch, pa.Table.from_pylist(corrections, store.schema("correction"))
-        )
-        store.write("cleared", batch, covered)
-        pending = pending.filter(pa.array(~due.rows))
-    store.write("pending", batch, pending)
-    store.forget_old_pending(batch)
+class Corrections:
+    """What follows the stream part of every micro-batch of a query."""
+
+    def __init__(self, config: SlackConfig, store: Store, history: History) -> None:
+        self._config = config
+        self._store = store
+        self._history = history
+        self._revisions: dict[int, list[str]] | None = None
+        self._extents = Extents("start_us")
+
+    def run(self, batch: int, progress: pa.Table) -> None:
+        """Correct what is due at the end of a batch, and note what is pending then."""
+        store = self._store
+        before = store.read("pending", batch - 1)
+        pending = _union(before, store.read("late", batch))
+        due = _due(self._config, store, pending, progress)
+        if due.reasons:
+            covered = pending.filter(pa.array(due.rows))
+            want, place = recompute.wanted(self._config, store.by, covered, due.limits)
+            found, rows_read = self._history.recompute(want)
+            self._write_revisions(batch, want, found)
+            rows = _summary(want, due, found, covered, place, rows_read)
+            schema = store.schema("correction")
+            store.write("correction", batch, pa.Table.from_pylist(rows, schema))
+            store.write("cleared", batch, covered)
+            pending = pending.filter(pa.array(~due.rows))
+        store.write("pending", batch, pending)
+        store.forget_old_pending(batch)
+
+    def _write_revisions(self, batch: int, want: Wanted, found: Found) -> None:
+        store, schema = self._store, self._store.schema("revision")
+        if self._revisions is None:  # later on, this is the only writer
+            self._revisions = store.files("revision")
+        self._extents.forget(self._revisions.pop(batch, ()))  # of an earlier attempt
+        earlier = [path for paths in self._revisions.values() for path in paths]
+        overlapping = self._extents.overlapping(earlier, *recompute.span_us(want))
+        numbers = recompute.revision_numbers(want, found, read_parquet([*overlapping], schema))
+        rows = recompute.to_table(want, found, schema)
+        store.write("revision", batch, rows.append_column("revision", pa.array(numbers)))
+        self._revisions[batch] = store.files_of("revision", batch)
 
 
 def _union(before: pa.Table, late: pa.Table) -> pa.Table:
@@ -91,16 +112,7 @@ def _reason(config: SlackConfig, row: Mapping[str, Any], oldest: int, newest: in
     return "age" if row["wm_us"] - oldest > config.max_age else ""
 
 
-def _write_revisions(store: Store, batch: int, want: Wanted, found: Found) -> None:
-    start, end = recompute.span_us(want)
-    earlier = store.revisions_between(start, end, batch - 1)
-    numbers = recompute.revision_numbers(want, found, earlier)
-    schema = store.schema("revision")
-    rows = recompute.to_table(want, found, schema).append_column("revision", pa.array(numbers))
-    store.write("revision", batch, rows)
-
-
-def _corrections(
+def _summary(
     want: Wanted, due: _Due, found: Found, covered: pa.Table, place: Ints, rows_read: int
 ) -> list[dict[str, Any]]:
     """A row a task; ``rows_read`` counts the rows of all files opened for the batch."""

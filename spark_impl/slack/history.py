@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from spark_impl.slack import recompute
 from spark_impl.slack.blocks import COLUMNS, typed
+from spark_impl.slack.extents import Extents
 from spark_impl.slack.recompute import Found, Wanted
 from spark_impl.slack.records import Rows
 from spark_impl.slack.store import TABLES
@@ -89,33 +89,23 @@ def data_files(source: Path) -> list[str]:
     return sorted(map(str, source.glob("[!._]*.parquet")))
 
 
-class _Extent(NamedTuple):
-    """What the footer of a file says."""
-
-    rows: int
-    oldest_us: int
-    newest_us: int
-    nulls: bool
-    """Whether a column may hold NULLs."""
-
-
 class History:
-    """The files of a history and what time they cover; footers are read once."""
+    """The files of a history."""
 
     def __init__(self, spark: SparkSession, source: Path, groups: tuple[pa.Field, ...]) -> None:
         self._spark = spark
         self._source = source
         self._groups = groups
-        self._extents: dict[str, _Extent] = {}
+        self._extents = Extents("event_time_us")
 
     def recompute(self, want: Wanted) -> tuple[Found, int]:
         """Recompute some windows; also the number of rows in the files that this opened."""
         start_us, end_us = recompute.span_us(want)
-        files = self._overlapping(start_us, end_us)
-        extents = [self._extents[path] for path in files]
-        rows = sum(extent.rows for extent in extents)
+        found = self._extents.overlapping(data_files(self._source), start_us, end_us)
+        files = list(found)
+        rows = sum(extent.rows for extent in found.values())
         names = recompute.columns_needed(want.config)
-        if any(extent.nulls for extent in extents):
+        if any(extent.nulls for extent in found.values()):
             names = list(COLUMNS)  # a NULL anywhere takes the row out
         read = _reader(names, self._groups, start_us, end_us)
         if rows > ROWS_ON_DRIVER:
@@ -150,16 +140,6 @@ class History:
         )
         return Found._make(found.column(name).to_numpy() for name in Found._fields)
 
-    def _overlapping(self, start_us: int, end_us: int) -> list[str]:
-        found = []
-        for path in data_files(self._source):
-            if path not in self._extents:
-                self._extents[path] = _extent(path)
-            extent = self._extents[path]
-            if extent.oldest_us < end_us and extent.newest_us >= start_us:
-                found.append(path)
-        return found
-
 
 def _reader(
     names: list[str], groups: tuple[pa.Field, ...], start_us: int, end_us: int
@@ -175,17 +155,3 @@ def _reader(
         return typed(rows, groups)
 
     return read
-
-
-def _extent(path: str) -> _Extent:
-    footer = pq.read_metadata(path)
-    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    statistics = [group.column(i).statistics for group in groups for i in range(group.num_columns)]
-    nulls = any(each is None or not each.has_null_count or each.null_count for each in statistics)
-    place = footer.schema.names.index("event_time_us")
-    times = [group.column(place).statistics for group in groups]
-    if any(each is None or not each.has_min_max for each in times):
-        return _Extent(footer.num_rows, -(1 << 63), (1 << 63) - 1, nulls)
-    oldest = min((each.min for each in times), default=0)
-    newest = max((each.max for each in times), default=-1)
-    return _Extent(footer.num_rows, oldest, newest, nulls)

@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.types import (
     BinaryType,
     IntegerType,
@@ -28,12 +27,14 @@ from pyspark.sql.types import (
 )
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack import correction, sink
+from spark_impl.slack import sink
 from spark_impl.slack.blocks import pack_files
+from spark_impl.slack.correction import Corrections
 from spark_impl.slack.history import History, check_source
 from spark_impl.slack.processor import SlackProcessor, input_schema, output_schema
 from spark_impl.slack.store import Store, open_store
 
+_STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _BINARY_FILES = StructType(
     [
         StructField("path", StringType()),
@@ -78,7 +79,7 @@ class SlackQuery:
         groups = check_source(self._source, group_columns)
         self._store = open_store(Path(store).absolute(), config, groups)
         self._groups = from_arrow_schema(pa.schema(groups))
-        self._history = History(spark, self._source, groups)
+        self._corrections = Corrections(config, self._store, History(spark, self._source, groups))
 
     @property
     def store(self) -> Store:
@@ -88,11 +89,11 @@ class SlackQuery:
     def run_available(self) -> None:
         """Process everything that is in the source now, one file a micro-batch."""
         with _without_stack_traces():
-            wait_for(self._writer().trigger(availableNow=True).start())
+            wait_for(self._start(availableNow=True))
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; files are taken as they come."""
-        return self._writer().trigger(processingTime=interval).start()
+        return self._start(processingTime=interval)
 
     def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
         """Process what is in the source, then close all windows and correct what is pending.
@@ -107,14 +108,22 @@ class SlackQuery:
             self._store.request_flush(rows)
             self.run_available()
 
-    def _writer(self) -> DataStreamWriter:
-        out: DataStreamWriter = (
-            self._answers()
-            .writeStream.outputMode("append")
-            .option("checkpointLocation", str(self._store.checkpoint))
-            .foreachBatch(self._finish)
-        )
-        return out
+    def _start(self, **trigger: Any) -> StreamingQuery:
+        """Start the query with the state store that it needs; other queries keep theirs."""
+        name = "spark.sql.streaming.stateStore.providerClass"
+        before = self._spark.conf.get(name)
+        self._spark.conf.set(name, _STATE_STORE)
+        try:
+            return (
+                self._answers()
+                .writeStream.outputMode("append")
+                .option("checkpointLocation", str(self._store.checkpoint))
+                .foreachBatch(self._finish)
+                .trigger(**trigger)
+                .start()
+            )
+        finally:
+            self._spark.conf.set(name, str(before))
 
     def _answers(self) -> DataFrame:
         """The stream part: output rows of the processor."""
@@ -165,7 +174,7 @@ class SlackQuery:
         arranged = StructType([columns[name] for name in schema.names])
         write = sink.stage(self._store, self._config, batch)
         progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
-        correction.run(self._config, self._store, self._history, batch, progress)
+        self._corrections.run(batch, progress)
 
 
 def wait_for(query: StreamingQuery) -> None:

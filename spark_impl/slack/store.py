@@ -133,13 +133,13 @@ class Store:
         done = [n for n in numbers if any(self.folder("pending", n).glob("part-*.parquet"))]
         return max(done, default=-1)
 
-    def files(self, table: str, upto: int) -> list[str]:
-        """Files of a table, micro-batches up to ``upto``."""
-        found = []
-        for path in self.root.glob(f"{table}/batch=*/part-*.parquet"):
-            if int(path.parent.name.removeprefix("batch=")) <= upto:
-                found.append(str(path))
-        return sorted(found)
+    def files(self, table: str) -> dict[int, list[str]]:
+        """Files of a table by micro-batch, incomplete ones included."""
+        found: dict[int, list[str]] = {}
+        for path in sorted(self.root.glob(f"{table}/batch=*/part-*.parquet")):
+            batch = int(path.parent.name.removeprefix("batch="))
+            found.setdefault(batch, []).append(str(path))
+        return found
 
     def files_of(self, table: str, batch: int) -> list[str]:
         """Files of a table that one micro-batch wrote."""
@@ -151,9 +151,7 @@ class Store:
 
     def known_tasks(self) -> list[tuple[Any, ...]]:
         """Values of ``by`` for every task that has accepted something."""
-        files = self.files("progress", self.committed())
-        schema = pa.schema([self.schema("progress").field(name) for name in self.by])
-        rows = read_parquet(files, schema).group_by(list(self.by)).aggregate([])
+        rows = self.read_all("progress", self.committed()).group_by(list(self.by)).aggregate([])
         return sorted(zip(*(rows.column(name).to_pylist() for name in self.by), strict=True))
 
     def request_flush(self, tasks: list[tuple[Any, ...]]) -> None:
@@ -166,21 +164,12 @@ class Store:
         path = self.control / f"flush-{uuid.uuid4().hex}.parquet"
         write_parquet(pa.table(arrays, schema=schema), path)
 
-    def revisions_between(self, start_us: int, end_us: int, upto: int) -> pa.Table:
-        """Revisions of windows that begin in a stretch of time, micro-batches up to ``upto``."""
-        start = pc.field("start_us")
-        where = (start >= start_us) & (start < end_us)
-        return read_parquet(self.files("revision", upto), self.schema("revision"), where)
-
     def read_all(self, table: str, upto: int) -> pa.Table:
         """A table with its micro-batches up to ``upto``, told apart by the column ``batch``."""
-        schema = self.schema(table)
-        parts = []
-        for path in self.files(table, upto):
-            rows = read_parquet([path], schema)
-            batch = int(Path(path).parent.name.removeprefix("batch="))
-            parts.append(rows.append_column("batch", pa.array([batch] * rows.num_rows, _INT)))
-        return pa.concat_tables([schema.append(pa.field("batch", _INT)).empty_table(), *parts])
+        schema = self.schema(table).append(pa.field("batch", _INT))
+        by_batch = self.files(table).items()
+        files = [path for batch, paths in by_batch for path in paths if batch <= upto]
+        return read_parquet(files, schema)
 
 
 def open_store(root: Path, config: SlackConfig, groups: Sequence[pa.Field]) -> Store:
@@ -262,5 +251,6 @@ def read_parquet(files: Sequence[str], schema: pa.Schema, where: pc.Expression =
     """Rows of some Parquet files under a filter, with the columns of a schema."""
     if not files:
         return schema.empty_table()
-    source = ds.dataset(list(files), schema=schema, format="parquet", partitioning=None)
+    # "hive" reads batch=3 in a path as the column ``batch``
+    source = ds.dataset(list(files), schema=schema, format="parquet", partitioning="hive")
     return source.to_table(columns=schema.names, filter=where)

@@ -71,7 +71,7 @@ def run_workloads(
     history, store = workdir / "history", workdir / "store"
     done = 0
     faults = sorted({fault for workload in cases.values() for fault in workload.faults})
-    for fault in [*(each for each in faults if each.at < count - 1), None]:
+    for fault in [*(each for each in faults if each.at < count), None]:
         upto = count if fault is None else fault.at + 1
         for j in range(done, upto):
             append(history, _file(batches, j))
