@@ -36,7 +36,8 @@ def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     recordings = recordings_by_name()
     if name in recordings:
         return read_table(recordings[name])._replace(label=name)
-    if Path(name).suffix or os.sep in name or Path(name).exists():
+    # Path("") is the folder one is in, which nobody asked for.
+    if name and (Path(name).suffix or os.sep in name or Path(name).exists()):
         return read_table(Path(name), columns)
     if name in PUBLISHED:
         raise UsageError(missing_recording(name))
@@ -44,10 +45,15 @@ def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> Recording:
 
 
 def recordings_by_name() -> dict[str, Path]:
-    """The Parquet and CSV files in ``$STRAGGLER_DATA``, by file name without suffix."""
+    """The Parquet and CSV files in ``$STRAGGLER_DATA``, by file name without suffix.
+
+    Raises :class:`UsageError` if the variable names something that is not a folder.
+    """
     folder = os.environ.get(DATA_VARIABLE)
-    if not folder or not Path(folder).is_dir():
+    if not folder:
         return {}
+    if not Path(folder).is_dir():
+        raise UsageError(f"{DATA_VARIABLE} is {folder!r}, which is not a folder")
     files = sorted(Path(folder).iterdir())
     return {file.stem: file for file in files if file.suffix in {".parquet", ".csv"}}
 

@@ -5,10 +5,15 @@ Rules of this file:
 1. Nothing is guessed and nothing is repaired: a value that cannot be read is an error that names
    it and its row. Rows are counted from 1, the header of a CSV file not included.
 2. A CSV file is read as text first, for only text can be quoted in an error.
+3. Nothing is rounded in silence: times and whole numbers must be exact as 64-bit floats. The one
+   exception has a name: whole nanoseconds are cut to microseconds.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,8 +28,16 @@ from model.vocabulary import Event, stable_hash
 from properties.errors import UsageError, counted, nearest
 
 TIME_UNITS = ("us", "ms", "s", "ns", "iso")
-_TO_US = {"us": (1, 1), "ms": (1_000, 1), "s": (1_000_000, 1), "ns": (1, 1_000)}
-"""Multiply by the first, then divide (floor) by the second."""
+_TO_US = {"us": (0, 1), "ms": (3, 1), "s": (6, 1), "ns": (0, 1_000)}
+"""Shift by so many decimal places to the left of the point, then divide (floor) by the second."""
+
+EXACT = 2**53
+"""Every whole number up to here is exact as a 64-bit float."""
+_IN_RANGE = "within 2**53 microseconds of 1970 (the years 1684 to 2255), the times that are exact"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
+_NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
+_BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+_RAGGED = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
 Ints = NDArray[np.int64]
 
@@ -43,7 +56,7 @@ class Columns:
     arrival: str | None = None
     """Default ``arrival_time``; without it rows arrive in file order, as early as possible."""
     id: str | None = None
-    """Default: the number of the row. Text is hashed."""
+    """Default: the number of the row. Hashed, unless all are 64-bit integers written plainly."""
     time_unit: str = "us"
     separator: str = ","
 
@@ -67,12 +80,14 @@ DEFAULT_COLUMNS = Columns()
 
 
 def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
-    """Read a Parquet file (or a folder of them) or a CSV file in order of arrival.
+    """Read a Parquet or CSV file in order of arrival.
 
     Raises :class:`UsageError` with one sentence for everything that is not as ``columns`` says.
     """
     if not path.exists():
         raise UsageError(f"there is no file {str(path)!r}")
+    if path.is_dir():
+        raise UsageError(f"{str(path)!r} is a folder, not a Parquet or CSV file")
     frame = _read_parquet(path) if _is_parquet(path) else _read_csv(path, columns)
     _require_columns(frame, columns, path)
     if frame.empty:
@@ -86,6 +101,8 @@ def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
         arrival_us = np.maximum.accumulate(event_us)
     else:
         arrival_us = _times(frame, arrival, columns.time_unit)
+    if columns.id is not None:
+        _refuse_conflicts(ids, frame[columns.id], (event_us, values, np.array(keys, object)))
     return Recording(path.stem, path.name, arrivals(ids, keys, event_us, values, arrival_us))
 
 
@@ -109,7 +126,7 @@ def arrivals(
 
 
 def _is_parquet(path: Path) -> bool:
-    if path.is_dir() or path.suffix.lower() in {".parquet", ".pq"}:
+    if path.suffix.lower() in {".parquet", ".pq"}:
         return True
     with path.open("rb") as file:
         return file.read(4) == b"PAR1"
@@ -117,19 +134,47 @@ def _is_parquet(path: Path) -> bool:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
-        table = parquet.read_table(path)
+        # One file by itself: a data set would add columns that it reads from the path.
+        with parquet.ParquetFile(path) as file:
+            table = file.read()
     except (ArrowException, OSError) as error:
         raise UsageError(f"{path.name} is not a Parquet file that can be read") from error
-    return table.to_pandas(types_mapper=pd.ArrowDtype)
+    _refuse_duplicates(table.column_names, path)
+    return table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
 
 
 def _read_csv(path: Path, columns: Columns) -> pd.DataFrame:
     try:
-        return pd.read_csv(path, sep=columns.separator, dtype=str, skipinitialspace=True)
+        # The header is read as a row: otherwise pandas renames columns that come twice, and takes
+        # the first field of rows that are too long for an index.
+        rows = pd.read_csv(
+            path,
+            sep=columns.separator,
+            header=None,
+            dtype=str,
+            skipinitialspace=True,
+            keep_default_na=False,
+            na_values=[""],
+        )
     except pd.errors.EmptyDataError as error:
         raise UsageError(f"{path.name} is empty") from error
     except (pd.errors.ParserError, UnicodeDecodeError, OSError) as error:
-        raise UsageError(f"{path.name} is neither a Parquet nor a CSV file") from error
+        ragged = _RAGGED.search(str(error))
+        if ragged is None:
+            raise UsageError(f"{path.name} is neither a Parquet nor a CSV file") from error
+        header, line, fields = map(int, ragged.groups())
+        raise UsageError(
+            f"{path.name} has {counted(fields, 'field')} in line {line}, its header has {header}"
+        ) from error
+    names = rows.iloc[0].fillna("").tolist()
+    _refuse_duplicates(names, path)
+    return rows.iloc[1:].reset_index(drop=True).set_axis(names, axis="columns")
+
+
+def _refuse_duplicates(names: Sequence[str], path: Path) -> None:
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise UsageError(f"{path.name} has more than one column {name!r}")
 
 
 def _require_columns(frame: pd.DataFrame, columns: Columns, path: Path) -> None:
@@ -146,19 +191,32 @@ def _require_columns(frame: pd.DataFrame, columns: Columns, path: Path) -> None:
 # ------------------------------------------------------------------------------------- columns
 
 
-def _refuse_nulls(column: pd.Series, name: str) -> None:
-    missing = column.isna().to_numpy(dtype=bool)
+def _column(frame: pd.DataFrame, name: str) -> pd.Series:
+    """A column of a type that can be read, without NULLs."""
+    column = frame[name]
+    if _is_arrow(column, pa.types.is_nested, *_BINARY):
+        kind = column.dtype.pyarrow_dtype
+        raise UsageError(f"column {name!r} is of type {kind}, not of numbers, text or times")
+    _refuse_nulls(column.isna().to_numpy(dtype=bool), name)
+    return column
+
+
+def _refuse_nulls(missing: NDArray[np.bool_], name: str) -> None:
     if missing.any():
         count, row = int(missing.sum()), int(missing.argmax()) + 1
         which = ", the first" if count > 1 else ","
         raise UsageError(f"column {name!r} has {counted(count, 'NULL value')}{which} in row {row}")
 
 
-def _refuse_first(bad: NDArray[np.bool_], column: pd.Series, name: str, expected: str) -> None:
-    if bad.any():
-        row = int(bad.argmax())
+def _refuse_first(bad: Iterable[bool], column: pd.Series, name: str, expected: str) -> None:
+    row = next((row for row, is_bad in enumerate(bad) if is_bad), None)
+    if row is None:
+        return
+    try:
         value = str(column.iloc[row])
-        raise UsageError(f"column {name!r} has {value!r} in row {row + 1}, which is not {expected}")
+    except (OverflowError, ValueError):  # a timestamp that Python has no date for
+        value = str(column.astype(pd.ArrowDtype(pa.int64())).iloc[row])
+    raise UsageError(f"column {name!r} has {value!r} in row {row + 1}, which is not {expected}")
 
 
 def _is_arrow(column: pd.Series, *checks: Any) -> bool:
@@ -166,63 +224,164 @@ def _is_arrow(column: pd.Series, *checks: Any) -> bool:
     return isinstance(dtype, pd.ArrowDtype) and any(c(dtype.pyarrow_dtype) for c in checks)
 
 
+def _texts(column: pd.Series) -> list[str]:
+    return [str(value).strip() for value in column.tolist()]
+
+
+def _whole_numbers(column: pd.Series) -> NDArray[Any] | None:
+    """The column as integers of 64 bits, with sign or without, if all of it is."""
+    if _is_arrow(column, pa.types.is_integer):
+        return np.asarray(column.to_numpy())
+    if _is_arrow(column, pa.types.is_floating):
+        return None
+    numbers = pd.to_numeric(column.astype(str).astype(object), errors="coerce").to_numpy()
+    return np.asarray(numbers) if numbers.dtype.kind in "iu" else None
+
+
 def _numbers(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
-    """A column as float64; integers of more than 53 bits are refused rather than rounded."""
-    column = frame[name]
-    _refuse_nulls(column, name)
-    numbers = pd.to_numeric(_as_text_or_number(column), errors="coerce")
-    _refuse_first(numbers.isna().to_numpy(dtype=bool), column, name, "a number")
-    exact = numbers.to_numpy()
-    if exact.dtype.kind in "iu":
-        too_big = np.abs(exact) > 2**53
-        _refuse_first(too_big, column, name, "exact as a 64-bit float")
-    return np.asarray(exact, dtype=np.float64)
+    """A column as finite float64; integers of more than 53 bits are refused rather than rounded."""
+    column = _column(frame, name)
+    whole = _whole_numbers(column)
+    if whole is not None:
+        _refuse_first(_beyond(whole, EXACT), column, name, "exact as a 64-bit float")
+        return whole.astype(np.float64)
+    if _is_arrow(column, pa.types.is_floating):
+        floats = column.to_numpy(dtype=np.float64)
+    else:
+        texts = _texts(column)
+        bad = (not (_NUMBER.fullmatch(t) or _NOT_FINITE.fullmatch(t)) for t in texts)
+        _refuse_first(bad, column, name, "a number")
+        floats = np.array([float(text) for text in texts])
+        # Written as an integer: by its digits, for the float of 2**53 + 1 is 2**53.
+        big = (abs(f) >= EXACT and _is_inexact(t) for f, t in zip(floats, texts, strict=True))
+        _refuse_first(big, column, name, "exact as a 64-bit float")
+    _refuse_first(~np.isfinite(floats), column, name, "a finite number")
+    return np.asarray(floats)
+
+
+def _beyond(numbers: NDArray[Any], limit: float) -> NDArray[np.bool_]:
+    # Not by abs(), which -2**63 does not have.
+    return np.asarray((numbers > limit) | (numbers < -limit))
+
+
+def _is_inexact(text: str) -> bool:
+    return text.lstrip("+-").isdigit() and abs(Decimal(text)) > EXACT
+
+
+# --------------------------------------------------------------------------------------- times
 
 
 def _times(frame: pd.DataFrame, name: str, unit: str) -> Ints:
     """A column of times as microseconds since the epoch; times without a zone are UTC."""
-    column = frame[name]
-    _refuse_nulls(column, name)
+    column = _column(frame, name)
     if _is_arrow(column, pa.types.is_timestamp):
-        stamps = column.astype("datetime64[us, UTC]").to_numpy(dtype="datetime64[us]")
-        return np.asarray(stamps.view(np.int64))
+        stamps = column.astype(pd.ArrowDtype(pa.int64())).to_numpy(dtype=np.int64)
+        return _scaled(stamps, column, name, column.dtype.pyarrow_dtype.unit)
     if unit == "iso":
-        parsed = pd.to_datetime(column.astype(str), format="ISO8601", utc=True, errors="coerce")
-        _refuse_first(parsed.isna().to_numpy(dtype=bool), column, name, "an ISO 8601 time")
-        stamps = parsed.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
-        return np.asarray(stamps.view(np.int64))
-    numbers = pd.to_numeric(_as_text_or_number(column), errors="coerce")
-    bad = ~np.isfinite(numbers.to_numpy(dtype=np.float64, na_value=np.nan))
-    _refuse_first(bad, column, name, f"a time in {unit}")
-    multiply, divide = _TO_US[unit]
-    exact = numbers.to_numpy()
-    if exact.dtype.kind in "iu":
-        return np.asarray(exact.astype(np.int64) * multiply // divide)
-    return np.asarray(np.rint(exact.astype(np.float64) * multiply / divide).astype(np.int64))
-
-
-def _as_text_or_number(column: pd.Series) -> pd.Series:
-    """What ``pandas.to_numeric`` can read: anything but numbers goes through its text."""
-    if _is_arrow(column, pa.types.is_integer):
-        return column.astype(np.int64)
+        return _iso_times(column, name)
+    whole = _whole_numbers(column)
+    if whole is not None:
+        return _scaled(whole, column, name, unit)
     if _is_arrow(column, pa.types.is_floating):
-        return column.astype(np.float64)
-    return column.astype(str).astype(object)
+        return _float_times(column, name, unit)
+    return _decimal_times(column, name, unit)
+
+
+def _scaled(whole: NDArray[Any], column: pd.Series, name: str, unit: str) -> Ints:
+    shift, divide = _TO_US[unit]
+    # In the unit of the file, where nothing can overflow.
+    _refuse_first(_beyond(whole, EXACT * divide // 10**shift), column, name, _IN_RANGE)
+    return np.asarray(whole.astype(np.int64) * 10**shift // divide)
+
+
+def _iso_times(column: pd.Series, name: str) -> Ints:
+    texts = _texts(column)
+    parsed = pd.to_datetime(pd.Series(texts), format="ISO8601", utc=True, errors="coerce")
+    # pandas would also read 'now' and 'today'.
+    unread = [nat or not t[:1].isdigit() for nat, t in zip(parsed.isna(), texts, strict=True)]
+    bad = (is_bad and not _is_date(t) for is_bad, t in zip(unread, texts, strict=True))
+    _refuse_first(bad, column, name, "an ISO 8601 time")
+    _refuse_first(unread, column, name, _IN_RANGE)  # dates that pandas has no nanoseconds for
+    stamps = parsed.dt.tz_localize(None).to_numpy(dtype="datetime64[us]")
+    return _scaled(stamps.view(np.int64), column, name, "us")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _float_times(column: pd.Series, name: str, unit: str) -> Ints:
+    """A float is read as the whole microsecond that it is the nearest float to."""
+    floats = column.to_numpy(dtype=np.float64)
+    _refuse_first(~np.isfinite(floats), column, name, f"a time in {unit}")
+    shift, divide = _TO_US[unit]
+    _refuse_first(_beyond(floats, EXACT * divide / 10**shift), column, name, _IN_RANGE)
+    us = np.rint(floats * 10**shift / divide)
+    rounded = us * divide / 10**shift != floats
+    _refuse_first(rounded, column, name, "a whole number of microseconds")
+    return np.asarray(us.astype(np.int64))
+
+
+def _decimal_times(column: pd.Series, name: str, unit: str) -> Ints:
+    """Times as text that are not all integers: digit by digit."""
+    texts = _texts(column)
+    _refuse_first((not _NUMBER.fullmatch(t) for t in texts), column, name, f"a time in {unit}")
+    shift, divide = _TO_US[unit]
+    limit = Decimal(EXACT * divide).scaleb(-shift)
+    exact = [Decimal(text) for text in texts]
+    _refuse_first((t > limit or t < -limit for t in exact), column, name, _IN_RANGE)
+    whole = [int(time.scaleb(shift).to_integral_value()) for time in exact]
+    pairs = zip(whole, exact, strict=True)
+    # Comparing decimals is exact, however many digits they have.
+    rounded = (Decimal(number).scaleb(-shift) != time for number, time in pairs)
+    finest = "nanoseconds" if unit == "ns" else "microseconds"
+    _refuse_first(rounded, column, name, f"a whole number of {finest}")
+    return np.array(whole, dtype=np.int64) // divide
+
+
+# ---------------------------------------------------------------------------- keys, identities
+
+
+def _labels(frame: pd.DataFrame, name: str) -> list[str]:
+    column = _column(frame, name)
+    if _is_arrow(column, pa.types.is_floating):
+        _refuse_nulls(np.isnan(column.to_numpy(dtype=np.float64)), name)
+    return [str(value) for value in column.tolist()]
 
 
 def _keys(frame: pd.DataFrame, name: str | None) -> list[str]:
-    if name is None:
-        return [""] * len(frame)
-    _refuse_nulls(frame[name], name)
-    return [str(value) for value in frame[name].tolist()]
+    return [""] * len(frame) if name is None else _labels(frame, name)
 
 
 def _ids(frame: pd.DataFrame, name: str | None) -> Ints:
     if name is None:
         return np.arange(len(frame), dtype=np.int64)
-    column = frame[name]
-    _refuse_nulls(column, name)
-    numbers = pd.to_numeric(_as_text_or_number(column), errors="coerce")
-    if not numbers.isna().any() and numbers.to_numpy().dtype.kind == "i":
-        return np.asarray(numbers.to_numpy(), dtype=np.int64)
-    return np.array([stable_hash(str(value)) for value in column.tolist()], dtype=np.int64)
+    labels = _labels(frame, name)
+    # '01' and '1' are two identities.
+    plain = all(_is_plain_integer(label) for label in labels)
+    return np.array([int(x) if plain else stable_hash(x) for x in labels], dtype=np.int64)
+
+
+def _is_plain_integer(text: str) -> bool:
+    # Nineteen digits and a sign at most, so that int() is never asked for more.
+    if len(text) > 20 or not re.fullmatch(r"-?\d+", text, re.ASCII):
+        return False
+    return str(int(text)) == text and -(2**63) <= int(text) < 2**63
+
+
+def _refuse_conflicts(ids: Ints, column: pd.Series, parts: tuple[NDArray[Any], ...]) -> None:
+    """An identity that comes again is a redelivery, so its row must say the same."""
+    _, first, group = np.unique(ids, return_index=True, return_inverse=True)
+    earlier = first[group]
+    for part, what in zip(parts, ("event time", "value", "key"), strict=True):
+        differs = part != part[earlier]
+        if differs.any():
+            row = int(differs.argmax())
+            raise UsageError(
+                f"identity {str(column.iloc[row])!r} is in row {int(earlier[row]) + 1} and in row"
+                f" {row + 1} with another {what}; a redelivery repeats its tuple"
+            )

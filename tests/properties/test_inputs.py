@@ -61,6 +61,25 @@ def test_recording_that_is_not_in_the_folder(
         load("iot_umts", seed=0)
 
 
+def test_variable_that_names_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("event_time,value\n1,1\n", encoding="utf-8")
+    for wrong in (str(file), str(tmp_path / "nowhere")):
+        monkeypatch.setenv(DATA_VARIABLE, wrong)
+        with pytest.raises(UsageError) as refused:
+            load("iot_umts", seed=0)
+        assert str(refused.value) == f"STRAGGLER_DATA is {wrong!r}, which is not a folder"
+
+
+@pytest.mark.usefixtures("no_recordings")
+def test_folders_and_nothing_are_no_inputs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"^'\.' is a folder, not a Parquet or CSV file$"):
+        load(".", seed=0)
+    with pytest.raises(UsageError, match=r"^there is no input '': known are flights, umts, and"):
+        load("", seed=0)
+
+
 def test_any_file_in_the_folder_has_a_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     (tmp_path / "mine.csv").write_text("event_time,value\n2,1\n1,1\n", encoding="utf-8")
