@@ -5,17 +5,20 @@ goes wrong is one sentence on stderr.
 """
 
 import argparse
+import io
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
+from importlib import import_module
 from typing import NoReturn
 
-from properties.commands import diff, explore, replay, sim
 from properties.errors import UsageError, nearest
 
-COMMANDS = {"diff": diff, "explore": explore, "sim": sim, "replay": replay}
+COMMANDS = ("diff", "explore", "sim", "replay")
+"""Command ``x`` is the module ``properties.commands.x``."""
+TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 
 EPILOG = """\
 examples:
@@ -51,7 +54,9 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"straggler {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    for name, command in COMMANDS.items():
+    for name in COMMANDS:
+        # Imported here, for it takes half a second, and Ctrl-C is to be understood from the start.
+        command = import_module(f"properties.commands.{name}")
         sub = commands.add_parser(
             name,
             help=command.SUMMARY,
@@ -70,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Libraries log what is then raised, with a stack trace; one sentence of ours is enough.
     logged_before = logging.root.manager.disable
     logging.disable()
+    _write_whatever_comes()
     try:
         return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
     except UsageError as error:
@@ -80,8 +86,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has closed it; nothing is left to say, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except Exception as error:  # a mistake of ours, or a full disk: still one sentence
+        if os.environ.get(TRACEBACK_VARIABLE):
+            traceback.print_exc()
+        told = f"{type(error).__name__}: {error}"
+        hint = f"set {TRACEBACK_VARIABLE}=1 to see where"
+        return _refuse(f"something unexpected: {told}; {hint}", 2)
     finally:
         logging.disable(logged_before)
+
+
+def _write_whatever_comes() -> None:
+    """Escape what the encoding of the terminal does not have, rather than fail on it."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _run(arguments: list[str]) -> int:
@@ -111,6 +130,9 @@ def _refuse(sentence: str, code: int) -> int:
 
 
 def _version() -> str:
+    # Imported here for the same reason as the commands.
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("straggler")
     except PackageNotFoundError:

@@ -2,13 +2,15 @@
 
 import json
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from model.vocabulary import Workload, stable_hash
+from model.vocabulary import Event, Workload, stable_hash
 from properties.errors import UsageError
 
 VERSION = 1
+FAULTS = ("restart", "kill")
 FOLDER = Path("counterexamples")
 
 
@@ -48,11 +50,56 @@ class Counterexample:
         if not isinstance(record, dict) or record.get("counterexample") != VERSION:
             raise UsageError(f"{path.name} is not a counterexample of version {VERSION}")
         try:
-            workload = Workload.from_json(record["workload"])
-            kinds, broken = tuple(record["kinds"]), tuple(record["broken"])
+            workload = _workload(record["workload"])
+            kinds, broken = _texts(record, "kinds"), _texts(record, "broken")
             return cls(str(record["system"]), workload, kinds, broken)
-        except (KeyError, TypeError, ValueError) as error:
+        except KeyError as error:
+            raise UsageError(f"{path.name} is not a counterexample: no {error}") from error
+        except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"{path.name} is not a counterexample: {error}") from error
+
+
+def _texts(record: dict[str, Any], name: str) -> tuple[str, ...]:
+    value = record[name]
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        msg = f"{name} is {value!r}; it must be a list of texts"
+        raise ValueError(msg)
+    return tuple(value)
+
+
+def _workload(data: Any) -> Workload:
+    """A workload that people may have edited: everything in it is looked at."""
+    if not isinstance(data, dict):
+        msg = f"its workload is {data!r}, which is no object"
+        raise ValueError(msg)
+    workload = Workload.from_json(data)
+    for fault in workload.faults:
+        if fault.kind not in FAULTS:
+            msg = f"there is no fault {fault.kind!r}, only {', '.join(FAULTS)}"
+            raise ValueError(msg)
+    arrivals = tuple(_event(*item) for item in enumerate(workload.arrivals))
+    if any(left.arrival_us > right.arrival_us for left, right in pairwise(arrivals)):
+        msg = "its arrivals are not in order of arrival_us"
+        raise ValueError(msg)
+    return workload.with_(arrivals=arrivals)
+
+
+def _event(position: int, event: Event) -> Event:
+    for name in ("seq", "source_id", "event_time_us", "arrival_us"):
+        value = getattr(event, name)
+        if type(value) is not int or not -(2**63) <= value < 2**63:
+            raise _bad_arrival(position, name, value, "an integer of 64 bits")
+    if event.seq != position:
+        raise _bad_arrival(position, "seq", event.seq, str(position))
+    if not isinstance(event.key, str):
+        raise _bad_arrival(position, "key", event.key, "a text")
+    if type(event.value) not in (int, float):
+        raise _bad_arrival(position, "value", event.value, "a number")
+    return event._replace(value=float(event.value))
+
+
+def _bad_arrival(position: int, name: str, value: object, expected: str) -> ValueError:
+    return ValueError(f"{name} of arrival {position} is {value!r}; it must be {expected}")
 
 
 def _layout(value: Any, indent: str = "") -> str:

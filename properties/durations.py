@@ -11,14 +11,16 @@ UNITS_US = {
     "h": 3_600_000_000,
     "d": 86_400_000_000,
 }
+LONGEST_US = 2**63 - 1
+"""What 64 bits hold, some 292,000 years."""
 _DURATION = re.compile(r"([+-]?\d+(?:\.\d+)?) *([a-z]*)")
 
 
 def parse_duration_us(text: str) -> int:
     """Read a duration as integer microseconds.
 
-    Raises ``ValueError`` with one sentence for anything else, for a missing unit and for a
-    fraction of a microsecond.
+    Raises ``ValueError`` with one sentence for anything else, for a missing unit, for a
+    fraction of a microsecond and for more than 64 bits hold.
     """
     match = _DURATION.fullmatch(text.strip().lower())
     unit_us = UNITS_US.get(match.group(2)) if match else None
@@ -27,6 +29,9 @@ def parse_duration_us(text: str) -> int:
         msg = f"{text!r} is not a duration: write a number and a unit ({units}), like 500ms or 6h"
         raise ValueError(msg)
     duration_us = Decimal(match.group(1)) * unit_us
+    if abs(duration_us) > LONGEST_US:
+        msg = f"{text!r} is longer than {LONGEST_US:,} us, the longest duration there is"
+        raise ValueError(msg)
     if duration_us != int(duration_us):
         msg = f"{text!r} is not a whole number of microseconds"
         raise ValueError(msg)

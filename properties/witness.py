@@ -112,7 +112,7 @@ def _told(workload: Workload) -> list[str]:
         f"{head}:",
         *(
             f"  {event.seq}. tuple {event.source_id}, key {event.key!r}, event time"
-            f" {event.event_time_us}, value {event.value:g} (batch {batch})"
+            f" {event.event_time_us}, value {event.value!r} (batch {batch})"
             for batch, events in enumerate(workload.batches())
             for event in events
         ),

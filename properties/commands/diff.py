@@ -11,6 +11,7 @@ from model.claims import Outcome
 from model.vocabulary import System
 from model.vocabulary.trace import kind_of
 from properties import counterexamples, render, witness
+from properties.commands.outputs import refuse_unmakable, refuse_unwritable
 from properties.errors import UsageError, nearest
 from properties.judge import Judgement, judge
 from properties.rooms import NAMES, Case, Room, Skipped, room, rooms
@@ -47,7 +48,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="flights, umts, a recording in $STRAGGLER_DATA, or a file; may be repeated",
     )
     parser.add_argument("--seed", type=int, default=0, help="of simulated inputs (0)")
-    parser.add_argument("--batches", type=int, default=8, help="equal micro-batches (8)")
+    parser.add_argument(
+        "--batches", type=int, default=8, help="equal micro-batches (8), no more than rows"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there, too")
     parser.add_argument(
         "--system",
@@ -86,10 +89,10 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge every case; the exit code says what was found."""
+    refuse_unwritable("--json", args.json)
+    refuse_unmakable("--counterexamples", args.counterexamples)
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be at least 0")
-    if args.json is not None and not args.json.parent.is_dir():
-        raise UsageError(f"--json {str(args.json)!r}: there is no such folder")
     chosen_rooms = rooms(args.room)
     words = {each.name: chosen_words(each, args.kinds) for each in chosen_rooms}
     columns = _columns(args)

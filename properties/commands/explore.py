@@ -11,6 +11,7 @@ from rich.console import Console
 from model.claims import Outcome, Verdict, combine
 from model.explorer import Exploration
 from properties import render
+from properties.commands.outputs import refuse_unwritable
 from properties.errors import UsageError, nearest
 from properties.rooms import NAMES, Room, room
 
@@ -49,6 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Explore, then look for every planted bug."""
+    refuse_unwritable("--json", args.json)
     chosen = room(args.room)
     scopes = _scopes(chosen, args.scope)
     _known(args.variant, chosen.explorer.variants, "planted bug")

@@ -3,10 +3,12 @@
 import argparse
 from pathlib import Path
 
+from model.vocabulary import Workload
 from properties import render
 from properties.commands.diff import chosen_words
 from properties.counterexamples import Counterexample
-from properties.rooms import room
+from properties.errors import UsageError
+from properties.rooms import Room, room
 from properties.systems import opened
 from properties.witness import Trial
 
@@ -33,6 +35,7 @@ def run(args: argparse.Namespace) -> int:
     found = Counterexample.load(args.file)
     tried = room(found.workload.room)
     words = chosen_words(tried, ",".join(found.kinds))
+    _refuse_impossible(args.file.name, tried, found.workload)
     name = args.system or found.system
     with render.progress() as progress, opened(name, args.master) as system_of:
         progress.add_task(f"running {args.file.name}", total=None)
@@ -43,3 +46,11 @@ def run(args: argparse.Namespace) -> int:
         return 1
     render.print_lines(out, [f"{args.file.name} does not fail any more."])
     return 0
+
+
+def _refuse_impossible(file: str, tried: Room, workload: Workload) -> None:
+    """Refuse what not even the reference can run: a file that somebody has edited."""
+    try:
+        tried.reference()(workload)
+    except Exception as error:  # whatever it is, the system on trial has no part in it
+        raise UsageError(f"{file} asks for what cannot be run: {error}") from error

@@ -8,10 +8,12 @@ from rich.table import Table
 
 from model.claims import Outcome
 from properties import render
+from properties.commands.outputs import refuse_unwritable
 from properties.durations import parse_duration_us
 from properties.errors import UsageError
 from properties.judge import judge
 from properties.rooms import NAMES, Case, Timed, room
+from properties.slack.queries import refuse_settings
 
 SUMMARY = "one timed run of a room: what waiting, missing and correcting cost"
 
@@ -42,11 +44,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run, print the figures, and hold the trace to the claims."""
+    refuse_unwritable("--plot", args.plot)
+    refuse_unwritable("--json", args.json)
     chosen = room(args.room)
-    for path in (args.plot, args.json):
-        if path is not None and not path.parent.is_dir():
-            raise UsageError(f"there is no folder for {str(path)!r}")
     settings = dict(_setting(text) for text in args.set)
+    refuse_settings(settings)
     with render.progress() as progress:
         progress.add_task("simulating", total=None)
         try:
@@ -58,9 +60,12 @@ def run(args: argparse.Namespace) -> int:
     judgement = judge(chosen, case, lambda _: timed.trace, chosen.words)
     out = render.console()
     out.print(_table(timed))
+    # Both sides are the model, so that this says nothing about another implementation.
+    changed = "no step" if judgement.agreement.outcome is Outcome.HOLDS else "steps"
     summary = (
-        f"Compared with the reference, {judgement.agreement.sentence};"
-        f" {judgement.guard.sentence}. Seed {args.seed}, digest {timed.digest[:16]}."
+        f"Scheduling and batches changed {changed}: beside the model run without them,"
+        f" {judgement.agreement.sentence}; {judgement.guard.sentence}."
+        f" Seed {args.seed}, digest {timed.digest[:16]}."
     )
     render.print_lines(out, [*judgement.broken, summary])
     if args.plot is not None:

@@ -1,21 +1,24 @@
 """Queries of room ``slack`` on the command line: options, defaults an input, validation."""
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from itertools import product
 from typing import Any, NamedTuple
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import AGGREGATES, CONTROLS
-from properties.durations import parse_duration_us, write_duration
+from properties.durations import LONGEST_US, parse_duration_us, write_duration
 from properties.errors import UsageError, counted
 from properties.tables import Recording
+from sim.slack.settings import DEFAULTS
 
 BATCHES = 8
 """Micro-batches where ``--batches`` does not say otherwise."""
 KEYED_TASKS = 2
 PER = ("key", "task")
+WINDOWS_MAX = 10_000
+"""Windows that a tuple may be in: a run takes time and memory for each of them."""
 
 
 class Defaults(NamedTuple):
@@ -42,7 +45,7 @@ Reader = Callable[[str], Any]
 # Option, setting of SlackConfig, how it is read, what it means.
 SETTINGS: tuple[tuple[str, str, Reader, str], ...] = (
     ("--window", "size_us", _duration, "window length W, like 5s or 6h"),
-    ("--slide", "slide_us", _duration, "window slide s"),
+    ("--slide", "slide_us", _duration, "window slide s, at least W / 10,000"),
     ("--q", "q", float, "rank of the aggregate quantile (0.5)"),
     ("--control", "control", str, f"{', '.join(CONTROLS)} (conformal)"),
     ("--eps", "eps", float, "relative error that the first answer should stay below (0.05)"),
@@ -102,17 +105,53 @@ def queries(args: argparse.Namespace, input_name: str) -> Iterator[SlackConfig]:
         keyed = per == "key"
         tasks = given.get("tasks", KEYED_TASKS if keyed else 1)
         try:
-            yield SlackConfig(**{**given, "aggregate": aggregate, "keyed": keyed, "tasks": tasks})
+            settings = {**given, "aggregate": aggregate, "keyed": keyed, "tasks": tasks}
+            config = SlackConfig(**settings)
         except ValueError as error:
             raise UsageError(_in_options(str(error))) from error
+        _refuse_windows("--window", config.size_us, "--slide", config.slide_us)
+        yield config
 
 
 def _in_options(sentence: str) -> str:
     """An error about a setting, with the name of the option that sets it."""
-    for flag, setting in [("--aggregate", "aggregate"), *(each[:2] for each in SETTINGS)]:
+    others = (("--aggregate", "aggregate"), ("--tasks", "tasks"))
+    for flag, setting in (*others, *(each[:2] for each in SETTINGS)):
         if sentence.startswith(f"{setting} "):
             return flag + sentence.removeprefix(setting)
     return sentence
+
+
+def refuse_settings(settings: Mapping[str, str]) -> None:
+    """Refuse settings of a timed run with which it would not end; others are for the run to judge.
+
+    Raises :class:`UsageError` with one sentence that names the offending value.
+    """
+    for key, text in settings.items():
+        number = _integer(text)
+        if key.endswith("_us") and number is not None and abs(number) > LONGEST_US:
+            raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
+    size_us, slide_us = (
+        _integer(str(settings.get(key, DEFAULTS[key]))) for key in ("size_us", "slide_us")
+    )
+    if size_us and slide_us and slide_us > 0:
+        _refuse_windows("size_us", size_us, "slide_us", slide_us)
+
+
+def _integer(text: str) -> int | None:
+    try:
+        return int(text)
+    except ValueError:
+        return None
+
+
+def _refuse_windows(size: str, size_us: int, slide: str, slide_us: int) -> None:
+    windows = -(-size_us // slide_us)
+    if windows > WINDOWS_MAX:
+        raise UsageError(
+            f"{size} {write_duration(size_us)} and {slide} {write_duration(slide_us)} put every"
+            f" tuple into {windows:,} windows; at most {WINDOWS_MAX:,} are allowed"
+        )
 
 
 def refuse_values(recording: Recording, config: SlackConfig) -> None:
@@ -130,8 +169,9 @@ def refuse_values(recording: Recording, config: SlackConfig) -> None:
 
 
 def cuts(rows: int, batches: int) -> tuple[int, ...]:
-    """Where to cut so many rows into equal micro-batches."""
-    return tuple(rows * number // batches for number in range(1, batches))
+    """Where to cut so many rows into equal micro-batches; none is empty, however many are asked."""
+    made = min(rows, batches)
+    return tuple(rows * number // made for number in range(1, made))
 
 
 def describe(config: SlackConfig) -> str:

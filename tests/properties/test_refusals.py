@@ -1,0 +1,251 @@
+"""What the command line refuses, before it runs anything, and in what words."""
+
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from model.vocabulary import Event, SlackConfig, Trace, Workload
+from model.vocabulary.slack import WORDS
+from model.vocabulary.trace import kind_of
+from properties import cli
+from properties.commands import diff, explore, sim
+from properties.counterexamples import Counterexample
+from properties.errors import UsageError
+from properties.rooms import room
+from properties.slack.queries import cuts
+from properties.witness import Trial
+
+MODEL = "model.slack:make_system"
+CONFIG = SlackConfig(size_us=5_000_000, slide_us=1_000_000, aggregate="count", control="max")
+WORKLOAD = Workload("slack", (Event(0, 1, "", 2_000_000, 0.1 + 0.2, 2_000_000),), CONFIG.to_json())
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Straggler = Callable[[str], Done]
+
+
+@pytest.fixture
+def straggler(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Straggler:
+    """Run the command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def run(line: str) -> Done:
+        code = cli.main(line.split())
+        return Done(code, *capsys.readouterr())
+
+    return run
+
+
+def assert_refused(done: Done, *words: str) -> None:
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("straggler: ")
+    assert done.err.count("\n") == 1, done.err
+    for word in words:
+        assert word in done.err
+
+
+# ------------------------------------------------------------------------------ where to write
+
+
+def fails_to_be_needed(*_: object) -> Any:
+    raise AssertionError("something ran before what cannot be written was refused")
+
+
+@pytest.mark.parametrize(
+    "line", ["diff slack --json", "explore slack --json", "sim slack --json", "sim slack --plot"]
+)
+def test_what_cannot_be_written_is_refused_before_anything_runs(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
+) -> None:
+    monkeypatch.setattr(diff, "rooms", fails_to_be_needed)
+    monkeypatch.setattr(explore, "room", fails_to_be_needed)
+    monkeypatch.setattr(sim, "room", fails_to_be_needed)
+    option = line.split()[-1]
+    assert_refused(straggler(f"{line} ."), f"{option} '.' is a folder; it must be a file")
+    missing = straggler(f"{line} missing/dir/a")
+    assert_refused(missing, f"{option} 'missing/dir/a': there is no such folder")
+    assert_refused(straggler(f"{line} /proc/x.json"), f"{option} '/proc/x.json' cannot be")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_refused_run_leaves_files_as_they_were(straggler: Straggler, tmp_path: Path) -> None:
+    (tmp_path / "old.json").write_text("kept", encoding="utf-8")
+    for name in ("old.json", "new.json"):
+        assert straggler(f"diff slack --seed -1 --json {name} --counterexamples a/b").code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["old.json"]
+    assert (tmp_path / "old.json").read_text(encoding="utf-8") == "kept"
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below", "/proc/below"])
+def test_a_folder_that_cannot_be_made(straggler: Straggler, tmp_path: Path, folder: str) -> None:
+    (tmp_path / "file").touch()
+    done = straggler(f"diff slack --counterexamples {folder}")
+    assert_refused(done, f"--counterexamples '{folder}': no file can be made there")
+
+
+# -------------------------------------------------------------------------------------- replay
+
+
+def edited(tmp_path: Path, **changes: Any) -> str:
+    """A counterexample with some parts replaced, its own or those of its workload."""
+    kinds = tuple(kind_of(word) for word in WORDS)
+    path = Counterexample(MODEL, WORKLOAD, kinds, ("what was seen",)).store(tmp_path)
+    record = json.loads(path.read_text(encoding="utf-8"))
+    for name, value in changes.items():
+        where = record if name in record else record["workload"]
+        where[name] = value
+    path.write_text(json.dumps(record), encoding="utf-8")
+    return path.name
+
+
+ROW = [0, 1, "", 2_000_000, 1.0, 2_000_000]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"workload": []}, "its workload is [], which is no object"),
+        ({"kinds": [1]}, "kinds is [1]; it must be a list of texts"),
+        ({"kinds": "final"}, "kinds is 'final'; it must be a list of texts"),
+        ({"config": {"size_us": 0, "slide_us": 1}}, "size_us is 0; it must be greater than 0"),
+        ({"config": {"nope": 1}}, "unknown setting 'nope'"),
+        ({"arrivals": [[0, 1]]}, "not a workload"),
+        ({"arrivals": [[*ROW[:4], "x", 0]]}, "value of arrival 0 is 'x'; it must be a number"),
+        ({"arrivals": [[*ROW[:3], 0.5, 1, 0]]}, "event_time_us of arrival 0 is 0.5; it must be"),
+        ({"arrivals": [[0, 2**63, *ROW[2:]]]}, "it must be an integer of 64 bits"),
+        ({"arrivals": [[0, 1, 7, *ROW[3:]]]}, "key of arrival 0 is 7; it must be a text"),
+        ({"arrivals": [[3, *ROW[1:]]]}, "seq of arrival 0 is 3; it must be 0"),
+        ({"arrivals": [ROW, [1, 2, "", 0, 1.0, 0]]}, "arrivals are not in order of arrival_us"),
+        ({"faults": [["explode", 0]]}, "there is no fault 'explode', only restart, kill"),
+    ],
+)
+def test_an_edited_counterexample_is_refused(
+    straggler: Straggler, tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    name = edited(tmp_path, **changes)
+    assert_refused(straggler(f"replay {name}"), name, words)
+
+
+def test_an_unedited_counterexample_is_run(straggler: Straggler, tmp_path: Path) -> None:
+    assert straggler(f"replay {edited(tmp_path)}").code == 0
+
+
+# -------------------------------------------------------------------------------------- limits
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("diff slack --window 999999999d", "'999999999d' is longer than"),
+        ("diff slack --gamma 99999999999999999999999999999s", "the longest duration there is"),
+        ("diff slack --input umts --window 1s --slide 99us", "every tuple into 10,102 windows"),
+        ("diff slack --input umts --slide 1us", "--window 5s and --slide 1us put every tuple"),
+        ("sim slack --set slide_us=1", "size_us 10s and slide_us 1us put every tuple"),
+        ("sim slack --set size_us=999999999d", "--set size_us: '999999999d' is longer than"),
+        ("sim slack --set gamma_us=9223372036854775808", "must be at most 9223372036854775807"),
+        ("diff slack --input umts --tasks 0", "--tasks is 0; it must be greater than 0."),
+        ("sim slack --set slide=1", "there is no setting 'slide'; did you mean 'slide_us'?"),
+    ],
+)
+def test_what_would_not_end_is_refused(straggler: Straggler, line: str, words: str) -> None:
+    assert_refused(straggler(line), words)
+
+
+def test_no_more_batches_than_rows() -> None:
+    assert cuts(3, 10**11) == cuts(3, 3) == (1, 2)
+    assert cuts(0, 8) == ()
+    assert cuts(10, 4) == (2, 5, 7)
+
+
+# ----------------------------------------------------------------------------- whatever happens
+
+
+def breaks(*_: object) -> Any:
+    raise LookupError("no\nidea")
+
+
+def test_the_unexpected_is_one_sentence(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sim, "room", breaks)
+    monkeypatch.delenv(cli.TRACEBACK_VARIABLE, raising=False)
+    assert_refused(
+        straggler("sim slack"),
+        "straggler: something unexpected: LookupError: no idea;"
+        " set STRAGGLER_TRACEBACK=1 to see where.\n",
+    )
+    monkeypatch.setenv(cli.TRACEBACK_VARIABLE, "1")
+    done = straggler("sim slack")
+    assert done.code == 2
+    assert "Traceback" in done.err
+    assert "in breaks" in done.err
+
+
+def test_ctrl_c_while_commands_are_imported(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_name: str) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "import_module", interrupted)
+    assert straggler("diff slack") == Done(130, "", "straggler: interrupted.\n")
+
+
+def test_nothing_heavy_is_imported_before_ctrl_c_is_understood() -> None:
+    program = "import sys, properties.cli; print({'numpy', 'rich', 'pandas'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert done.stdout == b"set()\n"
+
+
+def test_what_a_terminal_cannot_show_is_escaped(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(raw, encoding="ascii"))
+    assert straggler("replay b\u00e4d.json").code == 2
+    sys.stderr.flush()
+    assert raw.getvalue() == b"straggler: there is no file 'b\\xe4d.json'.\n"
+
+
+# ------------------------------------------------------------------------------- what is printed
+
+
+def test_a_counterexample_shows_values_as_they_are(tmp_path: Path) -> None:
+    slack = room("slack")
+
+    def breaks_on_this_alone(workload: Workload) -> Trace:
+        if workload.arrivals == WORKLOAD.arrivals:
+            raise LookupError
+        return slack.reference()(workload)
+
+    trial = Trial(slack, breaks_on_this_alone, "test:breaks", slack.words)
+    report = trial.report(WORKLOAD, tmp_path)
+    assert any(line.startswith("It takes 1 arrival in 1 batch, with ") for line in report)
+    assert any("value 0.30000000000000004 (batch 0)" in line for line in report)
+
+
+def test_sim_says_what_its_comparison_shows(straggler: Straggler) -> None:
+    done = straggler("sim slack --set messages=200")
+    assert "Scheduling and batches changed no step: beside the model run" in done.out
+    assert "Compared with the reference" not in done.out
+
+
+def test_a_file_without_a_workload_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"counterexample": 1}', encoding="utf-8")
+    with pytest.raises(UsageError, match=r"x.json is not a counterexample: no 'workload'"):
+        Counterexample.load(path)
