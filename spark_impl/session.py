@@ -11,9 +11,11 @@ Rules of this file:
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -56,8 +58,12 @@ def session(
         with _environment(scratch, local=where.startswith("local")):
             settings = _settings(where, scratch, "" if long_running else _QUICK_START)
             settings |= {name.replace("__", "."): value for name, value in options.items()}
-            spark = _start(where, scratch, settings)
+            interrupts: list[int] = []
+            with _noted(interrupts):
+                spark = _start(where, scratch, settings)
             try:
+                if interrupts:
+                    raise KeyboardInterrupt
                 spark.sparkContext.addPyFile(str(_package(scratch)))
                 yield spark
             finally:
@@ -124,6 +130,22 @@ def _java_messages(log: Path) -> Iterator[None]:
     finally:
         os.dup2(ours, 2)
         os.close(ours)
+
+
+@contextmanager
+def _noted(interrupts: list[int]) -> Iterator[None]:
+    """Note interrupts instead of raising them: Java, interrupted while it starts, lives for ever.
+
+    Spark's own reaction to an interrupt, a call to Java that may cut into another one, goes too.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread only
+        return
+    before = signal.signal(signal.SIGINT, lambda number, _frame: interrupts.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _settings(master: str, scratch: Path, java: str) -> dict[str, str]:
