@@ -1,0 +1,34 @@
+"""What a test run says about itself, so that it can be run again."""
+
+import re
+import subprocess
+import sys
+
+from tests.house.repository import ROOT
+
+
+def header(*options: str) -> tuple[str, int]:
+    """Profile and seed in the header of a run that only collects."""
+    target = "tests/properties/test_durations.py"
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", target, *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout
+    pattern = r"^straggler: --hypothesis-profile=(\w+) --hypothesis-seed=(\d+)$"
+    found = re.search(pattern, done.stdout, re.MULTILINE)
+    assert found is not None, done.stdout
+    return found[1], int(found[2])
+
+
+def test_a_run_repeats_itself_unless_it_is_nightly() -> None:
+    assert header("--hypothesis-profile=ci") == ("ci", 0)
+    profile, drawn = header("--hypothesis-profile=nightly")
+    assert profile == "nightly"
+    assert drawn > 0
+    again = header("--hypothesis-profile=nightly", f"--hypothesis-seed={drawn}")
+    assert again == (profile, drawn)
