@@ -42,12 +42,12 @@ class Corrections:
         self._revisions: dict[int, list[str]] | None = None
         self._extents = Extents("start_us")
 
-    def run(self, batch: int) -> None:
+    def run(self, batch: int, progress: pa.Table) -> None:
         """Correct what is due at the end of a batch, and note what is pending then."""
         store = self._store
         before = store.read("pending", batch - 1)
         pending = _union(before, store.read("late", batch))
-        due = _due(self._config, store, pending, store.read("progress", batch))
+        due = _due(self._config, store, pending, progress)
         if due.reasons:
             covered = pending.filter(pa.array(due.rows))
             want, place = recompute.wanted(self._config, store.by, covered, due.limits)
@@ -79,13 +79,11 @@ def _union(before: pa.Table, late: pa.Table) -> pa.Table:
 
     Late runs of a tuple all begin at its first window, so the longest contains the others.
     """
-    both = pa.concat_tables([before, late])
-    ids = np.sort(both.column("source_id").to_numpy())
-    if not np.any(ids[1:] == ids[:-1]):
-        return both
+    if not late.num_rows:
+        return before
     names = [name for name in before.column_names if name != "windows"]
-    grouped = both.group_by(names, use_threads=False)
-    longest = grouped.aggregate([("windows", "max")]).rename_columns([*names, "windows"])
+    both = pa.concat_tables([before, late]).group_by(names, use_threads=False)
+    longest = both.aggregate([("windows", "max")]).rename_columns([*names, "windows"])
     return longest.select(before.column_names)
 
 

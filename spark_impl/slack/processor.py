@@ -1,4 +1,4 @@
-"""The stateful operator: blocks of arrivals in, parts of the store's tables out.
+"""The stateful operator: blocks of arrivals in, one row of records a task and micro-batch out.
 
 State of a task is one value in Spark's state store: the clock in typed columns, everything else
 as the bytes of record arrays. It is bounded by the windows that are open or not judged yet and,
@@ -13,6 +13,7 @@ import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import (
     BinaryType,
+    BooleanType,
     DataType,
     DoubleType,
     IntegerType,
@@ -22,10 +23,10 @@ from pyspark.sql.types import (
 )
 
 from model.vocabulary import SlackConfig
+from spark_impl.slack import quality
 from spark_impl.slack.blocks import decode, keys_from_bytes, keys_to_bytes
 from spark_impl.slack.kernel import process
-from spark_impl.slack.records import IDENTITY, PANE, WINDOW, Clock, TaskState
-from spark_impl.slack.sink import Parts
+from spark_impl.slack.records import IDENTITY, PANE, WINDOW, Clock, Output, TaskState
 
 _CLOCK_TYPES: dict[type, DataType] = {int: LongType(), float: DoubleType()}
 
@@ -39,6 +40,24 @@ STATE = StructType(
     ]
 )
 
+OUTPUT = (
+    StructField("active", BooleanType()),
+    StructField("flushed", BooleanType()),
+    StructField("t_max_us", LongType()),
+    StructField("max_delay_us", LongType()),
+    StructField("slack_us", LongType()),
+    StructField("wm_us", LongType()),
+    StructField("alpha", DoubleType()),
+    StructField("seq", LongType()),
+    StructField("keys", BinaryType()),
+    StructField("result", BinaryType()),
+    StructField("late", BinaryType()),
+    StructField("judged", BinaryType()),
+    StructField("rejected", BinaryType()),
+)
+"""Columns of an output row behind the grouping columns and ``task``: where the task stands, then
+its records of the micro-batch."""
+
 
 def input_schema(groups: StructType) -> StructType:
     """Rows that reach the processor: a block of arrivals, or NULL for a flush."""
@@ -47,16 +66,17 @@ def input_schema(groups: StructType) -> StructType:
     )
 
 
-NOTHING = StructType([StructField("task", IntegerType())])
-"""Rows that leave the processor: none, everything goes to the sink."""
+def output_schema(groups: StructType) -> StructType:
+    """Rows that leave the processor."""
+    return StructType([*groups, StructField("task", IntegerType()), *OUTPUT])
 
 
 class SlackProcessor(StatefulProcessor):
     """Adapter between Spark's state store and :func:`spark_impl.slack.kernel.process`."""
 
-    def __init__(self, config: SlackConfig, sink: Parts) -> None:
+    def __init__(self, config: SlackConfig, group_columns: tuple[str, ...] = ()) -> None:
         self._config = config
-        self._sink = sink
+        self._names = [*group_columns, "task"]
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the one state variable."""
@@ -76,12 +96,29 @@ class SlackProcessor(StatefulProcessor):
         before = TaskState() if stored is None else _from_store(stored)
         after, output = process(self._config, before, keys, arrivals, flush)
         self._state.update(_to_store(after))
-        self._sink.add(key, after.clock, output, flush)
-        return iter(())
+        yield pd.DataFrame([self._row(key, after.clock, output, flush)])
 
     def close(self) -> None:
-        """Write what the tasks of this partition found."""
-        self._sink.write()
+        """Nothing to release."""
+
+    def _row(self, key: Any, clock: Clock, output: Output, flush: bool) -> dict[str, Any]:
+        slack = quality.slack_us(self._config, clock.alpha, np.array([clock.max_delay_us]))
+        return {
+            **dict(zip(self._names, key, strict=True)),
+            "active": output.active,
+            "flushed": flush and output.active,
+            "t_max_us": clock.t_max_us,
+            "max_delay_us": clock.max_delay_us,
+            "slack_us": int(slack[0]),
+            "wm_us": clock.wm_us,
+            "alpha": clock.alpha,
+            "seq": clock.seq,
+            "keys": keys_to_bytes(output.keys),
+            "result": output.result.tobytes(),
+            "late": output.late.tobytes(),
+            "judged": output.judged.tobytes(),
+            "rejected": output.rejected.tobytes(),
+        }
 
 
 def _to_store(state: TaskState) -> tuple[Any, ...]:

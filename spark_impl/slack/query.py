@@ -27,11 +27,11 @@ from pyspark.sql.types import (
 )
 
 from model.vocabulary import SlackConfig
+from spark_impl.slack import sink
 from spark_impl.slack.blocks import pack_files
 from spark_impl.slack.correction import Corrections
 from spark_impl.slack.history import History, check_source
-from spark_impl.slack.processor import NOTHING, SlackProcessor, input_schema
-from spark_impl.slack.sink import Parts
+from spark_impl.slack.processor import SlackProcessor, input_schema, output_schema
 from spark_impl.slack.store import Store, open_store
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -126,7 +126,7 @@ class SlackQuery:
             self._spark.conf.set(name, str(before))
 
     def _answers(self) -> DataFrame:
-        """The stream part, which has no rows: see :mod:`spark_impl.slack.sink`."""
+        """The stream part: output rows of the processor."""
         by = self._store.by
         blocks = (
             self._files(self._source, "binaryFile", _BINARY_FILES)
@@ -144,8 +144,8 @@ class SlackQuery:
             blocks.unionByName(flushes)
             .groupBy(*by)
             .transformWithStateInPandas(
-                SlackProcessor(self._config, Parts(self._store, self._config)),
-                outputStructType=NOTHING,
+                SlackProcessor(self._config, by[:-1]),
+                outputStructType=output_schema(self._groups),
                 outputMode="append",
                 timeMode="none",
             )
@@ -169,8 +169,12 @@ class SlackQuery:
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Everything that a micro-batch writes; Spark calls it, again after a crash."""
         self._store.begin(batch)
-        answers.collect()  # no rows: the tasks write what they find themselves
-        self._corrections.run(batch)
+        schema = self._store.schema("progress")
+        columns = StructType([field for field in answers.schema if field.name in schema.names])
+        arranged = StructType([columns[name] for name in schema.names])
+        write = sink.stage(self._store, self._config, batch)
+        progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
+        self._corrections.run(batch, progress)
 
 
 def wait_for(query: StreamingQuery) -> None:

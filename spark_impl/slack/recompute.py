@@ -66,14 +66,10 @@ def wanted(
     """The windows of some pending pairs, and the place of every row of ``pending``."""
     place, places = combined(pending, [*by, "key"])
     first = pending.column("start_us").to_numpy() // config.slide_us
-    count = pending.column("windows").to_numpy()
-    longest = int(count.max()) + 1
-    # many pairs, few different runs of windows
-    first, runs, _ = pane_math.by_window(first, place * longest + count, len(places) * longest)
-    row, j = pane_math.expand(first, first + runs % longest - 1)
+    row, j = pane_math.expand(first, first + pending.column("windows").to_numpy() - 1)
     windows, position = pane_math.compact(j)
     limit = np.array([limits[values[:-1]] for values in places], np.int64)
-    chosen, _ = pane_math.compact((runs // longest)[row] * len(windows) + position)
+    chosen = np.unique(place[row] * len(windows) + position)
     return Wanted(config, tuple(by), places, limit, windows, chosen), place
 
 

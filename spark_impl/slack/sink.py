@@ -1,102 +1,85 @@
-"""What the stream part found in one micro-batch, on its way to the store.
+"""Writes what the stream part found in one micro-batch, where it was found: on the executors."""
 
-Tasks write it where they run. A part is named after the partition, so a partition that Spark runs
-twice writes the same files, and after a crash the same batch writes the same parts.
-"""
-
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack import quality
 from spark_impl.slack.arrivals import REASONS
-from spark_impl.slack.blocks import FLAWS
-from spark_impl.slack.records import JUDGED, LATE, REJECTED, RESULT, Clock, Output, Records
-from spark_impl.slack.store import TABLES, Store
+from spark_impl.slack.blocks import FLAWS, keys_from_bytes
+from spark_impl.slack.records import JUDGED, LATE, REJECTED, RESULT, Records
+from spark_impl.slack.store import STREAM_TABLES, TABLES, Store
 
 _RECORDS = {"result": RESULT, "late": LATE, "judged": JUDGED, "rejected": REJECTED}
 _ALL_REASONS = np.array(["", *REASONS, *FLAWS], dtype=object)
-_BATCH_ID = "streaming.sql.batchId"
 
 
-class _Found(NamedTuple):
-    """What a micro-batch gave in one task."""
+def stage(
+    store: Store, config: SlackConfig, batch: int
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """Stage for ``mapInArrow``: output rows of the processor to the rows of ``progress``.
 
-    who: tuple[Any, ...]
-    clock: Clock
-    output: Output
-    flushed: bool
+    On the way every partition writes its part of the stream tables. A part is named after the
+    partition, so a task that Spark runs twice writes the same files.
+    """
 
-
-class Parts:
-    """Collects what the tasks of a partition found, and writes it at the end."""
-
-    def __init__(self, store: Store, config: SlackConfig) -> None:
-        self._store = store
-        self._config = config
-        self._found: list[_Found] = []
-
-    def add(self, who: tuple[Any, ...], clock: Clock, output: Output, flush: bool) -> None:
-        """Note what one task found; ``who`` holds the grouping columns, then the task."""
-        self._found.append(_Found(who, clock, output, flush))
-
-    def write(self) -> None:
-        """Write everything as this partition's part of the micro-batch that Spark works on."""
-        context = TaskContext.get()
-        if context is None or not self._found:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [row for each in batches for row in pa.Table.from_batches([each]).to_batches()]
+        if not rows:
             return
-        batch = int(str(context.getLocalProperty(_BATCH_ID)))
-        for name, table in self.tables().items():
-            self._store.write(name, batch, table, context.partitionId())
+        given = pa.Table.from_batches(rows)
+        found = tables(store, config, given)
+        context = TaskContext.get()
+        part = 0 if context is None else context.partitionId()
+        for name in STREAM_TABLES:
+            store.write(name, batch, found[name], part)
+        yield from found["progress"].combine_chunks().to_batches()
 
-    def tables(self) -> dict[str, pa.Table]:
-        """Everything as tables of the store; the next micro-batch begins with nothing."""
-        found = {name: self._table(name) for name in _RECORDS}
-        found["progress"] = self._progress()
-        self._found = []
-        return found
+    return run
 
-    def _progress(self) -> pa.Table:
-        rows = []
-        for who, clock, output, flushed in self._found:
-            if output.active:
-                slack = quality.slack_us(self._config, clock.alpha, np.array([clock.max_delay_us]))
-                row = dict(zip(self._store.by, who, strict=True))
-                row |= clock._asdict() | {"slack_us": int(slack[0]), "flushed": flushed}
-                rows.append(row)
-        return pa.Table.from_pylist(rows, schema=self._store.schema("progress"))
 
-    def _table(self, name: str) -> pa.Table:
-        """One table from the records of all tasks."""
-        arrays: list[Records] = [getattr(each.output, name) for each in self._found]
-        if not any(map(len, arrays)):
-            return self._store.schema(name).empty_table()
-        together = np.concatenate(arrays)
-        schema = self._store.schema(name)
-        columns: dict[str, Any] = {}
-        owner = pa.array(np.repeat(np.arange(len(arrays)), [len(each) for each in arrays]))
-        for i, by in enumerate(self._store.by):
-            values = pa.array([each.who[i] for each in self._found], schema.field(by).type)
-            columns[by] = values.take(owner)
-        for column in TABLES[name]:
-            if column == "key":
-                columns[column] = self._keys(arrays)
-            elif column == "start_us":
-                index = together["first" if name == "late" else "j"]
-                columns[column] = index * self._config.slide_us
-            elif column == "reason":
-                columns[column] = _ALL_REASONS[together["reason"]]
-            else:
-                columns[column] = np.ascontiguousarray(together[column])
-        return pa.table(columns, schema=schema)
+def tables(store: Store, config: SlackConfig, given: pa.Table) -> dict[str, pa.Table]:
+    """The stream tables from output rows of the processor."""
+    found = {name: _unpacked(store, config, given, name) for name in _RECORDS}
+    schema = store.schema("progress")
+    found["progress"] = given.filter(given.column("active")).select(schema.names).cast(schema)
+    return found
 
-    def _keys(self, arrays: list[Records]) -> pa.ChunkedArray:
-        chunks = [
-            pa.array(each.output.keys, pa.string()).take(pa.array(records["key"]))
-            for each, records in zip(self._found, arrays, strict=True)
-            if len(records)
-        ]
-        return pa.chunked_array(chunks, pa.string())
+
+def _unpacked(store: Store, config: SlackConfig, given: pa.Table, name: str) -> pa.Table:
+    """One table from the records of all rows."""
+    arrays = [np.frombuffer(data, _RECORDS[name]) for data in given.column(name).to_pylist()]
+    owner = pa.array(np.repeat(np.arange(len(arrays)), [len(each) for each in arrays]))
+    together: Records = np.concatenate(arrays)
+    columns: dict[str, Any] = {by: given.column(by).take(owner) for by in store.by}
+    if "key" in TABLES[name]:
+        texts = [keys_from_bytes(data) for data in given.column("keys").to_pylist()]
+        columns["key"] = _keys(texts, arrays)
+    for column in TABLES[name]:
+        if column == "start_us":
+            index = together["first" if name == "late" else "j"]
+            columns[column] = index * config.slide_us
+        elif column == "reason":
+            columns[column] = _ALL_REASONS[together["reason"]]
+        elif column != "key":
+            columns[column] = together[column]
+    schema = store.schema(name)
+    return pa.table([_array(columns[each.name], each.type) for each in schema], schema=schema)
+
+
+def _keys(texts: list[tuple[str, ...]], arrays: list[Records]) -> pa.ChunkedArray:
+    chunks = [
+        pa.array(keys, pa.string()).take(pa.array(np.ascontiguousarray(records["key"])))
+        for keys, records in zip(texts, arrays, strict=True)
+        if len(records)
+    ]
+    return pa.chunked_array(chunks, pa.string())
+
+
+def _array(column: Any, kind: pa.DataType) -> Any:
+    if isinstance(column, pa.ChunkedArray):
+        return column
+    return pa.array(np.ascontiguousarray(column), kind)

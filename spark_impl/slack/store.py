@@ -70,6 +70,8 @@ TABLES = {
 """Columns of every table behind the grouping columns and ``task``. In tables of pairs a row stands
 for a tuple and a run of ``windows`` windows, the first of which begins at ``start_us``."""
 
+STREAM_TABLES = ("result", "late", "judged", "rejected", "progress")
+"""Tables that the stream part writes; the others belong to the correction."""
 _PENDING_KEPT = 10
 _GROUP_TYPES = {"string": _TEXT, "int64": _INT}
 

@@ -15,11 +15,11 @@ from model.vocabulary import Event, SlackConfig, System, Trace, Workload, task_o
 from model.vocabulary import slack as words
 from model.vocabulary.trace import Step
 from spark_impl.session import session
+from spark_impl.slack import sink
 from spark_impl.slack.answers import EXACT, results
 from spark_impl.slack.blocks import COLUMNS, encode
 from spark_impl.slack.processor import SlackProcessor
 from spark_impl.slack.query import SlackQuery
-from spark_impl.slack.sink import Parts
 from spark_impl.slack.store import Store, load_store
 from spark_impl.streams import append
 
@@ -95,19 +95,20 @@ def lose_commit(store: Path, batch: int) -> None:
 def run_in_process(workload: Workload) -> Trace:
     """Run the processor without Spark: the steps of the stream part."""
     config = SlackConfig.from_json(workload.config)
-    parts = Parts(Store(Path()), config)
-    tester = TwsTester(SlackProcessor(config, parts))
+    tester = TwsTester(SlackProcessor(config))
+    place = Store(Path())
     tasks: set[int] = set()
     steps: list[Step] = []
     batches = list(workload.batches())
     for batch, events in enumerate([*batches, None] if workload.flush else batches):
         given = dict.fromkeys(tasks) if events is None else _blocks(config, events)
         tasks |= set(given)
-        for task, block in given.items():
-            tester.testInPandas(task, pd.DataFrame({"block": [block]}, dtype=object))
-        for name, table in parts.tables().items():
-            rows = table.append_column("batch", pa.array([batch] * table.num_rows))
-            steps.extend(_steps(config, name, rows.to_pylist()))
+        for task, block in sorted(given.items()):
+            frame = tester.testInPandas(task, pd.DataFrame({"block": [block]}, dtype=object))
+            row = pa.Table.from_pandas(frame, preserve_index=False)
+            for name, table in sink.tables(place, config, row).items():
+                rows = table.append_column("batch", pa.array([batch] * table.num_rows))
+                steps.extend(_steps(config, name, rows.to_pylist()))
     return Trace("spark", steps)
 
 
