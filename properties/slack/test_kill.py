@@ -4,6 +4,7 @@ What the killed process has not written is lost, what it has half written is the
 finds only the store and Spark's checkpoint. Nothing may be missing or counted twice.
 """
 
+import itertools
 import os
 import signal
 import subprocess
@@ -114,11 +115,6 @@ def _session(leader: int) -> list[int]:
     return sorted(found, key=lambda pid: pid != leader)
 
 
-def shared_out(times: int) -> list[int]:
-    """So many kills, over queries."""
-    return [min(KILLS_A_QUERY, times - done) for done in range(0, times, KILLS_A_QUERY)]
-
-
 def workload_of(number: int, seed: int) -> Workload:
     events = simulate_arrivals(umts(seed + number, messages=60), seed).events
     cuts = tuple(len(events) * batch // BATCHES for batch in range(1, BATCHES))
@@ -126,18 +122,22 @@ def workload_of(number: int, seed: int) -> Workload:
     return Workload("slack", events, config, cuts, seed=seed, name=f"query-{number}")
 
 
-def kills(folder: Path, times: int, random: Random) -> Iterator[Kill]:
-    """Start the driver and kill it, that many times; it must have had something left to do."""
-    for _ in range(times):
+def kills(folder: Path, random: Random) -> Iterator[Kill]:
+    """Start the driver and kill it, some times; only kills that interrupted it count.
+
+    How far it comes before it is killed is a matter of the machine: it may be over too early.
+    """
+    for _ in range(KILLS_A_QUERY):
         with Driver(folder) as driver:
             moment, seconds = random.choice(MOMENTS)
             for _ in range(random.randint(1, 2)):
                 line = driver.read_until(moment, "done")
-            assert line.startswith(moment), (line, (folder / "stderr").read_text(encoding="utf-8"))
             time.sleep(random.uniform(0, seconds))
         stderr = (folder / "stderr").read_text(encoding="utf-8")
+        assert line.startswith((moment, "done")), (line, stderr)
+        if "done" in driver.lines:
+            return
         assert driver.process.returncode == -signal.SIGKILL, (driver.lines, stderr)
-        assert "done" not in driver.lines, "it was over before it was killed"
         last = driver.lines[-1]
         yield Kill(last, last.startswith("begin"))
 
@@ -149,11 +149,11 @@ def run_to_its_end(folder: Path) -> None:
         assert driver.process.wait(PATIENCE_S) == 0
 
 
-def interrupted(folder: Path, workload: Workload, times: int) -> list[Kill]:
-    """Run a query to its end, with that many interruptions."""
+def interrupted(folder: Path, workload: Workload) -> list[Kill]:
+    """Run a query to its end, with interruptions."""
     folder.mkdir()
     prepare(folder, workload)
-    seen = list(kills(folder, times, Random(f"{workload.seed}/{workload.name}")))
+    seen = list(kills(folder, Random(f"{workload.seed}/{workload.name}")))
     run_to_its_end(folder)
     return seen
 
@@ -163,19 +163,23 @@ def interrupted(folder: Path, workload: Workload, times: int) -> list[Kill]:
 def test_answers_are_exact_however_often_the_driver_is_killed(
     tmp_path: Path, spark: SparkSession, seed: int
 ) -> None:
-    shares = shared_out(profiles.effort().kills)
-    workloads = [workload_of(number, seed) for number in range(len(shares))]
-    folders = [tmp_path / workload.name for workload in workloads]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        seen = list(pool.map(interrupted, folders, workloads, shares))
-    for folder, workload in zip(folders, workloads, strict=True):
-        assert_equal_to_model(spark, folder, workload, seen)
-    assert sum(map(len, seen)) == profiles.effort().kills
-    assert any(kill.is_in_batch for each in seen for kill in each), seen
+    wanted = profiles.effort().kills
+    seen: list[Kill] = []
+    for first in range(0, wanted, AT_ONCE):
+        workloads = [workload_of(first + number, seed) for number in range(AT_ONCE)]
+        folders = [tmp_path / workload.name for workload in workloads]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            seen += itertools.chain(*pool.map(interrupted, folders, workloads))
+        for folder, workload in zip(folders, workloads, strict=True):
+            assert_equal_to_model(spark, folder, workload, seen)
+        if len(seen) >= wanted:
+            break
+    assert len(seen) >= wanted, f"only {len(seen)} kills interrupted anything"
+    assert any(kill.is_in_batch for kill in seen), seen
 
 
 def assert_equal_to_model(
-    spark: SparkSession, folder: Path, workload: Workload, seen: list[list[Kill]]
+    spark: SparkSession, folder: Path, workload: Workload, seen: list[Kill]
 ) -> None:
     slack = room("slack")
     batches = len(list(workload.batches()))
