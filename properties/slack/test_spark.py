@@ -88,7 +88,7 @@ def test_packs_held_enough_and_what_matters(seen: Counter[str]) -> None:
         pytest.skip("not all packs were run")
     assert seen["cases"] == effort.packs * effort.cases
     # One query cannot show everything (gapped windows know no mixed tuple), all shapes must.
-    needed = ("late pairs", "corrections")
+    needed: tuple[str, ...] = ("late pairs", "corrections")
     if effort.packs >= len(SHAPES):
         needed = (*NEEDED, "redelivered tuples", "rejected arrivals")
     for guard in needed:
