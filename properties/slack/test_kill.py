@@ -21,11 +21,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig, Workload
-from model.vocabulary.slack import Final, Judged, Late, Rejected, Result
 from properties import profiles
 from properties.judge import broken_sentences
 from properties.rooms import room
 from properties.slack.driver import prepare
+from properties.slack.test_model import unbatched
 from sim.arrivals import simulate_arrivals
 from sim.scenarios import umts
 from spark_impl.slack.system import read_trace
@@ -184,9 +184,9 @@ def assert_equal_to_model(
     slack = room("slack")
     batches = len(list(workload.batches()))
     observed = read_trace(spark, folder / "store", {workload.name: batches})[workload.name]
-    words = (Result, Late, Judged, Rejected, Final)
-    difference = slack.compare(workload, slack.reference()(workload), observed, words)
-    assert not difference.mismatches, "\n".join([*difference.sentences, f"{seen}"])
+    # Killed after the file source noted a file and before the query planned its batch, Spark takes
+    # that file together with the next one: other batches, and by promise 5 the same answers.
+    assert unbatched(observed) == unbatched(slack.reference()(workload)), seen
     broken = broken_sentences(slack.check(workload, observed).verdicts)
     assert not broken, "\n".join(broken)
     guards = slack.check(workload, observed).guards
