@@ -1,0 +1,400 @@
+"""Landing: what arrives, what is rejected, and that a crash or a restart changes nothing."""
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from model.vocabulary import SlackConfig
+from spark_impl import landing
+from spark_impl.landing import Landing
+from spark_impl.slack import SlackQuery, results
+from spark_impl.slack.blocks import COLUMNS
+from spark_impl.streams import InputProblem, append
+
+SECOND = 1_000_000
+TEXT = "ts string, k string, v string"
+Lines = Callable[..., DataFrame]
+
+
+@pytest.fixture
+def lines(spark: SparkSession, tmp_path: Path) -> Lines:
+    """A stream of the CSV files in the folder ``in``, all columns text."""
+    (tmp_path / "in").mkdir()
+
+    def read(schema: str = TEXT, **options: Any) -> DataFrame:
+        reader = spark.readStream.schema(schema).option("header", True).options(**options)
+        return reader.csv(str(tmp_path / "in"))
+
+    return read
+
+
+def put(tmp_path: Path, name: str, text: str, at: int | None = None) -> None:
+    """A new file in the folder ``in``, perhaps with a modification time."""
+    path = tmp_path / "in" / name
+    path.write_text(text, encoding="utf-8")
+    if at is not None:
+        os.utime(path, (at, at))
+
+
+def landing_of(stream: DataFrame, root: Path, **columns: Any) -> Landing:
+    wanted = {"event_time": "ts", "value": "v", "key": "k", "time_unit": "s", **columns}
+    return Landing(stream, root / "history", root / "checkpoint", **wanted)
+
+
+def rows(root: Path, *names: str) -> list[tuple[Any, ...]]:
+    """Some columns of the arrivals of a history, in the order of its files."""
+    files = sorted((root / "history").glob("[!._]*.parquet"))
+    return [
+        tuple(row[name] for name in names)
+        for path in files
+        for row in pq.read_table(path).to_pylist()
+    ]
+
+
+def content(root: Path) -> dict[str, tuple[bytes, int]]:
+    """Everything that a history holds, with modification times."""
+    return {
+        str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in (root / "history").rglob("*")
+        if path.is_file()
+    }
+
+
+def data(found: dict[str, tuple[bytes, int]]) -> dict[str, bytes]:
+    return {name: bytes_ for name, (bytes_, _) in found.items()}
+
+
+def forget_commit(root: Path, batch: int) -> None:
+    """As if Spark had stopped before it took note that a micro-batch is done."""
+    for path in (root / "checkpoint" / "commits").glob(f"*{batch}*"):
+        path.unlink()
+
+
+def test_rows_that_cannot_be_read_are_set_apart_with_the_reason(
+    lines: Lines, tmp_path: Path
+) -> None:
+    put(
+        tmp_path,
+        "a.csv",
+        "ts,k,v,id\n5,a,1.5,70\n,a,1,71\nsoon,b,2,72\n6,,3,73\n7,b,1f,74\n8,é,-2,75\n",
+    )
+    put(tmp_path, "b.csv", "ts,k,v,id\n9,a,NaN,7.5\n9,a,NaN,\n9,a,NaN,76\n")
+    made = landing_of(lines(TEXT + ", id string"), tmp_path, source_id="id")
+    made.run_available()
+    first, second, (*third, value) = rows(
+        tmp_path, "seq", "source_id", "key", "event_time_us", "value"
+    )
+    assert first == (0, 70, "a", 5 * SECOND, 1.5)
+    assert second == (1, 75, "é", 8 * SECOND, -2.0)
+    assert third == [2, 76, "a", 9 * SECOND]
+    assert math.isnan(value)
+    bad = {row.text or json.loads(row.row)["id"]: row for row in made.rejected().collect()}
+    assert {at: (row.column, row.reason) for at, row in bad.items()} == {
+        "71": ("ts", "NULL"),
+        "soon": ("ts", "not a time"),
+        "73": ("k", "NULL"),
+        "1f": ("v", "not a number"),
+        "7.5": ("id", "not a whole number"),
+        None: ("id", "NULL"),
+    }
+    assert json.loads(bad["soon"].row) == {"ts": "soon", "k": "b", "v": "2", "id": "72"}
+    assert made.counts() == (3, 6)
+    assert {row.batch for row in bad.values()} == {0}
+
+
+def test_a_history_has_the_columns_that_queries_read(lines: Lines, tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", "ts,k,v,site,case\n5,a,1,7,x\n6,b,2,8,\n6,b,2,,y\n")
+    stream = lines(TEXT + ", site int, case string")
+    made = landing_of(stream, tmp_path, key=None, group_columns=("site", "case"))
+    made.run_available()
+    (path,) = (tmp_path / "history").glob("*.parquet")
+    wanted = {**COLUMNS, "site": pa.int64(), "case": pa.string()}
+    assert pq.read_schema(path) == pa.schema(wanted)
+    assert tuple(COLUMNS) == landing.COLUMNS
+    assert rows(tmp_path, "seq", "source_id", "key", "site", "case") == [(0, 0, "", 7, "x")]
+    assert [(row.column, row.reason) for row in made.rejected().orderBy("column").collect()] == [
+        ("case", "NULL"),
+        ("site", "NULL"),
+    ]
+
+
+def test_files_of_a_micro_batch_arrive_in_the_order_of_their_times(
+    lines: Lines, tmp_path: Path
+) -> None:
+    put(tmp_path, "y.csv", "ts,k,v\n1,a,1\n", at=2_000)
+    put(tmp_path, "z.csv", "ts,k,v\n0,a,0\n", at=1_000)
+    put(tmp_path, "x.csv", "ts,k,v\n" + "".join(f"{n},a,{n}\n" for n in range(3, 9)), at=3_000)
+    put(tmp_path, "b.csv", "ts,k,v\n2,a,2\n", at=2_000)
+    landing_of(lines(), tmp_path).run_available()
+    assert rows(tmp_path, "seq", "value") == list(enumerate([0, 2, 1, 3, 4, 5, 6, 7, 8]))
+    assert len(list((tmp_path / "history").glob("*.parquet"))) == 1
+
+
+def test_a_restart_goes_on_behind_the_last_arrival(lines: Lines, tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n2,a,2\n")
+    landing_of(lines(), tmp_path).run_available()
+    put(tmp_path, "b.csv", "ts,k,v\nsoon,a,3\n")  # nothing of this micro-batch arrives
+    landing_of(lines(), tmp_path).run_available()
+    (path,) = (tmp_path / "history").glob("*.parquet")
+    before = pq.read_table(path)
+    late = pa.array([1 << 60] * 2)  # as if the clock of the machine were put back afterwards
+    where = before.column_names.index("arrival_us")
+    pq.write_table(before.set_column(where, "arrival_us", late), path)
+    put(tmp_path, "c.csv", "ts,k,v\n4,a,4\n5,a,5\n")
+    made = landing_of(lines(), tmp_path)
+    made.run_available()
+    assert rows(tmp_path, "seq", "source_id", "value") == [
+        (0, 0, 1.0),
+        (1, 1, 2.0),
+        (2, 2, 4.0),
+        (3, 3, 5.0),
+    ]
+    assert {arrival for (arrival,) in rows(tmp_path, "arrival_us")} == {1 << 60}
+    assert sorted(p.name for p in (tmp_path / "history").glob("*.parquet")) == [
+        "00000000.parquet",
+        "00000002.parquet",
+    ]
+    assert made.counts() == (4, 1)
+
+
+def test_a_replayed_micro_batch_changes_nothing(lines: Lines, tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n,a,1\n", at=1_000)
+    put(tmp_path, "b.csv", "ts,k,v\n2,a,1\n,a,2\n3,b,4\n", at=2_000)
+    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    before = content(tmp_path)
+    assert len(before) == 5
+    forget_commit(tmp_path, 1)
+    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    assert content(tmp_path) == before
+    # Stopped even earlier, so that nobody can have read it: the same bytes once more.
+    forget_commit(tmp_path, 1)
+    (tmp_path / "history" / "00000001.parquet").unlink()
+    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    assert data(content(tmp_path)) == data(before)
+
+
+def test_a_replayed_micro_batch_of_a_stream_with_state(lines: Lines, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        put(tmp_path, f"{name}.csv", f"ts,k,v\n1,a,1\n2,{name},2\n")
+        made = landing_of(lines().dropDuplicates(["ts", "k"]), tmp_path)
+        made.run_available()
+        forget_commit(tmp_path, 0)
+    assert sorted(rows(tmp_path, "event_time_us", "key")) == [
+        (SECOND, "a"),
+        (2 * SECOND, "a"),
+        (2 * SECOND, "b"),
+    ]
+
+
+class Crash(Exception):  # noqa: N818
+    """Stands for a process that ends there."""
+
+
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("table", ["_rejected", "history"])
+def test_a_crash_at_any_write_is_repaired_by_the_next_run(
+    lines: Lines,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    table: str,
+    written: bool,
+) -> None:
+    put(tmp_path, "a.csv", "ts,k,v,at\n1,a,1,100\n,a,1,100\n2,b,2,100\n")
+    columns = {"arrival": "at"}
+    stream = partial(lines, TEXT + ", at string")
+    landing_of(stream(), tmp_path / "whole", **columns).run_available()
+
+    def append_and_stop(folder: Path, rows: pa.Table, name: str) -> Path:
+        if table not in (folder.name, folder.parent.name):
+            return append(folder, rows, name)
+        if written:
+            append(folder, rows, name)
+        else:
+            folder.mkdir(exist_ok=True)
+            folder.joinpath(f".{name}.parquet.1").write_bytes(b"cut short")
+        raise Crash
+
+    broken = landing_of(stream(), tmp_path / "broken", **columns)
+    with monkeypatch.context() as patch:
+        patch.setattr(landing, "append", append_and_stop)
+        with pytest.raises(InputProblem):
+            broken.run_available()
+    repaired = landing_of(stream(), tmp_path / "broken", **columns)
+    repaired.run_available()
+    whole, broken_too = content(tmp_path / "whole"), content(tmp_path / "broken")
+    note = {"history/_landing.json": (b"", 0)}
+    assert data(whole | note) == data(broken_too | note)
+    assert repaired.counts() == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("unit", "times"),
+    [
+        (
+            "timestamp",
+            {
+                "1970-01-01T00:00:05Z": 5 * SECOND,
+                "1970-01-01 01:00:00.25+01:00": SECOND // 4,
+                "1970-01-01 00:00:01.1234567": 1_123_456,
+                "1969-12-31T23:59:59Z": -SECOND,
+                "1970-01-02": 86_400 * SECOND,
+                "12:30": None,  # of which day?
+                "1970": None,
+                "1970-13-01": None,
+                "5": None,
+            },
+        ),
+        (
+            "s",
+            {
+                "5": 5 * SECOND,
+                "5.25": 5_250_000,
+                "-0.0000015": -2,
+                "1700000000.123456": 1_700_000_000_123_456,
+                "1e3": 1000 * SECOND,
+                "9223372036854": 9_223_372_036_854 * SECOND,
+                "9223372036855": None,  # more microseconds than 64 bits hold
+                "NaN": None,
+                "1970-01-01T00:00:05Z": None,
+            },
+        ),
+    ],
+)
+def test_times_that_are_text(
+    lines: Lines, tmp_path: Path, unit: str, times: dict[str, int | None]
+) -> None:
+    text = "".join(f'"{time}",{time},1\n' for time in times)
+    put(tmp_path, "a.csv", "ts,k,v\n" + text)
+    made = landing_of(lines(), tmp_path, time_unit=unit)
+    made.run_available()
+    read: dict[str, int | None] = dict(rows(tmp_path, "key", "event_time_us"))
+    read |= {row.text: None for row in made.rejected().collect()}
+    assert read == times
+
+
+def test_columns_that_have_a_type(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    typed = {
+        "ts": pa.array([1_000, 2_000], pa.int64()),
+        "at": pa.array([3 * SECOND + 7] * 2, pa.timestamp("us", "UTC")),
+        "k": pa.array([b"a\xc3\xa9", b"\xff"]),
+        "v": pa.array([2, 3], pa.int32()),
+        "id": pa.array([9, 10], pa.int16()),
+    }
+    pq.write_table(pa.table(typed), tmp_path / "in" / "a.parquet")
+    schema = "ts long, at timestamp, k binary, v int, id short"
+    stream = spark.readStream.schema(schema).parquet(str(tmp_path / "in"))
+    made = landing_of(stream, tmp_path, time_unit="ms", arrival="at", source_id="id")
+    made.run_available()
+    assert rows(tmp_path, *COLUMNS) == [(0, 9, "aé", SECOND, 2.0, 3 * SECOND + 7)]
+    (bad,) = made.rejected().collect()
+    assert (bad.column, bad.reason, bad.text) == ("k", "not text", "FF")
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"value": "w"}, "the stream has no column 'w'; its columns are ts, k, v, n, list"),
+        ({"group_columns": ("site",)}, "the stream has no column 'site'; its columns are"),
+        ({"event_time": "n", "time_unit": "timestamp"}, "column 'n' holds bigint, not a time with"),
+        ({"key": "list"}, "column 'list' holds array<int>, not text"),
+        ({"value": "list"}, "column 'list' holds array<int>, not a number"),
+        ({"group_columns": ("list",)}, "column 'list' holds array<int>, not text or a whole"),
+        ({"source_id": "list"}, "column 'list' holds array<int>, not a whole number"),
+        ({"group_columns": ("value",)}, "a grouping column cannot be called 'value'"),
+        ({"time_unit": "h"}, "time_unit 'h' is none of us, ms, s, timestamp"),
+    ],
+)
+def test_a_stream_that_cannot_be_landed(
+    lines: Lines, tmp_path: Path, columns: dict[str, Any], sentence: str
+) -> None:
+    stream = lines().withColumn("n", F.lit(1).cast("long")).withColumn("list", F.array(F.lit(1)))
+    with pytest.raises(InputProblem) as problem:
+        landing_of(stream, tmp_path, **columns)
+    assert str(problem.value).startswith(sentence)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+
+
+def test_a_history_that_belongs_to_another_landing(lines: Lines, tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n")
+    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    with pytest.raises(InputProblem, match="was landed with time_unit = 's', not 'ms'"):
+        landing_of(lines(), tmp_path, time_unit="ms")
+    with pytest.raises(InputProblem, match="was landed with key = 'k', not None"):
+        landing_of(lines(), tmp_path, key=None)
+    older = tmp_path / "older"
+    shutil.copytree(tmp_path / "checkpoint", older)
+    with pytest.raises(InputProblem, match="was not landed with the checkpoint"):
+        Landing(lines(), tmp_path / "history", tmp_path / "new", event_time="ts", value="v")
+    with pytest.raises(InputProblem, match="was not landed with the checkpoint"):
+        Landing(lines(), tmp_path / "new", tmp_path / "checkpoint", event_time="ts", value="v")
+    with pytest.raises(InputProblem, match="is no stream; read it with"):
+        landing_of(lines().sparkSession.range(3), tmp_path)
+    append(tmp_path / "foreign" / "history", pa.table({"x": [1]}))
+    with pytest.raises(InputProblem, match="holds files that were not landed there"):
+        landing_of(lines(), tmp_path / "foreign")
+
+    for name in ("b", "c"):
+        put(tmp_path, f"{name}.csv", "ts,k,v\n2,a,1\n")
+    landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+    shutil.rmtree(tmp_path / "checkpoint")
+    older.rename(tmp_path / "checkpoint")
+    with pytest.raises(InputProblem, match=r"checkpoint is at batch 1, .*history at 2 already$"):
+        landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
+
+
+def test_what_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: Path) -> None:
+    put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n")
+    broken = lines().withColumn("v", F.udf(lambda v: str(1 / 0))("v"))
+    with pytest.raises(InputProblem, match=r"^division by zero$"):
+        landing_of(broken, tmp_path).run_available()
+
+
+def test_a_running_landing_and_a_source_without_files(spark: SparkSession, tmp_path: Path) -> None:
+    stream = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 5).load()
+    running = landing_of(stream, tmp_path, event_time="timestamp", value="value", key=None).start()
+    try:
+        while len(list((tmp_path / "history").glob("*.parquet"))) < 2:
+            assert not running.awaitTermination(1)
+    finally:
+        running.stop()
+    assert [row[0] for row in rows(tmp_path, "seq")][:10] == list(range(10))
+    assert sorted(row[0] for row in rows(tmp_path, "value"))[:10] == list(range(10))
+
+
+def test_a_landed_stream_gives_the_answers_of_its_rows(
+    spark: SparkSession, lines: Lines, tmp_path: Path
+) -> None:
+    events = [(n * 7 % 40 + n // 4, "ab"[n % 2], n % 9) for n in range(90)]
+    for part in range(3):
+        text = "".join(f"{ts},{k},{v}\n" for ts, k, v in events[part * 30 : part * 30 + 30])
+        put(tmp_path, f"{part}.csv", f"ts,k,v\n{text}never,a,1\n", at=1_000 + part)
+    made = landing_of(lines(maxFilesPerTrigger=1), tmp_path)
+    made.run_available()
+    assert made.counts() == (90, 3)
+
+    config = SlackConfig(size_us=10 * SECOND, slide_us=5 * SECOND, tasks=2)
+    query = SlackQuery(spark, config, tmp_path / "history", tmp_path / "store")
+    query.flush()
+    expected: dict[tuple[str, int], list[int]] = {}
+    for ts, k, v in events:
+        for start in range(-10, 80, 5):
+            if start <= ts < start + 10:
+                expected.setdefault((k, start * SECOND), []).append(v)
+    answers = results(spark, tmp_path / "store").collect()
+    assert {(row.key, row.start_us): (row.value, row.n) for row in answers} == {
+        window: (float(sum(values)), len(values)) for window, values in expected.items()
+    }
+    assert {row.state for row in answers} == {"exact"}
+    assert any(row.revision for row in answers), "nothing was late: this input shows too little"
