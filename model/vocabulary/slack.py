@@ -14,8 +14,17 @@ from model.vocabulary.windows import WindowSpec
 AGGREGATES = ("sum", "count", "avg", "min", "max", "median", "quantile")
 CONTROLS = ("conformal", "fixed", "max", "pd", "pd-clamped")
 ADAPTIVE_CONTROLS = ("conformal", "pd", "pd-clamped")
-SELF_SUFFICIENT_AGGREGATES = ("sum", "count", "avg")
+SELF_SUFFICIENT_AGGREGATES = ("sum", "count", "avg", "median", "quantile")
 """Aggregates whose required coverage follows from (eps, delta) without ``lambda_thr``."""
+METHODS: dict[str, tuple[str, ...]] = {
+    "normal": AGGREGATES,
+    "permutation": ("sum",),
+    "rigorous": ("sum", "avg"),
+}
+"""How the required coverage is found, and for which aggregates there is a choice."""
+SAMPLINGS = ("exchangeable", "adversarial")
+MAX_CORRELATED = 2_000_000
+"""Tuples of a window beyond which its rank correlation is left out: its sums fit into 64 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,10 @@ class SlackConfig:
     """Probability with which it may not."""
     lambda_thr: float | None = None
     """Required coverage given by hand; otherwise it follows from (eps, delta)."""
+    method: str = "normal"
+    """How the required coverage of a sum or an average is found: docs/slack.md, section 5."""
+    sampling: str = "exchangeable"
+    """What is assumed about the tuples that are missing: ``exchangeable`` or ``adversarial``."""
     cv: float | None = None
     """Coefficient of variation of the values; otherwise estimated while the stream runs."""
     fixed_slack_us: int = 0
@@ -89,6 +102,13 @@ class SlackConfig:
         """Whether a relative error of a sum is promised, which negative values would void."""
         return self.aggregate == "sum" and self.control in ADAPTIVE_CONTROLS
 
+    @property
+    def needs_values(self) -> bool:
+        """Whether the required coverage of a window depends on the values in it."""
+        if self.lambda_thr is not None or self.aggregate not in ("sum", "avg"):
+            return False
+        return self.method != "normal" or self.sampling == "adversarial"
+
     def to_json(self) -> dict[str, Any]:
         """Plain data; ``SlackConfig.from_json`` reads it back."""
         return asdict(self)
@@ -123,6 +143,12 @@ class SlackConfig:
     def _check_choices(self) -> None:
         _require(self.aggregate in AGGREGATES, "aggregate", self.aggregate, _one_of(AGGREGATES))
         _require(self.control in CONTROLS, "control", self.control, _one_of(CONTROLS))
+        _require(self.method in METHODS, "method", self.method, _one_of(tuple(METHODS)))
+        _require(self.sampling in SAMPLINGS, "sampling", self.sampling, _one_of(SAMPLINGS))
+        if self.aggregate not in METHODS[self.method]:
+            known = " and ".join(METHODS[self.method])
+            msg = f"method {self.method!r} is for {known}, not for {self.aggregate!r}"
+            raise ValueError(msg)
         if (
             self.control in ADAPTIVE_CONTROLS
             and self.lambda_thr is None
@@ -263,6 +289,27 @@ class Revision(NamedTuple):
     """Distinct accepted tuples of the window in the history when it was corrected."""
 
 
+class Correlation(NamedTuple):
+    """Rank correlation of delay and value in a corrected window, as exact sums.
+
+    x of a tuple is the number of tuples with a smaller delay less the number with a larger one,
+    y the same for values.
+    """
+
+    task: int
+    start_us: int
+    key: str
+    batch: int
+    revision: int
+    n: int
+    cross: int
+    """Sum of x*y."""
+    delay_spread: int
+    """Sum of x*x."""
+    value_spread: int
+    """Sum of y*y."""
+
+
 class Final(NamedTuple):
     """The answer that a user finds in the end."""
 
@@ -285,6 +332,7 @@ WORDS: tuple[type, ...] = (
     Correction,
     Cleared,
     Revision,
+    Correlation,
     Final,
 )
 
