@@ -230,7 +230,8 @@ def _created(plan: Plan, number: int, source: Source, seeds: Seeds) -> _Departur
     n, name = source.events, f"source-{number}"
     intervals = draw_us(source.interval, seeds, f"{name}/interval", max(0, n - 1))
     event_us = source.start_us + np.rint(np.append(0.0, np.cumsum(intervals))[:n]).astype(np.int64)
-    ordinary = draw_us(source.delay, seeds, f"{name}/delay", n)
+    values = _values(source, seeds, name)
+    ordinary = draw_us(source.delay, seeds, f"{name}/delay", n) + source.delay_by_value_us * values
     delays = disturb(number, ordinary, event_us, plan.disturbances, seeds)
     kept = present(number, event_us, plan.disturbances)
     leave_us = (event_us + delays)[kept]
@@ -242,7 +243,7 @@ def _created(plan: Plan, number: int, source: Source, seeds: Seeds) -> _Departur
         ids.tolist(),
         _keys(source, seeds, name)[kept].tolist(),
         (plan.epoch_us + event_us[kept]).tolist(),
-        _values(source, seeds, name)[kept].tolist(),
+        values[kept].tolist(),
         strict=True,
     )
     return [

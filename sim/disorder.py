@@ -27,6 +27,8 @@ class Burst(NamedTuple):
     extra: Distribution
     source: int | None = None
     """Which source; ``None``: every one."""
+    every_us: int | None = None
+    """It comes again and again, one after the other starting so far apart; ``None``: once."""
     kind: Literal["burst"] = "burst"
 
 
@@ -66,7 +68,7 @@ def check_disturbance(disturbance: Disturbance, sources: int) -> None:
         label = f"{disturbance.kind}.{name}"
         if name in ("start_us", "extra_us"):
             require(value >= 0, label, value, "at least 0")
-        elif name in ("length_us", "factor"):
+        elif name in ("length_us", "factor") or (name == "every_us" and value is not None):
             require(value > 0, label, value, "above 0")
         elif name == "share":
             require(0 <= value <= 1, label, value, "between 0 and 1")
@@ -108,7 +110,7 @@ def disturb(
                 new = draw_us(changed, seeds, name, len(times_us))
                 delays = np.where(times_us >= start_us, new, delays)
             case Burst(start_us, length_us, share, extra):
-                hit = _within(times_us, start_us, length_us)
+                hit = _within(times_us, start_us, length_us, disturbance.every_us)
                 if share < 1:
                     hit &= seeds.stream(f"{name}/share").random(len(times_us)) < share
                 bursts.append(np.where(hit, draw_us(extra, seeds, name, len(times_us)), 0.0))
@@ -120,8 +122,12 @@ def disturb(
     return sum(bursts, delays * factor + extra_us)
 
 
-def _within(times_us: IntArray, start_us: int, length_us: int) -> NDArray[np.bool_]:
-    return (times_us >= start_us) & (times_us < start_us + length_us)
+def _within(
+    times_us: IntArray, start_us: int, length_us: int, every_us: int | None = None
+) -> NDArray[np.bool_]:
+    since_us = times_us - start_us
+    since_last_us = since_us if every_us is None else since_us % every_us
+    return (since_us >= 0) & (since_last_us < length_us)
 
 
 class Disorder(NamedTuple):

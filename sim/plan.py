@@ -6,6 +6,7 @@ draw and shrink them.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import inf
 from typing import NamedTuple, TypeAlias, assert_never
 
 from sim.cluster import Worker
@@ -50,6 +51,8 @@ class Source:
     """Event time of the first tuple, after the start of the run."""
     delay: Distribution = NO_DELAY
     """From the event time until the source sends: all that the network's links do not explain."""
+    delay_by_value_us: float = 0.0
+    """On top of ``delay``, for each unit of the value: a larger message takes longer."""
     in_order: bool = False
     """A tuple waits until those before it have been sent, so a delay holds up what follows."""
     keys: tuple[str, ...] = ("a",)
@@ -71,6 +74,12 @@ class Source:
         require(good, "Source.events", self.events, f"between 0 and {IDS_PER_SOURCE - 1}")
         require(self.start_us >= 0, "Source.start_us", self.start_us, "at least 0")
         require(len(self.keys) > 0, "Source.keys", self.keys, "at least one key")
+        good = 0 <= self.delay_by_value_us < inf
+        label = "Source.delay_by_value_us"
+        require(good, label, self.delay_by_value_us, "finite and at least 0")
+        # Larger messages would be sent before smaller ones are.
+        good = self.delay_by_value_us == 0 or self.low >= 0
+        require(good, "Source.low", self.low, "at least 0 where a value delays its tuple")
         require(self.zipf >= 0, "Source.zipf", self.zipf, "at least 0")
         require(abs(self.low) <= EXACT, "Source.low", self.low, f"within +-{EXACT}")
         good = self.low <= self.high <= EXACT

@@ -1,4 +1,4 @@
-"""Streams for room ``slack``: the fitted scenarios, and one that is made to be difficult."""
+"""Streams for room ``slack``: the fitted scenarios, the disorder processes, a difficult one."""
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
@@ -7,6 +7,7 @@ from sim.disorder import Burst
 from sim.distributions import Exponential, Pareto
 from sim.network import Place
 from sim.plan import Plan, Source
+from sim.processes import PROCESSES
 from sim.scenarios import SCENARIOS as FITTED
 
 SECOND_US = 1_000_000
@@ -39,7 +40,7 @@ def bursts(_seed: int) -> Plan:
     return Plan(sources, disturbances=disturbances, name="bursts, simulated")
 
 
-SCENARIOS: Mapping[str, Callable[[int], Plan]] = {**FITTED, "bursts": bursts}
+SCENARIOS: Mapping[str, Callable[[int], Plan]] = {**FITTED, "bursts": bursts, **PROCESSES}
 """By name: a function from a seed to a plan."""
 
 

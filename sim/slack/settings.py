@@ -31,6 +31,8 @@ DEFAULTS: Mapping[str, Setting] = {
     "eps": 0.05,
     "delta": 0.05,
     "lambda_thr": AUTO,
+    "method": "normal",
+    "sampling": "exchangeable",
     "cv": AUTO,
     "fixed_slack_us": 0,
     "learning_rate": 0.05,

@@ -35,6 +35,12 @@ def test_a_burst_delays_what_is_created_in_it() -> None:
     assert delays(Burst(200, 300, 1.0, Constant(50.0))) == expected
 
 
+def test_a_burst_may_come_again_and_again() -> None:
+    again = Burst(200, 200, 1.0, Constant(50.0), every_us=300)
+    expected = [10.0] * 2 + [60.0] * 2 + [10.0] + [60.0] * 2 + [10.0] + [60.0] * 2
+    assert delays(again) == expected
+
+
 def test_a_burst_hits_its_share() -> None:
     times = np.arange(10_000, dtype=np.int64)
     burst = Burst(0, 10_000, 0.3, Constant(50.0))
@@ -98,6 +104,7 @@ def test_measuring() -> None:
         (Burst(-1, 1, 0.5, Constant(1)), r"burst.start_us is -1; it must be at least 0"),
         (Burst(0, 0, 0.5, Constant(1)), r"burst.length_us is 0; it must be above 0"),
         (Burst(0, 1, 1.5, Constant(1)), r"burst.share is 1.5; it must be between 0 and 1"),
+        (Burst(0, 1, 0.5, Constant(1), every_us=0), r"burst.every_us is 0; it must be above 0"),
         (Gap(0, 1, source=2), r"gap.source is 2; it must be a source, 0..1"),
         (Straggler(0, factor=0), r"straggler.factor is 0; it must be above 0"),
         (Straggler(0, extra_us=-1), r"straggler.extra_us is -1; it must be at least 0"),
