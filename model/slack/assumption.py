@@ -1,0 +1,120 @@
+"""Is it contradicted that delay and value have nothing to do with each other (docs/slack.md, 5)?
+
+Source: Kendall's way of scoring ranks by comparing all pairs; Student's t over windows, because
+tuples of one window depend on one another and windows hardly do.
+
+Rules of this file:
+
+* Sums of scores are integers and stay exact; only the figures made of them are rounded.
+* An assumption is never confirmed. It has not been tested, was contradicted, or was not.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from math import sqrt
+from typing import NamedTuple
+
+from model.vocabulary import Event, SlackConfig
+from model.vocabulary.slack import MAX_CORRELATED, Correlation
+
+UNTESTED = "untested"
+CONTRADICTED = "contradicted"
+NOT_CONTRADICTED = "not contradicted"
+
+ENOUGH_WINDOWS = 20
+"""With fewer windows nothing is said."""
+QUANTILE = 0.9995
+"""Of Student's t, on either side."""
+
+# ------------------------------------------------------------------------------------ one window
+
+
+class Scores(NamedTuple):
+    """Sums over the tuples of one window; see ``model.vocabulary.slack.Correlation``."""
+
+    n: int
+    cross: int
+    delay_spread: int
+    value_spread: int
+
+
+def is_recorded(config: SlackConfig, start_us: int, n: int) -> bool:
+    """Whether a correction of this window records its correlation: disjoint windows do."""
+    every = -(-config.size_us // config.slide_us)
+    return (start_us // config.slide_us) % every == 0 and n <= MAX_CORRELATED
+
+
+def scores_of(tuples: Sequence[Event]) -> Scores:
+    """Compare delays and values of a window's tuples, given in the order of their arrival."""
+    times_us = [event.event_time_us for event in tuples]
+    newest_us = accumulate(times_us, max)
+    delays = _scores([newest - own for newest, own in zip(newest_us, times_us, strict=True)])
+    values = _scores([event.value for event in tuples])
+    cross = sum(x * y for x, y in zip(delays, values, strict=True))
+    return Scores(len(tuples), cross, sum(x * x for x in delays), sum(y * y for y in values))
+
+
+def _scores(numbers: Sequence[float]) -> list[int]:
+    """Of each number, how many are smaller less how many are larger."""
+    in_order = sorted(range(len(numbers)), key=lambda position: numbers[position])
+    scores = [0] * len(numbers)
+    first = 0
+    while first < len(in_order):
+        last = first
+        while last < len(in_order) and numbers[in_order[last]] == numbers[in_order[first]]:
+            last += 1
+        for position in in_order[first:last]:
+            scores[position] = first - (len(in_order) - last)
+        first = last
+    return scores
+
+
+# ----------------------------------------------------------------------------------- all windows
+
+
+class Assumption(NamedTuple):
+    """What the corrected windows say about the assumption."""
+
+    status: str
+    """``untested``, ``contradicted`` or ``not contradicted``."""
+    rho: float | None
+    """Rank correlation of delay and value; None without a window."""
+    low: float | None
+    """Ends of its interval; None with fewer than two windows."""
+    high: float | None
+    windows: int
+    """B, the windows that could say something."""
+
+
+def status_of(correlations: Iterable[Correlation]) -> Assumption:
+    """Sum up what was recorded: of every window its latest revision."""
+    latest: dict[tuple[int, int, str], Correlation] = {}
+    for correlation in sorted(correlations, key=lambda step: step.revision):
+        latest[correlation[:3]] = correlation
+    usable = [each for each in latest.values() if each.delay_spread and each.value_spread]
+    windows = len(usable)
+    if not usable:
+        return Assumption(UNTESTED, None, None, None, 0)
+    scale = sqrt(
+        sum(each.delay_spread for each in usable) * sum(each.value_spread for each in usable)
+    )
+    total = sum(each.cross for each in usable)
+    rho = total / scale
+    if windows == 1:
+        return Assumption(UNTESTED, rho, None, None, 1)
+    # B * variance, with B - 1: exact up to the division, for sums of squares cancel.
+    squares = sum((windows * each.cross - total) ** 2 for each in usable)
+    reach = _student_t(windows - 1) * sqrt(squares / (windows * (windows - 1))) / scale
+    low, high = rho - reach, rho + reach
+    if windows < ENOUGH_WINDOWS:
+        status = UNTESTED
+    else:
+        status = CONTRADICTED if low > 0 or high < 0 else NOT_CONTRADICTED
+    return Assumption(status, rho, low, high, windows)
+
+
+def _student_t(degrees: int) -> float:
+    # Imported here: most runs do not need it, and it takes its time.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(degrees, QUANTILE))
