@@ -10,11 +10,16 @@ arrival numbers then go down, and stops.
 
 import os
 import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+DATA_FILES = "[!._]*.parquet"
+"""The files of a history; others, such as those still being written, have hidden names."""
 _STEP_NS = 1_000_000
 
 
@@ -25,15 +30,47 @@ class InputProblem(ValueError):  # noqa: N818 (a problem of the user, not a bug)
 def append(folder: Path, rows: pa.Table, name: str | None = None) -> Path:
     """Add a file to a history: complete or not there, and later than all others.
 
-    ``name`` is the file's name without the ending; by default the number of the file.
+    ``name`` is the file's name without the ending; by default the number of the file. Raises
+    :class:`InputProblem` when the folder cannot be written.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    present = list(folder.glob("[!._]*.parquet"))
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    present = list(folder.glob(DATA_FILES))
     path = folder / f"{name or format(len(present), '08d')}.parquet"
-    scratch = folder / f".{path.name}.{os.getpid()}"
-    pq.write_table(rows, scratch, compression="zstd")
-    latest = max((each.stat().st_mtime_ns for each in present), default=0)
-    when = max(latest // _STEP_NS * _STEP_NS + _STEP_NS, time.time_ns() // _STEP_NS * _STEP_NS)
-    os.utime(scratch, ns=(when, when))
-    scratch.replace(path)
+    with complete(path) as scratch:
+        pq.write_table(rows, scratch, compression="zstd")
+        latest = max((each.stat().st_mtime_ns for each in present), default=0)
+        when = max(latest // _STEP_NS * _STEP_NS + _STEP_NS, time.time_ns() // _STEP_NS * _STEP_NS)
+        os.utime(scratch, ns=(when, when))
     return path
+
+
+@contextmanager
+def complete(path: Path) -> Iterator[Path]:
+    """A scratch file to write; at the end of the block it becomes ``path``, or is gone.
+
+    Raises :class:`InputProblem` when it cannot be written.
+    """
+    # Writers on two machines, or in two containers, may have the same process number.
+    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    with writing(path.parent):
+        try:
+            yield scratch
+            scratch.replace(path)
+        finally:
+            scratch.unlink(missing_ok=True)
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Say in one sentence, an :class:`InputProblem`, why a folder cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        msg = f"{folder} cannot be written: {why(error)}"
+        raise InputProblem(msg) from error
+
+
+def why(error: OSError) -> str:
+    """The reason that the operating system gave, such as ``No space left on device``."""
+    return os.strerror(error.errno) if error.errno else str(error).split("\n", maxsplit=1)[0]

@@ -5,7 +5,7 @@ import logging
 import re
 import threading
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from pyspark.sql.types import (
 )
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack import sink
+from spark_impl.slack import lock, sink
 from spark_impl.slack.blocks import pack_files
 from spark_impl.slack.correction import Corrections
 from spark_impl.slack.history import History, check_source
@@ -62,7 +62,8 @@ class SlackQuery:
     query of its own.
 
     Raises :class:`spark_impl.streams.InputProblem` with one sentence, and writes nothing, when the
-    source cannot be read or the store belongs to another query.
+    source cannot be read or the store belongs to another query; and when it is to run while another
+    query, here or elsewhere, writes the same store.
     """
 
     def __init__(
@@ -79,7 +80,9 @@ class SlackQuery:
         groups = check_source(self._source, group_columns)
         self._store = open_store(Path(store).absolute(), config, groups)
         self._groups = from_arrow_schema(pa.schema(groups))
-        self._corrections = Corrections(config, self._store, History(spark, self._source, groups))
+        self._history = History(spark, self._source, groups)
+        self._corrections = Corrections(config, self._store, self._history)
+        self._writing = threading.Lock()
 
     @property
     def store(self) -> Store:
@@ -109,6 +112,27 @@ class SlackQuery:
             self.run_available()
 
     def _start(self, **trigger: Any) -> StreamingQuery:
+        """Start the query as the only one that writes the store, until it ends."""
+        held = lock.hold(self._store.root)
+        try:
+            # Only now is it sure that nobody else makes a store of it, or adds to it.
+            open_store(self._store.root, self._config, self._store.groups)
+            self._corrections = Corrections(self._config, self._store, self._history)
+            query = self._begin(**trigger)
+        except BaseException:
+            held.close()
+            raise
+
+        def let_go() -> None:
+            with suppress(Exception):  # whoever waits for the query is told why it ended
+                query.awaitTermination()
+            with self._writing:  # when Java is gone, we may still be at work
+                held.close()
+
+        threading.Thread(target=let_go, daemon=True).start()
+        return query
+
+    def _begin(self, **trigger: Any) -> StreamingQuery:
         """Start the query with the state store that it needs; other queries keep theirs."""
         name = "spark.sql.streaming.stateStore.providerClass"
         before = self._spark.conf.get(name)
@@ -168,13 +192,14 @@ class SlackQuery:
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Everything that a micro-batch writes; Spark calls it, again after a crash."""
-        self._store.begin(batch)
-        schema = self._store.schema("progress")
-        columns = StructType([field for field in answers.schema if field.name in schema.names])
-        arranged = StructType([columns[name] for name in schema.names])
-        write = sink.stage(self._store, self._config, batch)
-        progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
-        self._corrections.run(batch, progress)
+        with self._writing:
+            self._store.begin(batch)
+            schema = self._store.schema("progress")
+            columns = StructType([field for field in answers.schema if field.name in schema.names])
+            arranged = StructType([columns[name] for name in schema.names])
+            write = sink.stage(self._store, self._config, batch)
+            progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
+            self._corrections.run(batch, progress)
 
 
 def wait_for(query: StreamingQuery) -> None:

@@ -14,7 +14,6 @@ Rules of this file:
 """
 
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Sequence
@@ -28,7 +27,8 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from model.vocabulary import SlackConfig
-from spark_impl.streams import InputProblem
+from spark_impl.slack import lock
+from spark_impl.streams import InputProblem, complete, writing
 
 VERSION = 1
 _INT, _FLOAT, _TEXT, _FLAG = pa.int64(), pa.float64(), pa.string(), pa.bool_()
@@ -108,15 +108,19 @@ class Store:
         return self.root / table / f"batch={batch}"
 
     def begin(self, batch: int) -> None:
-        """Remove what an earlier attempt at this batch left."""
-        for table in TABLES:
-            shutil.rmtree(self.folder(table, batch), ignore_errors=True)
+        """Remove what an earlier attempt at this batch left, the mark that it is complete first."""
+        for table in ("pending", *TABLES):
+            folder = self.folder(table, batch)
+            with writing(folder):
+                if folder.exists():
+                    shutil.rmtree(folder)
 
     def write(self, table: str, batch: int, rows: pa.Table, part: int = 0) -> None:
         """Write one part of a table; nothing for no rows, except that ``pending`` marks the end."""
         if rows.num_rows or table == "pending":
             folder = self.folder(table, batch)
-            folder.mkdir(parents=True, exist_ok=True)
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
             write_parquet(
                 rows.select(self.schema(table).names), folder / f"part-{part:05d}.parquet"
             )
@@ -175,7 +179,8 @@ class Store:
 def open_store(root: Path, config: SlackConfig, groups: Sequence[pa.Field]) -> Store:
     """The store of a query, made if it is not there yet.
 
-    Raises :class:`InputProblem`, and writes nothing, when it belongs to another query.
+    Raises :class:`InputProblem`, and writes nothing, when it belongs to another query or cannot be
+    made.
     """
     wanted = {
         "version": VERSION,
@@ -185,13 +190,23 @@ def open_store(root: Path, config: SlackConfig, groups: Sequence[pa.Field]) -> S
     path = root / "query.json"
     if path.exists():
         _check_same(root, json.loads(path.read_text(encoding="utf-8")), wanted)
-    elif root.exists() and (not root.is_dir() or any(root.iterdir())):
+    elif root.exists() and not _is_empty(root):
         msg = f"{root} is neither an empty folder nor the store of a query"
         raise InputProblem(msg)
     else:
-        (root / "control").mkdir(parents=True)
+        with writing(root):
+            root.mkdir(parents=True, exist_ok=True)
         write_text(path, json.dumps(wanted, indent=1))
-    return Store(root, tuple(groups))
+    store = Store(root, tuple(groups))
+    with writing(root):  # here, because a crash may have come between the two
+        store.control.mkdir(exist_ok=True)
+    return store
+
+
+def _is_empty(root: Path) -> bool:
+    """Whether a folder holds nothing but what a crash in :func:`open_store` may leave."""
+    ours = (lock.FILE, ".query.json.")
+    return root.is_dir() and all(each.name.startswith(ours) for each in root.iterdir())
 
 
 def load_store(root: Path) -> tuple[SlackConfig, Store]:
@@ -235,16 +250,14 @@ def _check_same(root: Path, found: dict[str, object], wanted: dict[str, object])
 
 def write_text(path: Path, text: str) -> None:
     """Write a file that is complete or not there."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(text, encoding="utf-8")
-    scratch.replace(path)
+    with complete(path) as scratch:
+        scratch.write_text(text, encoding="utf-8")
 
 
 def write_parquet(rows: pa.Table, path: Path) -> None:
     """Write a Parquet file that is complete or not there."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(rows, scratch, compression="zstd")
-    scratch.replace(path)
+    with complete(path) as scratch:
+        pq.write_table(rows, scratch, compression="zstd")
 
 
 def read_parquet(files: Sequence[str], schema: pa.Schema, where: pc.Expression = None) -> pa.Table:

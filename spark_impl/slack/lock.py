@@ -1,0 +1,68 @@
+"""At most one query at a time writes a store: a lock of the operating system on a file in it.
+
+Rules of this file:
+
+* The lock belongs to the driver's process and goes with it, however it ends. The file stays.
+* Only those who want to write look at it; nobody who reads ever waits.
+"""
+
+import fcntl
+import os
+import socket
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TextIO
+
+from spark_impl.streams import InputProblem, why
+
+FILE = ".lock"
+PATIENCE_S = 2.0
+"""A query that has just been stopped, or killed, needs a moment to let go."""
+
+
+def hold(store: Path) -> TextIO:
+    """Keep every other query from writing ``store`` until the returned file is closed.
+
+    Raises :class:`InputProblem` when another one is writing, in this process or elsewhere, and
+    when nothing could keep two apart because the file system has no locks.
+    """
+    try:
+        file = (store / FILE).open("a+", encoding="utf-8")
+    except OSError as error:
+        msg = f"{store} cannot be written: {why(error)}"
+        raise InputProblem(msg) from error
+    try:
+        _wait(file)
+        file.truncate(0)
+        now = datetime.now(UTC).isoformat(" ", "seconds")
+        file.write(f"process {os.getpid()} on {socket.gethostname()} since {now}")
+        file.flush()
+    except BlockingIOError as error:
+        file.seek(0)
+        holder = file.read() or "another query"
+        file.close()
+        msg = f"{store} is being written by {holder}; a store takes one running query at a time"
+        raise InputProblem(msg) from error
+    except OSError as error:
+        file.close()
+        msg = f"{store} cannot be locked against other queries: {why(error)}"
+        raise InputProblem(msg) from error
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _wait(file: TextIO) -> None:
+    """Lock a file, or raise ``BlockingIOError`` when somebody else keeps it locked."""
+    ends_s = time.monotonic() + PATIENCE_S
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > ends_s:
+                raise
+            time.sleep(0.01)
+        else:
+            return
