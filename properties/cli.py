@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from properties.errors import UsageError, nearest
 
-COMMANDS = ("diff", "explore", "sim", "replay")
+COMMANDS = ("diff", "explore", "sim", "replay", "errata")
 """Command ``x`` is the module ``properties.commands.x``."""
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 
@@ -30,6 +30,7 @@ examples:
   straggler explore slack                          every behaviour of a small model
   straggler sim slack --seed 7 --plot run.svg      one timed run
   straggler replay counterexamples/slack-1a2b.json
+  straggler errata                                 published rules that do not hold
 
 exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined
 """

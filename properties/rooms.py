@@ -11,6 +11,7 @@ from model.claims import Verdict
 from model.diff import Difference
 from model.explorer import Exploration
 from model.vocabulary import System, Trace, Workload
+from properties.errata import Erratum
 from properties.errors import UsageError, nearest
 from properties.tables import Columns
 
@@ -158,6 +159,8 @@ class Room:
     """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be."""
     plot: Callable[[Any, Path], None]
     """A timed run as an SVG file."""
+    errata: tuple[Erratum, ...] = ()
+    """What the published idea, read literally, does not keep."""
 
 
 def room(name: str) -> Room:

@@ -28,6 +28,7 @@ from properties import inputs
 from properties.errors import UsageError, counted
 from properties.rooms import Case, Explorer, Figures, Room, Skipped
 from properties.slack import queries
+from properties.slack.errata import ERRATA
 from properties.tables import Columns
 from sim.slack import Run, from_settings
 
@@ -148,4 +149,5 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=from_settings,
     plot=plot,
+    errata=ERRATA,
 )

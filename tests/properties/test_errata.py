@@ -1,0 +1,168 @@
+"""Errata: each proves itself, the page is current, and nothing unproved is called confirmed."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from model.claims import Outcome, Verdict
+from properties import cli
+from properties.commands import errata as command
+from properties.commands.errata import confirm
+from properties.errata import Confirmation, Erratum, Findings, markdown, told
+from properties.rooms import NAMES, Room, room
+from properties.slack import control_errata, small_streams
+from properties.slack.control_errata import Pattern, outcome, share
+
+PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
+
+
+@pytest.fixture(scope="module")
+def confirmations() -> list[Confirmation]:
+    """All of them, run once."""
+    known = [room(name) for name in NAMES]
+    return confirm([(each, erratum) for each in known for erratum in each.errata])
+
+
+def test_every_erratum_is_confirmed(confirmations: list[Confirmation]) -> None:
+    assert {
+        "closing-rule",
+        "mixed-tuples",
+        "lost-update",
+        "gamma-without-age",
+        "missing-flush",
+        "pd-promise",
+        "windup",
+    } <= {each.erratum.name for each in confirmations}
+    for each in confirmations:
+        assert each.findings.is_confirmed, told(each)
+        assert each.findings.counterexample
+        assert each.erratum.source
+
+
+def test_the_page_is_current(confirmations: list[Confirmation]) -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == markdown(confirmations), "straggler errata --markdown docs/errata.md"
+
+
+def test_names_are_told_apart() -> None:
+    for name in NAMES:
+        names = [erratum.name for erratum in room(name).errata]
+        assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("broken", [1, 2, 3])
+def test_one_verdict_that_is_not_as_it_should_be_leaves_it_unconfirmed(broken: int) -> None:
+    good = [
+        Verdict("p", Outcome.BROKEN, "Seen."),
+        Verdict("p", Outcome.HOLDS, "Kept."),
+        Verdict("p", Outcome.HOLDS, "Kept."),
+    ]
+    assert Findings((), *good).is_confirmed
+    for outcome_ in set(Outcome) - {good[broken - 1].outcome}:
+        bad = [*good]
+        bad[broken - 1] = replace(bad[broken - 1], outcome=outcome_)
+        assert not Findings((), *bad).is_confirmed
+
+
+# ------------------------------------------------------------------------------ the counterexamples
+
+
+def test_a_smallest_stream_has_no_smaller_one() -> None:
+    findings = small_streams.smallest("lost_update")
+    assert [line[:9] for line in findings.counterexample[1:4]] == [
+        "1. Tuple ",
+        "2. Tuple ",
+        "3. Tuple ",
+    ]
+    config = {"size_us": 4, "slide_us": 2}
+    lengths = [len(workload.arrivals) for workload in small_streams.streams(config)]
+    assert lengths == sorted(lengths)
+
+
+def test_a_variant_that_breaks_nothing_is_no_erratum() -> None:
+    # It takes a kill, and none of these streams has one.
+    findings = small_streams.smallest("clears_first")
+    assert findings.literal.outcome is Outcome.UNDETERMINED
+    assert not findings.is_confirmed
+
+
+def test_the_published_law_meets_the_mean_and_breaks_the_promise() -> None:
+    found = share(outcome(Pattern(tuples=3, stragglers=2, disordered=400), "pd"))
+    assert found.coverage == pytest.approx(found.required, abs=control_errata.NEAR)
+    assert found.wrong > 0.4
+
+
+def test_windup_grows_with_the_time_in_order() -> None:
+    plain = Pattern(tuples=3, stragglers=2, disordered=300)
+    times = [control_errata.recovery(plain._replace(in_order=n), "pd") for n in (0, 100, 200)]
+    assert times == sorted(set(times))
+    assert times[2] - times[1] == 100
+    clamped = [
+        control_errata.recovery(plain._replace(in_order=n), "pd-clamped") for n in (0, 100, 200)
+    ]
+    assert max(clamped) <= 2
+
+
+# ------------------------------------------------------------------------------------- the command
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = cli.main(["errata", *arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_command_tells_stores_and_sums_up(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path, page = tmp_path / "errata.json", tmp_path / "errata.md"
+    options = ("--only", "closing-rule", "--json", str(path), "--markdown", str(page))
+    code, out, err = run(capsys, "slack", *options)
+    assert (code, err) == (0, "")
+    for word in ("promise ", "source ", "as written ", "counterexample", "corrected "):
+        assert word in out
+    assert out.splitlines()[-1].startswith("1 erratum, confirmed")
+    (row,) = json.loads(path.read_text(encoding="utf-8"))
+    assert (row["room"], row["erratum"], row["confirmed"]) == ("slack", "closing-rule", True)
+    assert row["verdicts"]["literal"]["outcome"] == "broken"
+    assert row["verdicts"]["corrected_in_the_scope"]["outcome"] == "holds"
+    assert page.read_text(encoding="utf-8").startswith("# Errata\n")
+
+
+def test_what_is_not_confirmed_is_exit_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = Verdict("p", Outcome.UNDETERMINED, "Nothing broke it.")
+    doubtful = Erratum(
+        "doubtful", "P.", "S", "L.", "C.", lambda: Findings((), nothing, nothing, nothing)
+    )
+
+    def with_it(name: str) -> list[Room]:
+        return [replace(room("slack"), errata=(doubtful,))]
+
+    monkeypatch.setattr(command, "rooms", with_it)
+    code, out, _ = run(capsys)
+    assert code == 1
+    assert out.splitlines()[-1] == "1 of 1 erratum not confirmed: doubtful."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["slakc"], ["slakc", "did you mean 'slack'?"]),
+        (["--only", "lost-updat"], ["lost-updat", "did you mean 'lost-update'?"]),
+        (["--only", ""], ["there is no erratum ''"]),
+        (["--json", "no/such/folder.json"], ["--json", "there is no such folder"]),
+        (["--markdown", "."], ["--markdown", "is a folder"]),
+        (["--makdown", "x.md"], ["--makdown", "did you mean '--markdown'?"]),
+    ],
+)
+def test_typos_are_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], words: list[str]
+) -> None:
+    code, out, err = run(capsys, *arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    for word in words:
+        assert word in err
