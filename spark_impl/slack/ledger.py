@@ -14,7 +14,7 @@ import numpy as np
 
 from model.vocabulary import SlackConfig
 from spark_impl.slack import panes as pane_math
-from spark_impl.slack import quality
+from spark_impl.slack import quality, requirement
 from spark_impl.slack.records import (
     JUDGED,
     LATE,
@@ -130,8 +130,8 @@ class Ledger:
         end = windows["j"] * self._spec.slide_us + self._spec.size_us
         when = np.searchsorted(path.wm, end + self._config.feedback)
         total = windows["n_rcv"] + windows["n_late"]
-        cv2 = quality.squared_cv(self._config, path.n[when], path.s1[when], path.s2[when])
-        n_req = quality.required(self._config, total, cv2)
+        cv2 = requirement.squared_cv(self._config, path.n[when], path.s1[when], path.s2[when])
+        n_req = requirement.required(self._config, total, cv2)
         miss = windows["n_rcv"] < n_req
         alphas, after = quality.judge(self._config, law, windows["n_rcv"], total, n_req, miss)
         self.judgements.append(

@@ -1,17 +1,12 @@
-"""Required coverage and the laws that move alpha (docs/slack.md, sections 4 and 5)."""
+"""The laws that move alpha (docs/slack.md, section 4)."""
 
-from fractions import Fraction
-from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import ADAPTIVE_CONTROLS
-from spark_impl.slack.records import Bools, Floats, Ints
-
-_ROUNDING = 1e-9
-"""Keeps a product that is an integer on paper from being rounded up."""
+from spark_impl.slack.records import Bools, Ints
 
 
 class Law(NamedTuple):
@@ -40,61 +35,6 @@ def slack_us(config: SlackConfig, alpha: float, max_delay_us: Ints) -> Ints:
         # float64 rounds beyond 2^53, where the share could come out above the whole
         slack = np.minimum(share, max_delay_us)
     return slack if config.max_slack_us is None else np.minimum(slack, config.max_slack_us)
-
-
-def squared_cv(config: SlackConfig, n: Ints, s1: Floats, s2: Floats) -> Floats:
-    """Squared coefficient of variation: the setting, or estimated from n, S1 and S2."""
-    if config.cv is not None:
-        return np.full(len(n), config.cv * config.cv)
-    with np.errstate(all="ignore"):
-        estimate = n * s2 / (s1 * s1) - 1.0
-    return np.where((s1 != 0) & (estimate > 0), estimate, 0.0)
-
-
-def required(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
-    """n_req(N) for every N in ``total``; 0 where nothing is required."""
-    if config.lambda_thr is not None:
-        return _share(total, config.lambda_thr)
-    if config.aggregate == "count":
-        wanted = total - _share(total, config.eps) + 1
-    elif config.aggregate == "sum":
-        wanted = _for_sum(config, total, cv2)
-    elif config.aggregate == "avg":
-        wanted = _for_avg(config, total, cv2)
-    else:
-        return np.zeros(len(total), np.int64)
-    clipped: Ints = np.clip(wanted, 0, total)
-    return clipped
-
-
-def _share(total: Ints, share: float) -> Ints:
-    """ceil(share * N), with the share taken as the decimal number that was written."""
-    exact = Fraction(repr(share))
-    top, bottom = exact.numerator, exact.denominator
-    return np.array([-(-top * n // bottom) for n in total.tolist()], np.int64)
-
-
-def _level(config: SlackConfig) -> float:
-    return config.delta / 2 if config.control == "conformal" else config.delta
-
-
-def _for_sum(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
-    e = config.eps
-    z = NormalDist().inv_cdf(1 - _level(config))
-    with np.errstate(all="ignore"):
-        a = z * z * cv2 / total
-        u = (2 * e + a - np.sqrt(a * a + 4 * a * e * (1 - e))) / (2 * (1 + a))
-    u = np.where(np.isfinite(u), u, 0.0)  # a too large for float64: nothing may be missing
-    return np.ceil((1 - u) * total - _ROUNDING).astype(np.int64)
-
-
-def _for_avg(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
-    z = NormalDist().inv_cdf(1 - _level(config) / 2)
-    spread = z * z * cv2
-    with np.errstate(all="ignore"):
-        share = spread / (spread + total * (config.eps * config.eps))
-    share = np.where(np.isfinite(share), share, 1.0)
-    return np.maximum(np.ceil(share * total - _ROUNDING).astype(np.int64), 1)
 
 
 def judge(

