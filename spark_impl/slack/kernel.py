@@ -10,6 +10,7 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.slack import quality
 from spark_impl.slack.arrivals import Plan, first_mistake, plan, reject, remember
+from spark_impl.slack.held import Held
 from spark_impl.slack.ledger import Ledger, Path
 from spark_impl.slack.records import REJECTED, Ints, Output, Records, Rows, TaskState, records
 
@@ -19,13 +20,18 @@ _FIRST_LOOK = 64
 
 
 def process(
-    config: SlackConfig, state: TaskState, keys: tuple[str, ...], rows: Rows, flush: bool
+    config: SlackConfig,
+    state: TaskState,
+    keys: tuple[str, ...],
+    rows: Rows,
+    flush: bool,
+    task: int = 0,
 ) -> tuple[TaskState, Output]:
     """Take one micro-batch of a task; ``rows`` in arrival order, ``rows.key`` indexes ``keys``.
 
     Raises ``ValueError`` when an arrival number does not exceed those of earlier batches.
     """
-    run = _Run(config, state, keys)
+    run = _Run(config, state, keys, task)
     rejected = run.take(rows, keys)
     if flush:
         run.flush()
@@ -35,7 +41,9 @@ def process(
 class _Run:
     """The work on one micro-batch; lives as long as :func:`process` runs."""
 
-    def __init__(self, config: SlackConfig, state: TaskState, keys: tuple[str, ...]) -> None:
+    def __init__(
+        self, config: SlackConfig, state: TaskState, keys: tuple[str, ...], task: int
+    ) -> None:
         self._config = config
         self._adaptive = quality.is_adaptive(config)
         self._clock = state.clock
@@ -46,7 +54,14 @@ class _Run:
         self._keys = tuple(sorted({*state.keys, *keys})) if config.keyed else ("",)
         moved = _positions(state.keys, self._keys)
         self._ledger = Ledger(
-            config, _recoded(state.panes, moved), _recoded(state.windows, moved), len(self._keys)
+            config,
+            _recoded(state.panes, moved),
+            _recoded(state.windows, moved),
+            len(self._keys),
+            task,
+            Held(config, _recoded(state.held, moved), state.values)
+            if config.needs_values
+            else None,
         )
 
     # -- arrivals ------------------------------------------------------------------------------
@@ -146,6 +161,9 @@ class _Run:
             self._ledger.join(rows, lo)
         else:
             self._ledger.join(rows.take(joins), lo[joins])
+        if self._config.needs_values:
+            before = np.concatenate(([self._clock.wm_us], path.wm[:-1]))
+            self._ledger.hold(rows, first, before)
         until = np.minimum(last, still_open - 1)
         late = np.flatnonzero(until >= first)
         if len(late):
@@ -185,14 +203,15 @@ class _Run:
     def state(self) -> TaskState:
         """What the task remembers; keys that nothing refers to are forgotten."""
         panes, windows = self._ledger.remains()
+        held, values = self._ledger.held(self._clock.wm_us)
         keys = self._keys
         if self._config.keyed:
             used = np.unique(np.concatenate((panes["key"], windows["key"])))
             keys = tuple(self._keys[code] for code in used.tolist())
             moved = np.searchsorted(used, np.arange(len(self._keys)))
-            panes, windows = _recoded(panes, moved), _recoded(windows, moved)
+            panes, windows, held = (_recoded(each, moved) for each in (panes, windows, held))
         identities = self._identities[self._identities["limit"] > self._clock.wm_us]
-        return TaskState(self._clock, keys, panes, windows, identities)
+        return TaskState(self._clock, keys, panes, windows, identities, held, values)
 
     def output(self, rejected: Records, flush: bool) -> Output:
         """What the micro-batch gave."""

@@ -15,7 +15,9 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.slack import panes as pane_math
 from spark_impl.slack import quality, requirement
+from spark_impl.slack.held import Held
 from spark_impl.slack.records import (
+    HELD,
     JUDGED,
     LATE,
     RESULT,
@@ -43,14 +45,27 @@ class Path(NamedTuple):
 
 
 class Ledger:
-    """Open windows as panes, closed ones that wait for their judgement, and what came out."""
+    """Open windows as panes, closed ones that wait for their judgement, and what came out.
 
-    def __init__(self, config: SlackConfig, panes: Records, windows: Records, n_keys: int) -> None:
+    ``held`` is there if the requirement depends on values.
+    """
+
+    def __init__(
+        self,
+        config: SlackConfig,
+        panes: Records,
+        windows: Records,
+        n_keys: int,
+        task: int = 0,
+        held: Held | None = None,
+    ) -> None:
         self._config = config
         self._spec = config.windows
         self._panes = panes
         self._windows = windows
         self._n_keys = max(n_keys, 1)
+        self._task = task
+        self._held = held
         self.results: list[Records] = [np.empty(0, RESULT)]
         self.lates: list[Records] = [np.empty(0, LATE)]
         self.judgements: list[Records] = [np.empty(0, JUDGED)]
@@ -96,6 +111,15 @@ class Ledger:
         n_late = np.bincount(position, minlength=len(j))
         self._wait(records(WINDOW, len(j), key=key, j=j, n_late=n_late))
 
+    def hold(self, rows: Rows, first: Ints, wm_before: Ints) -> None:
+        """Keep the values of tuples for the windows that count them, where values are needed.
+
+        These are the windows from ``first`` on that the watermark before the tuple had not judged.
+        """
+        if self._held is not None:
+            lo = np.maximum(first, self.unjudged_from(wm_before))
+            self._held.add(rows.key, rows.event_time_us, lo, rows.value)
+
     def close(self, path: Path) -> None:
         """Close what the path has reached."""
         open_from = int(self.open_from(path.wm[-1:])[0])
@@ -131,7 +155,11 @@ class Ledger:
         when = np.searchsorted(path.wm, end + self._config.feedback)
         total = windows["n_rcv"] + windows["n_late"]
         cv2 = requirement.squared_cv(self._config, path.n[when], path.s1[when], path.s2[when])
-        n_req = requirement.required(self._config, total, cv2)
+        values = None
+        if self._held is not None:
+            values = self._held.of(windows)
+            self._held.forget(unjudged_from)
+        n_req = requirement.required(self._config, total, cv2, values, self._task, order=law.judged)
         miss = windows["n_rcv"] < n_req
         alphas, after = quality.judge(self._config, law, windows["n_rcv"], total, n_req, miss)
         self.judgements.append(
@@ -149,6 +177,12 @@ class Ledger:
             )
         )
         return after
+
+    def held(self, wm: int) -> tuple[Records, Floats]:
+        """The values that windows not judged by ``wm`` counted, as a state keeps them."""
+        if self._held is None:
+            return np.empty(0, HELD), np.empty(0)
+        return self._held.remains(int(self.unjudged_from(np.array([wm]))[0]))
 
     def remains(self) -> tuple[Records, Records]:
         """Panes of open windows, and closed windows that are not judged yet."""

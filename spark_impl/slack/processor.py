@@ -26,7 +26,7 @@ from model.vocabulary import SlackConfig
 from spark_impl.slack import quality
 from spark_impl.slack.blocks import decode, keys_from_bytes, keys_to_bytes
 from spark_impl.slack.kernel import process
-from spark_impl.slack.records import IDENTITY, PANE, WINDOW, Clock, Output, TaskState
+from spark_impl.slack.records import HELD, IDENTITY, PANE, WINDOW, Clock, Output, TaskState
 
 _CLOCK_TYPES: dict[type, DataType] = {int: LongType(), float: DoubleType()}
 
@@ -37,6 +37,8 @@ STATE = StructType(
         StructField("panes", BinaryType()),
         StructField("windows", BinaryType()),
         StructField("identities", BinaryType()),
+        StructField("held", BinaryType()),
+        StructField("values", BinaryType()),
     ]
 )
 
@@ -94,7 +96,7 @@ class SlackProcessor(StatefulProcessor):
         flush = any(block is None for block in given)
         stored = self._state.get()
         before = TaskState() if stored is None else _from_store(stored)
-        after, output = process(self._config, before, keys, arrivals, flush)
+        after, output = process(self._config, before, keys, arrivals, flush, int(key[-1]))
         self._state.update(_to_store(after))
         yield pd.DataFrame([self._row(key, after.clock, output, flush)])
 
@@ -128,16 +130,20 @@ def _to_store(state: TaskState) -> tuple[Any, ...]:
         state.panes.tobytes(),
         state.windows.tobytes(),
         state.identities.tobytes(),
+        state.held.tobytes(),
+        state.values.tobytes(),
     )
 
 
 def _from_store(stored: tuple[Any, ...]) -> TaskState:
     size = len(Clock._fields)
-    keys, panes, windows, identities = stored[size:]
+    keys, panes, windows, identities, held, values = stored[size:]
     return TaskState(
         Clock(*stored[:size]),
         keys_from_bytes(keys),
         np.frombuffer(panes, PANE),
         np.frombuffer(windows, WINDOW),
         np.frombuffer(identities, IDENTITY),
+        np.frombuffer(held, HELD),
+        np.frombuffer(values),
     )

@@ -24,6 +24,9 @@ or maximum; for rank aggregates one record a tuple with its value."""
 WINDOW = np.dtype([("key", "<i8"), ("j", "<i8"), ("n_rcv", "<i8"), ("n_late", "<i8")])
 """A closed window that is not judged yet."""
 
+HELD = np.dtype([("key", "<i8"), ("pane", "<i8"), ("lo", "<i8"), ("n", "<i8")])
+"""How many values of a pane are held because they were counted for the windows ``lo`` and later."""
+
 IDENTITY = np.dtype([("source_id", "<i8"), ("limit", "<i8")])
 """A remembered identity and the watermark at which it is forgotten, microseconds."""
 
@@ -112,6 +115,9 @@ class TaskState(NamedTuple):
     windows: Records = np.empty(0, WINDOW)
     identities: Records = np.empty(0, IDENTITY)
     """Sorted by ``source_id``."""
+    held: Records = np.empty(0, HELD)
+    values: Floats = np.empty(0)
+    """The values that ``held`` counts; none unless ``config.needs_values``."""
 
 
 class Output(NamedTuple):

@@ -17,7 +17,7 @@ from model.vocabulary.slack import (
     Rejected,
     Result,
 )
-from spark_impl.slack import kernel, run_in_process
+from spark_impl.slack import held, kernel, run_in_process
 from spark_impl.slack.blocks import COLUMNS, decode, encode
 from spark_impl.slack.records import TaskState
 from tests.spark_impl import brute
@@ -150,6 +150,7 @@ def test_equals_the_specification_tuple_by_tuple(block: int) -> None:
 def test_lengths_of_plans_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "ROWS_AT_ONCE", 3)
     monkeypatch.setattr(kernel, "_FIRST_LOOK", 1)
+    monkeypatch.setattr(held, "_RECENT", 0)
     for seed in range(40):
         case = random_workload(seed, random_config(seed))
         expected, observed = brute.run(case), run_in_process(case)
@@ -164,6 +165,31 @@ def test_random_cases_contain_what_they_are_for() -> None:
     assert sum(len(trace.of(Rejected)) for trace in traces) > 100
 
 
+def test_random_cases_require_less_than_everything_from_values() -> None:
+    by_values = [s for s in range(240) if SlackConfig(**random_config(s)).needs_values]
+    judged = [
+        j for s in by_values for j in brute.run(random_workload(s, random_config(s))).of(Judged)
+    ]
+    assert sum(j.n_late > 0 for j in judged) > 20
+    assert sum(0 < j.n_req < j.n_rcv + j.n_late for j in judged) > 20
+
+
+def test_values_of_a_window_are_those_that_its_judgement_counted() -> None:
+    config = {"aggregate": "sum", "sampling": "adversarial", "eps": 0.4, "control": "fixed"}
+    # window 0 .. 10 receives 2 and 3 and misses 5; what comes after its judgement does not count
+    case = workload(
+        [(1, 2), (2, 3), (11, 1), (3, 5), (25, 1), (4, 90)], size_us=10, slide_us=10, **config
+    )
+    judged = run_in_process(case).of(Judged)[0]
+    # of 2 + 3 + 5 less than 4 may be missing: not even the largest one
+    assert (judged.start_us, judged.n_rcv, judged.n_late, judged.n_req) == (0, 2, 1, 3)
+    # with 3 for 5, 3 of 8 is less than 0.4
+    smaller = workload(
+        [(1, 2), (2, 3), (11, 1), (3, 3), (25, 1), (4, 90)], size_us=10, slide_us=10, **config
+    )
+    assert run_in_process(smaller).of(Judged)[0].n_req == 2
+
+
 def test_arrival_numbers_must_not_go_down() -> None:
     config = SlackConfig(size_us=10, slide_us=10)
     block = encode(config, _table([3, 4]))
@@ -172,15 +198,25 @@ def test_arrival_numbers_must_not_go_down() -> None:
         kernel.process(config, state, *decode([encode(config, _table([4]))]), flush=False)
 
 
-def test_state_does_not_grow_with_the_stream() -> None:
-    config = SlackConfig(size_us=100, slide_us=10, dedup=True)
+@pytest.mark.parametrize("method", ["normal", "rigorous"])
+def test_state_does_not_grow_with_the_stream(method: str) -> None:
+    config = SlackConfig(size_us=100, slide_us=10, dedup=True, method=method)
     state, sizes = TaskState(), []
     for batch in range(20):
         numbers = range(batch * 100, batch * 100 + 100)
         rows = decode([encode(config, _table(numbers, key="k%d"))])
         state, _ = kernel.process(config, state, *rows, flush=False)
-        sizes.append((len(state.keys), len(state.panes), len(state.windows), len(state.identities)))
+        parts = (state.panes, state.windows, state.identities, state.held, state.values)
+        sizes.append((len(state.keys), *map(len, parts)))
     assert sizes[-1] == sizes[5]
+    assert bool(sizes[-1][-1]) == config.needs_values
+
+
+def test_values_take_eight_bytes_a_tuple() -> None:
+    config = SlackConfig(size_us=1000, slide_us=500, method="rigorous")
+    rows = decode([encode(config, _table(range(900)))])
+    state, _ = kernel.process(config, TaskState(), *rows, flush=False)
+    assert (len(state.held), state.held["n"].sum(), len(state.values)) == (2, 900, 900)
 
 
 def _table(numbers: Iterable[int], key: str = "a") -> pa.Table:
