@@ -19,12 +19,16 @@ class Effort(NamedTuple):
     """Cases in a packed job."""
     kills: int
     """Times that a driver process is killed, over all queries."""
+    tuples: int
+    """Tuples of a stream on which a probability is tested."""
+    processes: int
+    """Disorder processes on which one is tested."""
 
 
 EFFORTS = {
-    "dev": Effort(packs=1, cases=50, kills=2),
-    "ci": Effort(packs=8, cases=250, kills=10),
-    "nightly": Effort(packs=32, cases=500, kills=60),
+    "dev": Effort(packs=1, cases=50, kills=2, tuples=120_000, processes=1),
+    "ci": Effort(packs=8, cases=250, kills=10, tuples=120_000, processes=6),
+    "nightly": Effort(packs=32, cases=500, kills=60, tuples=400_000, processes=6),
 }
 
 

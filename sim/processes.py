@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from sim.disorder import Burst, Disturbance, Regime
-from sim.distributions import Distribution, Exponential, Mixture, Pareto
+from sim.distributions import Constant, Distribution, Exponential, Mixture, Pareto
 from sim.plan import Plan, Source
 
 SECOND_US = 1_000_000
@@ -20,7 +20,7 @@ MINUTE_US = 60 * SECOND_US
 INTERVAL_US = SECOND_US / 10
 TUPLES = 30_000
 HIGHEST_VALUE = 1_000_000
-REGIMES = 40
+REGIMES = 80
 
 
 def _plan(
@@ -48,9 +48,9 @@ def _bursts() -> tuple[Disturbance, ...]:
 
 
 def _regimes() -> tuple[Disturbance, ...]:
-    """Every ten minutes the mean delay changes: 3 s, 0.2 s, 3 s, ..."""
+    """Every five minutes the mean delay changes: 3 s, 0.2 s, 3 s, ..."""
     delays = (Exponential(3 * SECOND_US), Exponential(SECOND_US / 5))
-    return tuple(Regime((n + 1) * 10 * MINUTE_US, delays[n % 2]) for n in range(REGIMES))
+    return tuple(Regime((n + 1) * 5 * MINUTE_US, delays[n % 2]) for n in range(REGIMES))
 
 
 _PLANS = (
@@ -77,6 +77,13 @@ PROCESSES: Mapping[str, Callable[[int], Plan]] = {
     plan.name.removesuffix(", simulated"): partial(_named, plan) for plan in _PLANS
 }
 """By name: a function from a seed to a plan, here the same one for every seed."""
+
+
+def calm_start(calm_us: int) -> Plan:
+    """In order for ``calm_us``, then like ``exponential``."""
+    disorder = Regime(calm_us, Exponential(SECOND_US))
+    return _plan(f"in order for {calm_us / MINUTE_US:g} min", Constant(0), disorder)
+
 
 DEPENDENT = "value-delay"
 """The process in which delay follows value: the assumption of exchangeability is false in it."""

@@ -56,12 +56,12 @@ def test_in_one_of_them_delay_follows_value() -> None:
 def test_bursts_come_again_and_regimes_change() -> None:
     for name, first_us, period_us in (
         ("burst-train", MINUTE_US, 2 * MINUTE_US),
-        ("regimes", 10 * MINUTE_US, 20 * MINUTE_US),
+        ("regimes", 5 * MINUTE_US, 10 * MINUTE_US),
     ):
         events = events_of(name)
         epoch_us = PROCESSES[name](SEED).epoch_us
         at_us = np.array([event.event_time_us - epoch_us for event in events])
-        length_us = 10 * SECOND_US if name == "burst-train" else 10 * MINUTE_US
+        length_us = 10 * SECOND_US if name == "burst-train" else 5 * MINUTE_US
         within = (at_us >= first_us) & ((at_us - first_us) % period_us < length_us)
         delay_us = delays_us(events)
         assert delay_us[within].mean() > 5 * delay_us[~within].mean()

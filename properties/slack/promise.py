@@ -1,0 +1,200 @@
+"""How often the first answers of a stream are wrong: the promise of quality, docs/slack.md, 7.
+
+Rules of this file:
+
+1. It looks at a workload and at a trace of whatever system, and computes the truth on its own.
+2. Windows share tuples, and a controller remembers what it saw, so neighbouring windows are no
+   independent trials. They are counted in blocks of :data:`BLOCK_LENGTHS` window lengths.
+3. What is said about a probability is said with a limit and with the probability that the limit
+   is wrong; between the two limits nothing is said at all.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil, floor, sqrt
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from model.claims import Outcome
+from model.slack.aggregates import as_written
+from model.vocabulary import Event, SlackConfig, Trace, Workload
+from model.vocabulary.slack import Judged, Result
+from sim.arrivals import simulate_arrivals
+from sim.plan import Source
+from sim.processes import PROCESSES
+
+Flags: TypeAlias = NDArray[np.bool_]
+Ints: TypeAlias = NDArray[np.int64]
+Floats: TypeAlias = NDArray[np.float64]
+
+BLOCK_LENGTHS = 20
+"""Window lengths in a block. Two blocks share the tuples of fewer windows than overlap, a twentieth
+of the block; and whether a window is wrong had no measurable correlation with the one ten window
+lengths later (below 0.05 in every process), while that of neighbouring blocks was negative: the
+controller makes up for what it missed, so that blocks vary more than their mean does."""
+
+
+def stream(process: str, tuples: int, seed: int) -> tuple[Event, ...]:
+    """Arrivals of a disorder process (:mod:`sim.processes`), so many of them."""
+    plan = PROCESSES[process](seed)
+    sources = tuple(replace(s, events=tuples) for s in plan.sources if isinstance(s, Source))
+    return simulate_arrivals(replace(plan, sources=sources), seed).events
+
+
+def warm_up(config: SlackConfig) -> int:
+    """Windows after which ``alpha`` has come down to where it works.
+
+    It starts at 1 and falls by ``learning_rate * delta/2`` a window unless one misses: after that
+    many windows it has been at 0, or a window has missed.
+    """
+    return ceil(2 / (config.learning_rate * config.delta))
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """First answers that the stream gave before the flush, in the order of their windows."""
+
+    n_rcv: Ints
+    n: Ints
+    """Tuples of the window that arrived at any time."""
+    error: Floats
+    """Relative error; for quantiles the error in rank, as a share of the window's tuples."""
+
+    @property
+    def coverage(self) -> Floats:
+        """Share of the window's tuples in the first answer."""
+        return self.n_rcv / self.n
+
+    def wrong(self, config: SlackConfig) -> Flags:
+        """Which answers have an error of ``eps`` or more."""
+        return self.error >= config.eps
+
+    def after(self, windows: int) -> "Answers":
+        """Without so many at the front."""
+        return Answers(self.n_rcv[windows:], self.n[windows:], self.error[windows:])
+
+
+def first_answers(workload: Workload, trace: Trace) -> Answers:
+    """Every first answer beside the truth, for one task without keys.
+
+    Raises ``ValueError`` for a query with tasks or keys: their windows are other streams.
+    """
+    config = SlackConfig.from_json(workload.config)
+    if config.tasks != 1 or config.keyed:
+        msg = f"the query has {config.tasks} tasks and keyed={config.keyed}; one stream is needed"
+        raise ValueError(msg)
+    flush = len(tuple(workload.batches()))
+    results = sorted(
+        (step for step in trace.of(Result) if step.batch < flush), key=lambda step: step.start_us
+    )
+    start_us = np.array([step.start_us for step in results], dtype=np.int64)
+    distinct = {event.source_id: event for event in reversed(workload.arrivals)}.values()
+    time_us = np.array([event.event_time_us for event in distinct], dtype=np.int64)
+    order = np.argsort(time_us, kind="stable")
+    values = np.array([event.value for event in distinct], dtype=np.float64)[order]
+    first = np.searchsorted(time_us[order], start_us)
+    last = np.searchsorted(time_us[order], start_us + config.size_us)
+    answer = np.array([step.value for step in results], dtype=np.float64)
+    return Answers(
+        n_rcv=np.array([step.n_rcv for step in results], dtype=np.int64),
+        n=(last - first).astype(np.int64),
+        error=_errors(config, answer, values, first, last),
+    )
+
+
+def _errors(config: SlackConfig, answer: Floats, values: Floats, first: Ints, last: Ints) -> Floats:
+    """Errors of answers about ``values[first:last]``, a window each."""
+    if config.aggregate in ("median", "quantile"):
+        q = 0.5 if config.aggregate == "median" else config.q
+        windows = zip(answer.tolist(), first.tolist(), last.tolist(), strict=True)
+        return np.array([_rank_error(q, each, values[a:b]) for each, a, b in windows])
+    n = (last - first).astype(np.float64)
+    # Whole numbers: these sums are exact.
+    total = np.concatenate([[0.0], np.cumsum(values)])
+    truth = {"count": n, "sum": total[last] - total[first]}
+    truth["avg"] = truth["sum"] / n
+    exact = truth[config.aggregate]
+    return np.asarray(np.abs(answer - exact) / exact, dtype=np.float64)
+
+
+def _rank_error(q: float, answer: float, values: Floats) -> float:
+    """How many ranks ``answer`` is off, as a share; the nearest of its ranks where it has many."""
+    aim = ceil(as_written(q) * len(values))
+    below, upto = int((values < answer).sum()), int((values <= answer).sum())
+    return max(below + 1 - aim, aim - upto, 0) / len(values)
+
+
+def measured_misses(trace: Trace) -> Flags:
+    """Which judged windows missed their requirement as far as was known at their judgement."""
+    judged = sorted(trace.of(Judged), key=lambda step: step.order)
+    return np.array([step.miss for step in judged], dtype=np.bool_)
+
+
+# -------------------------------------------------------------------------------- a probability
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How often something happened, and between which limits its probability lies."""
+
+    share: float
+    low: float
+    high: float
+    failure: float
+    """With this probability ``low`` is too high; with this probability ``high`` is too low."""
+    windows: int
+    blocks: int
+
+    def at_most(self, promised: float) -> Outcome:
+        """Whether the probability is at most ``promised``."""
+        if self.high <= promised:
+            return Outcome.HOLDS
+        return Outcome.BROKEN if self.low > promised else Outcome.UNDETERMINED
+
+    def sentence(self, promised: float) -> str:
+        """What was seen."""
+        return (
+            f"{self.share:.4f} of {self.windows} windows in {self.blocks} blocks, between"
+            f" {self.low:.4f} and {self.high:.4f} (each limit fails with probability"
+            f" {self.failure:.1g}); promised is {promised:g}"
+        )
+
+
+def share_of(happened: Flags, config: SlackConfig, failure: float) -> Share:
+    """The probability that something happens to a window, from a long run of windows.
+
+    Student-t limits over blocks. They trust in means that are nearly normal, which those of rare
+    events are not: so neither is closer than the Clopper-Pearson limit of as many independent
+    windows as do not overlap.
+
+    Raises ``ValueError`` for fewer than ten blocks.
+    """
+    overlap = ceil(config.size_us / config.slide_us)
+    length = BLOCK_LENGTHS * overlap
+    blocks = len(happened) // length
+    if blocks < 10:
+        msg = f"{len(happened)} windows are {blocks} blocks of {length}; at least 10 are needed"
+        raise ValueError(msg)
+    means = happened[: blocks * length].reshape(blocks, length).mean(axis=1)
+    share, windows = float(means.mean()), blocks * length
+    half = float(stats.t.isf(failure, blocks - 1) * means.std(ddof=1)) / sqrt(blocks)
+    trials = windows // overlap
+    fewest, most = floor(share * trials), ceil(share * trials)
+    rare_low = float(stats.beta.ppf(failure, fewest, trials - fewest + 1)) if fewest else 0.0
+    rare_high = float(stats.beta.isf(failure, most + 1, trials - most)) if most < trials else 1.0
+    return Share(
+        share=share,
+        low=max(0.0, min(share - half, rare_low)),
+        high=max(share + half, rare_high),
+        failure=failure,
+        windows=windows,
+        blocks=blocks,
+    )
+
+
+def bonferroni(failure: float, tests: Sequence[object]) -> float:
+    """What each of these tests may fail with, so that any of them does with ``failure``."""
+    return failure / len(tests)

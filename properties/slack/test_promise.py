@@ -1,0 +1,178 @@
+"""The promise of quality (docs/slack.md, 7.3) as a probability, on the disorder processes.
+
+P(error >= eps) <= delta for windows after the warm-up. A test here passes only if that is shown: if
+the upper limit lies below delta. The limits of all tests of a family together fail with probability
+``FAILURE`` at most: so often a false promise would pass and, for the lower limits, so often a true
+one would be called broken.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pytest
+
+from model.claims import Outcome
+from model.slack import make_system
+from model.slack.control import Coverage, Factor, clip
+from model.slack.rules import RULES, Rules
+from model.slack.run import system as system_with
+from model.vocabulary import Event, SlackConfig, Trace, Workload
+from model.vocabulary.slack import Late
+from properties.profiles import effort
+from properties.slack.promise import (
+    Share,
+    bonferroni,
+    first_answers,
+    measured_misses,
+    share_of,
+    stream,
+    warm_up,
+)
+from sim.processes import DEPENDENT, INDEPENDENT, SECOND_US
+
+System: TypeAlias = Callable[[Workload], Trace]
+"""A System that a cache can remember."""
+
+FAILURE = 0.01
+ENOUGH = 50_000
+"""Tuples on which what is badly wrong shows."""
+QUERY = SlackConfig(
+    10 * SECOND_US,
+    2 * SECOND_US,
+    q=0.9,
+    keyed=False,
+    # A burst makes tuples five seconds late on average: it must be seen before the judgement.
+    feedback_us=20 * SECOND_US,
+)
+AGGREGATES = ("sum", "count", "avg")
+PROMISES = list(product(INDEPENDENT, AGGREGATES))
+
+
+class Found(NamedTuple):
+    """What one run showed, after the warm-up."""
+
+    wrong: Share
+    late: int
+    misses: int
+    """Measured at the judgement."""
+
+
+@cache
+def arrivals(process: str, tuples: int, seed: int) -> tuple[Event, ...]:
+    return stream(process, tuples, seed)
+
+
+def run(events: tuple[Event, ...], config: SlackConfig, system: System) -> tuple[Workload, Trace]:
+    workload = Workload("slack", events, config.to_json())
+    return workload, system(workload)
+
+
+def found(events: tuple[Event, ...], config: SlackConfig, system: System, failure: float) -> Found:
+    workload, trace = run(events, config, system)
+    skipped = warm_up(config)
+    answers = first_answers(workload, trace).after(skipped)
+    return Found(
+        wrong=share_of(answers.wrong(config), config, failure),
+        late=len(trace.of(Late)),
+        misses=int(measured_misses(trace)[skipped:].sum()),
+    )
+
+
+@cache
+def as_promised(process: str, aggregate: str, system: System, seed: int) -> Found:
+    query = replace(QUERY, aggregate=aggregate)
+    events = arrivals(process, effort().tuples, seed)
+    return found(events, query, system, bonferroni(FAILURE, PROMISES))
+
+
+def in_profile() -> tuple[str, ...]:
+    return INDEPENDENT[: effort().processes]
+
+
+@pytest.mark.parametrize(("process", "aggregate"), PROMISES)
+def test_first_answers_are_as_good_as_promised(
+    process: str, aggregate: str, system: System, seed: int
+) -> None:
+    if process not in in_profile():
+        pytest.skip("this profile looks at fewer processes")
+    share = as_promised(process, aggregate, system, seed).wrong
+    assert share.at_most(QUERY.delta) is Outcome.HOLDS, share.sentence(QUERY.delta)
+
+
+def test_the_promise_was_put_to_the_test(system: System, seed: int) -> None:
+    for process in in_profile():
+        each = [as_promised(process, aggregate, system, seed) for aggregate in AGGREGATES]
+        assert all(one.late for one in each), f"nothing was late in {process}"
+        assert sum(one.misses for one in each), f"nothing was missed in {process}"
+    for aggregate in AGGREGATES:
+        each = [as_promised(process, aggregate, system, seed) for process in in_profile()]
+        assert sum(one.misses for one in each), f"no {aggregate} missed its requirement"
+
+
+# ------------------------------------------------------------------------------- planted bugs
+
+
+def _ignores_misses(config: SlackConfig, factor: Factor, _coverage: Coverage) -> Factor:
+    return Factor(clip(factor.alpha - config.learning_rate * config.delta / 2))
+
+
+def _hardly_waits(_config: SlackConfig, _factor: Factor, _coverage: Coverage) -> Factor:
+    return Factor(0.01)
+
+
+PLANTED: Mapping[str, tuple[dict[str, object], Rules]] = {
+    "no slack": ({"control": "fixed", "fixed_slack_us": 0}, RULES),
+    "nothing is required": ({"lambda_thr": 0.01}, RULES),
+    "a miss changes nothing": ({}, replace(RULES, law=_ignores_misses)),
+    "alpha is fixed too low": ({}, replace(RULES, law=_hardly_waits)),
+}
+
+
+@pytest.mark.parametrize("name", PLANTED)
+@pytest.mark.parametrize("aggregate", ["sum", "count"])
+def test_planted_bugs_are_caught(name: str, aggregate: str, seed: int) -> None:
+    changes, rules = PLANTED[name]
+    query = replace(QUERY, aggregate=aggregate, **changes)  # type: ignore[arg-type]
+    events = arrivals("exponential", ENOUGH, seed)
+    share = found(events, query, system_with(rules), bonferroni(FAILURE, PROMISES)).wrong
+    assert share.at_most(QUERY.delta) is Outcome.BROKEN, share.sentence(QUERY.delta)
+
+
+# ----------------------------------------------------------------- measured and true misses
+
+
+@pytest.mark.parametrize("feedback_s", [0, 5, 60])
+def test_misses_as_measured_are_at_most_the_true_ones(feedback_s: int, seed: int) -> None:
+    # The error of a count is the share that is missing: it is eps or more in a true miss.
+    query = replace(QUERY, aggregate="count", feedback_us=feedback_s * SECOND_US)
+    workload, trace = run(arrivals("burst-train", ENOUGH, seed), query, make_system())
+    true = first_answers(workload, trace).wrong(query)
+    # Some windows at the end are judged by the flush only, and so is what was measured of them.
+    measured = measured_misses(trace)[: len(true)]
+    assert not (measured & ~true).any()
+    if feedback_s == 60:  # longer than any tuple is late
+        assert (measured == true).all()
+    else:
+        assert measured.sum() < true.sum()
+
+
+# -------------------------------------------------------------------- when delay follows value
+
+
+def test_where_delay_follows_value_the_promise_is_broken(seed: int) -> None:
+    query = replace(QUERY, aggregate="avg")
+    share = found(arrivals(DEPENDENT, ENOUGH, seed), query, make_system(), FAILURE).wrong
+    assert share.at_most(query.delta) is Outcome.BROKEN, share.sentence(query.delta)
+
+
+def test_a_share_that_is_not_rare_has_the_limits_of_its_blocks() -> None:
+    flags = np.random.default_rng(1).random(50_000) < 0.3
+    share = share_of(flags, QUERY, 0.01)
+    assert share.low < 0.3 < share.high
+    assert share.at_most(0.35) is Outcome.HOLDS
+    assert share.at_most(0.3) is Outcome.UNDETERMINED
+    assert share.at_most(0.25) is Outcome.BROKEN
