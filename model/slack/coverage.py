@@ -1,23 +1,41 @@
 """Required coverage: how much of a window its first answer must contain (docs/slack.md, section 5).
 
-Source: sampling without replacement, normal approximation with finite population correction.
+Source: sampling without replacement; the normal forms have the finite population correction.
 
 Rules of this file:
 
 * What is exact on paper is exact here: shares written as decimals are multiplied as fractions.
-* The share missing from a *sum* is random only if the received tuples are as good as a random
-  subset of the window. This file computes; whether that holds, it cannot know.
+* A requirement follows from what is known of a window at its judgement, and from nothing else.
+* Whether the missing tuples are as good as a random subset of the window, which everything but
+  ``adversarial`` sampling assumes, this file cannot know.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from math import ceil, isfinite, sqrt
 from statistics import NormalDist
+from typing import NamedTuple
 
+from model.slack import quantiles, subsets
 from model.slack.aggregates import as_written
 from model.vocabulary import SlackConfig
 
-Requirement = Callable[[int, float], int]
-"""Tuples required, 0..N, from N and the squared coefficient of variation of the values."""
+
+class Known(NamedTuple):
+    """What is known of a window at its judgement."""
+
+    total: int
+    """N, at least 1."""
+    cv_squared: float = 0.0
+    """Squared coefficient of variation of the values."""
+    values: Sequence[float] = ()
+    """Of the N tuples in any order, where ``SlackConfig.needs_values`` asks for them."""
+    seed: tuple[int, int] = (0, 0)
+    """(task, order of the judgement)."""
+
+
+Requirement = Callable[[Known], int]
+"""Tuples required, 0..N."""
 
 ROUNDING = 1e-9
 """Keeps a product that is an integer on paper from being rounded up."""
@@ -35,8 +53,8 @@ def requirement_of(config: SlackConfig) -> Requirement:
     """The requirement that the query's (eps, delta) or ``lambda_thr`` amounts to."""
     requirement = _unclipped(config)
 
-    def clipped(total: int, cv_squared: float) -> int:
-        return min(max(requirement(total, cv_squared), 0), total)
+    def clipped(known: Known) -> int:
+        return min(max(requirement(known), 0), known.total)
 
     return clipped
 
@@ -59,15 +77,39 @@ def cv_squared_of(config: SlackConfig, n: int, total: float, squares: float) -> 
 def _unclipped(config: SlackConfig) -> Requirement:
     if config.lambda_thr is not None:
         share = as_written(config.lambda_thr)
-        return lambda total, _: ceil(share * total)
+        return lambda known: ceil(share * known.total)
     if config.aggregate == "count":
         eps = as_written(config.eps)
-        return lambda total, _: total - ceil(eps * total) + 1
+        return lambda known: known.total - ceil(eps * known.total) + 1
+    if config.aggregate in ("median", "quantile"):
+        return _for_quantile(config)
+    if config.needs_values:
+        return _from_values(config)
     if config.aggregate == "sum":
         return _for_sum(config.eps, NormalDist().inv_cdf(1 - level(config)))
     if config.aggregate == "avg":
         return _for_average(config.eps, NormalDist().inv_cdf(1 - level(config) / 2))
-    return lambda _total, _cv_squared: 0
+    return lambda _known: 0
+
+
+def _for_quantile(config: SlackConfig) -> Requirement:
+    q = Fraction(1, 2) if config.aggregate == "median" else as_written(config.q)
+    eps = as_written(config.eps)
+    if config.sampling == "adversarial":
+        return lambda known: quantiles.against_an_adversary(q, eps, known.total)
+    d = level(config)
+    return lambda known: quantiles.of_random_subsets(q, eps, d, known.total)
+
+
+def _from_values(config: SlackConfig) -> Requirement:
+    eps, d, is_sum = config.eps, level(config), config.aggregate == "sum"
+    if config.sampling == "adversarial":
+        against = subsets.adversarial_sum if is_sum else subsets.adversarial_average
+        return lambda known: against(known.values, eps)
+    if config.method == "permutation":
+        return lambda known: subsets.permuted_sum(known.values, eps, d, known.seed)
+    bound = subsets.rigorous_sum if is_sum else subsets.rigorous_average
+    return lambda known: bound(known.values, eps, d)
 
 
 def _for_sum(eps: float, z: float) -> Requirement:
@@ -77,13 +119,13 @@ def _for_sum(eps: float, z: float) -> Requirement:
     u + z * deviation <= eps solves (eps - u)^2 = a u (1-u), a = z^2 cv^2 / N.
     """
 
-    def required(total: int, cv_squared: float) -> int:
-        a = z * z * cv_squared / total
+    def required(known: Known) -> int:
+        a = z * z * known.cv_squared / known.total
         if not isfinite(a):
-            return total
+            return known.total
         root = sqrt(a * a + 4 * a * eps * (1 - eps))
         missing = (2 * eps + a - root) / (2 * (1 + a))
-        return ceil((1 - missing) * total - ROUNDING)
+        return ceil((1 - missing) * known.total - ROUNDING)
 
     return required
 
@@ -91,8 +133,8 @@ def _for_sum(eps: float, z: float) -> Requirement:
 def _for_average(eps: float, z: float) -> Requirement:
     """Two-sided; at least one tuple, or there is no average."""
 
-    def required(total: int, cv_squared: float) -> int:
-        spread = z * z * cv_squared
+    def required(known: Known) -> int:
+        total, spread = known.total, z * z * known.cv_squared
         if not isfinite(spread):
             return total
         return max(1, ceil(spread / (spread + total * eps * eps) * total - ROUNDING))

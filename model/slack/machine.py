@@ -10,12 +10,13 @@ Rules of this file:
 * A closed window is never written again by the stream: it has one writer, the correction.
 """
 
+from collections.abc import Iterable, Sequence
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from model.slack.aggregates import aggregate_of
 from model.slack.control import Coverage, Factor
-from model.slack.coverage import cv_squared_of, requirement_of
+from model.slack.coverage import Known, cv_squared_of
 from model.slack.rules import RULES, Rules
 from model.vocabulary import Event, SlackConfig, Step
 from model.vocabulary.slack import Judged, Late, Progress, Rejected, Result
@@ -29,11 +30,20 @@ BEFORE_TIME_US = -(1 << 63)
 class Counts:
     """What is known of a closed window that has not been judged."""
 
-    __slots__ = ("n_late", "n_rcv")
+    __slots__ = ("late", "n_late", "n_rcv", "received")
 
-    def __init__(self, n_rcv: int = 0, n_late: int = 0) -> None:
+    def __init__(
+        self,
+        n_rcv: int = 0,
+        n_late: int = 0,
+        received: Sequence[float] = (),
+        late: Iterable[float] = (),
+    ) -> None:
         self.n_rcv = n_rcv
         self.n_late = n_late
+        self.received = received
+        """Values, only where the requirement depends on them; the late ones as well."""
+        self.late = list(late)
 
 
 class TaskState(NamedTuple):
@@ -50,8 +60,8 @@ class TaskState(NamedTuple):
     """(identity, event time), sorted."""
     open_windows: tuple[tuple[int, str, tuple[float, ...]], ...] = ()
     """(window index, key, values sorted), sorted."""
-    unjudged: tuple[tuple[int, str, int, int], ...] = ()
-    """(window index, key, n_rcv, n_late), sorted."""
+    unjudged: tuple[tuple[int, str, int, int, tuple[float, ...], tuple[float, ...]], ...] = ()
+    """(window index, key, n_rcv, n_late, values received, values late), everything sorted."""
 
 
 # -------------------------------------------------------------------------------------- actions
@@ -65,6 +75,7 @@ class Task:
         "_close_next",
         "_feedback_us",
         "_judge_next",
+        "_needs_values",
         "_requirement",
         "accepted",
         "config",
@@ -93,7 +104,8 @@ class Task:
         self.windows = config.windows
         self._feedback_us = config.feedback
         self._aggregate = aggregate_of(config)
-        self._requirement = requirement_of(config)
+        self._needs_values = config.needs_values
+        self._requirement = rules.requirement(config)
         self.restore(TaskState())
 
     def restore(self, state: TaskState) -> None:
@@ -110,8 +122,9 @@ class Task:
         for index, key, values in state.open_windows:
             self.open.setdefault(index, {})[key] = list(values)
         self.unjudged: dict[int, dict[str, Counts]] = {}
-        for index, key, n_rcv, n_late in state.unjudged:
-            self.unjudged.setdefault(index, {})[key] = Counts(n_rcv, n_late)
+        for index, key, n_rcv, n_late, received, late in state.unjudged:
+            counts = Counts(n_rcv, n_late, received, late)
+            self.unjudged.setdefault(index, {})[key] = counts
         # Heaps of the indices of ``open`` and ``unjudged``: windows end in the order of indices.
         self._close_next = list(self.open)
         self._judge_next = list(self.unjudged)
@@ -140,7 +153,14 @@ class Task:
             ),
             unjudged=tuple(
                 sorted(
-                    (index, key, counts.n_rcv, counts.n_late)
+                    (
+                        index,
+                        key,
+                        counts.n_rcv,
+                        counts.n_late,
+                        tuple(sorted(counts.received)),
+                        tuple(sorted(counts.late)),
+                    )
                     for index, by_key in self.unjudged.items()
                     for key, counts in by_key.items()
                 )
@@ -208,7 +228,10 @@ class Task:
             start_us = self.windows.start_us(index)
             for key, values in sorted(self.open.pop(index).items()):
                 answer = self._aggregate(values)
-                self._counts(index, key).n_rcv = len(values)
+                counts = self._counts(index, key)
+                counts.n_rcv = len(values)
+                if self._needs_values:
+                    counts.received = values
                 steps.append(
                     Result(
                         self.number,
@@ -235,7 +258,7 @@ class Task:
             if is_late:
                 # A window past its judgement is not counted any more, nor judged again.
                 if index >= self.first_unjudged:
-                    self._counts(index, key).n_late += 1
+                    self._count_late(index, key, event.value)
                 start_us = self.windows.start_us(index)
                 late = Late(self.number, start_us, key, event.source_id, event.event_time_us, batch)
                 steps.append(late)
@@ -257,6 +280,12 @@ class Task:
             counts = by_key[key] = Counts()
         return counts
 
+    def _count_late(self, index: int, key: str, value: float) -> None:
+        counts = self._counts(index, key)
+        counts.n_late += 1
+        if self._needs_values:
+            counts.late.append(value)
+
     def _judge(self, batch: int, steps: list[Step]) -> None:
         self.first_unjudged = self.windows.first_index(self.wm_us - self._feedback_us)
         while self._judge_next and self._judge_next[0] < self.first_unjudged:
@@ -266,8 +295,13 @@ class Task:
 
     def _judge_window(self, index: int, key: str, counts: Counts, batch: int) -> Judged:
         total = counts.n_rcv + counts.n_late
-        cv_squared = cv_squared_of(self.config, self.n_accepted, self.total, self.squares)
-        coverage = Coverage(counts.n_rcv, total, self._requirement(total, cv_squared))
+        known = Known(
+            total,
+            cv_squared_of(self.config, self.n_accepted, self.total, self.squares),
+            (*counts.received, *counts.late),
+            (self.number, self.judged),
+        )
+        coverage = Coverage(counts.n_rcv, total, self._requirement(known))
         self.factor = self.rules.law(self.config, self.factor, coverage)
         self.judged += 1
         return Judged(

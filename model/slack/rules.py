@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
-from model.slack import control
+from model.slack import control, coverage
 from model.vocabulary import Event, SlackConfig, WindowSpec
 from model.vocabulary.slack import REASON_FUTURE, REASON_NEGATIVE, REASON_NOT_FINITE
 
@@ -101,6 +101,7 @@ class Rules:
     """The watermark from the one before and t_max - K."""
     first_open: Callable[[WindowSpec, int], int] = first_open
     route: Callable[["Task", int, Event], Place] = route
+    requirement: Callable[[SlackConfig], coverage.Requirement] = coverage.requirement_of
     law: control.Law = control.law
     flush_wm_us: Callable[["Task"], int] = flush_wm_us
     trigger: Callable[[SlackConfig, "Pending", int, bool], str | None] = trigger

@@ -5,7 +5,13 @@ from typing import Any
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, Workload
-from model.vocabulary.slack import AGGREGATES, CONTROLS
+from model.vocabulary.slack import (
+    AGGREGATES,
+    CONTROLS,
+    METHODS,
+    SAMPLINGS,
+    SELF_SUFFICIENT_AGGREGATES,
+)
 
 START_US = 1_000
 
@@ -27,7 +33,13 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
         "max_age_us": draw(st.sampled_from((None, 3, 1_000))),
         "learning_rate": draw(st.sampled_from((0.05, 0.25))),
     }
-    if config["aggregate"] not in ("sum", "count", "avg") or draw(st.booleans()):
+    methods = [name for name, known in METHODS.items() if config["aggregate"] in known]
+    config["method"] = draw(st.sampled_from(methods))
+    config["sampling"] = draw(st.sampled_from(SAMPLINGS))
+    config["q"] = draw(st.sampled_from((0.1, 0.5, 0.95)))
+    config["eps"] = draw(st.sampled_from((0.05, 0.25)))
+    config["cv"] = draw(st.sampled_from((None, 0.5)))
+    if config["aggregate"] not in SELF_SUFFICIENT_AGGREGATES or draw(st.booleans()):
         config["lambda_thr"] = draw(st.sampled_from((0.5, 0.9, 1.0)))
     return config
 

@@ -231,7 +231,7 @@ def test_results_and_late_pairs_are_those_of_the_watermark_alone(
     stream: tuple[Event, ...], settings: dict[str, object]
 ) -> None:
     """Brute force: for every window, who came while its end was ahead of the watermark."""
-    config = SlackConfig.from_json({**settings, "dedup": False, "aggregate": "count"})
+    config = SlackConfig.from_json({**settings, "dedup": False})
     machine = Task(config, 0)
     steps: list[Step] = []
     after_arrival: list[tuple[Event, int]] = []

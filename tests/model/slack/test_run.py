@@ -5,7 +5,7 @@ import subprocess
 import sys
 from random import Random
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.claims import Outcome
@@ -148,6 +148,7 @@ def test_crashes_change_nothing_at_all(workload: Workload, batches: set[int]) ->
 def test_the_interesting_cases_occur_among_drawn_workloads() -> None:
     judgements = []
 
+    @settings(max_examples=200)
     @given(workloads())
     def collect(workload: Workload) -> None:
         judgements.append(judge(workload, make_system()(workload)))

@@ -1,0 +1,148 @@
+"""Required coverage of sums and averages from the values themselves (docs/slack.md, section 5).
+
+Source: Serfling 1974 and Hoeffding 1963 for sampling without replacement; Bernstein's inequality;
+Clopper, Pearson 1934.
+
+Rules of this file:
+
+* Sums are float64 sums from left to right (``cumsum``, never ``sum``), over values sorted from
+  the largest down, so that an independent implementation finds the same.
+* Where a figure leaves float64, nothing is known: all N tuples are required.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import ceil, isfinite, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+STRICT = 1 - 1e-9
+"""A loss that equals eps on paper has to be seen as a failure, however it is rounded."""
+SAMPLE = 1024
+"""Tuples of a window that are permuted, at most."""
+CONFIDENCE = 0.95
+"""With which the permutations show that a failure is rare enough."""
+
+Floats = NDArray[np.float64]
+
+# ------------------------------------------------------------------------------------- the worst
+
+
+def adversarial_sum(values: Sequence[float], eps: float) -> int:
+    """Enough whichever tuples are missing: the worst is to miss the largest."""
+    largest = _sorted(values)
+    with np.errstate(over="ignore"):
+        lost = np.cumsum(largest)
+    if largest[-1] < 0 or not isfinite(lost[-1]):
+        return largest.size
+    return largest.size - int(np.count_nonzero(lost < eps * lost[-1] * STRICT))
+
+
+def adversarial_average(values: Sequence[float], eps: float) -> int:
+    """Enough whichever tuples are missing: the worst is to miss the largest or the smallest."""
+    largest = _sorted(values)
+    total = largest.size
+    with np.errstate(over="ignore", invalid="ignore"):
+        lost_high, lost_low = np.cumsum(largest), np.cumsum(largest[::-1])
+        sum_, left = lost_high[-1], total - np.arange(total)
+        mean = sum_ / total
+        without_high = (sum_ - np.append(0.0, lost_high[:-1])) / left
+        without_low = (sum_ - np.append(0.0, lost_low[:-1])) / left
+        limit = eps * abs(mean) * STRICT
+        is_close = (abs(without_high - mean) < limit) & (abs(without_low - mean) < limit)
+    if not isfinite(sum_):
+        return total
+    harmless = total if is_close.all() else int(np.argmin(is_close))
+    return total - max(0, harmless - 1)
+
+
+# ------------------------------------------------------------------------------------ at random
+
+
+def rigorous_sum(values: Sequence[float], eps: float, d: float) -> int:
+    """Enough with probability 1 - d at least, by the best of three bounds."""
+    largest = _sorted(values)
+    total = largest.size
+    with np.errstate(over="ignore", invalid="ignore"):
+        lost, squares = np.cumsum(largest), np.cumsum(largest * largest)[-1]
+    if largest[-1] < 0 or not (isfinite(lost[-1]) and isfinite(squares)):
+        return total
+    mean = lost[-1] / total
+    variance = max(0.0, squares / total - mean * mean)
+    limit = eps * lost[-1] * STRICT
+    m = np.arange(1, total + 1)
+    # A mean of the m missing values that lies t above the mean of all is a failure.
+    t = limit / m - mean
+    serfling = (1 - (m - 1) / total) * (largest[0] - largest[-1]) ** 2
+    bernstein = 2 * (variance + (largest[0] - mean) * t / 3)
+    needed = log(1 / d)
+    passed = (lost < limit) | (
+        (t > 0)
+        & (
+            ((serfling > 0) & (2 * m * t * t >= needed * serfling))
+            | ((bernstein > 0) & (m * t * t >= needed * bernstein))
+        )
+    )
+    return int(total - (m[passed][-1] if passed.any() else 0))
+
+
+def rigorous_average(values: Sequence[float], eps: float, d: float) -> int:
+    """Enough with probability 1 - d at least, by Serfling's inequality on either side."""
+    largest = _sorted(values)
+    total = largest.size
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        mean = np.cumsum(largest)[-1] / total
+        width = largest[0] - largest[-1]
+        g = log(2 / d) * (width * width) / (2 * eps * eps * (mean * mean))
+    if not isfinite(mean) or not isfinite(g):
+        return total
+    required: int = ceil(g * (total + 1) / (total + g) - 1e-9)
+    return min(total, max(1, required))
+
+
+def permuted_sum(values: Sequence[float], eps: float, d: float, seed: tuple[int, int]) -> int:
+    """Enough in so many random orders of going missing that failures are rarer than d.
+
+    With 95% confidence, by Clopper and Pearson's limit; for large windows of a sample of them.
+    """
+    largest = _sorted(values)
+    total = largest.size
+    size = min(total, SAMPLE)
+    sample = largest[np.arange(size) * total // size]
+    with np.errstate(over="ignore"):
+        limit = eps * np.cumsum(sample)[-1] * STRICT
+    orders = ceil(10 / d)
+    allowed = failures_allowed(orders, d)
+    if largest[-1] < 0 or not isfinite(limit) or allowed < 0:
+        return total
+    draw = np.random.Generator(np.random.PCG64(seed)).random
+    order = np.arange(orders)
+    left = np.tile(np.arange(size, dtype=np.uint16), (orders, 1))
+    missing = np.zeros(orders)
+    step = 0
+    while True:
+        chosen = step + (draw(orders) * (size - step)).astype(np.int64)
+        taken = left[order, chosen]
+        left[order, chosen] = left[:, step]
+        missing += sample[taken]
+        if np.count_nonzero(missing >= limit) > allowed:
+            return total - step * total // size
+        step += 1
+
+
+@lru_cache
+def failures_allowed(orders: int, d: float) -> int:
+    """The most failures at which one may be sure of a probability of at most d; -1 if never."""
+    # Imported here: most runs do not need it, and it takes its time.
+    from scipy.special import bdtr
+
+    allowed = -1
+    while bdtr(allowed + 1, orders, d) <= 1 - CONFIDENCE:
+        allowed += 1
+    return allowed
+
+
+def _sorted(values: Sequence[float]) -> Floats:
+    """From the largest down."""
+    return np.sort(np.asarray(values, dtype=np.float64))[::-1]
