@@ -77,6 +77,9 @@ def _workload(data: Any) -> Workload:
         if fault.kind not in FAULTS:
             msg = f"there is no fault {fault.kind!r}, only {', '.join(FAULTS)}"
             raise ValueError(msg)
+        if type(fault.at) is not int or fault.at < 0:
+            msg = f"a {fault.kind} is at {fault.at!r}; it must be the number of a batch"
+            raise ValueError(msg)
     arrivals = tuple(_event(*item) for item in enumerate(workload.arrivals))
     if any(left.arrival_us > right.arrival_us for left, right in pairwise(arrivals)):
         msg = "its arrivals are not in order of arrival_us"

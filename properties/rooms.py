@@ -151,12 +151,15 @@ class Room:
     compare: Callable[[Workload, Trace, Trace, Collection[type]], Difference]
     """Expected and observed trace of a workload, in some kinds of steps."""
     check: Callable[[Workload, Trace], Evidence]
+    refuse: Callable[[Workload], None]
+    """:class:`UsageError` for a stored workload that would not end, or that has no query."""
     figures: Callable[[Trace, Collection[type]], Figures]
     guard: Callable[[Case, Figures], Verdict]
     """Whether the interesting case occurred."""
     explorer: Explorer
     simulate: Callable[[Mapping[str, str], int], Timed]
-    """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be."""
+    """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be, and
+    :class:`UsageError` for a run that would not end."""
     plot: Callable[[Any, Path], None]
     """A timed run as an SVG file."""
     errata: tuple[Erratum, ...] = ()

@@ -130,8 +130,11 @@ def disturbances(scale_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
     times_us = upto(8 * scale_us)
     lengths_us = upto(4 * scale_us, above=1)
     some = st.sampled_from([None, *range(sources)])
+    again = st.sampled_from([None, 5 * scale_us])
     return st.one_of(
-        st.builds(Burst, times_us, lengths_us, st.sampled_from([0.3, 1.0]), delays(scale_us), some),
+        st.builds(
+            Burst, times_us, lengths_us, st.sampled_from([0.3, 1.0]), delays(scale_us), some, again
+        ),
         st.builds(Regime, times_us, delays(scale_us), some),
         st.builds(Straggler, st.integers(0, sources - 1), st.sampled_from([1.0, 5.0]), times_us),
     )

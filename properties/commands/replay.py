@@ -51,6 +51,7 @@ def run(args: argparse.Namespace) -> int:
 def _refuse_impossible(file: str, tried: Room, workload: Workload) -> None:
     """Refuse what not even the reference can run: a file that somebody has edited."""
     try:
+        tried.refuse(workload)
         tried.reference()(workload)
     except Exception as error:  # whatever it is, the system on trial has no part in it
         raise UsageError(f"{file} asks for what cannot be run: {error}") from error

@@ -1,24 +1,22 @@
 """Queries of room ``slack`` on the command line: options, defaults an input, validation."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from itertools import product
 from typing import Any, NamedTuple
 
 from model.vocabulary import SlackConfig
-from model.vocabulary.slack import AGGREGATES, CONTROLS
-from properties.durations import LONGEST_US, parse_duration_us, write_duration
+from model.vocabulary.slack import AGGREGATES, CONTROLS, METHODS, SAMPLINGS
+from properties.durations import parse_duration_us, write_duration
 from properties.errors import UsageError, counted
+from properties.slack.limits import refuse_query
 from properties.tables import Recording
-from sim.slack.settings import DEFAULTS
 
 BATCHES = 8
 """Micro-batches where ``--batches`` does not say otherwise."""
 KEYED_TASKS = 2
 PER = ("key", "task")
-WINDOWS_MAX = 10_000
-"""Windows that a tuple may be in: a run takes time and memory for each of them."""
 
 
 class Defaults(NamedTuple):
@@ -51,6 +49,13 @@ SETTINGS: tuple[tuple[str, str, Reader, str], ...] = (
     ("--eps", "eps", float, "relative error that the first answer should stay below (0.05)"),
     ("--delta", "delta", float, "probability with which it may not (0.05)"),
     ("--lambda-thr", "lambda_thr", float, "required coverage, instead of eps and delta"),
+    ("--method", "method", str, f"of finding the required coverage: {', '.join(METHODS)} (normal)"),
+    (
+        "--sampling",
+        "sampling",
+        str,
+        f"what is assumed about missing tuples: {', '.join(SAMPLINGS)} (exchangeable)",
+    ),
     ("--cv", "cv", float, "coefficient of variation of the values (estimated)"),
     ("--fixed-slack", "fixed_slack_us", _duration, "K of the control fixed (0s)"),
     ("--learning-rate", "learning_rate", float, "step of the control conformal (0.05)"),
@@ -109,7 +114,9 @@ def queries(args: argparse.Namespace, input_name: str) -> Iterator[SlackConfig]:
             config = SlackConfig(**settings)
         except ValueError as error:
             raise UsageError(_in_options(str(error))) from error
-        _refuse_windows("--window", config.size_us, "--slide", config.slide_us)
+        refuse_query(
+            "--window", config.size_us, "--slide", config.slide_us, "--tasks", config.tasks
+        )
         yield config
 
 
@@ -120,38 +127,6 @@ def _in_options(sentence: str) -> str:
         if sentence.startswith(f"{setting} "):
             return flag + sentence.removeprefix(setting)
     return sentence
-
-
-def refuse_settings(settings: Mapping[str, str]) -> None:
-    """Refuse settings of a timed run with which it would not end; others are for the run to judge.
-
-    Raises :class:`UsageError` with one sentence that names the offending value.
-    """
-    for key, text in settings.items():
-        number = _integer(text)
-        if key.endswith("_us") and number is not None and abs(number) > LONGEST_US:
-            raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
-    size_us, slide_us = (
-        _integer(str(settings.get(key, DEFAULTS[key]))) for key in ("size_us", "slide_us")
-    )
-    if size_us and slide_us and slide_us > 0:
-        _refuse_windows("size_us", size_us, "slide_us", slide_us)
-
-
-def _integer(text: str) -> int | None:
-    try:
-        return int(text)
-    except ValueError:
-        return None
-
-
-def _refuse_windows(size: str, size_us: int, slide: str, slide_us: int) -> None:
-    windows = -(-size_us // slide_us)
-    if windows > WINDOWS_MAX:
-        raise UsageError(
-            f"{size} {write_duration(size_us)} and {slide} {write_duration(slide_us)} put every"
-            f" tuple into {windows:,} windows; at most {WINDOWS_MAX:,} are allowed"
-        )
 
 
 def refuse_values(recording: Recording, config: SlackConfig) -> None:

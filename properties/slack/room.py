@@ -1,7 +1,7 @@
 """Room ``slack`` as the command line and the tests know it."""
 
 import argparse
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from model import diff
@@ -27,7 +27,7 @@ from model.vocabulary.slack import (
 from properties import inputs
 from properties.errors import UsageError, counted
 from properties.rooms import Case, Explorer, Figures, Room, Skipped
-from properties.slack import queries
+from properties.slack import limits, queries
 from properties.slack.errata import ERRATA
 from properties.tables import Columns
 from sim.slack import Run, from_settings
@@ -125,6 +125,12 @@ EXPLORER = Explorer(
 )
 
 
+def simulate(settings: Mapping[str, str], seed: int) -> Run:
+    """One timed run."""
+    limits.refuse_settings(settings)
+    return from_settings(settings, seed)
+
+
 def plot(run: Run, path: Path) -> None:
     """The run over time, as SVG."""
     # Imported here, for matplotlib takes a second that nothing else on the command line needs.
@@ -144,10 +150,11 @@ ROOM = Room(
     in_process_words=(Result, Late, Judged, Rejected, Progress),
     compare=compare,
     check=judge,
+    refuse=limits.refuse_workload,
     figures=figures,
     guard=guard,
     explorer=EXPLORER,
-    simulate=from_settings,
+    simulate=simulate,
     plot=plot,
     errata=ERRATA,
 )

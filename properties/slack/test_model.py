@@ -11,12 +11,12 @@ from model.claims import Outcome
 from model.slack.claims import judge, over_all
 from model.slack.scopes import explore
 from model.vocabulary import Fault, System, Trace, Workload
-from model.vocabulary.slack import Final, Judged, Late, Rejected, Result
+from model.vocabulary.slack import Correction, Final, Judged, Late, Rejected, Result
 from properties import packs
 from properties.commands.diff import chosen_words
 from properties.judge import broken_sentences
 from properties.rooms import room
-from properties.strategies import cases, configs, cuts, reordered
+from properties.strategies import CUTS_MAX, cases, configs, cuts, reordered
 
 CASES_FOR_GUARDS = 400
 NEEDED = ("late pairs", "mixed tuples", "corrections of several windows", "misses")
@@ -67,12 +67,23 @@ def test_another_arrival_order_changes_no_final_answer(
     assert answers(system(one)) == answers(system(other))
 
 
-@given(case=cases(), batch=st.integers(0, 5), kind=st.sampled_from(["restart", "kill"]))
-def test_a_crash_changes_no_final_answer(
-    system: System, case: Workload, batch: int, kind: str
-) -> None:
-    crashed = case.with_(faults=(Fault(kind, batch),))
+FAULTS = st.builds(Fault, st.sampled_from(["restart", "kill"]), st.integers(0, CUTS_MAX + 1))
+
+
+@given(case=cases(), fault=FAULTS)
+def test_a_crash_changes_no_final_answer(system: System, case: Workload, fault: Fault) -> None:
+    crashed = case.with_(faults=(fault,))
     assert answers(system(crashed)) == answers(system(case))
+
+
+def test_crashes_hit_corrections(seed: int) -> None:
+    hit = [
+        fault
+        for case, fault in packs.collect(st.tuples(cases(), FAULTS), CASES_FOR_GUARDS, seed)
+        if any(step.batch == fault.at for step in room("slack").reference()(case).of(Correction))
+    ]
+    assert {fault.kind for fault in hit} == {"restart", "kill"}, "no crash was near a correction"
+    assert len({fault.at for fault in hit}) > 1, "every crash came at the same time"
 
 
 def test_a_foreign_system_agrees_with_the_reference(

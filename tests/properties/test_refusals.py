@@ -131,6 +131,11 @@ ROW = [0, 1, "", 2_000_000, 1.0, 2_000_000]
         ({"arrivals": [[3, *ROW[1:]]]}, "seq of arrival 0 is 3; it must be 0"),
         ({"arrivals": [ROW, [1, 2, "", 0, 1.0, 0]]}, "arrivals are not in order of arrival_us"),
         ({"faults": [["explode", 0]]}, "there is no fault 'explode', only restart, kill"),
+        ({"faults": [["kill", "0"]]}, "a kill is at '0'; it must be the number of a batch"),
+        ({"faults": [["kill", True]]}, "a kill is at True; it must be the number of a batch"),
+        ({"faults": [["restart", -1]]}, "a restart is at -1; it must be the number of a batch"),
+        ({"config": {"size_us": 10**6, "slide_us": 1}}, "put every tuple into 1,000,000 windows"),
+        ({"config": {"size_us": 1, "slide_us": 1, "tasks": 10**9}}, "tasks is 1000000000; at most"),
     ],
 )
 def test_an_edited_counterexample_is_refused(
@@ -158,6 +163,9 @@ def test_an_unedited_counterexample_is_run(straggler: Straggler, tmp_path: Path)
         ("sim slack --set size_us=999999999d", "--set size_us: '999999999d' is longer than"),
         ("sim slack --set gamma_us=9223372036854775808", "must be at most 9223372036854775807"),
         ("diff slack --input umts --tasks 0", "--tasks is 0; it must be greater than 0."),
+        ("diff slack --input umts --tasks 10001", "--tasks is 10001; at most 10,000 are allowed."),
+        ("sim slack --set tasks=10001", "tasks is 10001; at most 10,000 are allowed."),
+        ("sim slack --set messages=100001", "messages is 100001; at most 100,000 of each source"),
         ("sim slack --set slide=1", "there is no setting 'slide'; did you mean 'slide_us'?"),
     ],
 )
