@@ -6,7 +6,8 @@ Rules of this file:
 
 * ``Store`` and ``History`` survive a crash, a ``Plan`` does not.
 * A correction moves in small steps: a plan (a snapshot of the pending pairs and of the history),
-  then one revision written a step, then the planned pairs cleared. A crash between any two of
+  then one revision written a step (with its correlation, where one is recorded), then the planned
+  pairs cleared. A crash between any two of
   them loses the plan and nothing else; another plan repairs what was left undone.
 * What a correction writes is told apart by its batch: written twice, it counts once.
 """
@@ -15,9 +16,10 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from model.slack.aggregates import aggregate_of
+from model.slack.assumption import Scores, is_recorded, scores_of
 from model.slack.rules import RULES, Rules
 from model.vocabulary import Event, SlackConfig, Step
-from model.vocabulary.slack import Cleared, Correction, Final, Late, Result, Revision
+from model.vocabulary.slack import Cleared, Correction, Correlation, Final, Late, Result, Revision
 
 # ---------------------------------------------------------------------------------------- state
 
@@ -63,6 +65,8 @@ class Plan(NamedTuple):
     pairs: tuple[Pair, ...]
     answers: tuple[tuple[Window, float, int], ...]
     """(window, value, n) from the history as it was when the plan was made."""
+    scores: tuple[Scores | None, ...]
+    """Of the same windows, delay against value; None where nothing is recorded."""
     written: int = 0
     is_cleared: bool = False
 
@@ -79,27 +83,35 @@ class History:
         self._windows = config.windows
         self._is_keyed = config.keyed
         self._identities: set[int] = set()
-        self._buckets: dict[tuple[int, str], list[Event]] = {}
+        self._buckets: dict[tuple[int, str], list[tuple[int, Event]]] = {}
+        """Tuples with their position in the order of acceptance."""
 
     def add(self, event: Event) -> None:
         """Keep the first accepted delivery of an identity; others change nothing."""
         if event.source_id not in self._identities:
+            position = len(self._identities)
             self._identities.add(event.source_id)
             bucket = self._windows.last_index(event.event_time_us)
             key = event.key if self._is_keyed else ""
-            self._buckets.setdefault((bucket, key), []).append(event)
+            self._buckets.setdefault((bucket, key), []).append((position, event))
 
-    def values(self, start_us: int, key: str) -> list[float]:
-        """Values of the tuples in the window that starts at ``start_us``."""
+    def tuples(self, start_us: int, key: str) -> list[Event]:
+        """The tuples in the window that starts at ``start_us``, in the order of acceptance."""
         end_us = start_us + self._windows.size_us
         first = self._windows.last_index(start_us)
         last = self._windows.last_index(end_us - 1)
-        return [
-            event.value
+        found = [
+            (position, event)
             for bucket in range(first, last + 1)
-            for event in self._buckets.get((bucket, key), ())
+            for position, event in self._buckets.get((bucket, key), ())
             if event.event_time_us < end_us
         ]
+        found.sort()
+        return [event for _, event in found]
+
+    def values(self, start_us: int, key: str) -> list[float]:
+        """Their values."""
+        return [event.value for event in self.tuples(start_us, key)]
 
 
 class Pending:
@@ -184,28 +196,33 @@ def plan(
     aggregate = aggregate_of(config)
     pairs = tuple(store.pending[task].pairs)
     windows = sorted({pair.window for pair in pairs})
-    values = [history.values(window.start_us, window.key) for window in windows]
+    tuples = [history.tuples(window.start_us, window.key) for window in windows]
     answers = tuple(
-        (window, aggregate(found), len(found))
-        for window, found in zip(windows, values, strict=True)
+        (window, aggregate([event.value for event in found]), len(found))
+        for window, found in zip(windows, tuples, strict=True)
     )
-    return Plan(task, batch, reason, pairs, answers)
+    scores = tuple(
+        scores_of(found) if is_recorded(config, window.start_us, len(found)) else None
+        for window, found in zip(windows, tuples, strict=True)
+    )
+    return Plan(task, batch, reason, pairs, answers, scores)
 
 
 def advance(plan: Plan, store: Store, rules: Rules = RULES) -> tuple[Plan | None, list[Step]]:
     """The next small step of a correction; no plan is left after the last one."""
     must_write = plan.written < len(plan.answers)
     if must_write and (plan.is_cleared or not rules.clears_first):
-        step = _write(plan.batch, *plan.answers[plan.written], store)
-        plan, steps = plan._replace(written=plan.written + 1), [step]
+        steps = _write(plan, store)
+        plan = plan._replace(written=plan.written + 1)
     else:
         plan, steps = plan._replace(is_cleared=True), _clear(plan, store, rules)
     is_over = plan.is_cleared and plan.written == len(plan.answers)
     return (None if is_over else plan), steps
 
 
-def _write(batch: int, window: Window, value: float, n: int, store: Store) -> Step:
-    """Write a revision; the one that this batch wrote before, if it did, is replaced."""
+def _write(plan: Plan, store: Store) -> list[Step]:
+    """Write the next revision; the one that this batch wrote before, if it did, is replaced."""
+    batch, (window, value, n) = plan.batch, plan.answers[plan.written]
     before = store.answers.get(window)
     if before is None:
         revision = 1
@@ -214,7 +231,11 @@ def _write(batch: int, window: Window, value: float, n: int, store: Store) -> St
     else:
         revision = before.revision + 1
     store.answers[window] = Answer(value, n, revision, batch)
-    return Revision(*window, batch, revision, value, n)
+    steps: list[Step] = [Revision(*window, batch, revision, value, n)]
+    scores = plan.scores[plan.written]
+    if scores is not None:
+        steps.append(Correlation(*window, batch, revision, *scores))
+    return steps
 
 
 def _clear(plan: Plan, store: Store, rules: Rules) -> list[Step]:

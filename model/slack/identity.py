@@ -11,6 +11,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
     "correction": ("task", "batch"),
     "cleared": ("task", "start_us", "key", "source_id"),
     "revision": ("task", "start_us", "key", "revision"),
+    "correlation": ("task", "start_us", "key", "revision"),
     "final": ("task", "start_us", "key"),
 }
 """Kind of step: its identifying fields. What they do not cover is compared."""

@@ -205,6 +205,7 @@ class Protocol:
         store = Store(state.answers, state.pending)
         reason = due(config, store, 0, state.task.wm_us, state.is_flushed, self.rules)
         if reason is not None:
+            # In what order tuples came is no part of the state, so that correlations mean nothing.
             history = History(config)
             for source_id, _ in state.task.accepted:
                 history.add(self.events[source_id])

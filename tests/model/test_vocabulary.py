@@ -139,7 +139,7 @@ def test_a_step_recorded_twice_is_there_twice() -> None:
 
 def test_steps_of_different_kinds_are_different_even_if_their_fields_are_equal() -> None:
     left: tuple[Any, ...] = (0, 5, "a", 1, 1, 1, 1)
-    assert len(Trace("both", [WORDS[7](*left), WORDS[8](*left)])) == 2
+    assert len(Trace("both", [WORDS[7](*left), WORDS[9](*left)])) == 2
 
 
 def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_what_is_no_trace_is_refused_with_its_line(tmp_path: Path, line: str, me
 
 
 def test_kinds_are_told_apart_by_name() -> None:
-    assert len({kind_of(word) for word in WORDS}) == len(WORDS) == 9
+    assert len({kind_of(word) for word in WORDS}) == len(WORDS) == 10
 
 
 # --------------------------------------------------------------------------------------- settings

@@ -13,7 +13,7 @@ from model.slack.correction import (
     plan,
 )
 from model.vocabulary import SlackConfig, Step
-from model.vocabulary.slack import Cleared, Correction, Final, Late, Result, Revision
+from model.vocabulary.slack import Cleared, Correction, Correlation, Final, Late, Result, Revision
 from tests.model.slack.drawn import stream_of
 
 CONFIG = SlackConfig(10, 5, control="fixed", gamma_us=5, max_age_us=40)
@@ -50,8 +50,8 @@ def carry_out(kept: Store, made: Plan | None, small_steps: int | None = None) ->
 def test_history_finds_the_tuples_of_a_window_and_keeps_an_identity_once() -> None:
     kept = history()
     kept.add(EVENTS[0]._replace(seq=9, value=100.0))
-    assert sorted(kept.values(5, "a")) == [1.0, 2.0, 4.0]
-    assert sorted(kept.values(10, "a")) == [1.0, 2.0]
+    assert kept.values(5, "a") == [1.0, 2.0, 4.0]
+    assert kept.values(10, "a") == [1.0, 2.0]
     assert kept.values(10, "b") == []
 
 
@@ -59,7 +59,7 @@ def test_history_of_an_unkeyed_query_and_of_windows_with_gaps() -> None:
     kept = History(SlackConfig(3, 7, keyed=False, control="fixed"))
     for event in stream_of((7, 1.0, "a"), (9, 2.0, "b"), (10, 4.0), (6, 8.0), (14, 16.0)):
         kept.add(event)
-    assert sorted(kept.values(7, "")) == [1.0, 2.0]
+    assert kept.values(7, "") == [1.0, 2.0]
 
 
 def test_pending_pairs_are_a_set_that_knows_its_span() -> None:
@@ -88,6 +88,8 @@ def test_a_correction_writes_every_window_then_clears_its_pairs() -> None:
     expected: list[Step] = [
         Revision(0, 5, "a", 3, 1, 7.0, 3),
         Revision(0, 10, "a", 3, 1, 3.0, 2),
+        # No delay between tuples at 12 and 14: [5, 15) is left out, its index is odd.
+        Correlation(0, 10, "a", 3, 1, 2, 0, 0, 2),
         Correction(0, 3, "flush", 2, 2),
         Cleared(0, 5, "a", 1, 3),
         Cleared(0, 10, "a", 1, 3),
@@ -131,3 +133,13 @@ def test_a_window_that_the_stream_never_answered_starts_with_revision_one() -> N
     assert kept.final() == []
     steps = carry_out(kept, plan(CONFIG, kept, history(), 0, 0, "flush"))
     assert steps[0] == Revision(0, 5, "a", 0, 1, 7.0, 3)
+
+
+def test_delay_and_value_are_compared_in_the_order_of_arrival() -> None:
+    """Tuple 1 came first and the other, larger one was delayed behind it."""
+    kept = History(CONFIG)
+    for event in stream_of((14, 1.0), (12, 3.0), (13, 2.0)):
+        kept.add(event)
+    pending = Store((), (Pair(0, 10, "a", 1, 12),))
+    steps = carry_out(pending, plan(CONFIG, pending, kept, 0, 0, "flush"))
+    assert steps[1] == Correlation(0, 10, "a", 0, 1, 3, 8, 8, 8)
