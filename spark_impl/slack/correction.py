@@ -70,7 +70,9 @@ class Corrections:
         overlapping = self._extents.overlapping(earlier, *recompute.span_us(want))
         numbers = recompute.revision_numbers(want, found, read_parquet([*overlapping], schema))
         rows = recompute.to_table(want, found, schema)
-        store.write("revision", batch, rows.append_column("revision", pa.array(numbers)))
+        rows = rows.append_column("revision", pa.array(numbers))
+        store.write("revision", batch, rows)
+        store.write("correlation", batch, rows.filter(pa.array(found.correlated == 1)))
         self._revisions[batch] = store.files_of("revision", batch)
 
 

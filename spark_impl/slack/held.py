@@ -8,7 +8,7 @@ Rules of this file:
   come lies behind, unordered, until there is enough of it to be worth an ordering.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class _Columns(NamedTuple):
     lo: Ints
     value: Floats
 
-    def take(self, which: object) -> "_Columns":
+    def take(self, which: Any) -> "_Columns":
         return _Columns._make(column[which] for column in self)
 
 

@@ -24,7 +24,10 @@ _ROWS = (
     "arrival_us long, flaw long"
 )
 _OUR_NAMES = {"task", "batch", *(name for table in TABLES.values() for name in table)}
-_FOUND = "place long, j long, value double, n long, rows long"
+_FOUND = (
+    "place long, j long, value double, n long, rows long, "
+    "correlated long, cross long, delay_spread long, value_spread long"
+)
 
 
 def check_source(source: Path, group_columns: Collection[str]) -> tuple[pa.Field, ...]:

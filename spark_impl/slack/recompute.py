@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from model.vocabulary import SlackConfig
+from spark_impl.slack import correlation
 from spark_impl.slack import panes as pane_math
 from spark_impl.slack.arrivals import reject
 from spark_impl.slack.blocks import combined, tasks_of
@@ -50,6 +51,11 @@ class Found(NamedTuple):
     n: Ints
     rows: Ints
     """Rows of the history that the place needed, at its first window, else 0."""
+    correlated: Ints
+    """1 where the figures of delay and value follow, else 0."""
+    cross: Ints
+    delay_spread: Ints
+    value_spread: Ints
 
 
 def columns_needed(config: SlackConfig) -> list[str]:
@@ -132,15 +138,33 @@ def evaluate(want: Wanted, rows: Rows) -> Found:
     lo = np.maximum((rows.event_time_us - spec.size_us) // spec.slide_us + 1, want.windows[0])
     panes = pane_math.fill(config, rows.key, rows.event_time_us, rows.value, lo, n_places)
     found = pane_math.answers(config, panes, int(want.windows[-1]) + 1, n_places)
-    position = np.searchsorted(want.windows, found.j)
-    code = found.key * len(want.windows) + position
-    nearest = np.minimum(np.searchsorted(want.wanted, code), len(want.wanted) - 1)
-    asked = (want.windows[position] == found.j) & (want.wanted[nearest] == code)
-    place = found.key[asked]
+    asked = np.isin(_codes(want, found.key, found.j), want.wanted)
+    place, j = found.key[asked], found.j[asked]
     count = np.zeros(len(place), np.int64)
     present, first = np.unique(place, return_index=True)
     count[first] = needed[present]
-    return Found(place, found.j[asked], found.value[asked], found.n[asked], count)
+    figures = _correlations(want, rows, place, j)
+    return Found(place, j, found.value[asked], found.n[asked], count, *figures)
+
+
+def _codes(want: Wanted, place: Ints, j: Ints) -> Ints:
+    """Windows of places numbered as in ``want.wanted``, -1 where the index is not among them."""
+    position = np.minimum(np.searchsorted(want.windows, j), len(want.windows) - 1)
+    return np.where(want.windows[position] == j, place * len(want.windows) + position, -1)
+
+
+def _correlations(want: Wanted, rows: Rows, place: Ints, j: Ints) -> list[Ints]:
+    """Columns of :class:`Found` from ``correlated`` on, for some windows of places."""
+    figures = correlation.figures(want.config, rows)
+    _, here, there = np.intersect1d(
+        _codes(want, place, j), _codes(want, figures.place, figures.j), return_indices=True
+    )
+    columns = []
+    for known in (1, figures.cross, figures.delay_spread, figures.value_spread):
+        column = np.zeros(len(j), np.int64)
+        column[here] = known if isinstance(known, int) else known[there]
+        columns.append(column)
+    return columns
 
 
 def _first_deliveries(want: Wanted, rows: Rows) -> Rows:
@@ -158,7 +182,7 @@ def _first_deliveries(want: Wanted, rows: Rows) -> Rows:
 
 
 def to_table(want: Wanted, found: Found, schema: pa.Schema) -> pa.Table:
-    """Revisions as rows of the store, all columns except their numbers."""
+    """Revisions and correlations as rows of the store, all columns except ``revision``."""
     columns: dict[str, Any] = {
         name: pa.array([values[i] for values in want.places], schema.field(name).type).take(
             pa.array(found.place)
@@ -167,7 +191,8 @@ def to_table(want: Wanted, found: Found, schema: pa.Schema) -> pa.Table:
     }
     columns["start_us"] = found.j * want.config.slide_us
     columns["value"] = found.value
-    columns["n"] = found.n
+    for name in ("n", "cross", "delay_spread", "value_spread"):
+        columns[name] = getattr(found, name)
     return pa.table(columns)
 
 

@@ -30,7 +30,7 @@ from model.vocabulary import SlackConfig
 from spark_impl.slack import lock
 from spark_impl.streams import InputProblem, complete, writing
 
-VERSION = 1
+VERSION = 2
 _INT, _FLOAT, _TEXT, _FLAG = pa.int64(), pa.float64(), pa.string(), pa.bool_()
 _WINDOW = {"start_us": _INT, "key": _TEXT}
 _PAIRS = {**_WINDOW, "source_id": _INT, "event_time_us": _INT, "windows": _INT}
@@ -57,6 +57,14 @@ TABLES = {
         "flushed": _FLAG,
     },
     "revision": {**_WINDOW, "revision": _INT, "value": _FLOAT, "n": _INT},
+    "correlation": {
+        **_WINDOW,
+        "revision": _INT,
+        "n": _INT,
+        "cross": _INT,
+        "delay_spread": _INT,
+        "value_spread": _INT,
+    },
     "correction": {
         "reason": _TEXT,
         "pairs": _INT,

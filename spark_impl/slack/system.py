@@ -32,6 +32,7 @@ _WORDS: dict[str, Any] = {
     "rejected": words.Rejected,
     "progress": words.Progress,
     "revision": words.Revision,
+    "correlation": words.Correlation,
     "correction": words.Correction,
     "cleared": words.Cleared,
 }

@@ -166,7 +166,28 @@ class Task:
                 words.Revision(self.number, start, key, batch, revision, value, len(inside))
             )
             self.answers[start, key] = (value, len(inside), revision)
+            self.correlate(start, key, batch, revision)
         self.pending.clear()
+
+    def correlate(self, start: int, key: str, batch: int, revision: int) -> None:
+        c = self.c
+        if start // c.slide_us % math.ceil(Fraction(c.size_us, c.slide_us)):
+            return
+        inside = [
+            e
+            for e in sorted(self.accepted.values(), key=lambda e: e.seq)
+            if self.key(e) == key and start <= e.event_time_us < start + c.size_us
+        ]
+        delays = []
+        for i, e in enumerate(inside):
+            before = [each.event_time_us for each in inside[:i]]
+            delays.append(max([0, *(ts - e.event_time_us for ts in before)]))
+        x, y = balance(delays), balance([e.value for e in inside])
+        cross, xx, yy = (
+            sum(a * b for a, b in zip(*each, strict=True)) for each in ((x, y), (x, x), (y, y))
+        )
+        place = (self.number, start, key, batch, revision)
+        self.steps.append(words.Correlation(*place, len(inside), cross, xx, yy))
 
     def finals(self) -> list[words.Final]:
         open_pairs = {(pair.start_us, pair.key) for pair in self.pending}
@@ -174,6 +195,10 @@ class Task:
             words.Final(self.number, start, key, value, n, revision, (start, key) not in open_pairs)
             for (start, key), (value, n, revision) in self.answers.items()
         ]
+
+
+def balance(values: list[Any]) -> list[int]:
+    return [sum(b < a for b in values) - sum(b > a for b in values) for a in values]
 
 
 def rejection(c: SlackConfig, e: Event) -> str:

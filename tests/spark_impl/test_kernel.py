@@ -175,7 +175,12 @@ def test_random_cases_require_less_than_everything_from_values() -> None:
 
 
 def test_values_of_a_window_are_those_that_its_judgement_counted() -> None:
-    config = {"aggregate": "sum", "sampling": "adversarial", "eps": 0.4, "control": "fixed"}
+    config: dict[str, Any] = {
+        "aggregate": "sum",
+        "sampling": "adversarial",
+        "eps": 0.4,
+        "control": "fixed",
+    }
     # window 0 .. 10 receives 2 and 3 and misses 5; what comes after its judgement does not count
     case = workload(
         [(1, 2), (2, 3), (11, 1), (3, 5), (25, 1), (4, 90)], size_us=10, slide_us=10, **config

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault, Workload
-from model.vocabulary.slack import WORDS, Correction, Final, Late
+from model.vocabulary.slack import WORDS, Correction, Correlation, Final, Late
 from spark_impl.slack import history, make_system, run_workloads
 from tests.spark_impl import brute
 from tests.spark_impl.cases import random_config, random_workload
@@ -31,7 +31,7 @@ def test_pack_equals_the_specification(
         expected = brute.run(case)
         for word in WORDS:
             assert traces[name].of(word) == expected.of(word), (name, word.__name__)
-    for word in (Late, Correction, Final):
+    for word in (Late, Correction, Correlation, Final):
         assert sum(len(trace.of(word)) for trace in traces.values()) > 20
 
 

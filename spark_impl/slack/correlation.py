@@ -1,0 +1,116 @@
+"""Do values depend on delay? Figures of a window, and what those of many windows say.
+
+Source: docs/slack.md, section 5, last part. The figures are exact integers; only the status of the
+assumption is a statistic.
+"""
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+
+from model.vocabulary import SlackConfig
+from model.vocabulary.slack import MAX_CORRELATED
+from spark_impl.slack.panes import by_window
+from spark_impl.slack.records import Floats, Ints, Rows
+
+UNTESTED = "untested"
+CONTRADICTED = "contradicted"
+NOT_CONTRADICTED = "not contradicted"
+_ENOUGH_WINDOWS = 20
+_QUANTILE = 0.9995
+"""Of Student's t: both sides together leave 0.1%."""
+
+
+class Figures(NamedTuple):
+    """Figures of some windows, ordered by index, then place; columns of equal length."""
+
+    place: Ints
+    j: Ints
+    cross: Ints
+    delay_spread: Ints
+    value_spread: Ints
+
+
+class AssumptionStatus(NamedTuple):
+    """What corrected windows say about values that are exchangeable and independent of delay."""
+
+    status: str
+    """``untested``, ``contradicted`` or ``not contradicted``."""
+    windows: int
+    """Windows that say something: neither their delays nor their values are all equal."""
+    rho: float | None
+    """Rank correlation of delay and value over all of them; None without any."""
+    low: float | None
+    """The interval of 99.9% confidence; None while untested."""
+    high: float | None
+
+
+def figures(config: SlackConfig, rows: Rows) -> Figures:
+    """Figures of all recorded windows from their distinct tuples; ``Rows.key`` is the place."""
+    spec = config.windows
+    stride = -(-spec.size_us // spec.slide_us)
+    last = rows.event_time_us // spec.slide_us
+    j = last - last % stride  # the only recorded window that may contain the tuple
+    inside = j * spec.slide_us + spec.size_us > rows.event_time_us
+    order = np.flatnonzero(inside)
+    order = order[np.argsort(rows.seq[order], kind="stable")]
+    n_places = int(rows.key.max()) + 1 if len(rows.key) else 1
+    j, place, window = by_window(j[order], rows.key[order], n_places)
+    order = order[np.argsort(window, kind="stable")]
+    n = np.bincount(window, minlength=len(j))
+    start = np.cumsum(n) - n
+    delay = _delays(rows.event_time_us[order], start, n)
+    small = np.repeat(n <= MAX_CORRELATED, n)  # beyond, the sums might not fit
+    x = np.where(small, _balance(delay, start, n), 0)
+    y = np.where(small, _balance(rows.value[order], start, n), 0)
+    sums = (np.add.reduceat(each, start) if len(start) else start for each in (x * y, x * x, y * y))
+    found = (place, j, *sums)
+    return Figures._make(column[n <= MAX_CORRELATED] for column in found)
+
+
+def status(cross: Floats, delay_spread: Floats, value_spread: Floats) -> AssumptionStatus:
+    """What the figures of windows say, the latest revision of each."""
+    telling = (delay_spread > 0) & (value_spread > 0)
+    windows, c = int(telling.sum()), cross[telling]
+    if not windows:
+        return AssumptionStatus(UNTESTED, 0, None, None, None)
+    scale = sqrt(delay_spread[telling].sum()) * sqrt(value_spread[telling].sum())
+    rho = float(c.sum()) / scale
+    if windows < _ENOUGH_WINDOWS:
+        return AssumptionStatus(UNTESTED, windows, rho, None, None)
+    error = sqrt(windows * float(c.var(ddof=1))) / scale
+    reach = float(student.ppf(_QUANTILE, windows - 1)) * error
+    low, high = rho - reach, rho + reach
+    word = NOT_CONTRADICTED if low <= 0 <= high else CONTRADICTED
+    return AssumptionStatus(word, windows, rho, low, high)
+
+
+def _delays(ts: Ints, start: Ints, n: Ints) -> Ints:
+    """How far each tuple lies behind the largest event time before it in its window."""
+    times, rank = np.unique(ts, return_inverse=True)
+    own = np.repeat(np.arange(len(n)) * len(times), n)  # a running maximum starts anew
+    largest = np.maximum.accumulate(own + rank) - own
+    before = np.empty_like(largest)
+    before[1:] = largest[:-1]
+    before[start] = rank[start]
+    delay: Ints = np.maximum(times[before] - ts, 0)
+    return delay
+
+
+def _balance(values: Ints | Floats, start: Ints, n: Ints) -> Ints:
+    """For every tuple how many of its window are smaller less how many are larger."""
+    window = np.repeat(np.arange(len(n)), n)
+    order = np.lexsort((values, window))
+    ordered = values[order]
+    new = np.ones(len(values), np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    new[start] = True
+    runs = np.flatnonzero(new)
+    length = np.diff(runs, append=len(values))
+    smaller = np.repeat(runs, length) - start[window]
+    larger = n[window] - smaller - np.repeat(length, length)
+    out = np.empty(len(values), np.int64)
+    out[order] = smaller - larger
+    return out
