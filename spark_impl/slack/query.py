@@ -1,6 +1,5 @@
 """The streaming query of room ``slack``."""
 
-import json
 import logging
 import re
 import threading
@@ -44,6 +43,11 @@ _BINARY_FILES = StructType(
     ]
 )
 """What Spark's source ``binaryFile`` gives for a file."""
+_DISK = (
+    "No space left on device|Disk quota exceeded|Read-only file system|File too large"
+    "|Input/output error|Permission denied"
+)
+"""What operating systems say about a disk that takes no more."""
 
 
 class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
@@ -92,7 +96,7 @@ class SlackQuery:
     def run_available(self) -> None:
         """Process everything that is in the source now, one file a micro-batch."""
         with _without_stack_traces():
-            wait_for(self._start(availableNow=True))
+            wait_for(self._start(availableNow=True), self._store.root)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; files are taken as they come."""
@@ -116,7 +120,7 @@ class SlackQuery:
         held = lock.hold(self._store.root)
         try:
             # Only now is it sure that nobody else makes a store of it, or adds to it.
-            open_store(self._store.root, self._config, self._store.groups)
+            open_store(self._store.root, self._config, self._store.groups).tidy()
             self._corrections = Corrections(self._config, self._store, self._history)
             query = self._begin(**trigger)
         except BaseException:
@@ -202,17 +206,17 @@ class SlackQuery:
             self._corrections.run(batch, progress)
 
 
-def wait_for(query: StreamingQuery) -> None:
+def wait_for(query: StreamingQuery, store: Path | None = None) -> None:
     """Wait until a query has ended, and stop it when the user interrupts the wait.
 
     Raises :class:`QueryProblem` when the query fails.
     """
-    failures: list[StreamingQueryException] = []
+    failures: list[Exception] = []
 
     def wait() -> None:
         try:
             query.awaitTermination()
-        except StreamingQueryException as error:
+        except Exception as error:  # Spark's, or that of a connection which is no more
             failures.append(error)
 
     # A signal in the middle of a call to Java would break the connection that stop() needs.
@@ -221,9 +225,10 @@ def wait_for(query: StreamingQuery) -> None:
     try:
         waiting.join()
     finally:
-        query.stop()
+        if not failures:
+            query.stop()
     if failures:
-        raise QueryProblem(_sentence(failures[0])) from failures[0]
+        raise QueryProblem(_sentence(failures[0], store)) from failures[0]
 
 
 @contextmanager
@@ -238,10 +243,18 @@ def _without_stack_traces() -> Iterator[None]:
         bridge.setLevel(before)
 
 
-def _sentence(error: StreamingQueryException) -> str:
+def _sentence(error: Exception, store: Path | None) -> str:
     """What the first Python error in the message says, without any stack trace."""
+    if not isinstance(error, StreamingQueryException):
+        return "the Java process of Spark has ended; the same query goes on in a new session"
     text = str(error)
     found = re.findall(
         r"^\s*(?:[\w.]+\.)?\w*(?:Error|Problem|Exception): (.+)$", text, re.MULTILINE
     )
-    return found[-1].strip() if found else json.dumps(text.split("\n", maxsplit=1)[0])
+    if found and not (found[-1].startswith("[Errno") or "Exception" in found[-1]):
+        return str(found[-1]).strip()
+    full = re.search(_DISK, text)
+    if full:
+        return f"Spark cannot write to {store or 'its checkpoint'} or its scratch folder: {full[0]}"
+    first = text.split("\n", maxsplit=1)[0]
+    return re.sub(r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", first)

@@ -115,6 +115,17 @@ class Store:
         """Where one micro-batch writes a table."""
         return self.root / table / f"batch={batch}"
 
+    def tidy(self) -> None:
+        """Remove what Spark left when it could not write down its very first plan.
+
+        It takes these scratch files for a query of somebody else, and never starts again.
+        """
+        plans = self.checkpoint / "offsets"
+        if not any(plans.glob("[0-9]*")):
+            with writing(plans):
+                for path in plans.glob(".*.tmp*"):
+                    path.unlink()
+
     def begin(self, batch: int) -> None:
         """Remove what an earlier attempt at this batch left, the mark that it is complete first."""
         for table in ("pending", *TABLES):
