@@ -79,7 +79,8 @@ class Answers:
                         first = First(at_us, window, step.value, step.n_rcv, is_flush)
                         self.first.append(first)
             for window in windows:
-                values = task.history.values(window.start_us, window.key)
+                tuples = task.history.tuples(window.start_us, window.key)
+                values = [event.value for event in tuples]
                 self.truth[window] = Truth(aggregate(values), len(values))
 
     def by_stream(self) -> list[First]:

@@ -3,7 +3,7 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-from sim.figures import plot_run
+from sim.figures import plot_controls, plot_run
 from sim.plan import Plan, Source
 from sim.slack import from_settings, simulate
 from tests.sim.test_slack import QUERY
@@ -37,3 +37,17 @@ def test_a_plot_says_what_it_shows(tmp_path: Path) -> None:
 def test_a_run_without_answers_can_be_plotted(tmp_path: Path) -> None:
     plot_run(simulate(Plan((Source(events=0),)), QUERY, 0), tmp_path / "nothing.svg")
     assert (tmp_path / "nothing.svg").stat().st_size > 0
+
+
+def test_controls_side_by_side(tmp_path: Path) -> None:
+    runs = [
+        from_settings({"messages": "100", "control": control}, 1)
+        for control in ("conformal", "pd", "max")
+    ]
+    for name in ("one.svg", "two.svg"):
+        plot_controls(runs, tmp_path / name, unit="s", time_unit="min")
+    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
+    words = " ".join("".join(element.itertext()) for element in ElementTree.fromstring(text).iter())
+    for label in ("conformal", "pd", "max", "required", "corrected", "of the run (min)", "seed 1"):
+        assert label in words
