@@ -1,12 +1,16 @@
 """Room ``slack`` on Spark: adaptive K-slack windows that end exact (docs/slack.md)."""
 
-from spark_impl.slack.answers import results
+from spark_impl.slack.answers import assumption_status, corrections, results
+from spark_impl.slack.correlation import AssumptionStatus
 from spark_impl.slack.query import QueryProblem, SlackQuery
 from spark_impl.slack.system import make_system, run_in_process, run_workloads
 
 __all__ = [
+    "AssumptionStatus",
     "QueryProblem",
     "SlackQuery",
+    "assumption_status",
+    "corrections",
     "make_system",
     "results",
     "run_in_process",

@@ -1,4 +1,4 @@
-"""The table that a user queries: the current answer of every window."""
+"""What a user asks a store: current answers, whether their assumption holds, what it cost."""
 
 from pathlib import Path
 
@@ -9,9 +9,12 @@ from pyspark.sql.types import LongType
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import ADAPTIVE_CONTROLS
+from spark_impl.slack import correlation
+from spark_impl.slack.correlation import AssumptionStatus
 from spark_impl.slack.store import Store, load_store
 
 EXACT, PROVISIONAL = "exact", "provisional"
+INDEPENDENT = "values exchangeable and independent of delay"
 
 
 def assumption(config: SlackConfig) -> str:
@@ -22,9 +25,9 @@ def assumption(config: SlackConfig) -> str:
         return "no (eps, delta) promise: only the mean of the coverage is steered"
     if config.lambda_thr is not None:
         return "none for the coverage; it says nothing about the error of the value"
-    if config.aggregate == "count":
+    if config.aggregate == "count" or config.sampling == "adversarial":
         return "none"
-    return "values exchangeable and independent of delay"
+    return INDEPENDENT
 
 
 def results(spark: SparkSession, store: str | Path) -> DataFrame:
@@ -33,13 +36,17 @@ def results(spark: SparkSession, store: str | Path) -> DataFrame:
     Columns: the grouping columns, ``task``, ``key``, ``start_us`` and ``end_us`` of the window,
     ``value``, ``n`` (tuples in it), ``revision`` (0 is the stream's own answer), ``n_rcv`` (tuples
     in the stream's answer), ``coverage`` (``n_rcv`` over the tuples known by now), ``state``
-    (``exact`` or ``provisional``) and ``assumption``.
+    (``exact`` or ``provisional``), ``assumption`` (what the quality of the first answers rests on)
+    and ``assumption_status`` (``untested``, ``not contradicted`` or ``contradicted`` by what has
+    been corrected by now; NULL where nothing is assumed).
 
     A batch that is being written, or that a crash cut short, does not show. Raises
     :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a query.
     """
     config, place = load_store(Path(store).absolute())
     last = place.committed()
+    rests_on = assumption(config)
+    status = _status(spark, place, last).status if rests_on == INDEPENDENT else None
     window = [*place.by, "key", "start_us"]
     stream = _table(spark, place, "result", last)
     revised = _table(spark, place, "revision", last)
@@ -65,8 +72,46 @@ def results(spark: SparkSession, store: str | Path) -> DataFrame:
         "n_rcv",
         (F.col("n_rcv") / (F.col("n") + missing)).alias("coverage"),
         F.when(F.col("pending").isNull(), EXACT).otherwise(PROVISIONAL).alias("state"),
-        F.lit(assumption(config)).alias("assumption"),
+        F.lit(rests_on).alias("assumption"),
+        F.lit(status).cast("string").alias("assumption_status"),
     )
+
+
+def assumption_status(spark: SparkSession, store: str | Path) -> AssumptionStatus:
+    """Whether corrected windows contradict that values are independent of delay, with figures.
+
+    Raises :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a query.
+    """
+    _, place = load_store(Path(store).absolute())
+    return _status(spark, place, place.committed())
+
+
+def corrections(spark: SparkSession, store: str | Path) -> DataFrame:
+    """What was corrected, and what that took: a row for each correction of a task.
+
+    Columns: the grouping columns, ``task``, ``batch``, ``reason`` (``gamma``, ``age`` or
+    ``flush``), ``pairs`` and ``windows`` that it covered, ``rows_needed`` (rows of the history in
+    these windows) and ``rows_read`` (rows that were read to find them, for all tasks that the
+    batch corrected). Raises :class:`spark_impl.streams.InputProblem` when ``store`` is not the
+    store of a query.
+    """
+    _, place = load_store(Path(store).absolute())
+    rows = _table(spark, place, "correction", place.committed())
+    measures = ["pairs", "windows", "rows_needed", "rows_read"]
+    return rows.select(*place.by, "batch", "reason", *measures)
+
+
+def _status(spark: SparkSession, place: Store, last: int) -> AssumptionStatus:
+    figures = ["cross", "delay_spread", "value_spread"]
+    latest = F.max_by(F.struct(*figures), "revision")
+    rows = (
+        _table(spark, place, "correlation", last)
+        .groupBy(*place.by, "key", "start_us")
+        .agg(latest.alias("latest"))
+        .select("latest.*")
+        .toArrow()
+    )
+    return correlation.status(*(rows.column(name).to_numpy().astype(float) for name in figures))
 
 
 def _pending(spark: SparkSession, config: SlackConfig, place: Store, last: int) -> DataFrame:

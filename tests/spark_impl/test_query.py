@@ -11,7 +11,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack import QueryProblem, SlackQuery, results
+from spark_impl.slack import (
+    QueryProblem,
+    SlackQuery,
+    assumption_status,
+    corrections,
+    results,
+)
 from spark_impl.slack.blocks import COLUMNS
 from spark_impl.slack.store import TABLES
 from spark_impl.slack.system import lose_commit
@@ -80,6 +86,34 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
     row = results(spark, tmp_path / "s").first()
     assert row is not None
     assert row.assumption == "no (eps, delta) promise"
+    assert row.assumption_status is None
+    assert assumption_status(spark, tmp_path / "s").status == "untested"
+    (spent, _) = corrections(spark, tmp_path / "s").orderBy("batch").collect()
+    assert (spent.reason, spent.pairs, spent.rows_needed, spent.rows_read) == ("flush", 4, 3, 5)
+
+
+def test_status_rests_on_the_latest_revisions(spark: SparkSession, tmp_path: Path) -> None:
+    config = SlackConfig(size_us=10, slide_us=10)
+    query = SlackQuery(spark, config, history(tmp_path / "h", FIRST), tmp_path / "s")
+    schema = query.store.schema("correlation")
+
+    def record(batch: int, revision: int, cross: int) -> None:
+        same = {"task": 0, "key": "a", "revision": revision, "n": 9, "cross": cross}
+        spreads = {"delay_spread": 100, "value_spread": 400}
+        rows = [{**same, **spreads, "start_us": 10 * i} for i in range(25)]
+        query.store.write("correlation", batch, pa.Table.from_pylist(rows, schema))
+        query.store.write("pending", batch, query.store.schema("pending").empty_table())
+
+    query.run_available()
+    assert [row.assumption_status for row in results(spark, tmp_path / "s").collect()] == [
+        "untested"
+    ] * 2
+    record(1, 1, 20)
+    found = assumption_status(spark, tmp_path / "s")
+    assert (found.status, found.windows) == ("contradicted", 25)
+    assert found[2:] == pytest.approx((0.1, 0.1, 0.1))
+    record(2, 2, 0)
+    assert assumption_status(spark, tmp_path / "s") == ("not contradicted", 25, 0.0, 0.0, 0.0)
 
 
 def test_restarts_and_replays_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
