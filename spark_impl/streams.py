@@ -5,6 +5,10 @@ functions here give every new file a later time than all files before it; whoeve
 has to keep the times (``cp -p``, ``rsync -t``). A query notices when they are wrong, because
 arrival numbers then go down, and stops.
 
+A file is read as soon as it has its name. Whoever writes one gives it a name that begins with
+``.`` or ``_`` until it is complete; a query that meets an incomplete file stops, and reads it when
+it is run again. A file that was complete once may not change any more.
+
 :mod:`spark_impl.landing` makes a history of any streaming DataFrame.
 """
 
@@ -68,6 +72,19 @@ def writing(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         msg = f"{folder} cannot be written: {why(error)}"
+        raise InputProblem(msg) from error
+
+
+@contextmanager
+def reading(path: str | Path) -> Iterator[None]:
+    """Say in one sentence, an :class:`InputProblem`, why a Parquet file cannot be read."""
+    try:
+        yield
+    except pa.ArrowInvalid as error:
+        msg = f"{path} is not a Parquet file, or it is not complete yet"
+        raise InputProblem(msg) from error
+    except OSError as error:
+        msg = f"{path} cannot be read: {why(error)}"
         raise InputProblem(msg) from error
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from model.vocabulary import SlackConfig, task_of
 from spark_impl.slack.panes import compact
 from spark_impl.slack.records import Ints, Rows
+from spark_impl.streams import reading
 
 COLUMNS = {
     "seq": pa.int64(),
@@ -48,7 +49,9 @@ def pack_files(
     schema = pa.schema([*groups, pa.field("task", pa.int32()), pa.field("block", pa.binary())])
     for batch in batches:
         for path in batch.column("path").to_pylist():
-            file = pq.ParquetFile(unquote(urlparse(path).path), read_dictionary=["key"])
+            place = unquote(urlparse(path).path)
+            with reading(place):
+                file = pq.ParquetFile(place, read_dictionary=["key"])
             for rows in file.iter_batches(_ROWS_AT_ONCE, columns=[*names, *COLUMNS]):
                 yield _packed(typed(pa.Table.from_batches([rows]), groups), schema, config)
 

@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import pyarrow.parquet as pq
 
+from spark_impl.streams import reading
+
 
 class Extent(NamedTuple):
     """What the footer of a file says."""
@@ -41,7 +43,8 @@ class Extents:
 
 
 def _extent(path: str, column: str) -> Extent:
-    footer = pq.read_metadata(path)
+    with reading(path):
+        footer = pq.read_metadata(path)
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     statistics = [group.column(i).statistics for group in groups for i in range(group.num_columns)]
     nulls = any(each is None or not each.has_null_count or each.null_count for each in statistics)

@@ -15,7 +15,7 @@ from spark_impl.slack.extents import Extents
 from spark_impl.slack.recompute import Found, Wanted
 from spark_impl.slack.records import Rows
 from spark_impl.slack.store import TABLES
-from spark_impl.streams import InputProblem
+from spark_impl.streams import DATA_FILES, InputProblem, reading
 
 ROWS_ON_DRIVER = 4_000_000
 """Files with more rows than this are read by the workers."""
@@ -42,11 +42,8 @@ def check_source(source: Path, group_columns: Collection[str]) -> tuple[pa.Field
     if not files:
         msg = f"{source} holds no Parquet file"
         raise InputProblem(msg)
-    try:
+    with reading(files[0]):
         schema = pq.read_schema(files[0])
-    except (pa.ArrowInvalid, OSError) as error:
-        msg = f"{files[0]} is not a Parquet file"
-        raise InputProblem(msg) from error
     groups = []
     for name in group_columns:
         if name in COLUMNS or name in _OUR_NAMES:
@@ -89,7 +86,7 @@ def _require(good: bool, source: Path, name: str, kind: pa.DataType, wanted: str
 
 def data_files(source: Path) -> list[str]:
     """The files of a history by name: those that Spark's file source takes."""
-    return sorted(map(str, source.glob("[!._]*.parquet")))
+    return sorted(map(str, source.glob(DATA_FILES)))
 
 
 class History:

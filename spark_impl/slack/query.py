@@ -32,6 +32,7 @@ from spark_impl.slack.correction import Corrections
 from spark_impl.slack.history import History, check_source
 from spark_impl.slack.processor import SlackProcessor, input_schema, output_schema
 from spark_impl.slack.store import Store, open_store
+from spark_impl.streams import DATA_FILES
 
 _STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 _BINARY_FILES = StructType(
@@ -187,7 +188,7 @@ class SlackQuery:
         rows: DataFrame = (
             self._spark.readStream.format(kind)
             .schema(schema)
-            .option("pathGlobFilter", "*.parquet")
+            .option("pathGlobFilter", DATA_FILES)
             .option("maxFilesPerTrigger", 1)
             .option("maxFileAge", "36500d")  # an old file is an early one, never one to leave out
             .load(str(folder))

@@ -127,7 +127,17 @@ class Store:
                     path.unlink()
 
     def begin(self, batch: int) -> None:
-        """Remove what an earlier attempt at this batch left, the mark that it is complete first."""
+        """Remove what an earlier attempt at this batch left, the mark that it is complete first.
+
+        Raises :class:`InputProblem` when the tables are not where Spark's checkpoint is.
+        """
+        last = self.committed()
+        if last not in (batch - 1, batch):
+            msg = (
+                f"{self.checkpoint} is at micro-batch {batch}, the tables beside it at {last};"
+                " one of them was changed by hand or by a crash of the machine"
+            )
+            raise InputProblem(msg)
         for table in ("pending", *TABLES):
             folder = self.folder(table, batch)
             with writing(folder):
