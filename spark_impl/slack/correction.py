@@ -67,7 +67,7 @@ class Corrections:
             self._revisions = store.files("revision")
         self._extents.forget(self._revisions.pop(batch, ()))  # of an earlier attempt
         earlier = [path for paths in self._revisions.values() for path in paths]
-        overlapping = self._extents.overlapping(earlier, *recompute.span_us(want))
+        overlapping = self._extents.overlapping(earlier, recompute.stretches_us(want))
         numbers = recompute.revision_numbers(want, found, read_parquet([*overlapping], schema))
         rows = recompute.to_table(want, found, schema)
         rows = rows.append_column("revision", pa.array(numbers))

@@ -1,15 +1,18 @@
 """Which files hold what stretch of time: the footers of Parquet files, read once each."""
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import pyarrow.parquet as pq
 
 from spark_impl.streams import reading
 
+Stretch: TypeAlias = tuple[int, int]
+"""Start and end of a stretch of time, half open."""
+
 
 class Extent(NamedTuple):
-    """What the footer of a file says."""
+    """What the footer of a file says about one of its row groups."""
 
     rows: int
     least: int
@@ -17,23 +20,29 @@ class Extent(NamedTuple):
     nulls: bool
     """Whether a column may hold NULLs."""
 
+    def overlaps(self, stretch: Stretch) -> bool:
+        """Whether it may hold values of a stretch."""
+        return self.least < stretch[1] and self.most >= stretch[0]
+
 
 class Extents:
     """Extents of files by one column; a file never changes."""
 
     def __init__(self, column: str) -> None:
         self._column = column
-        self._known: dict[str, Extent] = {}
+        self._known: dict[str, list[Extent]] = {}
 
-    def overlapping(self, paths: Iterable[str], start: int, end: int) -> dict[str, Extent]:
-        """The files that may hold values with ``start <= value < end``."""
+    def overlapping(
+        self, paths: Iterable[str], stretches: Sequence[Stretch]
+    ) -> dict[str, list[Extent]]:
+        """The files that may hold values of the stretches, and their row groups that may."""
         found = {}
         for path in paths:
             if path not in self._known:
-                self._known[path] = _extent(path, self._column)
-            extent = self._known[path]
-            if extent.least < end and extent.most >= start:
-                found[path] = extent
+                self._known[path] = _extents(path, self._column)
+            inside = [each for each in self._known[path] if any(map(each.overlaps, stretches))]
+            if inside:
+                found[path] = inside
         return found
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -42,16 +51,17 @@ class Extents:
             self._known.pop(path, None)
 
 
-def _extent(path: str, column: str) -> Extent:
+def _extents(path: str, column: str) -> list[Extent]:
     with reading(path):
         footer = pq.read_metadata(path)
-    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    statistics = [group.column(i).statistics for group in groups for i in range(group.num_columns)]
-    nulls = any(each is None or not each.has_null_count or each.null_count for each in statistics)
     place = footer.schema.names.index(column)
-    values = [group.column(place).statistics for group in groups]
-    if any(each is None or not each.has_min_max for each in values):
-        return Extent(footer.num_rows, -(1 << 63), (1 << 63) - 1, nulls)
-    least = min((each.min for each in values), default=0)
-    most = max((each.max for each in values), default=-1)
-    return Extent(footer.num_rows, least, most, nulls)
+    return [_extent(footer.row_group(i), place) for i in range(footer.num_row_groups)]
+
+
+def _extent(group: pq.RowGroupMetaData, place: int) -> Extent:
+    columns = [group.column(i).statistics for i in range(group.num_columns)]
+    nulls = any(each is None or not each.has_null_count or each.null_count for each in columns)
+    values = columns[place]
+    if values is None or not values.has_min_max:
+        return Extent(group.num_rows, -(1 << 63), (1 << 63) - 1, nulls)
+    return Extent(group.num_rows, values.min, values.max, nulls)

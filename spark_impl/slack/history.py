@@ -1,6 +1,8 @@
 """Reads the part of a history that corrections need."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,14 +13,14 @@ from pyspark.sql import SparkSession
 
 from spark_impl.slack import recompute
 from spark_impl.slack.blocks import COLUMNS, typed
-from spark_impl.slack.extents import Extents
+from spark_impl.slack.extents import Extents, Stretch
 from spark_impl.slack.recompute import Found, Wanted
 from spark_impl.slack.records import Rows
 from spark_impl.slack.store import TABLES
 from spark_impl.streams import DATA_FILES, InputProblem, reading
 
 ROWS_ON_DRIVER = 4_000_000
-"""Files with more rows than this are read by the workers."""
+"""When more rows than this have to be read, the workers do it."""
 _ROWS = (
     "seq long, source_id long, key long, event_time_us long, value double, "
     "arrival_us long, flaw long"
@@ -99,15 +101,16 @@ class History:
         self._extents = Extents("event_time_us")
 
     def recompute(self, want: Wanted) -> tuple[Found, int]:
-        """Recompute some windows; also the number of rows in the files that this opened."""
-        start_us, end_us = recompute.span_us(want)
-        found = self._extents.overlapping(data_files(self._source), start_us, end_us)
+        """Recompute some windows; also the number of rows in the row groups that this read."""
+        stretches = recompute.stretches_us(want)
+        found = self._extents.overlapping(data_files(self._source), stretches)
         files = list(found)
-        rows = sum(extent.rows for extent in found.values())
+        groups = [extent for extents in found.values() for extent in extents]
+        rows = sum(extent.rows for extent in groups)
         names = recompute.columns_needed(want.config)
-        if any(extent.nulls for extent in found.values()):
+        if any(extent.nulls for extent in groups):
             names = list(COLUMNS)  # a NULL anywhere takes the row out
-        read = _reader(names, self._groups, start_us, end_us)
+        read = _reader(names, self._groups, stretches)
         if rows > ROWS_ON_DRIVER:
             return self._on_workers(want, files, read), rows
         return recompute.evaluate(want, recompute.select(want, read(files))), rows
@@ -142,12 +145,15 @@ class History:
 
 
 def _reader(
-    names: list[str], groups: tuple[pa.Field, ...], start_us: int, end_us: int
+    names: list[str], groups: tuple[pa.Field, ...], stretches: Sequence[Stretch]
 ) -> Callable[[list[str]], pa.Table]:
-    """Reads some columns of files, rows with ``start_us <= event time < end_us``."""
+    """Reads some columns of files, rows whose event time lies in one of some stretches.
+
+    Row groups without such rows are passed over: their footers say so.
+    """
     time = pc.field("event_time_us")
     columns = [*(field.name for field in groups), *names]
-    where = (time >= start_us) & (time < end_us)
+    where = reduce(or_, ((time >= start) & (time < end) for start, end in stretches))
 
     def read(files: list[str]) -> pa.Table:
         kind = ds.ParquetFileFormat(dictionary_columns=["key"])

@@ -19,12 +19,14 @@ from spark_impl.slack import correlation
 from spark_impl.slack import panes as pane_math
 from spark_impl.slack.arrivals import reject
 from spark_impl.slack.blocks import combined, tasks_of
+from spark_impl.slack.extents import Stretch
 from spark_impl.slack.records import Bools, Ints, Rows
 
 Who: TypeAlias = tuple[Any, ...]
 """Values of the grouping columns, then the task."""
 
 _NEVER = -(1 << 62)
+_STRETCHES = 16
 
 
 class Wanted(NamedTuple):
@@ -212,7 +214,16 @@ def revision_numbers(want: Wanted, found: Found, earlier: pa.Table) -> Ints:
     return numbers
 
 
-def span_us(want: Wanted) -> tuple[int, int]:
-    """Start of the first wanted window and end of the last."""
+def stretches_us(want: Wanted) -> list[Stretch]:
+    """Stretches of time that hold all wanted windows, in order, with the widest gaps left out.
+
+    A window far from the others must not make a correction read all that lies between.
+    """
     spec = want.config.windows
-    return spec.start_us(int(want.windows[0])), spec.end_us(int(want.windows[-1]))
+    start = want.windows * spec.slide_us
+    end = start + spec.size_us
+    gap = start[1:] - end[:-1]
+    widest = np.sort(np.argsort(gap, kind="stable")[::-1][: _STRETCHES - 1])
+    cuts = widest[gap[widest] > 0]
+    starts, ends = np.append(start[:1], start[cuts + 1]), np.append(end[cuts], end[-1:])
+    return list(zip(starts.tolist(), ends.tolist(), strict=True))

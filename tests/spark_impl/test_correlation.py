@@ -110,7 +110,7 @@ def test_status_by_hand() -> None:
 def test_status_needs_twenty_windows_that_say_something() -> None:
     assert status([50.0] * 20).status == "contradicted"
     few = status([50.0] * 19)
-    assert few == ("untested", 19, few.rho, None, None)
+    assert (few.status, few.windows, few.low, few.high) == ("untested", 19, None, None)
     assert few.rho == pytest.approx(0.5)
     assert status([50.0] * 20, spread=0.0) == ("untested", 0, None, None, None)
     assert status([]) == ("untested", 0, None, None, None)

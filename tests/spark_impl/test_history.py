@@ -1,0 +1,119 @@
+"""What corrections read of a history, on the driver and on the workers."""
+
+import random
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from model.vocabulary import SlackConfig
+from spark_impl.slack import history, recompute
+from spark_impl.slack.blocks import COLUMNS
+from spark_impl.slack.extents import Extents
+from spark_impl.slack.history import History
+from spark_impl.slack.recompute import Found, Wanted
+from spark_impl.slack.store import Store
+
+CONFIG = SlackConfig(size_us=10, slide_us=5, tasks=2)
+GROUPS = (pa.field("site", pa.string()),)
+
+
+def write(folder: Path, name: str, times: list[int], group_size: int = 100) -> None:
+    """A file of a history: identities of before come again, keys and sites are mixed."""
+    draw = random.Random(name)
+    first = 1000 * int(name)
+    rows = [
+        {
+            "site": draw.choice("xy"),
+            "seq": first + i,
+            "source_id": first + i - (i % 7 == 0 and i > 0),
+            "key": draw.choice("aß"),
+            "event_time_us": ts,
+            "value": float(draw.randrange(9)),
+            "arrival_us": 0,
+        }
+        for i, ts in enumerate(times)
+    ]
+    schema = pa.schema([*GROUPS, *(pa.field(*each) for each in COLUMNS.items())])
+    folder.mkdir(exist_ok=True)
+    path = folder / f"{name}.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, row_group_size=group_size)
+
+
+def wanted(starts: list[int], limit: int = 1 << 60) -> Wanted:
+    """All windows that begin at some times, of all places."""
+    store = Store(Path(), GROUPS)
+    pairs = [
+        {"site": site, "task": task, "key": key, "start_us": start, "source_id": 0, "windows": 1}
+        for site in "xy"
+        for task, key in ((0, "a"), (1, "ß"), (0, "ß"), (1, "a"))
+        for start in starts
+    ]
+    table = pa.Table.from_pylist(pairs, schema=store.schema("pending"))
+    limits = {(site, task): limit for site in "xy" for task in (0, 1)}
+    return recompute.wanted(CONFIG, store.by, table, limits)[0]
+
+
+def test_stretches_leave_out_what_lies_between() -> None:
+    assert recompute.stretches_us(wanted([0, 5, 10])) == [(0, 20)]
+    assert recompute.stretches_us(wanted([0, 10])) == [(0, 20)]
+    assert recompute.stretches_us(wanted([0, 15, -100])) == [(-100, -90), (0, 10), (15, 25)]
+
+
+def test_stretches_are_few_and_hold_all_windows() -> None:
+    starts = [i * i * 5 for i in range(2, 60)]
+    stretches = recompute.stretches_us(wanted(starts))
+    assert len(stretches) == 16
+    assert all(any(a <= start < start + 10 <= b for a, b in stretches) for start in starts)
+    gaps = [after - end for (_, end), (after, _) in pairwise(stretches)]
+    assert min(gaps) > 300  # the widest
+
+
+def test_row_groups_by_their_footers(tmp_path: Path) -> None:
+    write(tmp_path, "1", list(range(100)), group_size=10)
+    found = Extents("event_time_us").overlapping(
+        [str(tmp_path / "1.parquet")], [(15, 21), (95, 200)]
+    )
+    (groups,) = found.values()
+    assert [(group.least, group.most, group.rows) for group in groups] == [
+        (10, 19, 10),
+        (20, 29, 10),
+        (90, 99, 10),
+    ]
+    assert not Extents("event_time_us").overlapping([str(tmp_path / "1.parquet")], [(100, 200)])
+
+
+def test_correction_reads_only_row_groups_that_overlap(tmp_path: Path) -> None:
+    write(tmp_path, "1", list(range(100)), group_size=10)
+    write(tmp_path, "2", list(range(1000, 1100)))
+    write(tmp_path, "3", list(range(2000, 2100)), group_size=50)
+    found, rows = History(None, tmp_path, GROUPS).recompute(wanted([40, 2050]))  # type: ignore[arg-type]
+    assert rows == 10 + 50
+    assert found.rows.sum() == 20  # two windows of ten, redeliveries included
+    assert sorted(set(found.j.tolist())) == [8, 410]
+
+
+def _sorted(found: Found) -> list[tuple[float, ...]]:
+    return sorted(zip(*(column.tolist() for column in found), strict=True))
+
+
+def test_workers_find_what_the_driver_finds(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(1)
+    for name in range(5):
+        times = [100 * name + draw.randrange(-60, 160) for _ in range(400)]
+        write(tmp_path, str(name), times, group_size=150)
+    want = wanted([0, 5, 10, 120, 125, 130, 300, 430], limit=4200)
+    reader = History(spark, tmp_path, GROUPS)
+    on_driver, rows = reader.recompute(want)
+    monkeypatch.setattr(history, "ROWS_ON_DRIVER", rows - 1)
+    on_workers, same_rows = reader.recompute(want)
+    assert _sorted(on_workers) == _sorted(on_driver)
+    assert same_rows == rows
+    assert on_driver.correlated.sum() > 10
+    assert np.any(on_driver.cross != 0)
