@@ -1,8 +1,8 @@
 """One task's way through one micro-batch (docs/slack.md, sections 2 to 4), without Spark.
 
 No loop over tuples. ``t_max`` and ``k`` do not depend on alpha, so they are running maxima over
-many arrivals. Alpha changes at judgements only: a *stretch* is a run of arrivals up to the next
-judgement (as far as planned where alpha is constant), and is worked on as arrays.
+many arrivals. Alpha changes at judgements only. A *stretch* is a run of arrivals over which alpha
+is known, or guessed and then checked (:mod:`spark_impl.slack.foresight`): its work is on arrays.
 """
 
 import numpy as np
@@ -10,13 +10,13 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.slack import quality
 from spark_impl.slack.arrivals import Plan, first_mistake, plan, reject, remember
+from spark_impl.slack.foresight import Foresight, Turn
 from spark_impl.slack.held import Held
 from spark_impl.slack.ledger import Ledger, Path
 from spark_impl.slack.records import REJECTED, Ints, Output, Records, Rows, TaskState, records
 
 ROWS_AT_ONCE = 32_768
 """Arrivals planned together: bounds memory, and what a wrong plan costs. Changes no result."""
-_FIRST_LOOK = 64
 
 
 def process(
@@ -49,7 +49,6 @@ class _Run:
         self._clock = state.clock
         self._identities = state.identities
         self._accepted = 0
-        self._look = _FIRST_LOOK
         # keys of state and batch numbered alike, in code point order
         self._keys = tuple(sorted({*state.keys, *keys})) if config.keyed else ("",)
         moved = _positions(state.keys, self._keys)
@@ -63,6 +62,7 @@ class _Run:
             if config.needs_values
             else None,
         )
+        self._foresight = Foresight(config, max(len(self._keys), 1))
 
     # -- arrivals ------------------------------------------------------------------------------
 
@@ -106,13 +106,13 @@ class _Run:
         """Work on a plan to its end, or until it turns out wrong; how many arrivals that took."""
         start = 0
         while start < chosen.size:
-            path = self._path(chosen, start)
+            path, turns = self._draw(chosen, start)
             wrong = first_mistake(chosen, path.wm, start)
             if wrong is not None:
                 path = path.head(int(chosen.dropped_after[wrong]) - start)
-            self._stretch(chosen, path, start)
-            start += len(path.wm)
-            if wrong is not None:
+            taken = self._attempt(chosen, path, turns, start)
+            start += taken
+            if wrong is not None and taken == len(path.wm):
                 self._remember(chosen, start)
                 return int(chosen.dropped[wrong])
         self._remember(chosen, start)
@@ -122,32 +122,26 @@ class _Run:
         self._accepted += upto
         self._identities = remember(self._config, self._identities, chosen, upto, self._clock.wm_us)
 
-    def _path(self, chosen: Plan, start: int) -> Path:
-        """The path of the stretch that begins at ``start``."""
+    def _draw(self, chosen: Plan, start: int) -> tuple[Path, list[Turn]]:
+        """The path of the stretch that begins at ``start``, and what it takes for granted."""
         if self._adaptive:
-            slack = self._until_judgement(chosen, start)
-        else:
-            slack = quality.slack_us(self._config, 1.0, chosen.max_delay[start:])
-        here = slice(start, start + len(slack))
-        wm = np.maximum(np.maximum.accumulate(chosen.t_max[here] - slack), self._clock.wm_us)
-        return Path(slack, wm, chosen.n[here], chosen.s1[here], chosen.s2[here])
+            return self._foresight.draw(self._ledger, self._clock, chosen, start)
+        slack = quality.slack_us(self._config, 1.0, chosen.max_delay[start:])
+        wm = np.maximum(np.maximum.accumulate(chosen.t_max[start:] - slack), self._clock.wm_us)
+        return Path(slack, wm, chosen.n[start:], chosen.s1[start:], chosen.s2[start:]), []
 
-    def _until_judgement(self, chosen: Plan, start: int) -> Ints:
-        """K of the arrivals from ``start`` to the one at which a window may be judged next."""
-        at = self._ledger.next_judgement_us(self._clock.wm_us)
-        end = start + 2 * self._look
-        while True:  # look at more and more arrivals
-            slack = quality.slack_us(self._config, self._clock.alpha, chosen.max_delay[start:end])
-            reached = chosen.t_max[start:end] - slack >= at
-            hit = int(reached.argmax())
-            if reached[hit]:
-                slack = slack[: hit + 1]
-                break
-            if end >= chosen.size:
-                break
-            end += 3 * (end - start)
-        self._look = max(len(slack), _FIRST_LOOK)
-        return slack
+    def _attempt(self, chosen: Plan, path: Path, turns: list[Turn], start: int) -> int:
+        """Work on a path, or on as much of it as was guessed right; how many arrivals that took."""
+        clock, mark = self._clock, self._ledger.mark()
+        self._stretch(chosen, path, start)
+        taken = [turn for turn in turns if turn.at < len(path.wm) - 1]
+        wrong = self._foresight.check(taken, clock.alpha, self._ledger.judged_since(mark))
+        if wrong is not None:
+            self._clock = clock
+            self._ledger.back_to(mark)
+            path = path.head(wrong.at + 1)
+            self._stretch(chosen, path, start)
+        return len(path.wm)
 
     def _stretch(self, chosen: Plan, path: Path, start: int) -> None:
         """Route the arrivals of a stretch, then close and judge windows."""

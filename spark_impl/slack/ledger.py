@@ -44,6 +44,16 @@ class Path(NamedTuple):
         return Path._make(column[:size] for column in self)
 
 
+class Mark(NamedTuple):
+    """A moment of a ledger; its arrays are replaced, never changed."""
+
+    panes: Records
+    windows: Records
+    results: int
+    lates: int
+    judgements: int
+
+
 class Ledger:
     """Open windows as panes, closed ones that wait for their judgement, and what came out.
 
@@ -177,6 +187,22 @@ class Ledger:
             )
         )
         return after
+
+    def mark(self) -> Mark:
+        """Where the ledger stands, for :meth:`back_to`; held values do not go back."""
+        written = (len(self.results), len(self.lates), len(self.judgements))
+        return Mark(self._panes, self._windows, *written)
+
+    def judged_since(self, mark: Mark) -> Records:
+        """What was judged since a mark, in order."""
+        return np.concatenate([np.empty(0, JUDGED), *self.judgements[mark.judgements :]])
+
+    def back_to(self, mark: Mark) -> None:
+        """Undo everything since a mark."""
+        self._panes, self._windows = mark.panes, mark.windows
+        del self.results[mark.results :]
+        del self.lates[mark.lates :]
+        del self.judgements[mark.judgements :]
 
     def held(self, wm: int) -> tuple[Records, Floats]:
         """The values that windows not judged by ``wm`` counted, as a state keeps them."""

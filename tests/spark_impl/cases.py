@@ -53,9 +53,10 @@ def random_config(seed: int) -> dict[str, Any]:
     return config
 
 
-def random_workload(seed: int, config: dict[str, Any]) -> Workload:
+def random_workload(seed: int, config: dict[str, Any], size: int | None = None) -> Workload:
     draw = random.Random(seed)
-    size, now = draw.randint(1, 40), 1000
+    few, now = draw.randint(1, 40), 1000
+    size = size or few
     events: list[Event] = []
     for seq in range(size):
         now += draw.choice([0, 0, 1, 2, draw.randint(0, 5)])

@@ -1,5 +1,6 @@
 """The stream part in process: by hand, then against docs/slack.md tuple by tuple."""
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +18,7 @@ from model.vocabulary.slack import (
     Rejected,
     Result,
 )
-from spark_impl.slack import held, kernel, run_in_process
+from spark_impl.slack import foresight, held, kernel, run_in_process
 from spark_impl.slack.blocks import COLUMNS, decode, encode
 from spark_impl.slack.records import TaskState
 from tests.spark_impl import brute
@@ -149,7 +150,7 @@ def test_equals_the_specification_tuple_by_tuple(block: int) -> None:
 
 def test_lengths_of_plans_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "ROWS_AT_ONCE", 3)
-    monkeypatch.setattr(kernel, "_FIRST_LOOK", 1)
+    monkeypatch.setattr(foresight, "_FIRST_LOOK", 1)
     monkeypatch.setattr(held, "_RECENT", 0)
     for seed in range(40):
         case = random_workload(seed, random_config(seed))
@@ -227,3 +228,21 @@ def test_values_take_eight_bytes_a_tuple() -> None:
 def _table(numbers: Iterable[int], key: str = "a") -> pa.Table:
     rows = [Event(n, n, key % n if "%" in key else key, n, 1.0, 0)._asdict() for n in numbers]
     return pa.Table.from_pylist(rows, schema=pa.schema(list(COLUMNS.items())))
+
+
+def test_guesses_beyond_judgements_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: Counter[str] = Counter()
+    check = foresight.Foresight.check
+
+    def counted(self: Any, turns: Any, alpha: Any, judged: Any) -> Any:
+        wrong = check(self, turns, alpha, judged)
+        seen["wrong" if wrong else "right"] += bool(turns)
+        return wrong
+
+    monkeypatch.setattr(foresight.Foresight, "check", counted)
+    config = {"slide_us": 2, "size_us": 4, "eps": 0.4, "delta": 0.4, "learning_rate": 0.3}
+    for seed in range(40):
+        case = random_workload(seed, config, size=200)
+        expected, observed = brute.run(case), run_in_process(case)
+        assert all(observed.of(word) == expected.of(word) for word in STREAM_WORDS), seed
+    assert min(seen["wrong"], seen["right"]) > 50
