@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase
 from hypothesis.strategies import SearchStrategy
 from pyspark.sql import SparkSession
 
-from model.vocabulary import SlackConfig, Trace, Workload
+from model.vocabulary import SlackConfig, Trace, Workload, stable_hash
 from properties import counterexamples, strategies
 from properties.judge import agree, broken_sentences
 from properties.rooms import Room
@@ -24,9 +24,22 @@ from spark_impl.slack.system import run_workloads
 
 T = TypeVar("T")
 
+RUN = 50
+"""Examples that are drawn in one run of Hypothesis."""
+
 
 def collect(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
-    """``n`` examples of a strategy, the same ones for the same seed."""
+    """``n`` examples of a strategy, the same ones for the same seed.
+
+    In runs, each with a seed of its own: within a run Hypothesis likes to draw what it drew before.
+    """
+    found: list[T] = []
+    for run in range(-(-n // RUN)):
+        found += _collect_run(strategy, min(RUN, n - len(found)), stable_hash(f"{seed} {run}"))
+    return found
+
+
+def _collect_run(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
     found: list[T] = []
 
     @hypothesis.seed(seed)

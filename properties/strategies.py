@@ -15,12 +15,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, SlackConfig, Workload
-from model.vocabulary.slack import AGGREGATES, CONTROLS, SELF_SUFFICIENT_AGGREGATES
+from model.vocabulary.slack import (
+    AGGREGATES,
+    CONTROLS,
+    METHODS,
+    SAMPLINGS,
+    SELF_SUFFICIENT_AGGREGATES,
+)
 from sim.arrivals import simulate_arrivals
 from sim.cluster import Worker
 from sim.disorder import Burst, Disturbance, Regime, Straggler
@@ -198,6 +205,27 @@ UNIT_US = 1_000
 """Windows, slides and slacks are whole multiples of it, except where they are odd on purpose."""
 
 
+class Required(NamedTuple):
+    """How a query comes by its required coverage."""
+
+    lambda_thr: float | None = None
+    method: str = "normal"
+    sampling: str = "exchangeable"
+
+
+@cache
+def requirements(aggregate: str) -> tuple[Required, ...]:
+    """Every way there is for an aggregate, the plainest first.
+
+    One draw for all of it: of three draws Hypothesis would leave out many combinations.
+    """
+    given = tuple(Required(share) for share in (0.5, 0.9, 1.0))
+    if aggregate not in SELF_SUFFICIENT_AGGREGATES:
+        return given
+    methods = [method for method, aggregates in METHODS.items() if aggregate in aggregates]
+    return (*(Required(None, *way) for way in product(methods, SAMPLINGS)), *given)
+
+
 @st.composite
 def configs(
     draw: st.DrawFn,
@@ -212,9 +240,7 @@ def configs(
     limits_us = st.none() | upto(4 * size_us)
     quality = st.sampled_from([0.05, 0.2, 0.5])
     aggregate = draw(st.sampled_from(aggregates))
-    coverage: list[float | None] = [0.5, 0.9, 1.0]
-    if aggregate in SELF_SUFFICIENT_AGGREGATES:
-        coverage += [None] * 3
+    required = draw(st.sampled_from(requirements(aggregate)))
     return SlackConfig(
         size_us=size_us,
         slide_us=slide_us,
@@ -225,7 +251,9 @@ def configs(
         control=draw(st.sampled_from(controls)),
         eps=draw(quality),
         delta=draw(quality),
-        lambda_thr=draw(st.sampled_from(coverage)),
+        lambda_thr=required.lambda_thr,
+        method=required.method,
+        sampling=required.sampling,
         cv=draw(st.none() | st.just(0.5)),
         fixed_slack_us=draw(st.sampled_from([0, size_us // 3, 2 * size_us, 1_000 * size_us])),
         learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),

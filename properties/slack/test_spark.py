@@ -5,30 +5,41 @@ Tier 2 is the state operator in process, tier 3 is real Spark. ``test_kill.py`` 
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cache
-from itertools import cycle, islice
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault, SlackConfig, Trace, Workload
-from model.vocabulary.slack import AGGREGATES, CONTROLS
+from model.vocabulary.slack import AGGREGATES, CONTROLS, METHODS, SAMPLINGS
 from properties import packs, profiles
 from properties.packs import Pack
 from properties.rooms import room
 from properties.slack.test_model import NEEDED, answers, unbatched
 from properties.strategies import cases, configs, reordered
 
+
+class Shape(NamedTuple):
+    """What a pack is to be about."""
+
+    aggregate: str
+    control: str
+    method: str = "normal"
+    sampling: str = "exchangeable"
+
+
 SHAPES = (
-    ("sum", "conformal"),
-    ("count", "pd"),
-    ("avg", "pd-clamped"),
-    ("min", "fixed"),
-    ("max", "max"),
-    ("median", "conformal"),
-    ("quantile", "pd"),
-    ("sum", "fixed"),
+    Shape("sum", "conformal", "permutation"),
+    Shape("count", "pd"),
+    Shape("avg", "pd-clamped", "rigorous"),
+    Shape("min", "fixed"),
+    Shape("max", "max"),
+    Shape("median", "conformal"),
+    Shape("quantile", "pd", sampling="adversarial"),
+    Shape("sum", "pd-clamped", "rigorous"),
 )
 VARIED = 40
 """Cases in a pack that is run again, changed in a way that may not matter."""
@@ -38,8 +49,12 @@ SLACK = room("slack")
 
 def query(number: int, seed: int) -> SlackConfig:
     """A query of the wanted shape; Hypothesis draws the plainest first, so not that one."""
-    aggregate, control = next(islice(cycle(SHAPES), number, None))
-    return packs.collect(configs([aggregate], [control]), 6, seed + number)[-1]
+    shape = SHAPES[number % len(SHAPES)]
+    drawn = packs.collect(configs([shape.aggregate], [shape.control]), 12, seed + number)
+    if number < len(SHAPES):
+        # Once each as (eps, delta) have it, then also with lambda_thr.
+        drawn = [config for config in drawn if config.lambda_thr is None] or drawn
+    return replace(drawn[-1], method=shape.method, sampling=shape.sampling)
 
 
 @cache
@@ -54,8 +69,10 @@ def seen() -> Counter[str]:
 
 
 def test_shapes_cover_every_aggregate_and_control() -> None:
-    assert {aggregate for aggregate, _ in SHAPES} == set(AGGREGATES)
-    assert {control for _, control in SHAPES} == set(CONTROLS)
+    assert {shape.aggregate for shape in SHAPES} == set(AGGREGATES)
+    assert {shape.control for shape in SHAPES} == set(CONTROLS)
+    assert {shape.method for shape in SHAPES} == set(METHODS)
+    assert {shape.sampling for shape in SHAPES} == set(SAMPLINGS)
 
 
 @settings(max_examples=4 * settings().max_examples)

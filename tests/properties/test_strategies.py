@@ -2,11 +2,18 @@
 
 from collections import Counter
 
+import pytest
+
 from model.slack.evidence import has_exact_sums
 from model.vocabulary import SlackConfig, Workload
-from model.vocabulary.slack import AGGREGATES, CONTROLS
+from model.vocabulary.slack import (
+    ADAPTIVE_CONTROLS,
+    AGGREGATES,
+    CONTROLS,
+    SELF_SUFFICIENT_AGGREGATES,
+)
 from properties import packs
-from properties.strategies import cases, configs, reordered, timed_cases
+from properties.strategies import cases, configs, reordered, requirements, timed_cases
 from sim.disorder import measure
 
 DRAWN = packs.collect(cases(), 300, seed=4)
@@ -39,6 +46,16 @@ def test_queries_have_every_shape() -> None:
         config.aggregate in ("median", "avg")
         for config in packs.collect(configs(["median", "avg"], ["pd"]), 20, seed=1)
     )
+
+
+@pytest.mark.parametrize("aggregate", AGGREGATES)
+def test_requirements_are_found_in_every_way(aggregate: str) -> None:
+    drawn = packs.collect(configs([aggregate], ADAPTIVE_CONTROLS), 150, seed=3)
+    found = {(config.lambda_thr, config.method, config.sampling) for config in drawn}
+    assert found == set(requirements(aggregate))
+    is_free = any(config.lambda_thr is None for config in drawn)
+    assert is_free == (aggregate in SELF_SUFFICIENT_AGGREGATES)
+    assert any(config.needs_values for config in drawn) == (aggregate in ("sum", "avg"))
 
 
 def test_arrivals_are_disordered_numbered_and_in_time() -> None:
