@@ -20,7 +20,7 @@ from model.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import kind_of
 from properties.errors import UsageError
-from properties.rooms import Case, Evidence, Figures, Room
+from properties.rooms import Case, Evidence, Figures, Remark, Room
 
 AGREEMENT = "equal to the reference"
 
@@ -35,6 +35,7 @@ class Judgement:
     evidence: Evidence
     guard: Verdict
     figures: Figures
+    remarks: tuple[Remark, ...]
     mismatches: int
     seconds: float
     """Time that the system took."""
@@ -73,6 +74,10 @@ class Judgement:
             "digest_expected": expected,
             "digest_observed": observed,
             "guards": dict(self.evidence.guards),
+            "remarks": [
+                {"name": remark.name, "sentence": remark.sentence, **remark.data}
+                for remark in self.remarks
+            ],
             "claims": [
                 {
                     "claim": verdict.claim,
@@ -109,6 +114,7 @@ def judge(room: Room, case: Case, system: System, words: Collection[type]) -> Ju
         room.check(case.workload, observed),
         room.guard(case, figures),
         figures,
+        room.remarks(case, observed),
         mismatches,
         seconds,
         (expected.digest(), observed.digest()),

@@ -81,6 +81,15 @@ def table(judgements: Sequence[Judgement]) -> Table:
     return grid
 
 
+def remarks(judgements: Iterable[Judgement]) -> list[str]:
+    """A line for every remark."""
+    return [
+        f"{judgement.case.input}, {judgement.case.query}, {remark.name}: {remark.sentence}."
+        for judgement in judgements
+        for remark in judgement.remarks
+    ]
+
+
 def skipped(omitted: Skipped) -> str:
     """A default input that was left out."""
     return f"skipped {omitted.input}: {omitted.reason}."

@@ -51,6 +51,16 @@ class Figures(NamedTuple):
     """Share of (tuple, window) pairs that the first answers contained."""
 
 
+class Remark(NamedTuple):
+    """Something a reader should know of a case that is no verdict."""
+
+    name: str
+    sentence: str
+    """Without a full stop."""
+    data: Mapping[str, Any]
+    """The same for a program."""
+
+
 class Evidence(Protocol):
     """What the claims of a room found in one trace."""
 
@@ -156,6 +166,8 @@ class Room:
     figures: Callable[[Trace, Collection[type]], Figures]
     guard: Callable[[Case, Figures], Verdict]
     """Whether the interesting case occurred."""
+    remarks: Callable[[Case, Trace], tuple[Remark, ...]]
+    """On the trace that was observed."""
     explorer: Explorer
     simulate: Callable[[Mapping[str, str], int], Timed]
     """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be, and

@@ -162,7 +162,8 @@ def _print(
 ) -> None:
     out = render.console()
     out.print(render.table(judgements))
-    lines = [render.skipped(case) for _, case in chosen if isinstance(case, Skipped)]
+    lines = ["", *render.remarks(judgements)] if any(each.remarks for each in judgements) else []
+    lines += [render.skipped(case) for _, case in chosen if isinstance(case, Skipped)]
     for report in reports:
         lines += ["", *report]
     name = "the Spark pipeline" if args.system == SPARK else args.system

@@ -29,6 +29,7 @@ from properties.errors import UsageError, counted
 from properties.rooms import Case, Explorer, Figures, Room, Skipped
 from properties.slack import limits, queries
 from properties.slack.errata import ERRATA
+from properties.slack.remarks import remarks
 from properties.tables import Columns
 from sim.slack import Run, from_settings
 
@@ -153,6 +154,7 @@ ROOM = Room(
     refuse=limits.refuse_workload,
     figures=figures,
     guard=guard,
+    remarks=remarks,
     explorer=EXPLORER,
     simulate=simulate,
     plot=plot,
