@@ -16,12 +16,13 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from model.claims import Outcome, Verdict
-from model.slack import clock_claims, exactness_claims
+from model.slack import assumption_claims, clock_claims, exactness_claims, requirement_claims
 from model.slack.evidence import Observed, Truth, observed_in, truth_of
 from model.slack.findings import Findings
 from model.vocabulary import Trace, Workload
 from model.vocabulary.slack import (
     Cleared,
+    Correlation,
     Final,
     Judged,
     Late,
@@ -62,6 +63,7 @@ def _guards(truth: Truth, observed: Observed) -> Mapping[str, int]:
         ),
         "corrections": len(corrected),
         "corrections of several windows": sum(windows > 1 for windows in corrected.values()),
+        "correlated windows": len(trace.of(Correlation)),
         "judged windows": len(trace.of(Judged)),
         "misses": sum(judged.miss for judged in trace.of(Judged)),
         "redelivered tuples": len(truth.deliveries),
@@ -201,7 +203,30 @@ CLAIMS: tuple[Claim, ...] = (
         clock_claims.pd_telescopes,
         ((Judged,),),
         "judged windows",
-        lambda truth: truth.config.control == "pd",
+        lambda truth: truth.config.control in ("pd", "pd-clamped"),
+    ),
+    Claim(
+        "required coverage is right",
+        requirement_claims.required_coverage_is_right,
+        ((Judged,),),
+        "judged windows",
+        requirement_claims.can_be_worked_out,
+        needs_identities=True,
+    ),
+    Claim(
+        "measured misses are true misses",
+        requirement_claims.misses_are_true,
+        ((Judged,),),
+        "misses",
+        requirement_claims.can_be_compared,
+        needs_identities=True,
+    ),
+    Claim(
+        "delay and value are compared as they came",
+        assumption_claims.correlations_are_right,
+        ((Revision,),),
+        "correlated windows",
+        needs_identities=True,
     ),
 )
 
@@ -289,7 +314,7 @@ def _missing(claim: Claim, observed: Observed, hides_late: bool) -> str:
     Where every answer contains every tuple there is nothing that could have been late.
     """
     for group in claim.needs:
-        is_about_late = set(group) <= {Late, Cleared}
+        is_about_late = set(group) <= {Late, Cleared, Revision}
         nothing_was_late = not observed.late and not hides_late
         if is_about_late and nothing_was_late:
             continue

@@ -107,16 +107,26 @@ AGED = "a correction is due because of age"
 SLACK = "the watermark waits"
 KNOWN = "a tuple is delivered again and recognised"
 FORGOTTEN = "a forgotten tuple is delivered again"
+WOUND_UP = "the factor leaves 0 to 1"
 
 
 def claims_of(scope: Scope) -> tuple[Claim[State], ...]:
     """Everything that is claimed of a scope."""
     redelivers = scope.deliveries > 1
+    winds_up = scope.config.control == "pd"
     guards = (LATE, MIXED, SEVERAL, HALF_WAY, BESIDE, SLACK, *((KNOWN, FORGOTTEN) * redelivers))
     redeliveries: tuple[Claim[State], ...] = (
         sometimes(KNOWN, lambda state: _has_known_redelivery(scope, state)),
         sometimes(FORGOTTEN, lambda state: not set(state.pending) <= set(state.late)),
     )
+
+    within: Claim[State] = always(
+        "alpha within 0 and 1",
+        lambda state: 0 <= state.task.factor.alpha <= 1,
+        guards=guards,
+        explain=lambda state: f"alpha is {state.task.factor.alpha}",
+    )
+    outside: Claim[State] = sometimes(WOUND_UP, lambda state: not 0 <= state.task.factor.alpha <= 1)
 
     def without(alarm: str) -> Claim[State]:
         return always(f"never: {alarm}", lambda state: alarm not in state.alarms, guards=guards)
@@ -146,11 +156,12 @@ def claims_of(scope: Scope) -> tuple[Claim[State], ...]:
         without(STREAM_WROTE_AGAIN),
         without(LATE_TOO_EARLY),
         without(WENT_BACK),
+        outside if winds_up else within,
         always(
-            "alpha within 0 and 1",
-            lambda state: 0 <= state.task.factor.alpha <= 1,
-            guards=guards,
-            explain=lambda state: f"alpha is {state.task.factor.alpha}",
+            "slack within 0 and the largest delay",
+            lambda state: 0 <= state.task.slack_us <= state.task.max_delay_us,
+            guards=(*guards, *((WOUND_UP,) * winds_up)),
+            explain=lambda state: f"K is {state.task.slack_us}, k {state.task.max_delay_us}",
         ),
         always(
             "exact in the end",

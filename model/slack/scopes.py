@@ -2,8 +2,9 @@
 
 Rules of this file:
 
-* ``small`` is for every change, ``large`` for the night; the other two look at what ``small``
-  leaves out: deliveries after a tuple is forgotten, and a controller that remembers.
+* ``small`` is for every change, ``large`` for the night; the others look at what ``small``
+  leaves out: deliveries after a tuple is forgotten, and controllers that remember, one that stays
+  within bounds and one that does not.
 * A path is sentences.
 """
 
@@ -35,6 +36,12 @@ SCOPES: Mapping[str, Scope] = {
             "conformal",
             (1, 4, 6, 9),
             replace(_CONFIG, control="conformal"),
+            any_slack=False,
+        ),
+        Scope(
+            "pd",
+            (1, 4, 6, 9),
+            replace(_CONFIG, control="pd", lambda_thr=0.5),
             any_slack=False,
         ),
         Scope("large", (1, 4, 6), _CONFIG, deliveries=2, crashes=2, early_flushes=1),

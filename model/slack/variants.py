@@ -10,11 +10,13 @@ Rules of this file:
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from math import floor
+from math import ceil, floor, isfinite, sqrt
+from statistics import NormalDist
 
-from model.slack import control
+from model.slack import control, coverage
 from model.slack.control import Coverage, Factor
 from model.slack.correction import Pair, Pending
+from model.slack.coverage import Known, Requirement
 from model.slack.machine import Task
 from model.slack.rules import LATE, OPEN, RULES, Place, Rules, route
 from model.slack.run import system
@@ -102,6 +104,37 @@ def _winds_up(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
     if config.control != "pd":
         return control.slack_us(config, alpha, max_delay_us)
     return floor(alpha * max_delay_us)
+
+
+def _smaller_root(config: SlackConfig) -> Requirement:
+    right = coverage.requirement_of(config)
+    if config.aggregate != "sum" or config.lambda_thr is not None or config.needs_values:
+        return right
+    eps, z = config.eps, NormalDist().inv_cdf(1 - coverage.level(config))
+
+    def required(known: Known) -> int:
+        a = z * z * known.cv_squared / known.total
+        if not isfinite(a):
+            return known.total
+        missing = (2 * eps + a + sqrt(a * a + 4 * a * eps * (1 - eps))) / (2 * (1 + a))
+        return max(0, ceil((1 - missing) * known.total - coverage.ROUNDING))
+
+    return required
+
+
+def _normal_quantile(config: SlackConfig) -> Requirement:
+    right = coverage.requirement_of(config)
+    is_rank = config.aggregate in ("median", "quantile") and config.lambda_thr is None
+    if not is_rank or config.sampling == "adversarial":
+        return right
+    q = 0.5 if config.aggregate == "median" else config.q
+    spread = NormalDist().inv_cdf(1 - coverage.level(config) / 2) ** 2 * q * (1 - q)
+
+    def required(known: Known) -> int:
+        share = spread / (spread + known.total * config.eps**2)
+        return max(1, ceil(share * known.total - coverage.ROUNDING))
+
+    return required
 
 
 # -------------------------------------------------------------------------------------- examples
@@ -223,6 +256,25 @@ VARIANTS: Mapping[str, Variant] = {
             _example(25, 12, control="conformal"),
         ),
         Variant(
+            "smaller_root",
+            "required coverage is right",
+            "Of the two roots of the quadratic for the coverage of a sum, the smaller one is "
+            "required: the deviation is taken off the missing share that eps allows.",
+            PLANTED,
+            "The larger coverage is required, which is the smaller root in the missing share.",
+            replace(RULES, requirement=_smaller_root),
+            _example(12, 13, control="conformal", cv=0.5, eps=0.4),
+        ),
+        Variant(
+            "normal_quantile",
+            "required coverage is right",
+            "The rank of a quantile is taken to be normally distributed, also far out.",
+            PLANTED,
+            "The rank of what a random subset answers is hypergeometric, and counted exactly.",
+            replace(RULES, requirement=_normal_quantile),
+            _example(12, 13, control="conformal", aggregate="quantile", q=0.99, eps=0.2),
+        ),
+        Variant(
             "clears_everything",
             "wrong answers are pending",
             "A finished correction clears whatever is pending.",
@@ -258,5 +310,7 @@ no_flush = _factory("no_flush")
 watermark_falls = _factory("watermark_falls")
 counts_twice = _factory("counts_twice")
 alpha_unclamped = _factory("alpha_unclamped")
+smaller_root = _factory("smaller_root")
+normal_quantile = _factory("normal_quantile")
 clears_everything = _factory("clears_everything")
 clears_first = _factory("clears_first")

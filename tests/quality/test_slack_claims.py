@@ -12,6 +12,7 @@ from model.slack.variants import VARIANTS
 from model.vocabulary import Step, Trace, Workload
 from model.vocabulary.slack import (
     Cleared,
+    Correlation,
     Final,
     Judged,
     Late,
@@ -25,6 +26,14 @@ from tests.model.slack.drawn import stream_of
 CONFIG = {"size_us": 10, "slide_us": 5, "control": "conformal", "lambda_thr": 0.5}
 STREAM = Workload("slack", stream_of((20, 1.0), (25, 2.0), (12, 4.0), (60, 8.0)), CONFIG, cuts=(3,))
 PD = STREAM.with_(config={**CONFIG, "control": "pd"})
+CLAMPED = STREAM.with_(config={**CONFIG, "control": "pd-clamped"})
+PATIENT = STREAM.with_(config={**CONFIG, "feedback_us": 14})
+TUMBLING = Workload(
+    "slack",
+    stream_of((25, 1.0), (12, 2.0), (14, 4.0), (13, 6.0), (60, 8.0)),
+    {**CONFIG, "slide_us": 10},
+    cuts=(4,),
+)
 AMPLE = STREAM.with_(config={**CONFIG, "control": "fixed", "fixed_slack_us": 100})
 
 Change = Callable[[list[Any]], Iterable[Any]]
@@ -227,8 +236,64 @@ CHANGES: dict[str, tuple[Workload, type, Change, str, str]] = {
         STREAM,
         Judged,
         at(-1, n_req=0),
-        "judgements measure what was recorded",
-        "is not the smallest share",
+        "required coverage is right",
+        "requires 0 of 1 tuples; that is not enough",
+    ),
+    "a requirement that is too high": (
+        STREAM,
+        Judged,
+        lambda steps: [step._replace(n_req=2) if step.n_rcv == 2 else step for step in steps],
+        "required coverage is right",
+        "requires 2 of 2 tuples; fewer are enough",
+    ),
+    "a late tuple that a judgement forgot": (
+        PATIENT,
+        Judged,
+        at(0, n_late=0, n_rcv=0),
+        "measured misses are true misses",
+        "counts 0 tuples, there are 1",
+    ),
+    "a miss that would have been none": (
+        STREAM,
+        Judged,
+        at(-1, n_req=2, miss=True),
+        "measured misses are true misses",
+        "is judged a miss with 1 of 1 tuples, which are enough of the 1 that came in the end",
+    ),
+    "a correlation": (
+        TUMBLING,
+        Correlation,
+        at(0, cross=9),
+        "delay and value are compared as they came",
+        "The correlation of revision 1 of the window [10, 20) of task 0, key 'a' is wrong.",
+    ),
+    "a correlation of too few": (
+        TUMBLING,
+        Correlation,
+        at(0, n=2),
+        "delay and value are compared as they came",
+        "is wrong",
+    ),
+    "a correlation written twice": (
+        TUMBLING,
+        Correlation,
+        lambda steps: [*steps, steps[0]._replace(cross=9)],
+        "delay and value are compared as they came",
+        "There are 2 correlations",
+    ),
+    "a correlation that nothing asked for": (
+        TUMBLING,
+        Correlation,
+        extra(Correlation(0, 20, "a", 0, 1, 1, 0, 0, 0)),
+        "delay and value are compared as they came",
+        "which has none",
+    ),
+    "alpha of the clamped law": (
+        CLAMPED,
+        Judged,
+        at(1, alpha=0.5),
+        "pd steers the mean coverage",
+        "After 2 judgements alpha of task 0 is 0.5",
     ),
     "a window judged twice": (
         STREAM,
@@ -307,3 +372,11 @@ def test_sums_of_other_values_are_compared_with_a_tolerance() -> None:
     assert "eventual exactness" not in broken(thirds, close)
     far = changed(thirds, Final, at(0, value=right * (1 + 1e-6)))
     assert "eventual exactness" in broken(thirds, far)
+
+
+def test_correlations_that_are_not_recorded_are_undetermined() -> None:
+    trace = run(TUMBLING)
+    assert trace.of(Correlation)[0][4:] == (1, 3, 6, 6, 8)
+    without_them = Trace("silent", [s for s in trace.steps() if type(s) is not Correlation])
+    found = {verdict.claim: verdict.outcome for verdict in check(TUMBLING, without_them)}
+    assert found["delay and value are compared as they came"] is Outcome.UNDETERMINED

@@ -112,6 +112,7 @@ def test_guards_count_the_interesting_cases() -> None:
         "mixed tuples": 0,
         "corrections": len(trace.of(Correction)),
         "corrections of several windows": 1,
+        "correlated windows": 1,
         "judged windows": len(trace.of(Judged)),
         "misses": 1,
         "redelivered tuples": 1,

@@ -1,0 +1,305 @@
+"""Promise 3 of docs/slack.md, what was required: is n_req right, and is a measured miss a true one?
+
+Rules of this file:
+
+* The required coverage is not computed again but looked at from its definition: are n_req tuples
+  enough, and is one less not? Exact where the definition is, with a tolerance where it is rounded.
+* Slow and obvious, and therefore only for the first SOME judgements of small windows where values
+  or ranks are needed.
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, comb, fsum, log, sqrt
+from statistics import NormalDist
+
+import numpy as np
+
+from model.slack.evidence import Observed, Truth, Window
+from model.slack.findings import Findings, name_of
+from model.vocabulary import SlackConfig
+from model.vocabulary.slack import Judged
+
+SOME = 200
+SMALL = 32
+TOLERANCE = 1e-8
+"""Relative; wider than the 1e-9 by which docs/slack.md keeps clear of rounding."""
+
+Enough = Callable[[int, float], bool]
+"""Whether n tuples are enough, if eps were larger by a relative slack (negative: smaller)."""
+
+# ---------------------------------------------------------------------------------------- claims
+
+
+def can_be_worked_out(truth: Truth) -> bool:
+    """Whether n_req follows from what a workload and a trace say.
+
+    What has been estimated of cv until a judgement, they do not say.
+    """
+    config = truth.config
+    return (
+        config.lambda_thr is not None
+        or config.aggregate not in ("sum", "avg")
+        or config.needs_values
+        or config.cv is not None
+    )
+
+
+def required_coverage_is_right(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """n_req tuples are enough, and one less is not."""
+    judgements = observed.trace.of(Judged)
+    is_slow, slow, looked_at = _is_slow(truth.config), 0, 0
+    for judged in judgements:
+        window = judged.task, *judged[2:4]
+        total = judged.n_rcv + judged.n_late
+        is_countable = 0 <= judged.n_req <= total > 0
+        if not is_countable or (is_slow and (slow == SOME or total > SMALL)):
+            continue
+        enough = _enough(truth.config, total, _values(truth, window, total), judged[:2])
+        if enough is None:
+            continue
+        slow, looked_at = slow + is_slow, looked_at + 1
+        n_req = judged.n_req
+        fewer = enough(n_req - 1, -TOLERANCE)
+        if fewer or not enough(n_req, 0.0):
+            findings.add(
+                total,
+                f"The judgement of the {name_of(truth, window)} requires {n_req} of {total} "
+                f"tuples; {'fewer are' if fewer else 'that is not'} enough.",
+            )
+    if judgements and not looked_at:
+        findings.undetermined = "No judgement of a small window could be worked out again."
+
+
+def misses_are_true(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """A miss that was measured is one with all tuples known; with a long L they are the same."""
+    longest_us = max(truth.max_delay_us.values(), default=0)
+    looked_at = 0
+    for judged in observed.trace.of(Judged):
+        window = judged.task, *judged[2:4]
+        found = truth.windows.get(window, ())
+        measured, true = judged.n_rcv + judged.n_late, len(found)
+        if truth.config.feedback > longest_us:
+            looked_at += 1
+            if measured != true:
+                findings.add(
+                    true,
+                    f"The judgement of the {name_of(truth, window)} counts {measured} tuples, "
+                    f"there are {true}.",
+                    f"No tuple was delayed by more than {longest_us} us, and L is "
+                    f"{truth.config.feedback} us.",
+                )
+            continue
+        enough = _of_all(truth, window)
+        if enough is None:
+            continue
+        looked_at += 1
+        if judged.miss and enough(judged.n_rcv, 0.0):
+            findings.add(
+                true,
+                f"The {name_of(truth, window)} is judged a miss with {judged.n_rcv} of {measured} "
+                f"tuples, which are enough of the {true} that came in the end.",
+            )
+    if observed.trace.of(Judged) and not looked_at:
+        findings.undetermined = "No judgement of a small window could be worked out again."
+
+
+def can_be_compared(truth: Truth) -> bool:
+    """Whether L exceeds every delay, or n_req cannot fall while tuples come."""
+    return truth.config.feedback > max(truth.max_delay_us.values(), default=0) or _grows(truth)
+
+
+def _grows(truth: Truth) -> bool:
+    config = truth.config
+    if config.lambda_thr is not None or config.aggregate == "count":
+        return True
+    if config.aggregate == "sum" and config.sampling == "adversarial":
+        return True
+    return config.aggregate in ("sum", "avg") and not config.needs_values and config.cv is not None
+
+
+def _of_all(truth: Truth, window: Window) -> Enough | None:
+    """What the whole window requires."""
+    config, found = truth.config, truth.windows.get(window, ())
+    if _is_slow(config) and len(found) > SMALL:
+        return None
+    return _enough(config, len(found), [arrived.value for arrived in found], (0, 0))
+
+
+def _values(truth: Truth, window: Window, total: int) -> list[float] | None:
+    """Values of the tuples that a judgement counted, if those are all there are."""
+    found = truth.windows.get(window, ())
+    return [arrived.value for arrived in found] if len(found) == total else None
+
+
+# --------------------------------------------------------------------------------- what is enough
+
+
+def _is_slow(config: SlackConfig) -> bool:
+    needs_ranks = config.lambda_thr is None and config.aggregate in ("median", "quantile")
+    return needs_ranks or config.needs_values
+
+
+def _least(config: SlackConfig) -> int:
+    """No answer has a rank or an average without a tuple."""
+    has_none = config.lambda_thr is not None or config.aggregate not in (
+        "avg",
+        "median",
+        "quantile",
+    )
+    return 0 if has_none else 1
+
+
+def _enough(
+    config: SlackConfig, total: int, values: Sequence[float] | None, seed: tuple[int, int]
+) -> Enough | None:
+    """None where values or cv are needed and not known."""
+    rule = _rule(config, total, values, seed)
+    least = _least(config)
+    return None if rule is None else lambda n, slack: n >= least and rule(n, slack)
+
+
+def _rule(
+    config: SlackConfig, total: int, values: Sequence[float] | None, seed: tuple[int, int]
+) -> Enough | None:
+    """The first rule of section 5 that applies."""
+    eps = Fraction(repr(config.eps))
+    if config.lambda_thr is not None:
+        share = Fraction(repr(config.lambda_thr))
+        return lambda n, _slack: n >= share * total
+    if config.aggregate == "count":
+        return lambda n, _slack: total - n < eps * total
+    if config.aggregate in ("min", "max"):
+        return lambda _n, _slack: True
+    d = config.delta / 2 if config.control == "conformal" else config.delta
+    if config.aggregate in ("median", "quantile"):
+        return _enough_ranks(config, eps, d, total)
+    if not config.needs_values:
+        return None if config.cv is None else _enough_by_cv(config, config.cv, d, total)
+    if values is None or not values or (config.aggregate == "sum" and min(values) < 0):
+        return None
+    ordered = sorted(values, reverse=True)
+    if config.sampling == "adversarial":
+        return _enough_of_the_worst(ordered, eps, config.aggregate == "avg")
+    if config.method == "permutation":
+        return _enough_permuted(ordered, config.eps, d, seed)
+    bounded = _enough_average if config.aggregate == "avg" else _enough_sum
+    return bounded(ordered, config.eps, d)
+
+
+def _enough_by_cv(config: SlackConfig, cv: float, d: float, total: int) -> Enough:
+    """Normal forms: mean plus z deviations of the error, without replacement."""
+    is_sum = config.aggregate == "sum"
+    z = NormalDist().inv_cdf(1 - (d if is_sum else d / 2))
+
+    def error(n: int) -> float:
+        missing = 1 - n / total
+        if is_sum:
+            return missing + z * cv * sqrt(missing * (1 - missing) / total)
+        return z * cv * sqrt(missing / n)
+
+    def enough(n: int, slack: float) -> bool:
+        return n == total or error(n) <= config.eps * (1 + slack) + 1e-9
+
+    return enough
+
+
+@lru_cache(maxsize=1 << 12)
+def _rank_failures(q: Fraction, eps: Fraction, total: int, n: int) -> Fraction:
+    """Of all subsets of n ranks out of 1..N, those whose answer is eps * N ranks off or more."""
+    aim, k = ceil(q * total), ceil(q * n)
+    failed = sum(
+        comb(rank - 1, k - 1) * comb(total - rank, n - k)
+        for rank in range(1, total + 1)
+        if abs(rank - aim) >= eps * total
+    )
+    return Fraction(failed, comb(total, n))
+
+
+def _enough_ranks(config: SlackConfig, eps: Fraction, d: float, total: int) -> Enough:
+    q = Fraction(1, 2) if config.aggregate == "median" else Fraction(repr(config.q))
+    allowed = 0 if config.sampling == "adversarial" else Fraction(d) * (1 + Fraction(1, 10**9))
+    return lambda n, _slack: all(
+        _rank_failures(q, eps, total, more) <= allowed for more in range(n, total + 1)
+    )
+
+
+def _enough_of_the_worst(ordered: Sequence[float], eps: Fraction, average: bool) -> Enough:
+    exact = [Fraction(value) for value in ordered]
+    total, whole = len(exact), sum(exact, Fraction())
+
+    def differs(kept: Sequence[Fraction], limit: Fraction) -> bool:
+        right = whole / total if average else whole
+        answer = sum(kept, Fraction()) / (len(kept) if average else 1)
+        return abs(answer - right) >= limit * abs(right)
+
+    def enough(n: int, slack: float) -> bool:
+        limit = eps * (1 + Fraction(slack))
+        if n == total:
+            return True
+        return not any(
+            differs(exact[m:], limit) or (average and differs(exact[: total - m], limit))
+            for m in range(total - n + 1)
+        )
+
+    return enough
+
+
+def _enough_sum(ordered: Sequence[float], eps: float, d: float) -> Enough:
+    """Some number of missing tuples, as many or more, passes one of three tests."""
+    total, whole = len(ordered), fsum(ordered)
+    mean = whole / total
+    variance = max(0.0, fsum(value * value for value in ordered) / total - mean * mean)
+    needed = log(1 / d)
+
+    def passes(m: int, limit: float) -> bool:
+        t = limit / m - mean
+        serfling = (1 - (m - 1) / total) * (ordered[0] - ordered[-1]) ** 2
+        bernstein = variance + (ordered[0] - mean) * t / 3
+        return fsum(ordered[:m]) < limit or (
+            t > 0
+            and (
+                (serfling > 0 and 2 * m * t * t / serfling >= needed)
+                or (bernstein > 0 and m * t * t / (2 * bernstein) >= needed)
+            )
+        )
+
+    return lambda n, slack: (
+        n == total or any(passes(m, eps * (1 + slack) * whole) for m in range(total - n, total + 1))
+    )
+
+
+def _enough_average(ordered: Sequence[float], eps: float, d: float) -> Enough:
+    """Twice Serfling's bound is at most d."""
+    total, mean, width = len(ordered), fsum(ordered) / len(ordered), ordered[0] - ordered[-1]
+
+    def enough(n: int, slack: float) -> bool:
+        if n == total or width == 0:
+            return n == total or mean != 0
+        t = eps * (1 + slack) * mean
+        return 2 * n * t * t / ((1 - (n - 1) / total) * width * width) >= log(2 / d) - 1e-9
+
+    return enough
+
+
+def _enough_permuted(
+    ordered: Sequence[float], eps: float, d: float, seed: tuple[int, int]
+) -> Enough:
+    """The permutations of section 5, as lists; for windows that are not sampled."""
+    total, whole, orders = len(ordered), sum(ordered), ceil(10 / d)
+    permutations, missing = [list(ordered) for _ in range(orders)], [0.0] * orders
+    draw = np.random.Generator(np.random.PCG64(seed)).random
+    allowed, chance = -1, 0.0
+    while chance <= 0.05:
+        allowed += 1
+        chance += comb(orders, allowed) * d**allowed * (1 - d) ** (orders - allowed)
+    step, failed = 0, 0
+    while failed < allowed:
+        for row, u in enumerate(draw(orders).tolist()):
+            permutation, other = permutations[row], step + int(u * (total - step))
+            permutation[step], permutation[other] = permutation[other], permutation[step]
+            missing[row] += permutation[step]
+        failed = sum(lost >= eps * whole * (1 - 1e-9) for lost in missing)
+        step += 1
+    return lambda n, _slack: n == total or n > total - step
