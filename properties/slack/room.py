@@ -120,7 +120,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
 
 EXPLORER = Explorer(
     scopes=tuple(SCOPES),
-    everyday=("conformal", "small", "redelivery"),
+    everyday=("conformal", "pd", "small", "redelivery"),
     variants=VARIANTS,
     explore=explore,
 )
