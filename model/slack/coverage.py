@@ -12,7 +12,7 @@ Rules of this file:
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from math import ceil, isfinite, sqrt
+from math import ceil, floor, isfinite, sqrt
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ Requirement = Callable[[Known], int]
 """Tuples required, 0..N."""
 
 ROUNDING = 1e-9
-"""Keeps a product that is an integer on paper from being rounded up."""
+"""Keeps a product that is an integer on paper from being rounded to its other side."""
 
 
 def level(config: SlackConfig) -> float:
@@ -116,7 +116,8 @@ def _for_sum(eps: float, z: float) -> Requirement:
     """One-sided, values >= 0, not rescaled.
 
     The missing share u of N tuples has mean u and variance cv^2 u (1-u) / N; the largest u with
-    u + z * deviation <= eps solves (eps - u)^2 = a u (1-u), a = z^2 cv^2 / N.
+    u + z * deviation <= eps solves (eps - u)^2 = a u (1-u), a = z^2 cv^2 / N. Less than that may
+    be missing: of equal values exactly so many are an error of eps.
     """
 
     def required(known: Known) -> int:
@@ -125,7 +126,7 @@ def _for_sum(eps: float, z: float) -> Requirement:
             return known.total
         root = sqrt(a * a + 4 * a * eps * (1 - eps))
         missing = (2 * eps + a - root) / (2 * (1 + a))
-        return ceil((1 - missing) * known.total - ROUNDING)
+        return floor((1 - missing) * known.total + ROUNDING) + 1
 
     return required
 

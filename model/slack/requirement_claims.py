@@ -200,7 +200,9 @@ def _enough_by_cv(config: SlackConfig, cv: float, d: float, total: int) -> Enoug
         return z * cv * sqrt(missing / n)
 
     def enough(n: int, slack: float) -> bool:
-        return n == total or error(n) <= config.eps * (1 + slack) + 1e-9
+        limit = config.eps * (1 + slack)
+        # Of a sum fewer must be missing than make an error of eps.
+        return n == total or (error(n) < limit - 1e-12 if is_sum else error(n) <= limit + 1e-9)
 
     return enough
 

@@ -117,7 +117,7 @@ def _smaller_root(config: SlackConfig) -> Requirement:
         if not isfinite(a):
             return known.total
         missing = (2 * eps + a + sqrt(a * a + 4 * a * eps * (1 - eps))) / (2 * (1 + a))
-        return max(0, ceil((1 - missing) * known.total - coverage.ROUNDING))
+        return max(0, floor((1 - missing) * known.total + coverage.ROUNDING) + 1)
 
     return required
 
