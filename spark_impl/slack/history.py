@@ -16,6 +16,7 @@ from spark_impl.slack.blocks import COLUMNS, typed
 from spark_impl.slack.extents import Extents, Stretch
 from spark_impl.slack.recompute import Found, Wanted
 from spark_impl.slack.records import Rows
+from spark_impl.slack.slots import SLOT
 from spark_impl.slack.store import TABLES
 from spark_impl.streams import DATA_FILES, InputProblem, reading
 
@@ -25,7 +26,7 @@ _ROWS = (
     "seq long, source_id long, key long, event_time_us long, value double, "
     "arrival_us long, flaw long"
 )
-_OUR_NAMES = {"task", "batch", *(name for table in TABLES.values() for name in table)}
+_OUR_NAMES = {"task", "batch", SLOT, *(name for table in TABLES.values() for name in table)}
 _FOUND = (
     "place long, j long, value double, n long, rows long, "
     "correlated long, cross long, delay_spread long, value_spread long"
@@ -99,6 +100,16 @@ class History:
         self._source = source
         self._groups = groups
         self._extents = Extents("event_time_us")
+        self._begun: set[str] = set()
+
+    def refuse_empty(self) -> None:
+        """Raise :class:`InputProblem` for a file of no length: Spark passes over it, for ever."""
+        for path in data_files(self._source):
+            if path not in self._begun:
+                if not Path(path).stat().st_size:
+                    msg = f"{path} is empty, so it is not complete yet"
+                    raise InputProblem(msg)
+                self._begun.add(path)
 
     def recompute(self, want: Wanted) -> tuple[Found, int]:
         """Recompute some windows; also the number of rows in the row groups that this read."""

@@ -12,57 +12,51 @@ import socket
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TextIO
+from typing import BinaryIO
 
-from spark_impl.streams import InputProblem, why
+from spark_impl.streams import InputProblem, why, writing
 
 FILE = ".lock"
 PATIENCE_S = 2.0
 """A query that has just been stopped, or killed, needs a moment to let go."""
 
 
-def hold(store: Path) -> TextIO:
+def hold(store: Path) -> BinaryIO:
     """Keep every other query from writing ``store`` until the returned file is closed.
 
     Raises :class:`InputProblem` when another one is writing, in this process or elsewhere, and
     when nothing could keep two apart because the file system has no locks.
     """
-    try:
-        file = (store / FILE).open("a+", encoding="utf-8")
-    except OSError as error:
-        msg = f"{store} cannot be written: {why(error)}"
-        raise InputProblem(msg) from error
+    with writing(store):
+        file = (store / FILE).open("a+b", buffering=0)
     try:
         _wait(file)
-        file.truncate(0)
-        now = datetime.now(UTC).isoformat(" ", "seconds")
-        file.write(f"process {os.getpid()} on {socket.gethostname()} since {now}")
-        file.flush()
-    except BlockingIOError as error:
-        file.seek(0)
-        holder = file.read() or "another query"
-        file.close()
-        msg = f"{store} is being written by {holder}; a store takes one running query at a time"
-        raise InputProblem(msg) from error
-    except OSError as error:
-        file.close()
-        msg = f"{store} cannot be locked against other queries: {why(error)}"
-        raise InputProblem(msg) from error
+        with writing(store):
+            file.truncate(0)
+            now = datetime.now(UTC).isoformat(" ", "seconds")
+            file.write(f"process {os.getpid()} on {socket.gethostname()} since {now}".encode())
     except BaseException:
         file.close()
         raise
     return file
 
 
-def _wait(file: TextIO) -> None:
-    """Lock a file, or raise ``BlockingIOError`` when somebody else keeps it locked."""
+def _wait(file: BinaryIO) -> None:
+    """Lock a file, or say who keeps it locked."""
+    store = Path(file.name).parent
     ends_s = time.monotonic() + PATIENCE_S
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except BlockingIOError as error:
             if time.monotonic() > ends_s:
-                raise
+                file.seek(0)
+                holder = file.read().decode() or "another query"
+                msg = f"{store} is being written by {holder}; it takes one running query at a time"
+                raise InputProblem(msg) from error
             time.sleep(0.01)
+        except OSError as error:
+            msg = f"{store} cannot be locked against other queries: {why(error)}"
+            raise InputProblem(msg) from error
         else:
             return

@@ -39,7 +39,9 @@ def test_other_process_is_named_and_its_death_lets_go(tmp_path: Path) -> None:
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        sentence = f"^{tmp_path} is being written by process {process.pid} on .+ since .+; a store "
+        sentence = (
+            f"^{tmp_path} is being written by process {process.pid} on .+ since .+; it takes "
+        )
         with pytest.raises(InputProblem, match=sentence):
             lock.hold(tmp_path)
         os.kill(process.pid, signal.SIGKILL)
@@ -53,7 +55,7 @@ def test_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.raises(InputProblem, match="cannot be locked against other .* No locks available"):
+    with pytest.raises(InputProblem, match=r"cannot be locked against other .* No locks available"):
         lock.hold(tmp_path)
 
 

@@ -1,0 +1,224 @@
+"""A disk that is full or a process that dies at any write, and files that are not complete."""
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.tws_tester import TwsTester
+
+from model.vocabulary import SlackConfig
+from spark_impl.slack import QueryProblem, SlackQuery, sink, store
+from spark_impl.slack.blocks import encode
+from spark_impl.slack.correction import Corrections
+from spark_impl.slack.history import History
+from spark_impl.slack.processor import SlackProcessor
+from spark_impl.slack.store import STREAM_TABLES, TABLES, Store, load_store, open_store
+from spark_impl.streams import InputProblem, append
+from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
+
+CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=3)
+BATCHES = (FIRST, LATE, [(4, 32.0), (40, 64.0)])
+Tables = dict[str, pa.Table]
+Visible = dict[str, list[dict[str, Any]]]
+
+
+class Killed(BaseException):
+    """The process is gone: nothing of it gets to tidy up."""
+
+
+class Disk:
+    """Takes a number of writes, then no more."""
+
+    def __init__(self, writes: int, failure: type[BaseException]) -> None:
+        self._left = writes
+        self._failure = failure
+
+    def limited(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*args: Any, **named: Any) -> Any:
+            if self._left:
+                self._left -= 1
+                return function(*args, **named)
+            if function is _WRITE_TABLE:
+                args[1].write_bytes(b"PAR1, and then no more")
+            raise OSError(errno.ENOSPC, "") if self._failure is InputProblem else self._failure
+
+        return run
+
+
+_WRITE_TABLE = pq.write_table
+
+
+@contextmanager
+def limited(
+    monkeypatch: pytest.MonkeyPatch, writes: int, failure: type[BaseException]
+) -> Iterator[None]:
+    """Fail from some write on: files, their names, and for the dead also what they remove."""
+    disk = Disk(writes, failure)
+    removing = [] if failure is InputProblem else [(os, "unlink"), (os, "rmdir")]
+    writing = [(os, "mkdir"), (os, "replace"), (Path, "write_text"), (pq, "write_table")]
+    with monkeypatch.context() as patch:
+        for place, name in [*writing, *removing]:
+            patch.setattr(place, name, disk.limited(getattr(place, name)))
+        yield
+
+
+def attempts(
+    monkeypatch: pytest.MonkeyPatch, failure: type[BaseException], what: Callable[[], object]
+) -> Iterator[int]:
+    """Fail at the first write, at the second, and so on until nothing fails."""
+    for writes in range(200):
+        with limited(monkeypatch, writes, failure), suppress(Killed):
+            try:
+                what()
+                return
+            except InputProblem as problem:
+                sentence = str(problem)
+                assert sentence.endswith(" cannot be written: No space left on device")
+        yield writes
+    pytest.fail("it never ends")
+
+
+@pytest.mark.parametrize("failure", [InputProblem, Killed])
+def test_store_that_was_half_made_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException]
+) -> None:
+    number = iter(range(100))
+    seen = 0
+    for seen in attempts(
+        monkeypatch, failure, lambda: open_store(tmp_path / str(next(number)), CONFIG, ())
+    ):
+        again = open_store(tmp_path / str(seen), CONFIG, ())
+        assert again.control.is_dir()
+        assert load_store(again.root)[0] == CONFIG
+    assert seen >= 3
+
+
+def stream_part(source: Path, place: Store) -> list[Tables]:
+    """What the stream part of every micro-batch finds, a flush last."""
+    tester = TwsTester(SlackProcessor(CONFIG))
+    found = []
+    for path in [*sorted(source.glob("*.parquet")), None]:
+        block = None if path is None else encode(CONFIG, pq.read_table(path))
+        frame = tester.testInPandas(0, pd.DataFrame({"block": [block]}, dtype=object))
+        found.append(sink.tables(place, CONFIG, pa.Table.from_pandas(frame, preserve_index=False)))
+    return found
+
+
+def finish(place: Store, source: Path, batch: int, found: Tables) -> None:
+    """A micro-batch as :class:`SlackQuery` does it."""
+    place.begin(batch)
+    for name in STREAM_TABLES:
+        place.write(name, batch, found[name])
+    history_files = History(None, source, ())  # type: ignore[arg-type]
+    Corrections(CONFIG, place, history_files).run(batch, found["progress"])
+
+
+def visible(place: Store) -> Visible:
+    """What a reader sees."""
+    last = place.committed()
+    tables = {name: place.read_all(name, last) for name in TABLES if name != "pending"}
+    return {name: rows.to_pylist() for name, rows in tables.items()} | {
+        "pending": place.read("pending", last).to_pylist()
+    }
+
+
+@pytest.mark.parametrize("failure", [InputProblem, Killed])
+def test_no_reader_sees_half_a_batch_and_doing_it_again_repairs_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException]
+) -> None:
+    source = history(tmp_path / "h", *BATCHES)
+    straight, bumpy = (open_store(tmp_path / name, CONFIG, ()) for name in ("straight", "bumpy"))
+    expected = {-1: visible(straight)}
+    interruptions = 0
+    for batch, found in enumerate(stream_part(source, straight)):
+        finish(straight, source, batch, found)
+        expected[batch] = visible(straight)
+        for _ in ("for the first time", "again, because Spark did not note that it was done"):
+            for _ in attempts(monkeypatch, failure, lambda: finish(bumpy, source, batch, found)):  # noqa: B023
+                assert bumpy.committed() in (batch - 1, batch)
+                assert visible(bumpy) == expected[bumpy.committed()]
+                interruptions += 1
+            assert visible(bumpy) == expected[batch]
+    assert expected[batch]["revision"]
+    assert expected[batch]["late"]
+    assert interruptions > 100
+
+
+def test_scratch_files_do_not_stay_on_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = pa.table({"x": [1]})
+    for write in (
+        lambda: append(tmp_path, rows),
+        lambda: store.write_parquet(rows, tmp_path / "x"),
+    ):
+        for _ in attempts(monkeypatch, InputProblem, write):
+            assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_tables_and_checkpoint_that_do_not_fit(tmp_path: Path) -> None:
+    place = open_store(tmp_path / "s", CONFIG, ())
+    for batch in range(2):
+        place.begin(batch)
+        place.write("pending", batch, place.schema("pending").empty_table())
+    for batch in (0, 3):
+        with pytest.raises(InputProblem, match=f"checkpoint is at micro-batch {batch}, .* at 1"):
+            place.begin(batch)
+    assert place.committed() == 1
+
+
+def test_first_plan_that_could_not_be_written(spark: SparkSession, tmp_path: Path) -> None:
+    query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s")
+    plans = tmp_path / "s" / "checkpoint" / "offsets"
+    plans.mkdir(parents=True)
+    (plans / ".0.1d77352c.tmp").touch()
+    (plans / "..0.1d77352c.tmp.crc").touch()
+    query.run_available()
+    assert len(answers(spark, tmp_path / "s")) == 4
+
+
+def test_file_that_is_still_being_written(spark: SparkSession, tmp_path: Path) -> None:
+    source = history(tmp_path / "h", FIRST, LATE)
+    whole = (source / "00000001.parquet").read_bytes()
+    for name in ("_metadata.parquet", "_a=b.parquet", ".x.parquet"):
+        (source / name).write_bytes(whole)  # none of these is there for anybody
+    query = SlackQuery(spark, FIXED, source, tmp_path / "s")
+    for length in (0, 4, len(whole) - 1):
+        (source / "00000001.parquet").write_bytes(whole[:length])
+        with pytest.raises(QueryProblem, match=r"h/00000001\.parquet .* not complete yet$"):
+            query.flush()
+    assert len(answers(spark, tmp_path / "s")) == 4
+    (source / "00000001.parquet").write_bytes(whole)
+    query.flush()
+    assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
+    plan = (tmp_path / "s" / "checkpoint" / "offsets" / "1").read_text(encoding="utf-8")
+    assert json.loads(plan.splitlines()[2])["logOffset"] == 1
+
+
+def test_files_that_grow_beyond_what_a_disk_takes(spark: SparkSession, tmp_path: Path) -> None:
+    resource = pytest.importorskip("resource")
+    if not hasattr(resource, "prlimit"):
+        pytest.skip("limits of other processes can be set on Linux only")
+    query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s")
+    java = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    for pid, reason in ((java, "Spark cannot write to"), (os.getpid(), "cannot be written")):
+        before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (50, before[1]))
+        try:
+            with pytest.raises(QueryProblem, match=f"{reason}.*: File too large$"):
+                query.run_available()
+        finally:
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+        assert answers(spark, tmp_path / "s") == {}
+    query.flush()
+    assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
