@@ -23,6 +23,8 @@ METHODS: dict[str, tuple[str, ...]] = {
 }
 """How the required coverage is found, and for which aggregates there is a choice."""
 SAMPLINGS = ("exchangeable", "adversarial")
+MIN_PERMUTATION_DELTA = 0.001
+"""Below, a window would need more permutations than memory holds: their number is 10 / delta."""
 MAX_CORRELATED = 2_000_000
 """Tuples of a window beyond which its rank correlation is left out: its sums fit into 64 bits."""
 
@@ -79,8 +81,8 @@ class SlackConfig:
 
     def __post_init__(self) -> None:
         self._check_sizes()
-        self._check_choices()
         self._check_quality()
+        self._check_choices()
 
     @property
     def windows(self) -> WindowSpec:
@@ -143,11 +145,15 @@ class SlackConfig:
     def _check_choices(self) -> None:
         _require(self.aggregate in AGGREGATES, "aggregate", self.aggregate, _one_of(AGGREGATES))
         _require(self.control in CONTROLS, "control", self.control, _one_of(CONTROLS))
-        _require(self.method in METHODS, "method", self.method, _one_of(tuple(METHODS)))
+        methods = tuple(METHODS)
+        _require(self.method in methods, "method", self.method, _one_of(methods))
         _require(self.sampling in SAMPLINGS, "sampling", self.sampling, _one_of(SAMPLINGS))
         if self.aggregate not in METHODS[self.method]:
             known = " and ".join(METHODS[self.method])
             msg = f"method {self.method!r} is for {known}, not for {self.aggregate!r}"
+            raise ValueError(msg)
+        if self.method == "permutation" and self.delta < MIN_PERMUTATION_DELTA:
+            msg = f"delta is {self.delta!r}; with method 'permutation' it must be at least 0.001"
             raise ValueError(msg)
         if (
             self.control in ADAPTIVE_CONTROLS
@@ -161,6 +167,13 @@ class SlackConfig:
             raise ValueError(msg)
 
     def _check_quality(self) -> None:
+        for name in ("eps", "delta", "q", "lambda_thr", "cv", "learning_rate", "kp", "kd"):
+            value = getattr(self, name)
+            if value is not None or name not in ("lambda_thr", "cv"):
+                _require(_is_number(value), name, value, "a number")
+        for name in ("keyed", "dedup"):
+            value = getattr(self, name)
+            _require(isinstance(value, bool), name, value, "True or False")
         for name in ("eps", "delta", "q"):
             value = getattr(self, name)
             _require(0 < value < 1, name, value, "between 0 and 1, both excluded")
@@ -175,6 +188,10 @@ class SlackConfig:
 
 def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _one_of(names: tuple[str, ...]) -> str:

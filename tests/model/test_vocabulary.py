@@ -202,6 +202,14 @@ def test_defaults_follow_the_window() -> None:
         ({"learning_rate": -1.0}, "learning_rate is -1.0"),
         ({"max_age_us": -1}, "max_age_us is -1; it must be at least 0"),
         ({"sise_us": 3}, "unknown setting 'sise_us'"),
+        ({"eps": "0.1"}, "eps is '0.1'; it must be a number"),
+        ({"delta": None}, "delta is None; it must be a number"),
+        ({"cv": [1]}, r"cv is \[1\]; it must be a number"),
+        ({"keyed": "no"}, "keyed is 'no'; it must be True or False"),
+        ({"method": ["normal"]}, r"method is \['normal'\]"),
+        ({"method": "permutation", "delta": 1e-6}, "delta is 1e-06; with method 'permutation'"),
+        ({"method": "permutation", "aggregate": "avg"}, "is for sum, not for 'avg'"),
+        ({"sampling": "random"}, "sampling is 'random'; it must be one of exchangeable"),
     ],
 )
 def test_a_wrong_setting_is_named_with_its_value(settings: dict[str, Any], message: str) -> None:
