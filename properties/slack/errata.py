@@ -5,21 +5,31 @@ sections are cited as it numbers them: 1.1 modules, 1.2 control, 1.3 division of
 the modules, 1.4 trigger of corrections.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 from model.slack.variants import VARIANTS
-from properties.errata import Erratum
-from properties.slack import control_errata
+from properties.errata import Erratum, Findings
+from properties.slack import control_errata, requirement_errata
 from properties.slack.small_streams import smallest
 
 HPM = "hybrid processing model for continuous aggregates over out-of-order streams"
 EXACT = "In the end every answer is exact."
+WITHIN = "The probability that the first answer is off by eps or more is at most delta."
 
 
 def _stream_erratum(name: str, variant: str, promise: str, source: str) -> Erratum:
     """One that a few tuples show."""
     bug = VARIANTS[variant]
     return Erratum(name, promise, source, bug.mistake, bug.corrected, partial(smallest, variant))
+
+
+def _requirement_erratum(
+    name: str, variant: str, source: str, search: Callable[[], Findings], note: str = ""
+) -> Erratum:
+    """One that a single window shows."""
+    bug = VARIANTS[variant]
+    return Erratum(name, WITHIN, source, bug.mistake, f"{bug.corrected}{note}", search)
 
 
 ERRATA: tuple[Erratum, ...] = (
@@ -61,7 +71,7 @@ ERRATA: tuple[Erratum, ...] = (
     ),
     Erratum(
         "pd-promise",
-        "The probability that the first answer is off by eps or more is at most delta.",
+        WITHIN,
         f"{HPM}, 1.2: quality requirement (eps, delta) and equation (1)",
         "The law brings the mean coverage to the required one, so answers are as good as required.",
         "The share of windows that miss their requirement is what is controlled, and half of delta "
@@ -76,5 +86,18 @@ ERRATA: tuple[Erratum, ...] = (
         "Alpha sinks in every window that is better than required, with nothing to stop it.",
         "Alpha is clipped to [0, 1] after every judgement (pd-clamped; conformal does so, too).",
         control_errata.windup,
+    ),
+    _requirement_erratum(
+        "smaller-root",
+        "smaller_root",
+        f"{HPM}, 1.2: refers to Ji et al., DEBS 2015, for the coverage of a sum, without its form",
+        requirement_errata.smaller_root,
+        " It is an approximation; the method rigorous always requires enough.",
+    ),
+    _requirement_erratum(
+        "normal-quantiles",
+        "normal_quantile",
+        f"{HPM}, 1.2: refers to Law, Zaniolo 2008 for that of a quantile, without its form",
+        requirement_errata.normal_quantile,
     ),
 )

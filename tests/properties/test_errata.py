@@ -2,18 +2,24 @@
 
 import json
 from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations
+from math import ceil, comb
 from pathlib import Path
+from statistics import fmean, pstdev
 
 import pytest
 
 from model.claims import Outcome, Verdict
+from model.vocabulary import SlackConfig
 from properties import cli
 from properties.commands import errata as command
 from properties.commands.errata import confirm
 from properties.errata import Confirmation, Erratum, Findings, markdown, told
 from properties.rooms import NAMES, Room, room
-from properties.slack import control_errata, small_streams
+from properties.slack import control_errata, requirement_errata, small_streams
 from properties.slack.control_errata import Pattern, outcome, share
+from properties.slack.requirement_errata import Window
 
 PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
 
@@ -34,6 +40,8 @@ def test_every_erratum_is_confirmed(confirmations: list[Confirmation]) -> None:
         "missing-flush",
         "pd-promise",
         "windup",
+        "smaller-root",
+        "normal-quantiles",
     } <= {each.erratum.name for each in confirmations}
     for each in confirmations:
         assert each.findings.is_confirmed, told(each)
@@ -103,6 +111,29 @@ def test_windup_grows_with_the_time_in_order() -> None:
         control_errata.recovery(plain._replace(in_order=n), "pd-clamped") for n in (0, 100, 200)
     ]
     assert max(clamped) <= 2
+
+
+def test_probabilities_are_counts_of_subsets() -> None:
+    config = SlackConfig(1, 1, "quantile", 0.75, control="pd", eps=0.3)
+    values = (1, 1, 2, 4, 4)
+    for window in (Window(config, 5), Window(replace(config, aggregate="sum"), 5, values)):
+        for n in range(1, 6):
+            wrong = 0
+            for kept in combinations(range(5), n):
+                if window.values:
+                    lost = sum(values) - sum(values[at] for at in kept)
+                    wrong += lost >= 0.3 * sum(values)
+                else:
+                    wrong += abs(kept[ceil(0.75 * n) - 1] - (ceil(0.75 * 5) - 1)) >= 1.5
+            assert window.probability(n) == Fraction(wrong, comb(5, n)), (window, n)
+
+
+def test_known_of_a_window_has_its_variation() -> None:
+    window = next(each for each in requirement_errata.sums() if len(set(each.values)) > 1)
+    values = window.values
+    assert window.known.total == len(values)
+    expected = (pstdev(values) / fmean(values)) ** 2
+    assert window.known.cv_squared == pytest.approx(expected)
 
 
 # ------------------------------------------------------------------------------------- the command
