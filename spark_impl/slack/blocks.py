@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from model.vocabulary import SlackConfig, task_of
 from spark_impl.slack.panes import compact
 from spark_impl.slack.records import Ints, Rows
+from spark_impl.slack.slots import SLOT
 from spark_impl.streams import reading
 
 COLUMNS = {
@@ -42,26 +43,33 @@ _ROWS_AT_ONCE = 1_000_000
 
 
 def pack_files(
-    batches: Iterable[pa.RecordBatch], groups: Sequence[pa.Field], config: SlackConfig
+    batches: Iterable[pa.RecordBatch],
+    groups: Sequence[pa.Field],
+    config: SlackConfig,
+    slots: Sequence[int],
 ) -> Iterator[pa.RecordBatch]:
-    """Stage for ``mapInArrow``: paths of files to rows (grouping columns, task, block)."""
+    """Stage for ``mapInArrow``: paths of files to rows (grouping columns, slot, block)."""
     names = [field.name for field in groups]
-    schema = pa.schema([*groups, pa.field("task", pa.int32()), pa.field("block", pa.binary())])
+    schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), pa.field("block", pa.binary())])
     for batch in batches:
         for path in batch.column("path").to_pylist():
             place = unquote(urlparse(path).path)
             with reading(place):
                 file = pq.ParquetFile(place, read_dictionary=["key"])
             for rows in file.iter_batches(_ROWS_AT_ONCE, columns=[*names, *COLUMNS]):
-                yield _packed(typed(pa.Table.from_batches([rows]), groups), schema, config)
+                table = typed(pa.Table.from_batches([rows]), groups)
+                yield _packed(table, schema, config, slots)
 
 
-def _packed(table: pa.Table, schema: pa.Schema, config: SlackConfig) -> pa.RecordBatch:
-    by = schema.names[:-1]
+def _packed(
+    table: pa.Table, schema: pa.Schema, config: SlackConfig, slots: Sequence[int]
+) -> pa.RecordBatch:
+    groups = schema.names[:-2]
     table = table.append_column("task", tasks_of(table.column("key"), config.tasks))
-    parts = split(table, by)
-    columns = [[values[i] for values, _ in parts] for i in range(len(by))]
-    columns.append([encode(config, part, by) for _, part in parts])
+    parts = split(table, [*groups, "task"])
+    columns: list[list[Any]] = [[values[i] for values, _ in parts] for i in range(len(groups))]
+    columns.append([slots[values[-1]] for values, _ in parts])
+    columns.append([encode(config, part, groups) for _, part in parts])
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

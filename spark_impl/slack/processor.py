@@ -26,7 +26,9 @@ from model.vocabulary import SlackConfig
 from spark_impl.slack import quality
 from spark_impl.slack.blocks import decode, keys_from_bytes, keys_to_bytes
 from spark_impl.slack.kernel import process
+from spark_impl.slack.recompute import Who
 from spark_impl.slack.records import HELD, IDENTITY, PANE, WINDOW, Clock, Output, TaskState
+from spark_impl.slack.slots import SLOT, task_of_slot
 
 _CLOCK_TYPES: dict[type, DataType] = {int: LongType(), float: DoubleType()}
 
@@ -62,9 +64,12 @@ its records of the micro-batch."""
 
 
 def input_schema(groups: StructType) -> StructType:
-    """Rows that reach the processor: a block of arrivals, or NULL for a flush."""
+    """Rows that reach the processor: a block of arrivals, or NULL for a flush.
+
+    The task is there as its slot (:mod:`spark_impl.slack.slots`).
+    """
     return StructType(
-        [*groups, StructField("task", IntegerType()), StructField("block", BinaryType())]
+        [*groups, StructField(SLOT, IntegerType()), StructField("block", BinaryType())]
     )
 
 
@@ -91,22 +96,23 @@ class SlackProcessor(StatefulProcessor):
         timerValues: Any,  # noqa: N803
     ) -> Iterator[pd.DataFrame]:
         """Process what one micro-batch brought to one task."""
+        who = (*key[:-1], task_of_slot(int(key[-1]), self._config.tasks))
         given = [block for frame in rows for block in frame["block"]]
         keys, arrivals = decode(block for block in given if block is not None)
         flush = any(block is None for block in given)
         stored = self._state.get()
         before = TaskState() if stored is None else _from_store(stored)
-        after, output = process(self._config, before, keys, arrivals, flush, int(key[-1]))
+        after, output = process(self._config, before, keys, arrivals, flush, who[-1])
         self._state.update(_to_store(after))
-        yield pd.DataFrame([self._row(key, after.clock, output, flush)])
+        yield pd.DataFrame([self._row(who, after.clock, output, flush)])
 
     def close(self) -> None:
         """Nothing to release."""
 
-    def _row(self, key: Any, clock: Clock, output: Output, flush: bool) -> dict[str, Any]:
+    def _row(self, who: Who, clock: Clock, output: Output, flush: bool) -> dict[str, Any]:
         slack = quality.slack_us(self._config, clock.alpha, np.array([clock.max_delay_us]))
         return {
-            **dict(zip(self._names, key, strict=True)),
+            **dict(zip(self._names, who, strict=True)),
             "active": output.active,
             "flushed": flush and output.active,
             "t_max_us": clock.t_max_us,

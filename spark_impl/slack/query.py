@@ -31,10 +31,23 @@ from spark_impl.slack.blocks import pack_files
 from spark_impl.slack.correction import Corrections
 from spark_impl.slack.history import History, check_source
 from spark_impl.slack.processor import SlackProcessor, input_schema, output_schema
+from spark_impl.slack.slots import SLOT, slots
 from spark_impl.slack.store import Store, open_store
 from spark_impl.streams import DATA_FILES
 
-_STATE_STORE = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_SETTINGS = {
+    "stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # A store is a folder, where one call to the system renames a file. Spark's usual way, made for
+    # all file systems, starts eight processes for every file of the checkpoint.
+    "checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing"
+        ".FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""Settings of this query alone, behind ``spark.sql.streaming``."""
 _BINARY_FILES = StructType(
     [
         StructField("path", StringType()),
@@ -138,10 +151,12 @@ class SlackQuery:
         return query
 
     def _begin(self, **trigger: Any) -> StreamingQuery:
-        """Start the query with the state store that it needs; other queries keep theirs."""
-        name = "spark.sql.streaming.stateStore.providerClass"
-        before = self._spark.conf.get(name)
-        self._spark.conf.set(name, _STATE_STORE)
+        """Start the query with the settings that it needs; other queries keep theirs."""
+        conf = self._spark.conf
+        wanted = {f"spark.sql.streaming.{name}": value for name, value in _SETTINGS.items()}
+        before = {name: conf.get(name, None) for name in wanted}
+        for name, value in wanted.items():
+            conf.set(name, value)
         try:
             return (
                 self._answers()
@@ -152,28 +167,33 @@ class SlackQuery:
                 .start()
             )
         finally:
-            self._spark.conf.set(name, str(before))
+            for name, was in before.items():
+                if was is None:
+                    conf.unset(name)
+                else:
+                    conf.set(name, was)
 
     def _answers(self) -> DataFrame:
         """The stream part: output rows of the processor."""
-        by = self._store.by
+        groups = self._store.by[:-1]
+        numbers = slots(self._config.tasks)
+        pack = partial(pack_files, groups=self._store.groups, config=self._config, slots=numbers)
         blocks = (
             self._files(self._source, "binaryFile", _BINARY_FILES)
             .select("path")  # Spark does not read what nobody asks for
-            .mapInArrow(
-                partial(pack_files, groups=self._store.groups, config=self._config),
-                input_schema(self._groups),
-            )
+            .mapInArrow(pack, input_schema(self._groups))
         )
         requests = StructType([*self._groups, StructField("task", IntegerType())])
-        flushes = self._files(self._store.control, "parquet", requests).withColumn(
-            "block", F.lit(None).cast("binary")
+        flushes = self._files(self._store.control, "parquet", requests).select(
+            *groups,
+            F.array(*map(F.lit, numbers))[F.col("task")].alias(SLOT),
+            F.lit(None).cast("binary").alias("block"),
         )
         return (
             blocks.unionByName(flushes)
-            .groupBy(*by)
+            .groupBy(*groups, SLOT)
             .transformWithStateInPandas(
-                SlackProcessor(self._config, by[:-1]),
+                SlackProcessor(self._config, groups),
                 outputStructType=output_schema(self._groups),
                 outputMode="append",
                 timeMode="none",
@@ -198,6 +218,7 @@ class SlackQuery:
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Everything that a micro-batch writes; Spark calls it, again after a crash."""
         with self._writing:
+            self._history.refuse_empty()
             self._store.begin(batch)
             schema = self._store.schema("progress")
             columns = StructType([field for field in answers.schema if field.name in schema.names])
