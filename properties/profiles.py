@@ -23,12 +23,14 @@ class Effort(NamedTuple):
     """Tuples of a stream on which a probability is tested."""
     processes: int
     """Disorder processes on which one is tested."""
+    subsets: int
+    """Random subsets of a window on which one is tested."""
 
 
 EFFORTS = {
-    "dev": Effort(packs=1, cases=50, kills=2, tuples=120_000, processes=1),
-    "ci": Effort(packs=8, cases=250, kills=10, tuples=120_000, processes=6),
-    "nightly": Effort(packs=32, cases=500, kills=60, tuples=400_000, processes=6),
+    "dev": Effort(packs=1, cases=50, kills=2, tuples=120_000, processes=1, subsets=4_000),
+    "ci": Effort(packs=8, cases=250, kills=10, tuples=120_000, processes=6, subsets=8_000),
+    "nightly": Effort(packs=32, cases=500, kills=60, tuples=400_000, processes=6, subsets=200_000),
 }
 
 

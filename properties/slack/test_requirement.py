@@ -1,0 +1,317 @@
+"""The required coverage (docs/slack.md, 5) against its meaning: how often is the answer wrong
+if a random subset of exactly n_req tuples gives it?
+
+Rules of this file:
+
+1. No formula of section 5 is used, and no cv, rank or bound. Tuples are put in a random order, the
+   first n of them are the subset, its answer is compared with that of all. Where everything can be
+   counted, everything is counted.
+2. A probability is never compared as it was observed, but by its Clopper-Pearson limit. All limits
+   of this file together fail with probability ``FAILURE`` at most.
+3. What section 5 calls always enough, or exact, is held to d. What it calls approximate is held to
+   a multiple of d that is written down here, with the reason.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from fractions import Fraction
+from functools import cache
+from itertools import product
+from math import ceil, comb
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from model.slack.coverage import Known, Requirement, requirement_of
+from model.slack.variants import VARIANTS
+from model.vocabulary import SlackConfig
+from properties.profiles import effort
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Method = Callable[[SlackConfig], Requirement]
+"""From a query to what it requires: the reference, or a planted bug."""
+
+FAILURE = 1e-6
+LIMITS = 5_000
+"""At most so many limits are computed."""
+AT_ONCE = 1_000_000
+"""Numbers in a block of random orders."""
+
+TOTALS = (30, 200, 1_000)
+EPSILONS = (0.05, 0.2)
+LEVELS = (0.05, 0.01)
+SHARES = ("0.01", "0.1", "0.5", "0.9", "0.99")
+"""Of quantiles."""
+
+VALUES: Mapping[str, Callable[[np.random.Generator, int], Floats]] = {
+    "equal": lambda _rng, n: np.full(n, 4.0),
+    "uniform": lambda rng, n: rng.uniform(0, 1, n),
+    "0 or 1": lambda rng, n: (rng.random(n) < 0.3).astype(float),
+    "exponential": lambda rng, n: rng.exponential(1, n),
+    "lognormal": lambda rng, n: rng.lognormal(0, 1.5, n),
+    "Pareto 1.2": lambda rng, n: rng.pareto(1.2, n) + 1,
+    "one giant": lambda _rng, n: np.append(np.ones(n - 1), float(n)),
+}
+
+NORMAL = {
+    "equal": 1,
+    "uniform": 2,
+    "0 or 1": 5,
+    "exponential": 10,
+    "lognormal": 12,
+    "Pareto 1.2": 15,
+    "one giant": 4,
+}
+"""How many times d a normal form may fail. The mean of a few missing values is not normal: the
+longer the tail of the values, the longer that of the error, and the more so the smaller d; and in a
+small window the error comes in steps of whole tuples. (Seen were, with values of 30 seeds, up to 0,
+1.3, 3.2, 6.4, 7.0, 9.3 and 2.8 times d.)"""
+
+
+class Window(NamedTuple):
+    """A window of the grid, and the error that its first answer should stay below."""
+
+    kind: str
+    total: int
+    eps: float
+    average: bool
+    seed: int
+
+    @property
+    def rng(self) -> np.random.Generator:
+        """Of the values, and after them of the orders."""
+        return np.random.default_rng([self.seed, self.total, list(VALUES).index(self.kind)])
+
+    @property
+    def values(self) -> Floats:
+        """The same every time."""
+        return VALUES[self.kind](self.rng, self.total)
+
+    def known(self, order: int = 0) -> Known:
+        """What a judgement knows of it."""
+        values = self.values
+        cv_squared = float(values.var() / values.mean() ** 2)
+        return Known(self.total, cv_squared, values.tolist(), (0, order))
+
+
+def grid(seed: int, average: bool) -> list[Window]:
+    return [Window(*cell, average, seed) for cell in product(VALUES, TOTALS, EPSILONS)]
+
+
+def config(window: Window, d: float, method: str = "normal", **settings: str) -> SlackConfig:
+    aggregate = "avg" if window.average else "sum"
+    # Of the controls only conformal splits delta; without it d is delta.
+    return SlackConfig.from_json(
+        {
+            "size_us": 1,
+            "slide_us": 1,
+            "aggregate": aggregate,
+            "control": "max",
+            "eps": window.eps,
+            "delta": d,
+            "method": method,
+            **settings,
+        }
+    )
+
+
+# ---------------------------------------------------------------------------------- observation
+
+
+@cache
+def _failures(kind: str, total: int, seed: int, subsets: int) -> Mapping[tuple[bool, float], Ints]:
+    """Of so many random orders, those in which the first n tuples give an answer that is eps off.
+
+    By (average, eps), for n = 1..N-1: all tuples make no error.
+    """
+    window = Window(kind, total, 0.0, False, seed)
+    rng, values = window.rng, window.values
+    left = np.arange(1, total)
+    failed = {case: np.zeros(total - 1, np.int64) for case in product((False, True), EPSILONS)}
+    rows = max(1, AT_ONCE // total)
+    for first in range(0, subsets, rows):
+        tiled = np.tile(values, (min(rows, subsets - first), 1))
+        sums = np.cumsum(rng.permuted(tiled, axis=1), axis=1)[:, :-1]
+        off_by = {
+            False: abs(sums - values.sum()) / values.sum(),
+            True: abs(sums / left - values.mean()) / values.mean(),
+        }
+        for average, eps in failed:
+            # An error of eps is a failure, also if it is rounded to less.
+            is_off = off_by[average] >= eps * (1 - 1e-12)
+            failed[average, eps] += np.count_nonzero(is_off, axis=0)
+    return failed
+
+
+def failures(window: Window, n: int, subsets: int) -> int:
+    """How many of so many random subsets of n tuples give an answer that is eps off or more."""
+    if n in (0, window.total):
+        return subsets if n == 0 else 0
+    failed = _failures(window.kind, window.total, window.seed, subsets)
+    return int(failed[window.average, window.eps][n - 1])
+
+
+def at_least(failed: int, of: int) -> float:
+    """Lower Clopper-Pearson limit of a probability."""
+    return float(stats.beta.ppf(FAILURE / LIMITS, failed, of - failed + 1)) if failed else 0.0
+
+
+class Observed(NamedTuple):
+    """How a requirement did in one window of the grid."""
+
+    window: Window
+    d: float
+    n_req: int
+    failed: int
+    subsets: int
+
+    @property
+    def low(self) -> float:
+        """The probability of a failure is at least this."""
+        return at_least(self.failed, self.subsets)
+
+    def __str__(self) -> str:
+        aggregate = "average" if self.window.average else "sum"
+        return (
+            f"{aggregate} of {self.window.total} values ({self.window.kind}), eps "
+            f"{self.window.eps}, d {self.d}: {self.n_req} required, {self.failed} of "
+            f"{self.subsets:,} subsets of that size are off, so P >= {self.low:.4f} "
+            f"(wrong with probability {FAILURE / LIMITS:.0e})"
+        )
+
+
+def observe(windows: Collection[Window], required: Method, method: str) -> Iterator[Observed]:
+    subsets = effort().subsets
+    for window, d in product(windows, LEVELS):
+        n_req = required(config(window, d, method))(window.known())
+        yield Observed(window, d, n_req, failures(window, n_req, subsets), subsets)
+
+
+def too_often(seen: Collection[Observed], times: Mapping[str, float]) -> list[str]:
+    """Where the answer is wrong more often than so many times d."""
+    return [str(each) for each in seen if each.low > times.get(each.window.kind, 1) * each.d]
+
+
+# --------------------------------------------------------------------------- sums and averages
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_rigorous_bounds_are_always_enough(seed: int, average: bool) -> None:
+    seen = list(observe(grid(seed, average), requirement_of, "rigorous"))
+    assert not too_often(seen, {})
+    assert sum(each.n_req < each.window.total for each in seen) > 20, "nearly everything is needed"
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_normal_forms_are_off_by_less_than_they_are_said_to_be(seed: int, average: bool) -> None:
+    seen = list(observe(grid(seed, average), requirement_of, "normal"))
+    assert not too_often(seen, NORMAL)
+    # And they are off: held to d, this test would notice.
+    assert too_often(seen, {})
+
+
+def test_the_smaller_root_is_caught(seed: int) -> None:
+    wrong = VARIANTS["smaller_root"].rules.requirement
+    found = too_often(list(observe(grid(seed, average=False), wrong, "normal")), NORMAL)
+    for kind in ("uniform", "exponential", "lognormal"):
+        assert any(kind in sentence for sentence in found)
+
+
+def test_permutations_are_enough_with_the_confidence_that_is_stated(seed: int) -> None:
+    """In at most 5% of the judgements more may be missing than fails with probability d."""
+    judgements, subsets, unsure = 40, effort().subsets, 0
+    windows = [window for window in grid(seed, average=False) if window.total <= 200]
+    for window, d in product(windows, LEVELS):
+        required = requirement_of(config(window, d, "permutation"))
+        n_reqs = [required(window.known(order)) for order in range(judgements)]
+        failed = {n: failures(window, n, subsets) for n in set(n_reqs)}
+        unsure += sum(at_least(failed[n], subsets) > d for n in n_reqs)
+    of = judgements * len(windows) * len(LEVELS)
+    assert at_least(unsure, of) <= 0.05, f"{unsure} of {of} judgements require too little"
+
+
+def test_beyond_1024_tuples_permutations_are_approximate(seed: int) -> None:
+    """Of ten giants in one block of a sample one is left, and nine may be missed unseen."""
+    giants = np.append(np.ones(10_230), np.full(10, 1e5))
+    query = config(Window("equal", giants.size, 0.05, False, seed), 0.05, "permutation")
+    missing = giants.size - requirement_of(query)(Known(giants.size, values=giants.tolist()))
+    # Any giant is a tenth of the sum: the answer is right if none is missing.
+    none = comb(giants.size - 10, missing) / comb(giants.size, missing)
+    assert 0.1 < 1 - none < 0.5
+
+
+@pytest.mark.parametrize("average", [False, True])
+def test_an_adversary_finds_nothing(seed: int, average: bool) -> None:
+    """Without the largest or the smallest the error is below eps; one more, and it is not."""
+    for window in grid(seed, average):
+        query = config(window, 0.05, sampling="adversarial")
+        n_req = requirement_of(query)(window.known())
+        assert _worst(window, n_req) < Fraction(str(window.eps)) or n_req == window.total
+        if n_req > (1 if average else 0):
+            assert _worst(window, n_req - 1) >= Fraction(str(window.eps)) * (1 - Fraction(1, 10**8))
+
+
+def _worst(window: Window, n: int) -> Fraction:
+    """The largest error of n tuples that are all but the largest or the smallest."""
+    exact = sorted(map(Fraction, window.values.tolist()))
+
+    def answer(kept: Sequence[Fraction]) -> Fraction:
+        return sum(kept, Fraction()) / (len(kept) if window.average else 1)
+
+    right = answer(exact)
+    return max(abs(answer(kept) - right) for kept in (exact[:n], exact[len(exact) - n :])) / right
+
+
+# ---------------------------------------------------------------------------- counts and ranks
+
+
+def test_a_count_is_off_by_the_share_that_is_missing() -> None:
+    for eps, total in product((*EPSILONS, 0.07, 0.29), range(1, 400)):
+        query = SlackConfig(1, 1, "count", control="max", eps=eps)
+        missing = total - requirement_of(query)(Known(total))
+        assert Fraction(missing, total) < Fraction(str(eps)) <= Fraction(missing + 1, total)
+
+
+@cache
+def _rank_failures(q: str, eps: float, total: int, n: int) -> Fraction:
+    """Of all subsets of n ranks out of 1..N, those whose answer is eps * N ranks off or more."""
+    aim, k = ceil(Fraction(q) * total), ceil(Fraction(q) * n)
+    limit = Fraction(str(eps)) * total
+    failed = sum(
+        comb(rank - 1, k - 1) * comb(total - rank, n - k)
+        for rank in range(1, total + 1)
+        if abs(rank - aim) >= limit
+    )
+    return Fraction(failed, comb(total, n))
+
+
+def wrong_ranks(required: Method, totals: Sequence[int]) -> list[str]:
+    """Quantiles for which n_req fails too often, or one less would do: exact, nothing is drawn."""
+    found = []
+    for q, eps, d, total in product(SHARES, EPSILONS, LEVELS, totals):
+        query = SlackConfig(
+            1, 1, "quantile", q=float(q), control="max", eps=eps, delta=d, sampling="exchangeable"
+        )
+        n_req = required(query)(Known(total))
+        level = Fraction(str(d))
+        name = f"quantile {q} of {total}, eps {eps}, d {d}: {n_req} required"
+        often = [n for n in range(n_req, total) if _rank_failures(q, eps, total, n) > level]
+        if often:
+            probability = float(_rank_failures(q, eps, total, often[0]))
+            found.append(f"{name}, {often[0]} are off with probability {probability:.4f}")
+        elif n_req > 1 and _rank_failures(q, eps, total, n_req - 1) <= level:
+            found.append(f"{name}, and one less would do")
+    return found
+
+
+def test_quantiles_are_exact() -> None:
+    assert not wrong_ranks(requirement_of, (1, 2, 7, 30, 60, 100))
+
+
+def test_the_normal_form_of_extreme_quantiles_is_caught() -> None:
+    found = wrong_ranks(VARIANTS["normal_quantile"].rules.requirement, (30, 100))
+    for q in ("0.01", "0.99"):
+        assert any(f"quantile {q}" in each and "are off" in each for each in found)
