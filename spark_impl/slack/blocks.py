@@ -157,12 +157,33 @@ def encode(config: SlackConfig, table: pa.Table, by: Sequence[str] = ()) -> byte
             columns[name] = _without_nulls(name, column)
     if flaw.any():
         columns["flaw"] = pa.array(flaw)
-    block = pa.table(columns).combine_chunks()
+    block = _narrowed(columns)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, block.schema) as out:
         out.write_table(block)
     data: bytes = sink.getvalue().to_pybytes()
     return data
+
+
+def _narrowed(columns: dict[str, Any]) -> pa.Table:
+    """The columns in half the bits where nothing is lost, which halves what travels.
+
+    Integers count from the least one on, which the table's metadata hold.
+    """
+    least = {}
+    for name, column in columns.items():
+        if name == "key" or not len(column):
+            continue
+        numbers = column.to_numpy()
+        if numbers.dtype == np.float64:
+            with np.errstate(over="ignore"):
+                halves = numbers.astype(np.float32)
+            if np.array_equal(halves, numbers):
+                columns[name] = pa.array(halves)
+        elif int(numbers.max()) - int(numbers.min()) < 1 << 32:
+            least[name] = str(numbers.min())
+            columns[name] = pa.array((numbers - numbers.min()).astype(np.uint32))
+    return pa.table(columns).combine_chunks().replace_schema_metadata(least)
 
 
 def _without_nulls(name: str, column: pa.ChunkedArray) -> Any:
@@ -200,7 +221,7 @@ def decode(blocks: Iterable[bytes]) -> tuple[tuple[str, ...], Rows]:
 
 def _joined(tables: list[pa.Table], name: str, dtype: type) -> NDArray[Any]:
     parts = [
-        table.column(name).to_numpy()
+        _widened(table, name, dtype)
         if name in table.column_names
         else np.zeros(table.num_rows, dtype)
         for table in tables
@@ -209,6 +230,15 @@ def _joined(tables: list[pa.Table], name: str, dtype: type) -> NDArray[Any]:
         only: NDArray[Any] = parts[0]
         return only
     return np.concatenate([np.empty(0, dtype), *parts])
+
+
+def _widened(table: pa.Table, name: str, dtype: type) -> NDArray[Any]:
+    """A column as it was before it was narrowed."""
+    numbers: NDArray[Any] = table.column(name).to_numpy().astype(dtype)
+    least = (table.schema.metadata or {}).get(name.encode())
+    if least is not None:
+        numbers += int(least)
+    return numbers
 
 
 def keys_to_bytes(keys: tuple[str, ...]) -> bytes:
