@@ -10,7 +10,7 @@ from spark_impl.slack import missing, ranks
 from spark_impl.slack.records import Floats, Ints
 
 _ROUNDING = 1e-9
-"""Keeps a product that is an integer on paper from being rounded up."""
+"""Keeps a product that is an integer on paper from being rounded to its other side."""
 
 
 def squared_cv(config: SlackConfig, n: Ints, s1: Floats, s2: Floats) -> Floats:
@@ -91,7 +91,8 @@ def _for_sum(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
         a = z * z * cv2 / total
         u = (2 * e + a - np.sqrt(a * a + 4 * a * e * (1 - e))) / (2 * (1 + a))
     u = np.where(np.isfinite(u), u, 0.0)  # a too large for float64: nothing may be missing
-    return np.ceil((1 - u) * total - _ROUNDING).astype(np.int64)
+    # a loss of exactly u*N is one too many
+    return np.floor((1 - u) * total + _ROUNDING).astype(np.int64) + 1
 
 
 def _for_avg(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
