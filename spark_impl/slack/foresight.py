@@ -36,7 +36,7 @@ class Foresight:
     def __init__(self, config: SlackConfig, n_keys: int) -> None:
         self._config = config
         self._look = _FIRST_LOOK
-        self._guesses = config.control == "conformal" and not config.needs_values
+        self._guesses = config.control == "conformal"
         self._turns = 1
         self._misses: Bools = np.zeros(n_keys, np.bool_)
 

@@ -28,6 +28,13 @@ class _Columns(NamedTuple):
         return _Columns._make(column[which] for column in self)
 
 
+class HeldMark(NamedTuple):
+    """A moment of held values; arrays are replaced, never changed."""
+
+    ordered: _Columns
+    recent: tuple[_Columns, ...]
+
+
 class Held:
     """The values of one task."""
 
@@ -58,6 +65,14 @@ class Held:
         recent = sum(len(each.pane) for each in self._recent)
         if recent > max(_RECENT, len(self._ordered.pane) // 8):
             self._order(unjudged_from)
+
+    def mark(self) -> HeldMark:
+        """Where the values stand, for :meth:`back_to`."""
+        return HeldMark(self._ordered, tuple(self._recent))
+
+    def back_to(self, mark: HeldMark) -> None:
+        """Undo everything since a mark."""
+        self._ordered, self._recent = mark.ordered, list(mark.recent)
 
     def remains(self, unjudged_from: int) -> tuple[Records, Floats]:
         """The values as a state keeps them: one record for each (pane, key, lo), and the values."""

@@ -15,7 +15,7 @@ import numpy as np
 from model.vocabulary import SlackConfig
 from spark_impl.slack import panes as pane_math
 from spark_impl.slack import quality, requirement
-from spark_impl.slack.held import Held
+from spark_impl.slack.held import Held, HeldMark
 from spark_impl.slack.records import (
     HELD,
     JUDGED,
@@ -52,6 +52,7 @@ class Mark(NamedTuple):
     results: int
     lates: int
     judgements: int
+    held: HeldMark | None
 
 
 class Ledger:
@@ -189,9 +190,10 @@ class Ledger:
         return after
 
     def mark(self) -> Mark:
-        """Where the ledger stands, for :meth:`back_to`; held values do not go back."""
+        """Where the ledger stands, for :meth:`back_to`."""
         written = (len(self.results), len(self.lates), len(self.judgements))
-        return Mark(self._panes, self._windows, *written)
+        held = None if self._held is None else self._held.mark()
+        return Mark(self._panes, self._windows, *written, held)
 
     def judged_since(self, mark: Mark) -> Records:
         """What was judged since a mark, in order."""
@@ -203,6 +205,8 @@ class Ledger:
         del self.results[mark.results :]
         del self.lates[mark.lates :]
         del self.judgements[mark.judgements :]
+        if self._held is not None and mark.held is not None:
+            self._held.back_to(mark.held)
 
     def held(self, wm: int) -> tuple[Records, Floats]:
         """The values that windows not judged by ``wm`` counted, as a state keeps them."""
