@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import SlackConfig, Workload
 from spark_impl.session import session
@@ -38,13 +38,18 @@ def prepare(folder: Path, workload: Workload) -> None:
 
 def main(folder: Path) -> None:
     """Go on with the query in ``folder`` from wherever it stopped, until it is over."""
+    with session() as spark:
+        run(spark, folder)
+
+
+def run(spark: SparkSession, folder: Path) -> None:
+    """The same in a session that is there."""
     data = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
     config = SlackConfig.from_json(Workload.from_json(data).config)
-    with session() as spark:
-        query = AnnouncedQuery(spark, config, folder / "history", folder / "store", [CASE])
-        _say("started")
-        query.run_available()
-        query.flush()
+    query = AnnouncedQuery(spark, config, folder / "history", folder / "store", [CASE])
+    _say("started")
+    query.run_available()
+    query.flush()
     _say("done")
 
 

@@ -64,13 +64,13 @@ class Kill(NamedTuple):
 class Driver:
     """One driver process, in a session of its own so that all of it can be killed."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, module: str = "properties.slack.driver") -> None:
         scratch = folder / "scratch"
         scratch.mkdir(exist_ok=True)
         self.lines: list[str] = []
         with (folder / "stderr").open("a", encoding="utf-8") as stderr:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "properties.slack.driver", str(folder)],
+                [sys.executable, "-m", module, str(folder)],
                 env={**os.environ, "TMPDIR": str(scratch), **ENVIRONMENT},
                 stdout=subprocess.PIPE,
                 stderr=stderr,

@@ -1,0 +1,68 @@
+"""The driver process of a query whose executors die: ``python -m properties.slack.cluster``.
+
+Takes a folder as :mod:`properties.slack.driver` does and runs the query on two executors, processes
+of their own. Two tasks take their executor with them, by SIGKILL, each once: one of micro-batch
+``FATAL_BATCH`` that has written its tables and has not said so yet, and one of a correction that
+has read its part of the history. Each leaves a note in ``killed``: the number of the process.
+"""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from properties.slack import driver
+from spark_impl.session import session
+from spark_impl.slack import history, sink
+
+MASTER = "local-cluster[2,1,1024]"
+FATAL_BATCH = 2
+_Function = Callable[..., Any]
+
+
+def fatal(work: _Function, note: Path) -> _Function:
+    """``work``, the first call of which kills the executor when everything is done."""
+
+    def run(*given: Any) -> Any:
+        done = work(*given)
+        done = done if hasattr(done, "num_rows") else list(done)
+        try:
+            with note.open("x", encoding="utf-8") as out:
+                # A worker of Python is a child of a daemon, which is a child of the executor.
+                stat = Path(f"/proc/{os.getppid()}/stat").read_text(encoding="utf-8")
+                executor = int(stat.rpartition(")")[2].split()[1])
+                out.write(str(executor))
+        except FileExistsError:
+            return iter(done) if isinstance(done, list) else done
+        os.kill(executor, signal.SIGKILL)
+        time.sleep(600)  # the daemon ends this process, too
+        return None
+
+    return run
+
+
+def main(folder: Path) -> None:
+    """Run the query in ``folder`` to its end."""
+    killed = folder / "killed"
+    killed.mkdir()
+    stage, reader = sink.stage, history._reader
+
+    def fatal_stage(store: Any, config: Any, batch: int) -> _Function:
+        run = stage(store, config, batch)
+        return fatal(run, killed / "micro-batch") if batch == FATAL_BATCH else run
+
+    def fatal_reader(*given: Any) -> _Function:
+        return fatal(reader(*given), killed / "correction")
+
+    sink.stage = fatal_stage  # type: ignore[assignment]
+    history._reader = fatal_reader
+    history.ROWS_ON_DRIVER = 0
+    with session(MASTER) as spark:
+        driver.run(spark, folder)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,36 @@
+"""Executors killed with SIGKILL in the middle of a task: answers stay exact (tier 4).
+
+The tasks that kill are in :mod:`properties.slack.cluster`; that they were running is beyond doubt,
+because they did it themselves.
+"""
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from properties.slack.cluster import FATAL_BATCH
+from properties.slack.driver import prepare
+from properties.slack.test_kill import Driver, assert_equal_to_model, workload_of
+from spark_impl.slack.store import load_store
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="executors are found in /proc")
+@pytest.mark.timeout(600)
+def test_answers_are_exact_though_executors_die_in_a_batch_and_in_a_correction(
+    tmp_path: Path, spark: SparkSession, seed: int
+) -> None:
+    workload = workload_of(0, seed)
+    prepare(tmp_path, workload)
+    with Driver(tmp_path, "properties.slack.cluster") as driver:
+        last = driver.read_until("done")
+        assert last == "done", (tmp_path / "stderr").read_text(encoding="utf-8")
+        killed = {path.name: int(path.read_text()) for path in (tmp_path / "killed").iterdir()}
+        assert sorted(killed) == ["correction", "micro-batch"]
+        assert len(set(killed.values())) == 2
+        assert not [pid for pid in killed.values() if Path(f"/proc/{pid}").exists()]
+    batches = [line for line in driver.lines if line.startswith("begin ")]
+    assert len(batches) == len(set(batches)), "Spark repeated a task, not a batch"
+    _config, store = load_store(tmp_path / "store")
+    assert store.read("result", FATAL_BATCH).num_rows
+    assert_equal_to_model(spark, tmp_path, workload, [])
