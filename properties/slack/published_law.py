@@ -98,7 +98,7 @@ def windup(calm_minutes: int, control: str, seed: int = SEED) -> Windup:
     return Windup(calm_minutes, control, judged[first - 1].alpha, windows)
 
 
-def _markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:
+def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:
     """A table; the values of ``header`` are formats."""
     lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
     formats = header.values()
@@ -112,10 +112,10 @@ def main() -> None:
     """Print both tables."""
     share = {"below requirement": ".3f", "error >= eps": ".3f", "coverage": ".3f"}
     header = {"process": "", "control": "", **share, "required": ".3f"}
-    sys.stdout.write(_markdown(header, list(table())) + "\n\n")
+    sys.stdout.write(markdown(header, list(table())) + "\n\n")
     header = {"in order for (min)": "d", "control": "", "alpha then": ".2f", "windows": "d"}
     recoveries = [windup(calm, control) for calm in CALM_MINUTES for control in PUBLISHED]
-    sys.stdout.write(_markdown(header, recoveries) + "\n")
+    sys.stdout.write(markdown(header, recoveries) + "\n")
 
 
 if __name__ == "__main__":

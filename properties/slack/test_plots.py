@@ -1,5 +1,6 @@
 """The figures of the documentation: their numbers, again on the recording where it is present."""
 
+from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
@@ -7,7 +8,9 @@ import pytest
 
 from properties.inputs import missing_recording, recordings_by_name
 from properties.profiles import EFFORTS, effort
+from properties.slack.examples import FLIGHTS, row
 from properties.slack.plots import CONTROLS, PICTURES, arrivals, runs
+from sim.plan import Recording
 from sim.slack.summary import Summary
 
 RECORDING = "iot_umts"
@@ -73,3 +76,19 @@ def test_the_figures_are_those_that_the_guide_gives(name: str) -> None:
     assert conformal.latency_s < longest.latency_s
     assert conformal.error < published.error
     assert conformal.misses < PICTURES["umts"].config.delta / 2
+
+
+def test_a_row_of_the_tables() -> None:
+    plan = arrivals("flights")
+    (recording,) = plan.sources
+    assert isinstance(recording, Recording)
+    quick = replace(recording, rows=recording.rows[:25_000])
+    # Its warm-up is over after 200 windows.
+    config = replace(FLIGHTS, aggregate="avg", learning_rate=0.2)
+    found = row("avg", config, replace(plan, sources=(quick,)))
+    assert 0 < found.slack_h < found.latency_h
+    assert 0 < found.wrong < 0.2
+    assert found.rows_read > 0
+    assert found.assumption.startswith("contradicted (rho 0.")
+    counted = row("count", replace(config, aggregate="count"), replace(plan, sources=(quick,)))
+    assert counted.assumption == "none is made"
