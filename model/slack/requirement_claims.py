@@ -121,16 +121,17 @@ def _grows(truth: Truth) -> bool:
 
 def _of_all(truth: Truth, window: Window) -> Enough | None:
     """What the whole window requires."""
-    config, found = truth.config, truth.windows.get(window, ())
-    if _is_slow(config) and len(found) > SMALL:
+    total = len(truth.windows.get(window, ()))
+    if _is_slow(truth.config) and total > SMALL:
         return None
-    return _enough(config, len(found), [arrived.value for arrived in found], (0, 0))
+    return _enough(truth.config, total, _values(truth, window, total), (0, 0))
 
 
 def _values(truth: Truth, window: Window, total: int) -> list[float] | None:
-    """Values of the tuples that a judgement counted, if those are all there are."""
+    """Values of the tuples that a judgement counted, if needed and if those are all there are."""
     found = truth.windows.get(window, ())
-    return [arrived.value for arrived in found] if len(found) == total else None
+    is_known = truth.config.needs_values and len(found) == total
+    return [arrived.value for arrived in found] if is_known else None
 
 
 # --------------------------------------------------------------------------------- what is enough
