@@ -210,7 +210,6 @@ CLAIMS: tuple[Claim, ...] = (
         requirement_claims.required_coverage_is_right,
         ((Judged,),),
         "judged windows",
-        requirement_claims.can_be_worked_out,
         needs_identities=True,
     ),
     Claim(

@@ -46,6 +46,8 @@ class Truth:
     """Distinct accepted tuples of every window, in arrival order."""
     deliveries: Mapping[tuple[int, int], Sequence[int]]
     """(task, identity) of tuples delivered more than once: the batches they arrived in."""
+    arrived: Mapping[int, Sequence[Arrived]]
+    """Task: the first accepted deliveries of its tuples, in arrival order."""
     max_delay_us: Mapping[tuple[int, int], int]
     """(task, batch): the largest delay up to the end of the batch, redeliveries included."""
     has_exact_sums: bool
@@ -82,6 +84,7 @@ def truth_of(workload: Workload) -> Truth:
     config = SlackConfig.from_json(workload.config)
     spec = config.windows
     windows: dict[Window, list[Arrived]] = {}
+    by_task: dict[int, list[Arrived]] = {}
     deliveries: dict[tuple[int, int], list[int]] = {}
     max_delay_us: dict[tuple[int, int], int] = {}
     clocks: dict[int, int] = {}
@@ -102,6 +105,7 @@ def truth_of(workload: Workload) -> Truth:
             if len(earlier) > 1:
                 continue
             arrived = Arrived(batch, event.source_id, ts_us, event.value)
+            by_task.setdefault(task, []).append(arrived)
             for index in spec.indices(ts_us):
                 window = (task, spec.start_us(index), event.key if config.keyed else "")
                 windows.setdefault(window, []).append(arrived)
@@ -113,6 +117,7 @@ def truth_of(workload: Workload) -> Truth:
         workload.flush,
         windows,
         {identity: found for identity, found in deliveries.items() if len(found) > 1},
+        by_task,
         max_delay_us,
         has_exact_sums([event.value for event in workload.arrivals]),
     )

@@ -4,14 +4,16 @@ Rules of this file:
 
 * The required coverage is not computed again but looked at from its definition: are n_req tuples
   enough, and is one less not? Exact where the definition is, with a tolerance where it is rounded.
-* Slow and obvious, and therefore only for the first SOME judgements of small windows where values
-  or ranks are needed.
+* Slow and obvious, and therefore only for the first SOME judgements of small windows where values,
+  ranks or an estimate of cv are needed.
+* A trace does not say with which arrival of a batch a window was judged: where cv is estimated, it
+  may have been any of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
-from math import ceil, comb, fsum, log, sqrt
+from math import ceil, comb, fsum, inf, isfinite, log, sqrt
 from statistics import NormalDist
 
 import numpy as np
@@ -32,37 +34,29 @@ Enough = Callable[[int, float], bool]
 # ---------------------------------------------------------------------------------------- claims
 
 
-def can_be_worked_out(truth: Truth) -> bool:
-    """Whether n_req follows from what a workload and a trace say.
-
-    What has been estimated of cv until a judgement, they do not say.
-    """
-    config = truth.config
-    return (
-        config.lambda_thr is not None
-        or config.aggregate not in ("sum", "avg")
-        or config.needs_values
-        or config.cv is not None
-    )
-
-
 def required_coverage_is_right(truth: Truth, observed: Observed, findings: Findings) -> None:
     """n_req tuples are enough, and one less is not."""
     judgements = observed.trace.of(Judged)
     is_slow, slow, looked_at = _is_slow(truth.config), 0, 0
+    estimates = _estimates_of_cv(truth) if _estimates(truth.config) else {}
     for judged in judgements:
         window = judged.task, *judged[2:4]
         total = judged.n_rcv + judged.n_late
         is_countable = 0 <= judged.n_req <= total > 0
         if not is_countable or (is_slow and (slow == SOME or total > SMALL)):
             continue
-        enough = _enough(truth.config, total, _values(truth, window, total), judged[:2])
-        if enough is None:
+        if _estimates(truth.config):
+            cvs = estimates.get((judged.task, judged.batch), ())
+            rules = [_enough_by_cv(truth.config, cv, total) for cv in cvs]
+        else:
+            rule = _enough(truth.config, total, _values(truth, window, total), judged[:2])
+            rules = [] if rule is None else [rule]
+        if not rules:
             continue
         slow, looked_at = slow + is_slow, looked_at + 1
         n_req = judged.n_req
-        fewer = enough(n_req - 1, -TOLERANCE)
-        if fewer or not enough(n_req, 0.0):
+        if not any(enough(n_req, 0.0) and not enough(n_req - 1, -TOLERANCE) for enough in rules):
+            fewer = any(enough(n_req, 0.0) for enough in rules)
             findings.add(
                 total,
                 f"The judgement of the {name_of(truth, window)} requires {n_req} of {total} "
@@ -114,9 +108,10 @@ def _grows(truth: Truth) -> bool:
     config = truth.config
     if config.lambda_thr is not None or config.aggregate == "count":
         return True
-    if config.aggregate == "sum" and config.sampling == "adversarial":
-        return True
-    return config.aggregate in ("sum", "avg") and not config.needs_values and config.cv is not None
+    if config.aggregate in ("median", "quantile"):
+        return False
+    is_worst_sum = config.aggregate == "sum" and config.sampling == "adversarial"
+    return is_worst_sum or not (config.needs_values or _estimates(config))
 
 
 def _of_all(truth: Truth, window: Window) -> Enough | None:
@@ -139,7 +134,39 @@ def _values(truth: Truth, window: Window, total: int) -> list[float] | None:
 
 def _is_slow(config: SlackConfig) -> bool:
     needs_ranks = config.lambda_thr is None and config.aggregate in ("median", "quantile")
-    return needs_ranks or config.needs_values
+    return needs_ranks or config.needs_values or _estimates(config)
+
+
+def _estimates(config: SlackConfig) -> bool:
+    """Whether n_req depends on a cv that is estimated from the tuples so far."""
+    is_normal = config.aggregate in ("sum", "avg") and not config.needs_values
+    return is_normal and config.lambda_thr is None and config.cv is None
+
+
+def _estimates_of_cv(truth: Truth) -> Mapping[tuple[int, int], Sequence[float]]:
+    """(task, batch): cv after each of the arrivals, for small batches; in a flush the last one.
+
+    Left out are tasks with redeliveries, which may or may not have been recognised.
+    """
+    found: dict[tuple[int, int], list[float]] = {}
+    redelivered = {task for task, _ in truth.deliveries}
+    for task, arrivals in truth.arrived.items():
+        if task in redelivered:
+            continue
+        total, squares = 0.0, 0.0
+        for n, arrived in enumerate(arrivals, start=1):
+            total += arrived.value
+            squares += arrived.value * arrived.value
+            found.setdefault((task, arrived.batch), []).append(_cv(n, total, squares))
+        found[task, truth.batches] = [_cv(len(arrivals), total, squares)]
+    return {at: cvs for at, cvs in found.items() if len(cvs) <= SMALL}
+
+
+def _cv(n: int, total: float, squares: float) -> float:
+    if total == 0:
+        return 0.0
+    ratio = n * squares / (total * total) if total * total else inf
+    return sqrt(max(0.0, ratio - 1)) if isfinite(ratio) else inf
 
 
 def _least(config: SlackConfig) -> int:
@@ -173,11 +200,11 @@ def _rule(
         return lambda n, _slack: total - n < eps * total
     if config.aggregate in ("min", "max"):
         return lambda _n, _slack: True
-    d = config.delta / 2 if config.control == "conformal" else config.delta
+    d = _level(config)
     if config.aggregate in ("median", "quantile"):
         return _enough_ranks(config, eps, d, total)
     if not config.needs_values:
-        return None if config.cv is None else _enough_by_cv(config, config.cv, d, total)
+        return None if config.cv is None else _enough_by_cv(config, config.cv, total)
     if values is None or not values or (config.aggregate == "sum" and min(values) < 0):
         return None
     ordered = sorted(values, reverse=True)
@@ -189,10 +216,14 @@ def _rule(
     return bounded(ordered, config.eps, d)
 
 
-def _enough_by_cv(config: SlackConfig, cv: float, d: float, total: int) -> Enough:
+def _level(config: SlackConfig) -> float:
+    return config.delta / 2 if config.control == "conformal" else config.delta
+
+
+def _enough_by_cv(config: SlackConfig, cv: float, total: int) -> Enough:
     """Normal forms: mean plus z deviations of the error, without replacement."""
     is_sum = config.aggregate == "sum"
-    z = NormalDist().inv_cdf(1 - (d if is_sum else d / 2))
+    z = NormalDist().inv_cdf(1 - (_level(config) if is_sum else _level(config) / 2))
 
     def error(n: int) -> float:
         missing = 1 - n / total
@@ -203,7 +234,9 @@ def _enough_by_cv(config: SlackConfig, cv: float, d: float, total: int) -> Enoug
     def enough(n: int, slack: float) -> bool:
         limit = config.eps * (1 + slack)
         # Of a sum fewer must be missing than make an error of eps.
-        return n == total or (error(n) < limit - 1e-12 if is_sum else error(n) <= limit + 1e-9)
+        if n == total or n < _least(config):
+            return n == total
+        return error(n) < limit - 1e-12 if is_sum else error(n) <= limit + 1e-9
 
     return enough
 
