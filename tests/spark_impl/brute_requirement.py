@@ -52,7 +52,7 @@ def normal(c: SlackConfig, n: int, cv2: float) -> int:
     if c.aggregate == "sum":
         a = NormalDist().inv_cdf(1 - d) ** 2 * cv2 / n
         u = (2 * e + a - math.sqrt(a**2 + 4 * a * e * (1 - e))) / (2 * (1 + a))
-        return math.ceil((1 - u) * n - 1e-9)
+        return math.floor((1 - u) * n + 1e-9) + 1
     z2 = NormalDist().inv_cdf(1 - d / 2) ** 2
     return max(1, math.ceil(z2 * cv2 / (z2 * cv2 + n * e**2) * n - 1e-9))
 

@@ -129,6 +129,16 @@ def test_values_of_one_size_need_a_single_one_for_their_average() -> None:
 # -- against one formula a window ------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("aggregate", ["sum", "avg", "count"])
+@pytest.mark.parametrize("eps", [0.05, 0.1, 0.5])
+def test_formulas_without_values_equal_one_window_at_a_time(aggregate: str, eps: float) -> None:
+    asked = config(aggregate=aggregate, eps=eps)
+    sizes = list(range(1, 61))
+    for cv2 in (0.0, 0.25, 4.0):
+        found = required(asked, np.array(sizes), np.full(60, cv2))
+        assert found.tolist() == [brute.required(asked, n, cv2, [], 0, 0) for n in sizes]
+
+
 @pytest.mark.parametrize("settings", BY_VALUES)
 def test_many_windows_at_once_equal_one_at_a_time(settings: dict[str, Any]) -> None:
     draw = random.Random(repr(settings))
