@@ -182,7 +182,8 @@ def misses_are_bounded(truth: Truth, observed: Observed, findings: Findings) -> 
 
 
 def pd_telescopes(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """Alpha is 1 + kp * (sum of the errors) + kd * (the last one) + what was clipped.
+    """Alpha is 1 + kp * (sum of the errors) + kd * (the last one), less what was clipped at 1, plus
+    what was clipped at 0.
 
     So it is the mean of the errors that this law steers, on every prefix of the judgements.
     """
