@@ -107,22 +107,25 @@ def table(cases: Mapping[str, dict[str, object]]) -> Iterator[Row]:
         yield row(setting, replace(FLIGHTS, **changes), plan)  # type: ignore[arg-type]
 
 
+HEADER = {
+    "setting": "",
+    "K (h)": ".2f",
+    "latency (h)": ".2f",
+    "wrong": ".3f",
+    "buffered": ".0f",
+    "rows read": ",d",
+    "assumption": "",
+}
+"""Columns with their formats."""
+
+
 def main() -> None:
     """Print both tables."""
-    header = {
-        "setting": "",
-        "K (h)": ".2f",
-        "latency (h)": ".2f",
-        "wrong": ".3f",
-        "buffered": ".0f",
-        "rows read": ",d",
-        "assumption": "",
-    }
     for cases in (SETTINGS, ASSUMPTIONS):
         with render.progress() as progress:
             progress.add_task("simulating", total=None)
             rows = list(table(cases))
-        sys.stdout.write(markdown(header, rows) + "\n\n")
+        sys.stdout.write(markdown(HEADER, rows) + "\n\n")
 
 
 if __name__ == "__main__":

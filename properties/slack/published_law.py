@@ -108,14 +108,29 @@ def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str
     return "\n".join(lines)
 
 
+LAW_HEADER = {
+    "process": "",
+    "control": "",
+    "below requirement": ".3f",
+    "error >= eps": ".3f",
+    "coverage": ".3f",
+    "required": ".3f",
+}
+WINDUP_HEADER = {"in order for (min)": "d", "control": "", "alpha then": ".2f", "windows": "d"}
+"""Columns of the two tables with their formats."""
+
+
+def windups() -> Iterator[Windup]:
+    """The published laws after some time in order."""
+    for calm in CALM_MINUTES:
+        for control in PUBLISHED:
+            yield windup(calm, control)
+
+
 def main() -> None:
     """Print both tables."""
-    share = {"below requirement": ".3f", "error >= eps": ".3f", "coverage": ".3f"}
-    header = {"process": "", "control": "", **share, "required": ".3f"}
-    sys.stdout.write(markdown(header, list(table())) + "\n\n")
-    header = {"in order for (min)": "d", "control": "", "alpha then": ".2f", "windows": "d"}
-    recoveries = [windup(calm, control) for calm in CALM_MINUTES for control in PUBLISHED]
-    sys.stdout.write(markdown(header, recoveries) + "\n")
+    sys.stdout.write(markdown(LAW_HEADER, list(table())) + "\n\n")
+    sys.stdout.write(markdown(WINDUP_HEADER, list(windups())) + "\n")
 
 
 if __name__ == "__main__":
