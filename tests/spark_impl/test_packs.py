@@ -1,31 +1,52 @@
 """Packs of workloads on Spark, each held to docs/slack.md tuple by tuple."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault, Workload
-from model.vocabulary.slack import WORDS, Correction, Correlation, Final, Late
+from model.vocabulary.slack import WORDS, Correction, Correlation, Final, Judged, Late
 from spark_impl.slack import history, make_system, run_workloads
 from tests.spark_impl import brute
 from tests.spark_impl.cases import random_config, random_workload
 
+BY_VALUES = {
+    "size_us": 12,
+    "slide_us": 4,
+    "tasks": 2,
+    "gamma_us": 5,
+    "learning_rate": 0.5,
+    "method": "permutation",
+    "eps": 0.4,
+    "delta": 0.4,
+}
+"""Values are held from batch to batch, until their windows are judged."""
 
-def pack(seed: int, size: int, faults: tuple[Fault, ...] = ()) -> dict[str, Workload]:
-    config = random_config(seed)
+
+def pack(
+    seed: int,
+    size: int,
+    faults: tuple[Fault, ...] = (),
+    config: dict[str, Any] | None = None,
+) -> dict[str, Workload]:
+    config = random_config(seed) if config is None else config
     cases = {f"case {i}": random_workload(1000 * seed + i, config) for i in range(size)}
     return {name: case.with_(faults=faults) for name, case in cases.items()}
 
 
 @pytest.mark.parametrize(
-    ("seed", "faults"),
-    [(3, ()), (10, (Fault("restart", 0), Fault("kill", 1)))],
+    ("config", "faults"),
+    [(None, ()), (BY_VALUES, (Fault("restart", 0), Fault("kill", 1)))],
 )
 def test_pack_equals_the_specification(
-    spark: SparkSession, tmp_path: Path, seed: int, faults: tuple[Fault, ...]
+    spark: SparkSession,
+    tmp_path: Path,
+    config: dict[str, Any] | None,
+    faults: tuple[Fault, ...],
 ) -> None:
-    cases = pack(seed, 50, faults)
+    cases = pack(3, 50, faults, config)
     traces = run_workloads(spark, cases, tmp_path)
     for name, case in cases.items():
         expected = brute.run(case)
@@ -33,6 +54,8 @@ def test_pack_equals_the_specification(
             assert traces[name].of(word) == expected.of(word), (name, word.__name__)
     for word in (Late, Correction, Correlation, Final):
         assert sum(len(trace.of(word)) for trace in traces.values()) > 20
+    judged = [each for trace in traces.values() for each in trace.of(Judged)]
+    assert any(0 < each.n_req < each.n_rcv + each.n_late for each in judged)
 
 
 def test_corrections_on_the_workers_give_the_same(
