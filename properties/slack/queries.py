@@ -106,7 +106,10 @@ def queries(args: argparse.Namespace, input_name: str) -> Iterator[SlackConfig]:
     }
     given.setdefault("size_us", parse_duration_us(defaults.window))
     given.setdefault("slide_us", parse_duration_us(defaults.slide))
-    for aggregate, per in product(args.aggregate or defaults.aggregates, args.per or PER):
+    # Of the aggregates that nobody asked for, those that the method is for.
+    suited = METHODS.get(given.get("method", "normal"), AGGREGATES)
+    usual = [aggregate for aggregate in defaults.aggregates if aggregate in suited]
+    for aggregate, per in product(args.aggregate or usual, args.per or PER):
         keyed = per == "key"
         tasks = given.get("tasks", KEYED_TASKS if keyed else 1)
         try:

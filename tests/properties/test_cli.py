@@ -76,7 +76,19 @@ def test_diff_prints_a_table_a_sentence_and_the_seed(straggler: Straggler) -> No
     assert sum(line.startswith("slack  umts (simulated)  ") for line in lines) == 4
     assert lines[-1].startswith("4 comparisons, none broken: model.slack:make_system agrees with")
     assert lines[-1].endswith("Seed 3.")
-    assert all(len(line) <= 110 for line in lines[:-1])
+    assert all(len(line) <= 110 for line in lines[: lines.index("")])
+
+
+def test_a_method_is_asked_of_the_aggregates_that_it_is_for(straggler: Straggler) -> None:
+    options = ("--input", "umts", "--per", "task", "--system", MODEL)
+    done = straggler("diff", "slack", *options, "--method", "rigorous")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("method=rigorous") == 2  # its row and its remark
+    assert "count per task" not in done.out
+    done = straggler("diff", "slack", *options, "--sampling", "adversarial")
+    assert done.code == 0
+    assert done.out.count("sampling=adversarial") == 2
+    assert "assumption" not in done.out
 
 
 def test_diff_without_recordings_says_what_it_leaves_out(

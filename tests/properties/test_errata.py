@@ -179,6 +179,16 @@ def test_what_is_not_confirmed_is_exit_1(
     assert out.splitlines()[-1] == "1 of 1 erratum not confirmed: doubtful."
 
 
+def test_ctrl_c_is_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_name: str) -> list[Room]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "rooms", interrupted)
+    assert run(capsys) == (130, "", "straggler: interrupted.\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
