@@ -23,6 +23,8 @@ METHODS: dict[str, tuple[str, ...]] = {
 }
 """How the required coverage is found, and for which aggregates there is a choice."""
 SAMPLINGS = ("exchangeable", "adversarial")
+MIN_DELTA = 1e-12
+"""Below, float64 soon cannot tell 1 - delta from 1."""
 MIN_PERMUTATION_DELTA = 0.001
 """Below, a window would need more permutations than memory holds: their number is 10 / delta."""
 MAX_CORRELATED = 2_000_000
@@ -177,6 +179,7 @@ class SlackConfig:
         for name in ("eps", "delta", "q"):
             value = getattr(self, name)
             _require(0 < value < 1, name, value, "between 0 and 1, both excluded")
+        _require(self.delta >= MIN_DELTA, "delta", self.delta, f"at least {MIN_DELTA}")
         if self.lambda_thr is not None:
             _require(0 < self.lambda_thr <= 1, "lambda_thr", self.lambda_thr, "in (0, 1]")
         if self.cv is not None:

@@ -204,6 +204,7 @@ def test_defaults_follow_the_window() -> None:
         ({"sise_us": 3}, "unknown setting 'sise_us'"),
         ({"eps": "0.1"}, "eps is '0.1'; it must be a number"),
         ({"delta": None}, "delta is None; it must be a number"),
+        ({"delta": 1e-16}, "delta is 1e-16; it must be at least 1e-12"),
         ({"cv": [1]}, r"cv is \[1\]; it must be a number"),
         ({"keyed": "no"}, "keyed is 'no'; it must be True or False"),
         ({"method": ["normal"]}, r"method is \['normal'\]"),
