@@ -34,7 +34,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from spark_impl.streams import InputProblem, append
+from spark_impl.streams import DATA_FILES, InputProblem, append, tidy
 
 VERSION = 1
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
@@ -43,7 +43,6 @@ COLUMNS = ("seq", "source_id", "key", "event_time_us", "value", "arrival_us")
 """Columns of a history, before the grouping columns."""
 _READ = ("event_time_us", "value", "key", "source_id", "arrival_us")
 """Columns that can come from the stream, in the order in which faults are looked for."""
-_FILES = "[!._]*.parquet"
 _TIMES = ("event_time_us", "arrival_us")
 _REJECTED = pa.schema([(name, pa.string()) for name in ("column", "reason", "text", "row")])
 _OURS = ("_fault", "_place")  # on the way to the workers
@@ -142,11 +141,12 @@ class Landing:
 
     def counts(self) -> tuple[int, int]:
         """Rows landed, and rows rejected, until now."""
-        tables = self._history.glob(_FILES), self._history.glob("_rejected/batch=*/part-*.parquet")
+        tables = map(self._history.glob, (DATA_FILES, "_rejected/batch=*/part-*.parquet"))
         landed, rejected = (sum(pq.read_metadata(p).num_rows for p in paths) for paths in tables)
         return landed, rejected
 
     def _writer(self) -> DataStreamWriter:
+        tidy(self._checkpoint)
         out: DataStreamWriter = (
             self._rows.writeStream.outputMode("append")
             .option("checkpointLocation", str(self._checkpoint))
@@ -354,7 +354,7 @@ class _Last(NamedTuple):
 
 def _last(history: Path) -> _Last:
     """What the last file of a history says."""
-    path = max(history.glob(_FILES), key=lambda path: int(path.stem), default=None)
+    path = max(history.glob(DATA_FILES), key=lambda path: int(path.stem), default=None)
     if path is None:
         return _Last(-1, -1, -(1 << 63))
     footer = pq.read_metadata(path)
@@ -369,7 +369,7 @@ def _open(history: Path, checkpoint: Path, settings: dict[str, Any]) -> None:
     notes = [folder / "_landing.json" for folder in (checkpoint, history)]
     there, here = (json.loads(note.read_text()) if note.exists() else None for note in notes)
     if here is None and not (checkpoint / "offsets").exists():
-        if not any(history.glob(_FILES)):
+        if not any(history.glob(DATA_FILES)):
             _begin(history, checkpoint, json.dumps({"landing": uuid.uuid4().hex, **settings}))
             return
         msg = f"{history} holds files that were not landed there"

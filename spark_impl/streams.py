@@ -49,6 +49,18 @@ def append(folder: Path, rows: pa.Table, name: str | None = None) -> Path:
     return path
 
 
+def tidy(checkpoint: Path) -> None:
+    """Remove what Spark left where it could not write down the first plan of a query.
+
+    It takes these scratch files for those of another query, and never starts again.
+    """
+    plans = checkpoint / "offsets"
+    if not any(plans.glob("[0-9]*")):
+        with writing(plans):
+            for path in plans.glob(".*.tmp*"):
+                path.unlink()
+
+
 @contextmanager
 def complete(path: Path) -> Iterator[Path]:
     """A scratch file to write; at the end of the block it becomes ``path``, or is gone.

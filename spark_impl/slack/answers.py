@@ -44,7 +44,17 @@ def results(spark: SparkSession, store: str | Path) -> DataFrame:
     :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a query.
     """
     config, place = load_store(Path(store).absolute())
-    last = place.committed()
+    while True:
+        last = place.committed()
+        mark = place.mark(last)
+        answers = _results(spark, config, place, last)
+        # A query at work may have begun this batch anew, or dropped what was pending after it.
+        if last < 0 or (mark is not None and mark == place.mark(last)):
+            return answers
+
+
+def _results(spark: SparkSession, config: SlackConfig, place: Store, last: int) -> DataFrame:
+    """The same after one micro-batch."""
     rests_on = assumption(config)
     status = _status(spark, place, last).status if rests_on == INDEPENDENT else None
     window = [*place.by, "key", "start_us"]

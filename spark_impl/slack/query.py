@@ -33,7 +33,7 @@ from spark_impl.slack.history import History, check_source
 from spark_impl.slack.processor import SlackProcessor, input_schema, output_schema
 from spark_impl.slack.slots import SLOT, slots
 from spark_impl.slack.store import Store, open_store
-from spark_impl.streams import DATA_FILES
+from spark_impl.streams import DATA_FILES, tidy
 
 _SETTINGS = {
     "stateStore.providerClass": (
@@ -134,7 +134,8 @@ class SlackQuery:
         held = lock.hold(self._store.root)
         try:
             # Only now is it sure that nobody else makes a store of it, or adds to it.
-            open_store(self._store.root, self._config, self._store.groups).tidy()
+            open_store(self._store.root, self._config, self._store.groups)
+            tidy(self._store.checkpoint)
             self._corrections = Corrections(self._config, self._store, self._history)
             query = self._begin(**trigger)
         except BaseException:

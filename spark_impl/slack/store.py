@@ -17,6 +17,7 @@ import json
 import shutil
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ for a tuple and a run of ``windows`` windows, the first of which begins at ``sta
 
 STREAM_TABLES = ("result", "late", "judged", "rejected", "progress")
 """Tables that the stream part writes; the others belong to the correction."""
-_PENDING_KEPT = 10
+_PENDING_KEPT = 50
 _GROUP_TYPES = {"string": _TEXT, "int64": _INT}
 
 
@@ -114,17 +115,6 @@ class Store:
     def folder(self, table: str, batch: int) -> Path:
         """Where one micro-batch writes a table."""
         return self.root / table / f"batch={batch}"
-
-    def tidy(self) -> None:
-        """Remove what Spark left when it could not write down its very first plan.
-
-        It takes these scratch files for a query of somebody else, and never starts again.
-        """
-        plans = self.checkpoint / "offsets"
-        if not any(plans.glob("[0-9]*")):
-            with writing(plans):
-                for path in plans.glob(".*.tmp*"):
-                    path.unlink()
 
     def begin(self, batch: int) -> None:
         """Remove what an earlier attempt at this batch left, the mark that it is complete first.
@@ -165,6 +155,16 @@ class Store:
         ]
         done = [n for n in numbers if any(self.folder("pending", n).glob("part-*.parquet"))]
         return max(done, default=-1)
+
+    def mark(self, batch: int) -> tuple[int, int] | None:
+        """Tells one completion of a batch from another; None while it is not complete.
+
+        The same before and after a reader has listed files: all of them belong together.
+        """
+        with suppress(FileNotFoundError):
+            found = (self.folder("pending", batch) / "part-00000.parquet").stat()
+            return found.st_ino, found.st_mtime_ns
+        return None
 
     def files(self, table: str) -> dict[int, list[str]]:
         """Files of a table by micro-batch, incomplete ones included."""

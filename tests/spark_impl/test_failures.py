@@ -16,7 +16,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
+from spark_impl.landing import Landing
 from spark_impl.slack import QueryProblem, SlackQuery, sink, store
+from spark_impl.slack import answers as answers_module
 from spark_impl.slack.blocks import encode
 from spark_impl.slack.correction import Corrections
 from spark_impl.slack.history import History
@@ -177,14 +179,47 @@ def test_tables_and_checkpoint_that_do_not_fit(tmp_path: Path) -> None:
     assert place.committed() == 1
 
 
-def test_first_plan_that_could_not_be_written(spark: SparkSession, tmp_path: Path) -> None:
+def test_reader_whose_batch_is_begun_anew_sees_the_one_before(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s")
-    plans = tmp_path / "s" / "checkpoint" / "offsets"
+    query.run_available()
+    before = answers(spark, tmp_path / "s")
+    history(tmp_path / "h", LATE)
+    query.run_available()
+    assert "provisional" in {row[-1] for row in answers(spark, tmp_path / "s").values()}
+    listed = answers_module._pending
+
+    def overtaken(*given: Any) -> Any:
+        query.store.begin(1)
+        return listed(*given)
+
+    monkeypatch.setattr(answers_module, "_pending", overtaken)
+    assert answers(spark, tmp_path / "s") == before
+
+
+def torn_first_plan(checkpoint: Path) -> None:
+    """What Spark leaves when the disk is full, or it dies, while it writes its first plan."""
+    plans = checkpoint / "offsets"
     plans.mkdir(parents=True)
     (plans / ".0.1d77352c.tmp").touch()
     (plans / "..0.1d77352c.tmp.crc").touch()
+
+
+def test_first_plan_that_could_not_be_written(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.csv").write_text("3,1.0\n12,2.0\n", encoding="utf-8")
+    lines = spark.readStream.schema("ts string, v string").csv(str(tmp_path / "in"))
+    landing = Landing(
+        lines, tmp_path / "h", tmp_path / "l", event_time="ts", value="v", time_unit="us"
+    )
+    torn_first_plan(tmp_path / "l")
+    landing.run_available()
+    assert landing.counts() == (2, 0)
+    query = SlackQuery(spark, FIXED, tmp_path / "h", tmp_path / "s")
+    torn_first_plan(tmp_path / "s" / "checkpoint")
     query.run_available()
-    assert len(answers(spark, tmp_path / "s")) == 4
+    assert len(answers(spark, tmp_path / "s")) == 2
 
 
 def test_file_that_is_still_being_written(spark: SparkSession, tmp_path: Path) -> None:
