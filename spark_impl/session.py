@@ -61,14 +61,14 @@ def session(
             interrupts: list[int] = []
             with _noted(interrupts):
                 spark = _start(where, scratch, settings)
+            application = spark.sparkContext.applicationId
             try:
                 if interrupts:
                     raise KeyboardInterrupt
                 spark.sparkContext.addPyFile(str(_package(scratch)))
                 yield spark
             finally:
-                application = spark.sparkContext.applicationId
-                spark.stop()
+                _stop(spark)
                 if where.startswith("local-cluster"):
                     _forget_workers(application)
     finally:
@@ -168,8 +168,21 @@ def _settings(master: str, scratch: Path, java: str) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
+            "spark.shuffle.compress": "false",  # what is shuffled never leaves this machine
         }
     return settings
+
+
+def _stop(spark: SparkSession) -> None:
+    """Stop a session, also one whose Java process has died: another one may follow."""
+    try:
+        spark.stop()
+    except Exception:
+        process = getattr(SparkContext._gateway, "proc", None)
+        if process is None or process.poll() is None:
+            raise
+        SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = None
 
 
 def _forget_workers(application: str) -> None:
