@@ -19,7 +19,7 @@ from spark_impl.session import session
 from spark_impl.slack import history, sink
 
 MASTER = "local-cluster[2,1,1024]"
-FATAL_BATCH = 2
+FATAL_BATCH = 1
 _Function = Callable[..., Any]
 
 
@@ -57,8 +57,8 @@ def main(folder: Path) -> None:
     def fatal_reader(*given: Any) -> _Function:
         return fatal(reader(*given), killed / "correction")
 
-    sink.stage = fatal_stage  # type: ignore[assignment]
-    history._reader = fatal_reader
+    sink.stage = fatal_stage
+    history._reader = fatal_reader  # type: ignore[assignment]
     history.ROWS_ON_DRIVER = 0
     with session(MASTER) as spark:
         driver.run(spark, folder)

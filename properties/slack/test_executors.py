@@ -21,6 +21,8 @@ def test_answers_are_exact_though_executors_die_in_a_batch_and_in_a_correction(
     tmp_path: Path, spark: SparkSession, seed: int
 ) -> None:
     workload = workload_of(0, seed)
+    size = len(workload.arrivals)
+    workload = workload.with_(cuts=(size // 3, 2 * size // 3))
     prepare(tmp_path, workload)
     with Driver(tmp_path, "properties.slack.cluster") as driver:
         last = driver.read_until("done")
