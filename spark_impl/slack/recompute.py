@@ -14,11 +14,11 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from model.vocabulary import SlackConfig
+from model.vocabulary import SlackConfig, task_of
 from spark_impl.slack import correlation
 from spark_impl.slack import panes as pane_math
 from spark_impl.slack.arrivals import reject
-from spark_impl.slack.blocks import combined, tasks_of
+from spark_impl.slack.blocks import combined
 from spark_impl.slack.extents import Stretch
 from spark_impl.slack.records import Bools, Ints, Rows
 
@@ -109,13 +109,13 @@ def _places(want: Wanted, rows: pa.Table) -> Ints:
     """The place of every row, one more than the last where no window is wanted."""
     number = {values: place for place, values in enumerate(want.places)}
     none = len(number)
-    rows = rows.append_column("task", tasks_of(rows.column("key"), want.config.tasks))
-    if want.config.keyed:
-        codes, values = combined(rows, [*want.by, "key"])
-    else:
-        codes, values = combined(rows, want.by)
-        values = [(*value, "") for value in values]
-    return np.array([number.get(value, none) for value in values], np.int64)[codes]
+    config = want.config
+    codes, values = combined(rows, [*want.by[:-1], "key"])
+    places = [
+        (*groups, task_of(key, config.tasks), key if config.keyed else "")
+        for *groups, key in values
+    ]
+    return np.array([number.get(place, none) for place in places], np.int64)[codes]
 
 
 def _hit(want: Wanted, place: Ints, ts: Ints) -> Bools:
