@@ -230,8 +230,10 @@ def _read_to_needed(store: Store) -> float:
     """Rows of the files that corrections opened, for each row that lay in a corrected window."""
     by_batch = _table(store, "correction").group_by("batch")
     sums = by_batch.aggregate([("rows_read", "max"), ("rows_needed", "sum")])
-    read, needed = (pc.sum(sums.column(n)).as_py() for n in ("rows_read_max", "rows_needed_sum"))
-    return float(read / needed)
+    read, needed = (
+        pc.sum(sums.column(name)).as_py() or 0 for name in ("rows_read_max", "rows_needed_sum")
+    )
+    return float(read / max(needed, 1))
 
 
 # ----------------------------------------------------------------------------- lateness, memory
