@@ -34,7 +34,7 @@ from spark_impl.slack.system import CASE, read_trace
 
 BATCHES = 10
 AT_ONCE = 2
-KILLS_A_QUERY = 3
+KILLS_A_QUERY = 5
 MOMENTS = (("begin", 1.0), ("begin", 0.1), ("end", 0.1))
 """A kill comes within so many seconds after the driver said that a batch begins or ends: at any
 time in it, near its beginning, between its end and Spark's note that it is done."""
