@@ -6,9 +6,11 @@ BIN := .venv/bin
 # One stamp an interpreter: naming another one in PYTHON builds .venv anew.
 READY := .venv/ready-$(subst /,-,$(PYTHON))
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
-# Folders whose tests never start Spark run in two processes; everything else, and every
-# folder to come, runs in one.
-PARALLEL := $(wildcard tests/model tests/sim tests/house)
+# Tests that never start Spark run in two processes; everything else, and every file to come,
+# runs in one.
+PARALLEL := $(wildcard tests/model tests/sim tests/house tests/quality properties/join \
+	$(patsubst %,properties/slack/test_%.py, \
+	model sim promise published_law requirement plots guide))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup diff test check bench clean java
@@ -26,7 +28,7 @@ diff: java $(READY) ## the Spark pipeline against the reference, on real data
 test: java $(READY) ## every test and every property
 	@$(PYTEST) -n 2 $(PARALLEL); first=$$?; \
 	$(PYTEST) tests properties $(PARALLEL:%=--ignore=%); second=$$?; \
-	[ $$first = 0 ] || echo "failed: $(PARALLEL), summary further up" >&2; \
+	[ $$first = 0 ] || echo "failed: tests without Spark, summary further up" >&2; \
 	[ $$first$$second = 00 ]
 
 check: $(READY) ## style, types, layers, tidiness
