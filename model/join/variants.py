@@ -1,0 +1,260 @@
+"""Protocols that look right and are not: literal readings of the source, and planted bugs.
+
+Source: docs/join.md, section 3; S2J where a reading of it is meant.
+
+Rules of this file:
+
+* A variant spoils a scope: it replaces a decision, the network, or a transition of the table, and
+  nothing else. Its home is the scope in which the explorer finds it.
+* ``promise`` is the claim that breaks first.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from model.join import chain, elastic, mistakes, network
+from model.join.protocol import Scope
+from model.join.rules import FIFO, NUMBERED, all_visible
+from model.join.scope_claims import LOST, STUCK, TWICE
+from model.join.state import Transition
+
+PAPER = "S2J, read literally"
+PLANTED = "planted bug"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A protocol that breaks a promise."""
+
+    name: str
+    home: str
+    """Scope in which it shows."""
+    promise: str
+    mistake: str
+    source: str
+    corrected: str
+    """The rule that keeps the promise."""
+    spoil: Callable[[Scope], Scope]
+
+
+# -------------------------------------------------------------------------------------- the table
+
+_SPLIT_RECEIPT = "Joining, storing and acknowledging a block are one step."
+_ONE_CHANNEL = "Blocks of R and acknowledgements of S share one channel, or blocks carry numbers."
+
+VARIANTS: Mapping[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant(
+            "no_copy",
+            "fifo",
+            LOST,
+            "A block that was sent is joined with nothing any more.",
+            PLANTED,
+            "Blocks of R are joined with the copies of S blocks on their way.",
+            lambda scope: replace(scope, rules=replace(FIFO, visible=lambda _worker, _block: ())),
+        ),
+        Variant(
+            "both_visible",
+            "fifo",
+            TWICE,
+            "Copies of both streams are joined with, until they are acknowledged.",
+            PAPER,
+            "Copies of one stream alone are visible.",
+            lambda scope: replace(scope, rules=replace(FIFO, visible=mistakes.both_visible)),
+        ),
+        Variant(
+            "deleted_early",
+            "fifo",
+            LOST,
+            "A copy is deleted before its acknowledgement has come.",
+            PLANTED,
+            "A copy stays until it is acknowledged.",
+            lambda scope: replace(
+                scope,
+                table={
+                    **chain.TABLE,
+                    "forgets a copy of": Transition(mistakes.can_forget, mistakes.forget),
+                },
+            ),
+        ),
+        Variant(
+            "acknowledged_first",
+            "fifo",
+            LOST,
+            "A block is acknowledged, then joined.",
+            PLANTED,
+            _SPLIT_RECEIPT,
+            lambda scope: replace(
+                scope,
+                table=mistakes.in_two(
+                    mistakes.answer_then_wait, "joins at last", mistakes.join_at_last
+                ),
+            ),
+        ),
+        Variant(
+            "acknowledged_later",
+            "fifo",
+            TWICE,
+            "A block is joined, and acknowledged in another step.",
+            PLANTED,
+            _SPLIT_RECEIPT,
+            lambda scope: replace(
+                scope,
+                table=mistakes.in_two(
+                    mistakes.join_then_wait, "acknowledges at last", mistakes.answer_at_last
+                ),
+            ),
+        ),
+        Variant(
+            "channel_for_acks",
+            "fifo",
+            TWICE,
+            "Acknowledgements travel on channels of their own.",
+            PLANTED,
+            _ONE_CHANNEL,
+            lambda scope: replace(scope, network=network.BY_KIND),
+        ),
+        Variant(
+            "no_numbers",
+            "fifo",
+            TWICE,
+            "Blocks carry no numbers, and channels do not keep order.",
+            PLANTED,
+            "Over channels that do not keep order, blocks carry numbers and what they have seen.",
+            lambda scope: replace(scope, network=network.UNORDERED),
+        ),
+        Variant(
+            "seen_ignored",
+            "numbered",
+            TWICE,
+            "A block is joined with every copy, over channels that do not keep order.",
+            PLANTED,
+            "A block is joined with copies whose number is greater than what its sender had seen.",
+            lambda scope: replace(
+                scope, network=network.UNORDERED, rules=replace(NUMBERED, visible=all_visible)
+            ),
+        ),
+        Variant(
+            "released_at_once",
+            "numbered",
+            LOST,
+            "A copy is deleted when its acknowledgement comes, over channels without order.",
+            PLANTED,
+            "It stays until every block sent before the acknowledgement has come.",
+            lambda scope: replace(
+                scope,
+                network=network.UNORDERED,
+                rules=replace(NUMBERED, is_released=lambda copy, _received: copy.sent >= 0),
+            ),
+        ),
+        Variant(
+            "seen_renewed",
+            "cut",
+            LOST,
+            "A block that is sent again says what its sender has seen by now.",
+            PLANTED,
+            "A block is sent again as it was.",
+            lambda scope: replace(scope, rules=replace(NUMBERED, resent=mistakes.renewed)),
+        ),
+        Variant(
+            "blocking_send",
+            "fifo",
+            STUCK,
+            "A worker that received a block waits for room before it acknowledges.",
+            PLANTED,
+            "Receiving is always possible; credit bounds the channels.",
+            lambda scope: replace(scope, network=network.CAPACITY_1),
+        ),
+        Variant(
+            "balance_alone",
+            "balanced",
+            STUCK,
+            "Blocks are sent to balance the load, and for no other reason.",
+            PAPER,
+            "A tuple that the other stream has moved past is sent on whatever the loads.",
+            lambda scope: replace(scope, rules=replace(NUMBERED, forces=False), block_size=3),
+        ),
+        Variant(
+            "local_timer",
+            "drop",
+            LOST,
+            "A tuple expires by the progress of its own stream at its worker.",
+            PAPER,
+            "A tuple is dropped by the watermark of the other stream that has passed its worker.",
+            lambda scope: replace(scope, rules=replace(NUMBERED, drop_wm_us=mistakes.own_wm_us)),
+        ),
+        Variant(
+            "source_watermark",
+            "balanced",
+            LOST,
+            "A tuple is dropped by the watermark of the other stream at its source.",
+            PLANTED,
+            "A tuple is dropped by the watermark of the other stream that has passed its worker.",
+            lambda scope: replace(scope, rules=replace(NUMBERED, drop_wm_us=mistakes.source_wm_us)),
+        ),
+        Variant(
+            "copies_dropped",
+            "drop",
+            LOST,
+            "A tuple that is dropped is also taken out of the copy of its block.",
+            PLANTED,
+            "No drop touches a copy.",
+            lambda scope: replace(
+                scope,
+                table={
+                    **chain.TABLE,
+                    "drop": Transition(chain.TABLE["drop"].guard, mistakes.drop_everywhere),
+                },
+            ),
+        ),
+        Variant(
+            "silent_merge",
+            "elastic",
+            LOST,
+            "Two workers become one, and what lies between them never meets.",
+            PLANTED,
+            "A merge joins R of the left worker with S of the right one.",
+            lambda scope: replace(
+                scope,
+                table={
+                    **chain.TABLE,
+                    "merge": Transition(elastic.can_merge, mistakes.merge_in_silence),
+                },
+            ),
+        ),
+        Variant(
+            "halves",
+            "elastic",
+            TWICE,
+            "A worker is split, each part gets half of both stores.",
+            PLANTED,
+            "The right part gets all of R or none of S.",
+            lambda scope: replace(
+                scope,
+                table={
+                    **chain.TABLE,
+                    "is split by halves": Transition(mistakes.can_halve, mistakes.halve),
+                },
+            ),
+        ),
+        Variant(
+            "restored_alone",
+            "elastic",
+            TWICE,
+            "A worker that failed is restored from its own checkpoint.",
+            PLANTED,
+            "Every worker goes back to the same epoch.",
+            lambda scope: replace(
+                scope,
+                table={
+                    **chain.TABLE,
+                    "every worker is saved": Transition(mistakes.can_save, mistakes.save),
+                    "fails and is restored alone": Transition(
+                        mistakes.can_restore, mistakes.restore
+                    ),
+                },
+            ),
+        ),
+    )
+}
