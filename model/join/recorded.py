@@ -64,6 +64,8 @@ class At(NamedTuple):
     epoch: int = -1
     done: tuple[int, ...] = ()
     """Workers whose part of the epoch is over."""
+    counts: tuple[int, ...] = ()
+    """Steps that each worker has taken in the epoch."""
 
 
 # ------------------------------------------------------------------------------------------ order
@@ -145,9 +147,12 @@ class Replay:
             at = self._next_epoch(at, step.epoch)
         _require(0 <= step.worker < self.setup.workers, f"there is no worker {step.worker}")
         _require(step.worker not in at.done, f"worker {step.worker} has said that it is quiet")
+        count = at.counts[step.worker]
+        _require(step.number == count, f"its next step is {count}, not {step.number}")
         chain = self.take[type(step)](at.chain, step)
         done = (*at.done, step.worker) if isinstance(step, Quiet) else at.done
-        return At(chain, at.epoch, done)
+        counts = (*at.counts[: step.worker], count + 1, *at.counts[step.worker + 1 :])
+        return At(chain, at.epoch, done, counts)
 
     def finish(self, at: At) -> None:
         """Whether an epoch may end here; :class:`Refused` if not."""
@@ -176,7 +181,7 @@ class Replay:
                 lane = lane._replace(wm_us=END_US)
                 worker = with_lane(chain.workers[number], stream, lane)
                 chain = with_worker(chain, number, worker)
-        return At(chain, epoch)
+        return At(chain, epoch, counts=(0,) * self.setup.workers)
 
     def _admit(self, chain: State, step: Admit) -> State:
         stream = step.stream
