@@ -31,7 +31,7 @@ PREDICATES: tuple[Predicate, ...] = (
 )
 
 
-def random_case(seed: int, tuples: int = 40) -> Workload:
+def random_case(seed: int, tuples: int = 40, at_least: int = 0) -> Workload:
     """Arrivals with equal times, disorder, redeliveries and values that are not finite."""
     draw = random.Random(seed)
     config = JoinConfig(
@@ -42,7 +42,7 @@ def random_case(seed: int, tuples: int = 40) -> Workload:
         credit=draw.choice([1, 2, 4]),
         lateness_us=draw.choice([None, 0, 2, 8, 50]),
     )
-    count = draw.randint(0, tuples)
+    count = draw.randint(at_least, tuples)
     share = draw.choice([0.0, 0.2, 0.5, 0.5, 1.0])
     events: list[Event] = []
     for seq in range(count):
