@@ -1,4 +1,4 @@
-"""Small scopes of the protocol, explored exhaustively: state counts, verdicts, shortest paths.
+"""Small scopes of the protocol, for exhaustive exploration.
 
 Source: docs/join.md, sections 3 to 7 and 10.
 
@@ -12,18 +12,13 @@ Rules of this file:
 
 from collections.abc import Mapping
 
-from model.explorer import Exploration, Machine
-from model.explorer import explore as search
+from model.explorer import Machine
 from model.join import network
 from model.join.chart import emitted, named
 from model.join.protocol import Protocol, Scope, State
 from model.join.rules import FIFO
-from model.join.scope_claims import claims_of
 from model.join.state import Action
-from model.join.variants import VARIANTS
 from model.vocabulary.join import R, S
-
-MAX_STATES = 5_000_000
 
 # --------------------------------------------------------------------------------------- scopes
 
@@ -103,17 +98,6 @@ def _describe_action(action: Action) -> str:
     return f"{action.what} {action.stream}".rstrip() + size + where
 
 
-# ----------------------------------------------------------------------------------- exploration
-
-
-def scope_of(name: str, variant: str | None = None) -> Scope:
-    """A scope, or what a variant makes of it.
-
-    Raises KeyError for a name that does not exist.
-    """
-    return SCOPES[name] if variant is None else VARIANTS[variant].spoil(SCOPES[name])
-
-
 def machine_of(scope: Scope) -> Machine[State, Action]:
     """The transition system of a scope."""
     protocol = Protocol(scope)
@@ -122,24 +106,4 @@ def machine_of(scope: Scope) -> Machine[State, Action]:
         protocol.actions,
         _describe_action,
         lambda state: describe_state(scope, state),
-    )
-
-
-def explore(
-    scope: str, variant: str | None = None, max_states: int = MAX_STATES
-) -> Exploration[State, Action]:
-    """Search a scope; with a variant, until the promise that it breaks is broken.
-
-    Raises KeyError for a name that does not exist.
-    """
-    chosen = scope_of(scope, variant)
-    claims = claims_of(chosen)
-    if variant is not None:
-        promise = VARIANTS[variant].promise
-        claims = [claim for claim in claims if not claim.is_safety or claim.name == promise]
-    return search(
-        machine_of(chosen),
-        claims,
-        max_states=max_states,
-        stop_at_first_broken=variant is not None,
     )

@@ -11,15 +11,22 @@ Rules of this file:
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain as chained
 
 from model.join import chain, elastic, mistakes, network
 from model.join.protocol import Scope
 from model.join.rules import FIFO, NUMBERED, all_visible
+from model.join.run import run
 from model.join.scope_claims import LOST, STUCK, TWICE
+from model.join.scopes import SCOPES
 from model.join.state import Transition
+from model.vocabulary import Event, JoinConfig, System, Trace, Workload
+from model.vocabulary.join import And, R, S
 
 PAPER = "S2J, read literally"
 PLANTED = "planted bug"
+CHANGED = ("rules", "network", "free", "empty_blocks", "changes", "table")
+"""What of a scope makes the chain of a run another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +42,42 @@ class Variant:
     corrected: str
     """The rule that keeps the promise."""
     spoil: Callable[[Scope], Scope]
+    seed: int = 0
+    """With which a single run of the example shows it."""
+
+    @property
+    def scope(self) -> Scope:
+        """Its home, spoilt."""
+        return self.spoil(SCOPES[self.home])
+
+    @property
+    def example(self) -> Workload:
+        """The tuples of its home as a workload."""
+        scope = self.scope
+        config = JoinConfig(
+            scope.window_us,
+            (("all", And()),),
+            scope.workers,
+            scope.block_size,
+            scope.credit,
+            scope.lateness_us,
+        )
+        times = chained(((ts, R) for ts in scope.r_us), ((ts, S) for ts in scope.s_us))
+        arrivals = tuple(
+            Event(seq, seq, "a", ts_us, 0.0, 100, stream)
+            for seq, (ts_us, stream) in enumerate(times)
+        )
+        return Workload("join", arrivals, config.to_json(), seed=self.seed, name=self.name)
+
+    def make_system(self) -> System:
+        """The reference run with the mistake in it."""
+        scope = self.scope
+        changes = {name: getattr(scope, name) for name in CHANGED}
+
+        def run_with_changes(workload: Workload, /) -> Trace:
+            return run(workload, changes)
+
+        return run_with_changes
 
 
 # -------------------------------------------------------------------------------------- the table
@@ -53,6 +96,7 @@ VARIANTS: Mapping[str, Variant] = {
             PLANTED,
             "Blocks of R are joined with the copies of S blocks on their way.",
             lambda scope: replace(scope, rules=replace(FIFO, visible=lambda _worker, _block: ())),
+            seed=1,
         ),
         Variant(
             "both_visible",
@@ -62,6 +106,7 @@ VARIANTS: Mapping[str, Variant] = {
             PAPER,
             "Copies of one stream alone are visible.",
             lambda scope: replace(scope, rules=replace(FIFO, visible=mistakes.both_visible)),
+            seed=1,
         ),
         Variant(
             "deleted_early",
@@ -77,6 +122,7 @@ VARIANTS: Mapping[str, Variant] = {
                     "forgets a copy of": Transition(mistakes.can_forget, mistakes.forget),
                 },
             ),
+            seed=1,
         ),
         Variant(
             "acknowledged_first",
@@ -91,6 +137,7 @@ VARIANTS: Mapping[str, Variant] = {
                     mistakes.answer_then_wait, "joins at last", mistakes.join_at_last
                 ),
             ),
+            seed=1,
         ),
         Variant(
             "acknowledged_later",
@@ -114,6 +161,7 @@ VARIANTS: Mapping[str, Variant] = {
             PLANTED,
             _ONE_CHANNEL,
             lambda scope: replace(scope, network=network.BY_KIND),
+            seed=1,
         ),
         Variant(
             "no_numbers",
@@ -123,6 +171,7 @@ VARIANTS: Mapping[str, Variant] = {
             PLANTED,
             "Over channels that do not keep order, blocks carry numbers and what they have seen.",
             lambda scope: replace(scope, network=network.UNORDERED),
+            seed=1,
         ),
         Variant(
             "seen_ignored",
@@ -134,6 +183,7 @@ VARIANTS: Mapping[str, Variant] = {
             lambda scope: replace(
                 scope, network=network.UNORDERED, rules=replace(NUMBERED, visible=all_visible)
             ),
+            seed=1,
         ),
         Variant(
             "released_at_once",
@@ -147,6 +197,7 @@ VARIANTS: Mapping[str, Variant] = {
                 network=network.UNORDERED,
                 rules=replace(NUMBERED, is_released=lambda copy, _received: copy.sent >= 0),
             ),
+            seed=2,
         ),
         Variant(
             "seen_renewed",
@@ -156,6 +207,7 @@ VARIANTS: Mapping[str, Variant] = {
             PLANTED,
             "A block is sent again as it was.",
             lambda scope: replace(scope, rules=replace(NUMBERED, resent=mistakes.renewed)),
+            seed=15,
         ),
         Variant(
             "blocking_send",
@@ -165,6 +217,7 @@ VARIANTS: Mapping[str, Variant] = {
             PLANTED,
             "Receiving is always possible; credit bounds the channels.",
             lambda scope: replace(scope, network=network.CAPACITY_1),
+            seed=1,
         ),
         Variant(
             "balance_alone",
@@ -192,6 +245,7 @@ VARIANTS: Mapping[str, Variant] = {
             PLANTED,
             "A tuple is dropped by the watermark of the other stream that has passed its worker.",
             lambda scope: replace(scope, rules=replace(NUMBERED, drop_wm_us=mistakes.source_wm_us)),
+            seed=6,
         ),
         Variant(
             "copies_dropped",
@@ -207,6 +261,7 @@ VARIANTS: Mapping[str, Variant] = {
                     "drop": Transition(chain.TABLE["drop"].guard, mistakes.drop_everywhere),
                 },
             ),
+            seed=18,
         ),
         Variant(
             "silent_merge",
@@ -222,6 +277,7 @@ VARIANTS: Mapping[str, Variant] = {
                     "merge": Transition(elastic.can_merge, mistakes.merge_in_silence),
                 },
             ),
+            seed=35,
         ),
         Variant(
             "halves",
@@ -237,6 +293,7 @@ VARIANTS: Mapping[str, Variant] = {
                     "is split by halves": Transition(mistakes.can_halve, mistakes.halve),
                 },
             ),
+            seed=686,
         ),
         Variant(
             "restored_alone",
@@ -255,6 +312,7 @@ VARIANTS: Mapping[str, Variant] = {
                     ),
                 },
             ),
+            seed=712,
         ),
     )
 }

@@ -4,9 +4,12 @@ import pytest
 
 from model.claims import Outcome
 from model.explorer import explore as search
+from model.join.claims import check
+from model.join.exploration import explore, scope_of
 from model.join.protocol import Scope
+from model.join.run import run
 from model.join.scope_claims import LOST, ONE_PLACE, STUCK, TWICE, claims_of
-from model.join.scopes import SCOPES, explore, machine_of, scope_of
+from model.join.scopes import SCOPES, machine_of
 from model.join.variants import PAPER, VARIANTS
 
 SHORTEST = {
@@ -41,6 +44,17 @@ def test_the_explorer_finds_a_shortest_behaviour(name: str) -> None:
     assert verdict.outcome is Outcome.BROKEN
     assert verdict.witness[0] == "0. Initially no pair came out."
     assert len(found.paths[promise].steps) == length
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_claims_on_a_trace_catch_it_and_the_reference_passes(name: str) -> None:
+    variant = VARIANTS[name]
+    # A chain that is stuck owes pairs, which is all that can be seen in what came out of it.
+    promise = LOST if variant.promise == STUCK else variant.promise
+    found = check(variant.example, variant.make_system()(variant.example))
+    assert promise in {v.claim for v in found if v.outcome is Outcome.BROKEN}
+    right = check(variant.example, run(variant.example))
+    assert not [verdict for verdict in right if verdict.outcome is not Outcome.HOLDS]
 
 
 def broken(scope: Scope) -> set[str]:

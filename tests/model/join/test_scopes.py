@@ -5,7 +5,8 @@ import pytest
 from model.claims import Outcome, combine
 from model.explorer import render
 from model.join.chart import chart
-from model.join.scopes import EVERYDAY, SCOPES, explore, machine_of, scope_of
+from model.join.exploration import explore, scope_of
+from model.join.scopes import EVERYDAY, SCOPES, machine_of
 
 GOLDEN = {
     "cut": (2_308, 5_313),
