@@ -11,7 +11,7 @@ Rules of this file:
   nothing here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -26,6 +26,9 @@ from model.vocabulary import Event, JoinConfig, Step, System, Trace, Workload
 from model.vocabulary.join import Match
 
 PRODUCER = "model"
+
+Lot = Callable[[int], int]
+"""Given n, a number from 0 to n - 1."""
 
 
 def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
@@ -62,12 +65,12 @@ def _renumbered(lane: Lane) -> Lane:
 class Run:
     """A chain on its way through a workload."""
 
-    def __init__(self, workload: Workload, changes: Mapping[str, Any]) -> None:
+    def __init__(self, workload: Workload, changes: Mapping[str, Any], lot: Lot) -> None:
         self.config = JoinConfig.from_json(workload.config)
         self.admitted = admission(workload)
         self.setup = replace(setup_of(self.config, self.admitted), **changes)
         self.state = initial(self.setup)
-        self.random = Random(workload.seed)
+        self.lot = lot
         self.steps: list[Step] = list(self.admitted.rejected)
 
     def epoch(self, number: int, flush: bool) -> None:
@@ -90,18 +93,18 @@ class Run:
         """An action drawn by lot, if the epoch is not over."""
         state = self.state
         is_over = (state.admitted_r, state.admitted_s) == tuple(limits) and state.ended == flush
-        if is_over and not flush and is_quiet(state) and self.random.random() < 0.5:
+        if is_over and not flush and is_quiet(state) and self.lot(2):
             return None
-        names = list(self.setup.table or chain.TABLE)
-        self.random.shuffle(names)
-        for name in names:
+        transitions = list((self.setup.table or chain.TABLE).values())
+        while transitions:
+            transition = transitions.pop(self.lot(len(transitions)))
             possible = [
                 action
-                for action in (self.setup.table or chain.TABLE)[name].guard(self.setup, state)
+                for action in transition.guard(self.setup, state)
                 if self._may(action, limits, flush)
             ]
             if possible:
-                return self.random.choice(possible)
+                return possible[self.lot(len(possible))]
         return None
 
     def _may(self, action: Action, limits: Sequence[int], flush: bool) -> bool:
@@ -123,13 +126,15 @@ class Run:
                 self.steps.append(Match(query, r.source_id, s.source_id, epoch))
 
 
-def run(workload: Workload, changes: Mapping[str, Any] | None = None) -> Trace:
+def run(
+    workload: Workload, changes: Mapping[str, Any] | None = None, lot: Lot | None = None
+) -> Trace:
     """The reference trace of a workload, results and protocol steps.
 
-    ``changes`` replace fields of the chain's ``Setup``. Raises ``ValueError`` with one sentence for
+    ``changes`` replace fields of the chain's ``Setup``; ``lot`` decides instead of the seed. Raises ``ValueError`` with one sentence for
     a configuration that cannot be.
     """
-    under_way = Run(workload, changes or {})
+    under_way = Run(workload, changes or {}, lot or Random(workload.seed).randrange)
     batches = sum(1 for _ in workload.batches())
     for number in range(batches):
         under_way.epoch(number, flush=False)
@@ -140,4 +145,8 @@ def run(workload: Workload, changes: Mapping[str, Any] | None = None) -> Trace:
 
 def make_system() -> System:
     """The reference as a System."""
-    return run
+
+    def run_by_seed(workload: Workload, /) -> Trace:
+        return run(workload)
+
+    return run_by_seed
