@@ -106,8 +106,10 @@ def run_epoch(
         stage = _placed(spark, rows, workers).mapInArrow(
             partial(run_task, plan=made), _SUMMARY, barrier=True
         )
+        # Spark runs a barrier stage again only if what it finds is shuffled.
+        shuffled = stage.repartition(1)
         try:
-            summaries = sorted(Summary(**row.asDict()) for row in stage.collect())
+            summaries = sorted(Summary(**row.asDict()) for row in shuffled.collect())
         except (PySparkException, Py4JError) as error:
             raise ChainProblem(_sentence(error)) from error
     attempts = {each.attempt for each in summaries}
