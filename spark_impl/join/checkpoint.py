@@ -61,7 +61,8 @@ def decode_state(data: bytes) -> WorkerState:
             identities = zip(
                 known.column("source_id").to_pylist(), known.column("ts").to_pylist(), strict=True
             )
-            fields[intake] = Admitted(*meta[intake], tuple(identities))
+            t_max_us, count = meta[intake]
+            fields[intake] = Admitted(t_max_us, count, tuple(identities))
     return WorkerState(**fields)
 
 

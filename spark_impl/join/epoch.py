@@ -10,15 +10,16 @@ Rules of this file:
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import BarrierTaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +33,7 @@ from spark_impl.join.drive import drive
 from spark_impl.join.matching import FreePredicate, Matcher, tuples_from_arrow
 from spark_impl.join.rendezvous import Meeting, Place, Rendezvous, join_neighbours, meet
 from spark_impl.join.store import MATCHES, REJECTED, Commit, Store
-from spark_impl.join.transport import Links, listen
+from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
 from spark_impl.session import EnvironmentProblem
 from spark_impl.streams import InputProblem
@@ -46,6 +47,12 @@ COLUMNS = {
 }
 """Columns of both inputs and their types."""
 _SUMMARY = "worker int, attempt string, matches bigint, rejected bigint, bytes_sent bigint"
+
+
+_EXECUTORS_COME_S = 15.0
+"""How long executors of a cluster that has just started may take to be there."""
+_CAUSE_FIRST_S = 1.0
+"""A worker that lost its neighbour fails this much later, so that the cause is reported first."""
 
 
 class ChainProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
@@ -80,15 +87,18 @@ class Summary(NamedTuple):
 
 def check_slots(spark: SparkSession, workers: int) -> None:
     """Raise :class:`EnvironmentProblem` unless all workers can run at the same time."""
-    context = spark.sparkContext._jsc.sc()  # type: ignore[union-attr]
+    master = str(spark.sparkContext.master)
+    deadline = time.monotonic() + (0.0 if master.startswith("local[") else _EXECUTORS_COME_S)
+    context = spark.sparkContext._jsc.sc()
     profile = context.resourceProfileManager().defaultResourceProfile()
-    slots = int(context.maxNumConcurrentTasks(profile))
-    if workers > slots:
-        msg = (
-            f"a chain of {workers} workers needs {workers} task slots at the same time and"
-            f" {spark.sparkContext.master} has {slots}"
-        )
-        raise EnvironmentProblem(msg)
+    while (slots := int(context.maxNumConcurrentTasks(profile))) < workers:
+        if time.monotonic() > deadline:
+            msg = (
+                f"a chain of {workers} workers needs {workers} task slots at the same time and"
+                f" {master} has {slots}"
+            )
+            raise EnvironmentProblem(msg)
+        time.sleep(0.1)
 
 
 def run_epoch(
@@ -98,10 +108,12 @@ def run_epoch(
 
     Raises :class:`ChainProblem` when it fails; then nothing of it counts.
     """
-    host = str(spark.sparkContext.getConf().get("spark.driver.host"))
+    settings = spark.sparkContext.getConf()
+    host = str(settings.get("spark.driver.host"))
+    bound_to = str(settings.get("spark.driver.bindAddress", host))
     workers = plan(Place((host, 0), "", 0.0)).config.workers
     check_slots(spark, workers)
-    with Rendezvous(host, workers) as rendezvous:
+    with Rendezvous(host, workers, bound_to=bound_to) as rendezvous:
         made = plan(rendezvous.place)
         stage = _placed(spark, rows, workers).mapInArrow(
             partial(run_task, plan=made), _SUMMARY, barrier=True
@@ -111,7 +123,7 @@ def run_epoch(
         try:
             summaries = sorted(Summary(**row.asDict()) for row in shuffled.collect())
         except (PySparkException, Py4JError) as error:
-            raise ChainProblem(_sentence(error)) from error
+            raise ChainProblem(sentence_of(error)) from error
     attempts = {each.attempt for each in summaries}
     if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
         msg = f"epoch {made.epoch} is not the work of one attempt: {summaries}"
@@ -126,24 +138,27 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
     number = context.partitionId()
     host = context.getTaskInfos()[number].address.rpartition(":")[0]
     arrivals = _arrivals(pa.Table.from_batches(batches), plan, number)
+    steps: list[str] = []
+    worker = Worker(
+        plan.config,
+        number,
+        Matcher(plan.config, plan.free),
+        plan.store.load_state(plan.before, number),
+        plan.epoch,
+        flush=plan.flush,
+        record=_recorder(plan, steps),
+    )
     with closing(listen(host)) as listener:
         address = listener.getsockname()[:2]
         meeting = meet(plan.place, number, context.taskAttemptId(), address)
         connections = join_neighbours(listener, number, meeting, plan.place)
     with closing(Links(number, connections, plan.patience_s)) as links:
-        steps: list[str] = []
-        worker = Worker(
-            plan.config,
-            number,
-            Matcher(plan.config, plan.free),
-            plan.store.load_state(plan.before, number),
-            plan.epoch,
-            flush=plan.flush,
-            record=_recorder(plan, steps),
-        )
-        drive(worker, arrivals, links)
-        sent = links.bytes_sent
-    yield _write(plan, meeting, worker, steps, sent)
+        try:
+            drive(worker, arrivals, links)
+        except NeighbourLost:
+            time.sleep(_CAUSE_FIRST_S)
+            raise
+    yield _write(plan, meeting, worker, steps, links.bytes_sent)
 
 
 def _write(
@@ -243,10 +258,10 @@ def _in_order(rows: pa.Table, plan: Plan) -> Arrivals:
     return Arrivals(rows.column("seq").to_numpy().astype(np.int64), tuples_from_arrow(tuples))
 
 
-def _sentence(error: Exception) -> str:
-    """What the first Python error in the message says, without any stack trace."""
+def sentence_of(error: Exception) -> str:
+    """What the last Python error in the message says, without any stack trace."""
     text = str(error)
-    found: list[Any] = re.findall(
+    found: list[str] = re.findall(
         r"^\s*(?:[\w.]+\.)?\w*(?:Error|Problem|Exception|Lost): (.+)$", text, re.MULTILINE
     )
-    return str(found[-1]).strip() if found else text.split("\n", maxsplit=1)[0]
+    return found[-1].strip() if found else text.split("\n", maxsplit=1)[0]

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
@@ -16,7 +17,15 @@ from pyspark.sql.streaming.query import StreamingQuery
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from model.vocabulary.trace import Step
-from spark_impl.join.epoch import COLUMNS, ChainProblem, Plan, Summary, check_slots, run_epoch
+from spark_impl.join.epoch import (
+    COLUMNS,
+    ChainProblem,
+    Plan,
+    Summary,
+    check_slots,
+    run_epoch,
+    sentence_of,
+)
 from spark_impl.join.matching import FreePredicate
 from spark_impl.join.rendezvous import Place
 from spark_impl.join.store import MATCHES, Store, load_store, open_store
@@ -24,8 +33,8 @@ from spark_impl.streams import InputProblem
 
 log = logging.getLogger("straggler.join")
 
-Condition = Predicate | FreePredicate
-Sink = Callable[[DataFrame, int], None]
+Condition: TypeAlias = Predicate | FreePredicate
+Sink: TypeAlias = Callable[[DataFrame, int], None]
 DEFAULT_QUERY = "join"
 """Name of the query when there is one without a name."""
 PATIENCE_S = 60.0
@@ -192,8 +201,7 @@ class ChainStream:
         try:
             query.awaitTermination()
         except StreamingQueryException as error:
-            text = str(error).split("\n", maxsplit=1)[0]
-            raise ChainProblem(text) from error
+            raise ChainProblem(sentence_of(error)) from error
         finally:
             query.stop()
 

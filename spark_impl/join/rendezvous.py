@@ -47,10 +47,13 @@ class _Seat(NamedTuple):
 class Rendezvous:
     """The server, for the time of a ``with``."""
 
-    def __init__(self, host: str, workers: int, timeout_s: float = 60.0) -> None:
+    def __init__(
+        self, host: str, workers: int, timeout_s: float = 300.0, bound_to: str | None = None
+    ) -> None:
         self._workers = workers
-        self._listener = listen(host)
-        self.place = Place(self._listener.getsockname()[:2], secrets.token_hex(32), timeout_s)
+        self._listener = listen(bound_to or host)
+        port = self._listener.getsockname()[1]
+        self.place = Place((host, port), secrets.token_hex(32), timeout_s)
         self._door = Door(self._listener, self.place.token)
         self._seats: dict[int, _Seat] = {}
         self._stop = threading.Event()

@@ -103,13 +103,14 @@ def holds(predicate: Predicate, r: Event, s: Event) -> bool:
     if isinstance(predicate, Band):
         return abs(r.value - s.value) <= predicate.eps
     left, right = getattr(r, predicate.left), getattr(s, predicate.right)
-    return {
+    outcomes: dict[str, bool] = {
         "<": left < right,
         "<=": left <= right,
         ">": left > right,
         ">=": left >= right,
         "!=": left != right,
-    }[predicate.op]
+    }
+    return outcomes[predicate.op]
 
 
 def pairs(trace: Trace) -> Counter[Pair]:

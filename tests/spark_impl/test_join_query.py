@@ -28,8 +28,8 @@ from spark_impl.session import EnvironmentProblem, session
 from spark_impl.streams import append
 from tests.spark_impl.join_cases import Pair, admitted, nested_loop, pairs, random_case
 
-RETRIES = "local[4,4]"
-"""Four slots, and a task may fail three times."""
+RETRIES = "local[4,2]"
+"""Four slots, and a task may fail once."""
 
 
 @pytest.fixture(scope="module")
@@ -155,12 +155,12 @@ def test_streams_go_on_where_they_stopped(four: SparkSession, tmp_path: Path) ->
         handed[epoch] = rows.count()
 
     for events in case.batches():
-        sources = []
+        sources = {}
         for stream in ("R", "S"):
             own = [event._asdict() for event in events if event.stream == stream]
             append(tmp_path / stream, pa.Table.from_pylist(own, schema_of()))
             folder = str(tmp_path / stream)
-            sources.append(four.readStream.schema(COLUMNS).parquet(folder))
+            sources[stream] = four.readStream.schema(COLUMNS).parquet(folder)
         join = ChainJoin(
             2,
             config.window_us,
@@ -168,7 +168,7 @@ def test_streams_go_on_where_they_stopped(four: SparkSession, tmp_path: Path) ->
             block_size=3,
             lateness_us=config.lateness_us,
         )
-        stream_join = join.stream(*sources, tmp_path / "store", sink)
+        stream_join = join.stream(sources["R"], sources["S"], tmp_path / "store", sink)
         stream_join.run_available()
     stream_join.flush()
     stream_join.flush()
