@@ -131,8 +131,8 @@ def run(
 ) -> Trace:
     """The reference trace of a workload, results and protocol steps.
 
-    ``changes`` replace fields of the chain's ``Setup``; ``lot`` decides instead of the seed. Raises ``ValueError`` with one sentence for
-    a configuration that cannot be.
+    ``changes`` replace fields of the chain's ``Setup``; ``lot`` decides instead of the seed.
+    Raises ``ValueError`` with one sentence for a configuration that cannot be.
     """
     under_way = Run(workload, changes or {}, lot or Random(workload.seed).randrange)
     batches = sum(1 for _ in workload.batches())

@@ -48,7 +48,6 @@ SCOPES: Mapping[str, Scope] = {
         Scope("numbered-large", _same(4), _same(4)),
         Scope("three-numbered", _same(2), _same(2), workers=3),
         Scope("four", _same(2), _same(2), rules=FIFO, workers=4, credit=1),
-        Scope("four-free", _same(2), _same(2), rules=FIFO, workers=4),
         Scope("cut-large", _same(3), _same(3), network=network.CUT),
         Scope("elastic-large", _same(2), _same(2), rules=FIFO, changes=2),
         Scope(

@@ -6,14 +6,14 @@ Arrivals come from simulated networks; see ``properties/join/strategies.py``.
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.claims import Outcome
 from model.join import run
 from model.join.claims import CASES, judge, over_all
 from model.join.exploration import explore
-from model.join.scopes import EVERYDAY
+from model.join.scopes import EVERYDAY, SCOPES
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import Match, Rejected
 from properties import packs
@@ -21,6 +21,27 @@ from properties.join.strategies import cases, configs
 from properties.judge import broken_sentences
 from properties.strategies import SEEDS, cuts
 
+GOLDEN = {
+    "cut": (2_308, 5_313),
+    "fifo": (4_256, 11_738),
+    "drop": (4_508, 11_879),
+    "numbered": (5_545, 14_078),
+    "balanced": (7_817, 26_646),
+    "repeating": (10_578, 35_337),
+    "flush": (10_615, 27_806),
+    "balanced-three": (10_233, 40_040),
+    "elastic": (9_437, 31_376),
+    "three": (9_038, 30_266),
+    "unordered": (29_250, 96_677),
+    "three-numbered": (21_927, 67_188),
+    "cut-large": (31_670, 83_480),
+    "numbered-large": (33_525, 95_394),
+    "four": (35_511, 138_874),
+    "fifo-large": (40_743, 123_284),
+    "elastic-large": (137_200, 588_857),
+    "balanced-large": (308_452, 1_491_138),
+}
+"""States and transitions: whoever changes what can happen will notice here."""
 CASES_FOR_GUARDS = 300
 FEW_TUPLES = 12
 
@@ -85,9 +106,16 @@ def test_no_sequence_of_choices_breaks_a_claim(case: Workload, choices: Sequence
     assert not broken, "\n".join(broken)
 
 
-@pytest.mark.parametrize("scope", EVERYDAY)
+@pytest.mark.parametrize("scope", GOLDEN)
 def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None:
+    if scope not in EVERYDAY and settings.get_current_profile_name() != "nightly":
+        pytest.skip("takes minutes, and is explored with the profile nightly")
     exploration = explore(scope)
+    assert (exploration.unique_states, exploration.transitions) == GOLDEN[scope]
     assert exploration.cut is None
     for verdict in exploration.verdicts:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
+
+
+def test_every_scope_has_a_golden_count() -> None:
+    assert set(GOLDEN) == set(SCOPES)
