@@ -41,7 +41,7 @@ def chart(scope: Scope, path: Path[State, Action]) -> tuple[str, ...]:
     before = path.initial
     for number, (action, after) in enumerate(path.steps, start=1):
         cells = ["|" if n < len(after.chain.workers) else "" for n in range(columns)]
-        at = max(action.worker, 0)
+        at = action.worker if action.worker >= 0 else 0
         text = describe(before, after, action)
         pairs = emitted(scope, before, after)
         cells[at] = f"{text} => {pairs}" if pairs else text
@@ -68,9 +68,12 @@ def describe(before: State, after: State, action: Action) -> str:
     """An action in a few words, with arrows for what comes and goes."""
     what, at, stream, n, repeats = action
     chain = before.chain
-    if what == "admit":
+    if what in ("admit", "the source sends"):
         rank = chain.admitted_r if stream == R else chain.admitted_s
-        return f"{named(stream, (rank,))} enters"
+        return f"{named(stream, (rank,))} {'enters' if what == 'admit' else 'is sent to the end'}"
+    if what in ("read", "read the new queue"):
+        queue = chain.queue if what == "read" else chain.new_queue
+        return f"{named(stream, queue[:1])} enters"
     if what == "forward":
         lane, _ = lanes(chain.workers[at], stream)
         sent = f"[{named(stream, lane.store[:n])}]"

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain as chained
 
 from model.explorer import Claim, always, no_deadlock, sometimes
+from model.join.live import ADDED, LEAVING, LEFT, OPEN
 from model.join.protocol import Scope, State
 from model.join.state import State as ChainState
 from model.join.state import is_quiet
@@ -60,7 +61,13 @@ def _places(scope: Scope, chain: ChainState, stream: str) -> list[tuple[int, Ran
         for at in range(len(chain.right))
         for block in _under_way(scope, chain, at, stream)
     ]
-    return stores + ways
+    return stores + ways + (_queues(scope, chain) if stream == S else [])
+
+
+def _queues(scope: Scope, chain: ChainState) -> list[tuple[int, Ranks]]:
+    """Tuples of S that have not entered yet: they lie right of the worker that they wait for."""
+    new_end = scope.workers if chain.phase in (ADDED, OPEN) else scope.workers - 2
+    return [(2 * scope.workers - 1, chain.queue), (2 * new_end + 1, chain.new_queue)]
 
 
 def _positions(scope: Scope, chain: ChainState, stream: str) -> dict[int, int]:
@@ -189,6 +196,10 @@ def is_final(scope: Scope, state: State) -> bool:
     admitted = (chain.admitted_r, chain.admitted_s) == (len(scope.r_us), len(scope.s_us))
     if not admitted or not is_quiet(chain) or chain.ended < scope.ends:
         return False
+    if chain.queue or chain.new_queue:
+        return False
+    if chain.phase == LEAVING:
+        return not any(worker.s.store for worker in chain.workers[1:])
     if scope.ends:
         return not any(worker.r.store or worker.s.store for worker in chain.workers)
     return not any(w.r.store for w in chain.workers[:-1]) and not any(
@@ -233,6 +244,10 @@ def _guards(scope: Scope) -> list[Claim[State]]:
         guards.append(sometimes("a message came twice", lambda s: not s.chain.repeats))
     if network.cuts:
         guards.append(sometimes("a connection was lost", lambda s: not s.chain.cuts))
+    if scope.table is not None and "read MARK" in scope.table:
+        guards.append(sometimes("a worker was added", lambda s: s.chain.phase == OPEN))
+    if scope.table is not None and "read END" in scope.table:
+        guards.append(sometimes("a worker has left", lambda s: s.chain.phase == LEFT))
     if scope.lateness_us is not None:
         guards.append(sometimes("a tuple was dropped before the end", _is_dropped_early))
     return guards
@@ -240,7 +255,7 @@ def _guards(scope: Scope) -> list[Claim[State]]:
 
 def _is_dropped_early(state: State) -> bool:
     chain = state.chain
-    held = _held(chain.workers)
+    held = _held(chain.workers) + len(chain.queue) + len(chain.new_queue)
     return not chain.ended and is_quiet(chain) and held < chain.admitted_r + chain.admitted_s
 
 

@@ -13,7 +13,7 @@ Rules of this file:
 from collections.abc import Mapping
 
 from model.explorer import Machine
-from model.join import network
+from model.join import live, network
 from model.join.chart import emitted, named
 from model.join.protocol import Protocol, Scope, State
 from model.join.rules import FIFO
@@ -44,6 +44,17 @@ SCOPES: Mapping[str, Scope] = {
         ),
         Scope("balanced-three", _same(2), _same(2), workers=3, credit=1, free=False, ends=True),
         Scope("elastic", _same(2), _same(2), rules=FIFO, changes=1),
+        Scope("adding", _same(2), _same(2), workers=1, rules=FIFO, table=live.ADDING),
+        Scope(
+            "removing",
+            (0, 9),
+            (9, 20),
+            window_us=2,
+            lateness_us=0,
+            rules=FIFO,
+            table=live.REMOVING,
+        ),
+        Scope("adding-large", _same(2), _same(2), rules=FIFO, table=live.ADDING),
         Scope("fifo-large", _same(4), _same(4), rules=FIFO, credit=4),
         Scope("numbered-large", _same(4), _same(4)),
         Scope("three-numbered", _same(2), _same(2), workers=3),
@@ -64,7 +75,9 @@ SCOPES: Mapping[str, Scope] = {
     )
 }
 EVERYDAY = (
+    "adding",
     "cut",
+    "removing",
     "fifo",
     "drop",
     "numbered",

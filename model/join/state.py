@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from model.join.network import FIFO, Channel, Network
 from model.join.rules import NUMBERED, Rules
-from model.join.worker import Block, Content, Message, Pair, Worker
+from model.join.worker import Block, Content, Message, Pair, Ranks, Worker
 from model.vocabulary.join import R
 
 # ---------------------------------------------------------------------------------------- state
@@ -67,6 +67,12 @@ class State(NamedTuple):
     changes: int = 0
     saved: tuple[Worker, ...] = ()
     """A checkpoint; only a planted bug asks for it."""
+    phase: str = ""
+    """How far a change at the right end is (``live``); so do the queues belong to it."""
+    queue: Ranks = ()
+    """Of S, between the source and the worker that was the end at the start."""
+    new_queue: Ranks = ()
+    """Of S, between the source and the worker that is the end after the change."""
 
 
 def initial(setup: Setup) -> State:

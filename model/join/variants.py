@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain as chained
 
-from model.join import chain, elastic, mistakes, network
+from model.join import chain, elastic, live, mistakes, network
 from model.join.protocol import Scope
 from model.join.rules import FIFO, NUMBERED, all_visible
 from model.join.run import run
@@ -290,6 +290,36 @@ VARIANTS: Mapping[str, Variant] = {
                 },
             ),
             seed=143,
+        ),
+        Variant(
+            "opened_at_once",
+            "adding",
+            LOST,
+            "A worker is added at the end, and R goes there at once.",
+            PLANTED,
+            "The new boundary stays closed until the old end has read what was sent to it before.",
+            lambda scope: replace(scope, table=live.OPEN_AT_ONCE),
+            seed=1,
+        ),
+        Variant(
+            "redirected_at_once",
+            "removing",
+            LOST,
+            "The source of S is redirected while the leaving worker still holds R.",
+            PLANTED,
+            "R of the leaving worker expires first.",
+            lambda scope: replace(scope, table=live.REDIRECTED_AT_ONCE),
+            seed=3,
+        ),
+        Variant(
+            "end_ignored",
+            "removing",
+            LOST,
+            "The neighbour reads its new source while the leaving worker still sends.",
+            PLANTED,
+            "It reads the new source after END.",
+            lambda scope: replace(scope, table=live.END_IGNORED),
+            seed=46,
         ),
         Variant(
             "restored_alone",

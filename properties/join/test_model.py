@@ -22,6 +22,8 @@ from properties.judge import broken_sentences
 from properties.strategies import SEEDS, cuts
 
 GOLDEN = {
+    "adding": (569, 1_377),
+    "removing": (4_196, 12_701),
     "cut": (2_308, 5_313),
     "fifo": (4_256, 11_738),
     "drop": (4_508, 11_879),
@@ -33,6 +35,7 @@ GOLDEN = {
     "elastic": (9_437, 31_376),
     "three": (9_038, 30_266),
     "unordered": (29_250, 96_677),
+    "adding-large": (11_460, 38_774),
     "three-numbered": (21_927, 67_188),
     "cut-large": (31_670, 83_480),
     "numbered-large": (33_525, 95_394),

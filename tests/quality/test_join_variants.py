@@ -30,6 +30,9 @@ SHORTEST = {
     "copies_dropped": (LOST, 9),
     "silent_merge": (LOST, 3),
     "halves": (TWICE, 8),
+    "opened_at_once": (LOST, 5),
+    "redirected_at_once": (LOST, 7),
+    "end_ignored": (LOST, 8),
     "restored_alone": (TWICE, 9),
 }
 
