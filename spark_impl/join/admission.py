@@ -3,6 +3,7 @@
 Runs of arrivals are handled at once; every arrival is judged as if it came alone.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -91,7 +92,7 @@ class Intake:
             )
             for position in np.flatnonzero(~finite | late).tolist()
         ]
-        return tuples._replace(rank=ranks), rejected
+        return replace(tuples, rank=ranks), rejected
 
     def checkpoint(self) -> Admitted:
         """What the next epoch has to know."""

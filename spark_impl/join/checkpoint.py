@@ -31,7 +31,8 @@ def encode_state(state: WorkerState) -> bytes:
     tables: list[pa.Table] = []
     meta: dict[str, Any] = {"version": VERSION, "r_wm": state.r_wm_us, "s_wm": state.s_wm_us}
     for part, intake in _STORES.items():
-        tables.append(_marked(_table(getattr(state, part)), part))
+        rows = pa.Table.from_batches([to_arrow(getattr(state, part))])
+        tables.append(_marked(rows, part))
         admitted: Admitted | None = getattr(state, intake)
         if admitted is not None:
             meta[intake] = [admitted.t_max_us, admitted.tuples]
@@ -75,11 +76,6 @@ def _known_table(admitted: Admitted) -> pa.Table:
     }
     columns = [pa.array(given.get(each.name, [None] * count), each.type) for each in SCHEMA]
     return pa.table(columns, schema=SCHEMA)
-
-
-def _table(tuples: Any) -> pa.Table:
-    rows = to_arrow(tuples)
-    return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
 
 
 def _marked(table: pa.Table, part: str) -> pa.Table:

@@ -202,7 +202,7 @@ def test_messages_survive_the_wire() -> None:
     for before, after in zip(sent, came, strict=True):
         if isinstance(before, Block) and isinstance(after, Block):
             assert before[:4] == after[:4]
-            for one, other in zip(before.tuples, after.tuples, strict=True):
+            for one, other in zip(before.tuples.columns(), after.tuples.columns(), strict=True):
                 assert one.tolist() == other.tolist()
         else:
             assert before == after
