@@ -23,16 +23,6 @@ GOLDEN = {
     "three": (9_038, 30_266),
 }
 QUICK = ("adding", "cut", "removing", "fifo", "drop", "numbered", "balanced", "elastic")
-    "adding",
-    "cut",
-    "removing",
-    "fifo",
-    "drop",
-    "numbered",
-    "balanced",
-    "repeating",
-    "elastic",
-)
 """The others are explored by the properties of the room."""
 
 
