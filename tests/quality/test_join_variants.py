@@ -8,7 +8,16 @@ from model.join.claims import check
 from model.join.exploration import explore, scope_of
 from model.join.protocol import Scope
 from model.join.run import run
-from model.join.scope_claims import LOST, ONE_PLACE, STUCK, TWICE, claims_of
+from model.join.scope_claims import (
+    COMPLETE,
+    COPIES,
+    CROSSED,
+    LOST,
+    ONE_PLACE,
+    STUCK,
+    TWICE,
+    claims_of,
+)
 from model.join.scopes import SCOPES, machine_of
 from model.join.variants import PAPER, VARIANTS
 
@@ -69,8 +78,17 @@ def test_acknowledgements_on_their_own_channel_lose_and_double_pairs() -> None:
     assert {TWICE, LOST} <= broken(scope_of("fifo", "channel_for_acks"))
 
 
-def test_a_worker_restored_alone_is_in_two_places() -> None:
-    assert ONE_PLACE in broken(scope_of("elastic", "restored_alone"))
+@pytest.mark.parametrize(
+    ("claim", "name"),
+    [
+        (ONE_PLACE, "restored_alone"),
+        (COPIES, "deleted_early"),
+        (CROSSED, "no_copy"),
+        (COMPLETE, "silent_merge"),
+    ],
+)
+def test_every_invariant_can_fail(claim: str, name: str) -> None:
+    assert claim in broken(VARIANTS[name].scope)
 
 
 def test_every_home_is_a_scope_and_names_agree() -> None:
