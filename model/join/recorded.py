@@ -11,6 +11,7 @@ Rules of this file:
 * The first step that is not allowed is shown with what the protocol has there.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -167,7 +168,7 @@ class Replay:
             _require(not held, f"{held} tuples are held after the flush")
 
     def _expected(self, stream: str, epoch: int) -> int:
-        return sum(each <= epoch for each in self.admitted.streams[stream].epochs)
+        return bisect_right(self.admitted.streams[stream].epochs, epoch)
 
     def _next_epoch(self, at: At, epoch: int) -> At:
         if at.epoch >= 0:
