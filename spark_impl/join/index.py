@@ -8,7 +8,7 @@ There is a kind of index for each shape of predicate; each selects by one range 
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,15 @@ def reach(predicate: Predicate) -> float:
     return predicate.eps if isinstance(predicate, Band) else 0.0
 
 
+class Searched(NamedTuple):
+    """What indexes look at, a number a tuple each."""
+
+    ts: Integers
+    value: Floats
+    code: Integers
+    """The same for the same key."""
+
+
 class Index:
     """Rows of a store, sorted by one number each."""
 
@@ -55,48 +64,59 @@ class Index:
         self.sorted_to = 0
         """Rows from here on are not in the run."""
 
-    def sort(self, ts: Integers, value: Floats, codes: Integers, kept: Integers, to: int) -> None:
+    def sort(self, stored: Searched, kept: Integers, to: int) -> None:
         """Sort the kept ones among the rows before ``to``."""
         if self._kind == TIME:
-            numbers: npt.NDArray[Any] = ts[kept]
+            numbers: npt.NDArray[Any] = stored.ts[kept]
         elif self._kind == VALUE:
-            numbers = value[kept]
+            numbers = stored.value[kept]
         else:
-            numbers = self._by_key_and_time(ts[kept], codes[kept])
+            numbers = self._by_key_and_time(stored.ts[kept], stored.code[kept])
         order = np.argsort(numbers, kind="stable")
         self._numbers, self._order, self.sorted_to = numbers[order], kept[order], to
 
     def candidates(
-        self,
-        ts: Integers,
-        value: Floats,
-        codes: Integers,
-        reach: float,
-        rest: range,
-        pairs_max: int,
+        self, probing: Searched, stored: Searched, rest: range, reach: float, pairs_max: int
     ) -> Iterator[tuple[Integers, Integers]]:
         """Candidates for probing tuples: their positions, and rows as many.
 
-        ``rest`` are the rows that may be alive behind the run; about ``pairs_max`` pairs come at
-        once.
+        ``rest`` are the rows that may be alive behind the run; about ``pairs_max`` pairs are looked
+        at together.
         """
-        low, high = self._bounds(ts, value, codes, reach)
+        low, high = self._bounds(*probing, reach)
         left = np.searchsorted(self._numbers, low, "left")
         counts = np.maximum(np.searchsorted(self._numbers, high, "right") - left, 0)
         ends = np.cumsum(counts)
         cuts = np.searchsorted(ends, np.arange(pairs_max, int(counts.sum()), pairs_max))
-        for part in np.split(np.arange(len(ts)), np.unique(cuts)):
+        everything = np.arange(len(probing.ts))
+        for part in np.split(everything, np.unique(cuts)):
             own = counts[part]
             if own.sum():
                 one = np.repeat(part, own)
                 offsets = np.arange(len(one)) - np.repeat(np.cumsum(own) - own, own)
                 yield one, self._order[np.repeat(left[part], own) + offsets]
         if len(rest):
-            rows = np.arange(rest.start, rest.stop)
             step = max(1, pairs_max // len(rest))
-            for begin in range(0, len(ts), step):
-                some = np.arange(begin, min(begin + step, len(ts)))
-                yield np.repeat(some, len(rows)), np.tile(rows, len(some))
+            for begin in range(0, len(everything), step):
+                some = slice(begin, begin + step)
+                one, here = self._compare(probing, stored, some, rest, reach)
+                yield one + begin, here + rest.start
+
+    def _compare(
+        self, probing: Searched, stored: Searched, some: slice, rest: range, reach: float
+    ) -> tuple[Integers, Integers]:
+        """Candidates among some probing tuples and all rows of the rest."""
+        rows = slice(rest.start, rest.stop)
+        if self._kind == KEY:
+            near = probing.code[some, None] == stored.code[None, rows]
+        elif self._kind == TIME:
+            apart_us = probing.ts[some, None] - stored.ts[None, rows]
+            near = np.abs(apart_us) <= self._window_us
+        else:
+            with np.errstate(over="ignore"):
+                near = np.abs(probing.value[some, None] - stored.value[None, rows]) <= reach
+        one, here = np.nonzero(near)
+        return one, here
 
     def _bounds(
         self, ts: Integers, value: Floats, codes: Integers, reach: float

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And, Band, Equi, Predicate, R
-from spark_impl.join.index import Index, index_kind, reach
+from spark_impl.join.index import KEY, Index, Searched, index_kind, reach
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -97,6 +97,31 @@ def to_arrow(tuples: Tuples) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
+class _Chosen(NamedTuple):
+    """Some of the tuples; a column is copied when it is asked for."""
+
+    whole: Tuples
+    at: Integers
+
+    @property
+    def source_id(self) -> Integers:
+        return self.whole.source_id[self.at]
+
+    @property
+    def value(self) -> npt.NDArray[np.float64]:
+        return self.whole.value[self.at]
+
+    @property
+    def key(self) -> npt.NDArray[np.object_]:
+        return self.whole.key[self.at]
+
+    def where(self, good: Flags) -> "_Chosen":
+        return _Chosen(self.whole, self.at[good])
+
+    def tuples(self) -> Tuples:
+        return self.whole.take(self.at)
+
+
 class Matcher:
     """What matches under one configuration.
 
@@ -110,6 +135,7 @@ class Matcher:
             (predicate, (free or {}).get(name)) for name, predicate in config.queries
         )
         self._codes: dict[str, int] = {}
+        self._by_key = any(index_kind(predicate) == KEY for predicate, _ in self.queries)
 
     def side(self, stream: str) -> "Side":
         """An empty store for a stream."""
@@ -122,7 +148,12 @@ class Matcher:
         return one.probe(r, R)
 
     def codes(self, tuples: Tuples) -> Integers:
-        """A number for every key, the same for the same key as long as this object lives."""
+        """A number for every key, the same for the same key as long as this object lives.
+
+        Where no index asks for it, it is the same for all.
+        """
+        if not self._by_key:
+            return np.zeros(len(tuples), np.int64)
         known = self._codes
         return np.array([known.setdefault(key, len(known)) for key in tuples.key], np.int64)
 
@@ -197,25 +228,25 @@ class Side:
     def probe(self, block: Tuples, probing: str) -> list[Pairs]:
         """Matches of every query between a block of the stream ``probing`` and this store."""
         found: list[Pairs] = []
-        codes = self._matcher.codes(block)
+        probes = Searched(block.ts, block.value, self._matcher.codes(block))
         for predicate, free in self._matcher.queries:
             index = self._indexes[index_kind(predicate)]
             if self._last - index.sorted_to > max(_REST_MAX, index.sorted_to // 64):
                 kept = np.flatnonzero(self._alive[: self._last])
-                index.sort(self._rows.ts, self._rows.value, self._codes, kept, self._last)
+                index.sort(self._searched, kept, self._last)
+            rest = range(max(index.sorted_to, self._first), self._last)
             parts = [
                 self._decide(block, one, here, probing, predicate, free)
                 for one, here in index.candidates(
-                    block.ts,
-                    block.value,
-                    codes,
-                    reach(predicate),
-                    range(max(index.sorted_to, self._first), self._last),
-                    _PAIRS_MAX,
+                    probes, self._searched, rest, reach(predicate), _PAIRS_MAX
                 )
             ]
             found.append(Pairs(*map(np.concatenate, zip(*parts, strict=True))) if parts else NONE)
         return found
+
+    @property
+    def _searched(self) -> Searched:
+        return Searched(self._rows.ts, self._rows.value, self._codes)
 
     def _decide(
         self,
@@ -229,14 +260,14 @@ class Side:
         """The matches among candidates: positions in the block, and positions in the store."""
         good = self._alive[here]
         good &= np.abs(block.ts[one] - self._rows.ts[here]) <= self._matcher.window_us
-        one, here = one[good], here[good]
-        both = block.take(one), self._rows.take(here)
+        both = _Chosen(block, one[good]), _Chosen(self._rows, here[good])
         r, s = both if probing == R else both[::-1]
-        good = holds(predicate, r, s)
-        if free is not None and good.any():
-            r, s = r.take(good), s.take(good)
-            good = np.asarray(free(r, s), np.bool_)
-        return Pairs(r.source_id[good], s.source_id[good])
+        fulfil = holds(predicate, r, s)
+        r, s = r.where(fulfil), s.where(fulfil)
+        if free is not None and len(r.at):
+            fulfil = np.asarray(free(r.tuples(), s.tuples()), np.bool_)
+            r, s = r.where(fulfil), s.where(fulfil)
+        return Pairs(r.source_id, s.source_id)
 
     def _remove(self, positions: Integers) -> None:
         self._alive[positions] = False
@@ -253,19 +284,17 @@ class Side:
         self._alive = np.arange(size) < len(kept)
         self._first, self._last = 0, len(kept)
         for index in self._indexes.values():
-            index.sort(
-                self._rows.ts, self._rows.value, self._codes, np.arange(len(kept)), len(kept)
-            )
+            index.sort(self._searched, np.arange(len(kept)), len(kept))
 
 
 NONE = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
 """No matches."""
 
 
-def holds(predicate: Predicate, r: Tuples, s: Tuples) -> Flags:
+def holds(predicate: Predicate, r: Tuples | _Chosen, s: Tuples | _Chosen) -> Flags:
     """Which pairs of tuples, one of R and one of S each, fulfil a predicate."""
     if isinstance(predicate, And):
-        good = np.ones(len(r), np.bool_)
+        good = np.ones(len(r.source_id), np.bool_)
         for part in predicate.parts:
             good &= holds(part, r, s)
         return good
