@@ -10,13 +10,17 @@ from typing import Any, NamedTuple, Protocol
 from model.claims import Verdict
 from model.diff import Difference
 from model.explorer import Exploration
+from model.explorer import Path as Behaviour
 from model.vocabulary import System, Trace, Workload
 from properties.errata import Erratum
 from properties.errors import UsageError, nearest
 from properties.tables import Columns
 
 NAMES = ("slack",)
-"""Rooms that exist; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
+"""Rooms with all three producers; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
+
+EXPLORED = (*NAMES, "join")
+"""Rooms whose model can be explored."""
 
 
 class Case(NamedTuple):
@@ -141,6 +145,38 @@ class Explorer(NamedTuple):
     variants: Mapping[str, PlantedBug]
     explore: Callable[[str, str | None], Exploration[Any, Any]]
     """A scope, by the right rules or those of a variant."""
+    homes: Mapping[str, str] = {}
+    """The scope of a variant that is looked for in one scope alone."""
+    chart: Callable[[str, str, Behaviour[Any, Any]], tuple[str, ...]] | None = None
+    """A path of a scope with a variant in it, drawn; otherwise it is told in sentences."""
+
+
+class Modelled(Protocol):
+    """What can be explored: a room, or as much of one as there is."""
+
+    @property
+    def name(self) -> str:
+        """Name of the room."""
+        ...
+
+    @property
+    def check(self) -> Callable[[Workload, Trace], Evidence]:
+        """Claims on a trace."""
+        ...
+
+    @property
+    def explorer(self) -> Explorer:
+        """Its small scopes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A room of which there is a model, and no pipeline to compare with it yet."""
+
+    name: str
+    check: Callable[[Workload, Trace], Evidence]
+    explorer: Explorer
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +216,22 @@ class Room:
 
 def room(name: str) -> Room:
     """The room called ``name``; :class:`UsageError` with a suggestion when there is none."""
-    if name not in NAMES:
-        raise UsageError(
-            f"there is no room {name!r}, only {', '.join(NAMES)}{nearest(name, NAMES)}"
-        )
-    found: Room = import_module(f"properties.{name}.room").ROOM
+    found: Room = _described(name, NAMES)
     return found
+
+
+def modelled(name: str) -> Modelled:
+    """The room called ``name``, or its model; :class:`UsageError` as for :func:`room`."""
+    found: Modelled = _described(name, EXPLORED)
+    return found
+
+
+def _described(name: str, known: tuple[str, ...]) -> Any:
+    if name not in known:
+        raise UsageError(
+            f"there is no room {name!r}, only {', '.join(known)}{nearest(name, known)}"
+        )
+    return import_module(f"properties.{name}.room").ROOM
 
 
 def rooms(name: str) -> list[Room]:

@@ -9,6 +9,7 @@ Rules of this package:
 
 from model.vocabulary.events import Event
 from model.vocabulary.hashing import stable_hash, task_of
+from model.vocabulary.join import JoinConfig
 from model.vocabulary.slack import SlackConfig
 from model.vocabulary.system import System
 from model.vocabulary.trace import Step, Trace
@@ -18,6 +19,7 @@ from model.vocabulary.workload import Fault, Workload
 __all__ = [
     "Event",
     "Fault",
+    "JoinConfig",
     "SlackConfig",
     "Step",
     "System",

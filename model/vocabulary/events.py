@@ -20,3 +20,5 @@ class Event(NamedTuple):
     value: float
     arrival_us: int
     """Arrival time, microseconds since the epoch, never decreasing with ``seq``."""
+    stream: str = ""
+    """Which of several streams, in rooms that have more than one (``join``: ``"R"``, ``"S"``)."""

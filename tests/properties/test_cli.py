@@ -317,6 +317,19 @@ def test_explore_one_variant_tells_its_shortest_path(straggler: Straggler) -> No
     assert "Right is: The stream never writes a closed window again" in done.out
 
 
+def test_explore_join_draws_what_a_planted_bug_does(straggler: Straggler) -> None:
+    done = straggler("explore", "join", "--variant", "no_numbers")
+    assert done.code == 1
+    assert "      6. |                                 --> [r0] => (r0 s0) AGAIN\n" in done.out
+    assert "(r0, s0) came out twice.\n    Broken after 6 actions.\n" in done.out
+
+
+def test_a_room_that_is_but_a_model_is_explored_and_nothing_else(straggler: Straggler) -> None:
+    assert straggler("explore", "join", "--scope", "cut", "--variant", "halves").code == 1
+    assert straggler("diff", "join").code == 2
+    assert straggler("sim", "join").code == 2
+
+
 def test_sim_prints_figures_and_draws(straggler: Straggler, tmp_path: Path) -> None:
     done = straggler("sim", "slack", "--seed", "2", "--set", "size_us=5s", "--json", "run.json")
     assert done.code == 0

@@ -1,0 +1,217 @@
+"""A worker comes or goes at the right end while the streams run.
+
+Source: docs/join.md, section 7.
+
+Rules of this file:
+
+* The source of S and the end of the chain are two things here, with a queue between them: that is
+  where a change at the end goes wrong.
+* ``ADDING`` and ``REMOVING`` are tables of their own; all that happens between workers is that of
+  ``chain.TABLE``.
+
+A MARK is the end of the old queue, for nothing enters it after the change; END is that the leaving
+worker has nothing left, and nothing on its way.
+"""
+
+from collections.abc import Callable, Iterator
+
+from model.join import chain
+from model.join import worker as local
+from model.join.state import (
+    NO_PAIRS,
+    Action,
+    Setup,
+    State,
+    Step,
+    Transition,
+    channel_of,
+    with_worker,
+)
+from model.join.worker import Worker
+from model.vocabulary.join import R, S
+
+ADDED, OPEN = "a worker is added", "the new boundary is open"
+LEAVING, REDIRECTED, LEFT = "R stops", "the source is redirected", "the worker has left"
+
+Guard = Callable[[Setup, State], Iterator[Action]]
+
+
+def _with(state: State, phase: str) -> State:
+    return state._replace(phase=phase)
+
+
+# --------------------------------------------------------------------------------- source of S
+
+
+def _can_admit_r(setup: Setup, state: State) -> Iterator[Action]:
+    return (a for a in chain.TABLE["admit"].guard(setup, state) if a.stream == R)
+
+
+def _can_offer(setup: Setup, state: State) -> Iterator[Action]:
+    if state.admitted_s < len(setup.content.s_us):
+        yield Action("the source sends", len(state.workers) - 1, S)
+
+
+def _offer(_setup: Setup, state: State, _action: Action) -> Step:
+    rank = state.admitted_s
+    state = state._replace(admitted_s=rank + 1)
+    if state.phase in ("", LEAVING):
+        return state._replace(queue=(*state.queue, rank)), NO_PAIRS
+    return state._replace(new_queue=(*state.new_queue, rank)), NO_PAIRS
+
+
+def _can_read(setup: Setup, state: State) -> Iterator[Action]:
+    if state.queue:
+        yield Action("read", setup.workers - 1, S)
+
+
+def _read(setup: Setup, state: State, action: Action) -> Step:
+    rank, *rest = state.queue
+    return _enter(setup, state._replace(queue=tuple(rest)), action.worker, rank)
+
+
+def _can_read_new(_setup: Setup, state: State) -> Iterator[Action]:
+    if state.new_queue and state.phase != REDIRECTED:
+        yield Action("read the new queue", len(state.workers) - 1, S)
+
+
+def _read_new(setup: Setup, state: State, action: Action) -> Step:
+    rank, *rest = state.new_queue
+    return _enter(setup, state._replace(new_queue=tuple(rest)), action.worker, rank)
+
+
+def _enter(setup: Setup, state: State, at: int, rank: int) -> Step:
+    worker, pairs = local.admit(state.workers[at], S, rank, setup.wm_us[1][rank], setup.content)
+    return with_worker(state, at, worker), pairs
+
+
+# ------------------------------------------------------------------------------------- a new end
+
+
+def _can_add(_setup: Setup, state: State) -> Iterator[Action]:
+    if not state.phase:
+        yield Action("a worker is added", len(state.workers) - 1)
+
+
+def _add(_setup: Setup, state: State, _action: Action) -> Step:
+    added = state._replace(
+        workers=(*state.workers, Worker()), right=(*state.right, ()), left=(*state.left, ())
+    )
+    return _with(added, ADDED), NO_PAIRS
+
+
+def _can_open(setup: Setup, state: State) -> Iterator[Action]:
+    if state.phase == ADDED and not state.queue:
+        yield Action("read MARK", setup.workers - 1)
+
+
+def _open(_setup: Setup, state: State, _action: Action) -> Step:
+    return _with(state, OPEN), NO_PAIRS
+
+
+def _can_forward_but_over_the_new_boundary(setup: Setup, state: State) -> Iterator[Action]:
+    closed = {(setup.workers - 1, R), (setup.workers, S)} if state.phase == ADDED else set()
+    for action in chain.TABLE["forward"].guard(setup, state):
+        if (action.worker, action.stream) not in closed:
+            yield action
+
+
+# ----------------------------------------------------------------------------------- an end goes
+
+
+def _can_stop_r(_setup: Setup, state: State) -> Iterator[Action]:
+    if not state.phase:
+        yield Action("gets no more R", len(state.workers) - 1)
+
+
+def _stop_r(_setup: Setup, state: State, _action: Action) -> Step:
+    return _with(state, LEAVING), NO_PAIRS
+
+
+def _can_forward_but_to_the_leaving(setup: Setup, state: State) -> Iterator[Action]:
+    is_leaving = state.phase in (LEAVING, REDIRECTED)
+    closed = (setup.workers - 2, R) if is_leaving else (-1, R)
+    for action in chain.TABLE["forward"].guard(setup, state):
+        if (action.worker, action.stream) != closed:
+            yield action
+
+
+def _can_redirect(_setup: Setup, state: State) -> Iterator[Action]:
+    if state.phase != LEAVING:
+        return
+    *_, neighbour, leaving = state.workers
+    if not leaving.r.store and not neighbour.r.copies:
+        yield Action("gets no more S", len(state.workers) - 1)
+
+
+def _redirect(_setup: Setup, state: State, _action: Action) -> Step:
+    return _with(state, REDIRECTED), NO_PAIRS
+
+
+def _can_leave(_setup: Setup, state: State) -> Iterator[Action]:
+    if state.phase != REDIRECTED or state.queue:
+        return
+    *_, neighbour, leaving = state.workers
+    at = len(state.workers) - 2
+    under_way = channel_of(state, at, True) or channel_of(state, at, False)
+    empty = not (leaving.s.store or leaving.s.copies or leaving.r.store or neighbour.r.copies)
+    if empty and not under_way:
+        yield Action("read END", at)
+
+
+def _leave(_setup: Setup, state: State, _action: Action) -> Step:
+    left = state._replace(workers=state.workers[:-1], right=state.right[:-1], left=state.left[:-1])
+    return _with(left, LEFT), NO_PAIRS
+
+
+# ------------------------------------------------------------------------------------- the tables
+
+_SOURCE = {
+    "admit": Transition(_can_admit_r, chain.TABLE["admit"].effect),
+    "the source sends": Transition(_can_offer, _offer),
+    "read": Transition(_can_read, _read),
+    "read the new queue": Transition(_can_read_new, _read_new),
+}
+_BETWEEN = {name: chain.TABLE[name] for name in ("receive", "acknowledge", "drop")}
+_FORWARD = chain.TABLE["forward"].effect
+
+ADDING = {
+    **_SOURCE,
+    **_BETWEEN,
+    "forward": Transition(_can_forward_but_over_the_new_boundary, _FORWARD),
+    "a worker is added": Transition(_can_add, _add),
+    "read MARK": Transition(_can_open, _open),
+}
+REMOVING = {
+    **_SOURCE,
+    **_BETWEEN,
+    "forward": Transition(_can_forward_but_to_the_leaving, _FORWARD),
+    "gets no more R": Transition(_can_stop_r, _stop_r),
+    "gets no more S": Transition(_can_redirect, _redirect),
+    "read END": Transition(_can_leave, _leave),
+}
+
+
+# --------------------------------------------------------------------- what goes wrong otherwise
+
+
+def _can_redirect_at_once(_setup: Setup, state: State) -> Iterator[Action]:
+    if state.phase == LEAVING:
+        yield Action("gets no more S", len(state.workers) - 1)
+
+
+def _can_read_any(setup: Setup, state: State) -> Iterator[Action]:
+    if state.new_queue:
+        at = setup.workers - 2 if state.phase == REDIRECTED else len(state.workers) - 1
+        yield Action("read the new queue", at, S)
+
+
+OPEN_AT_ONCE = {**ADDING, "forward": chain.TABLE["forward"]}
+"""The new boundary is never closed."""
+REDIRECTED_AT_ONCE = {
+    **REMOVING,
+    "gets no more S": Transition(_can_redirect_at_once, _redirect),
+}
+"""R that is still at the leaving worker does not meet what is redirected."""
+END_IGNORED = {**REMOVING, "read the new queue": Transition(_can_read_any, _read_new)}
+"""The neighbour reads its own source while tuples come from the leaving worker."""

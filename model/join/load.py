@@ -1,0 +1,142 @@
+"""How many workers, how large a block, how much to shed, and what it costs on the network.
+
+Source: docs/join.md, sections 7 and 8.
+
+Rules of this file:
+
+* Pure arithmetic: numbers in, numbers out. Time is a number that the caller brings.
+* ``utilisation`` is tuples held divided by ``capacity``, the tuples that make a utilisation of 1.
+"""
+
+from dataclasses import dataclass
+from math import floor
+from typing import NamedTuple
+
+# --------------------------------------------------------------------------------------- workers
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Utilisations at which something is done.
+
+    Raises ``ValueError`` unless ``0 < tau0 < tau1 / 2 < tau1 <= tau2 <= 1``.
+    """
+
+    tau0: float
+    """Below it there are too many workers."""
+    tau1: float
+    """Above it tuples are shed."""
+    tau2: float
+    """Above it there are too few workers."""
+    out_after_us: int = 30_000_000
+    in_after_us: int = 300_000_000
+
+    def __post_init__(self) -> None:
+        if not 0 < self.tau0 < self.aim < self.tau1 <= self.tau2 <= 1:
+            msg = (
+                f"tau0, tau1, tau2 are {self.tau0!r}, {self.tau1!r}, {self.tau2!r}; "
+                "it must be 0 < tau0 < tau1/2 < tau1 <= tau2 <= 1"
+            )
+            raise ValueError(msg)
+
+    @property
+    def aim(self) -> float:
+        """tau*, the utilisation after a change."""
+        return self.tau1 / 2
+
+
+class Watch(NamedTuple):
+    """Since when the utilisation has been too high or too low."""
+
+    high_since_us: int | None = None
+    low_since_us: int | None = None
+
+
+def workers_for(workers: int, utilisation: float, limits: Limits) -> int:
+    """m', with which the mean utilisation comes closest to the aim."""
+    return max(1, floor(workers * utilisation / limits.aim + 0.5))
+
+
+def watch(
+    seen: Watch, now_us: int, workers: int, utilisation: float, limits: Limits
+) -> tuple[Watch, int]:
+    """What to remember, and the number of workers from now on."""
+    high = seen.high_since_us if seen.high_since_us is not None else now_us
+    low = seen.low_since_us if seen.low_since_us is not None else now_us
+    if utilisation > limits.tau2:
+        if now_us - high >= limits.out_after_us:
+            return Watch(), workers_for(workers, utilisation, limits)
+        return Watch(high, None), workers
+    if utilisation < limits.tau0:
+        if now_us - low >= limits.in_after_us:
+            return Watch(), workers_for(workers, utilisation, limits)
+        return Watch(None, low), workers
+    return Watch(), workers
+
+
+# -------------------------------------------------------------------------------------- shedding
+
+
+def shed_share(utilisation: float, tau1: float, base: float = 0.0, power: int = 1) -> float:
+    """Share of arrivals that is shed: ``base + (1 - base) * x**power`` above ``tau1``, else 0.
+
+    ``power`` is 1 (linear) or 2 (quadratic); x is 0 at ``tau1`` and 1 at full utilisation.
+    """
+    if utilisation <= tau1:
+        return 0.0
+    x = (min(utilisation, 1.0) - tau1) / (1 - tau1) if tau1 < 1 else 1.0
+    return float(base + (1 - base) * x**power)
+
+
+def sheds(did: bool, smoothed: float, tau1: float, margin: float) -> bool:
+    """Whether to shed, from whether one did: it stops only ``margin`` below where it starts.
+
+    Without a margin a base share greater than 0 switches shedding on and off at ``tau1``.
+    """
+    return smoothed > (tau1 - margin if did else tau1)
+
+
+# ------------------------------------------------------------------------------------ block size
+
+
+def block_size(utilisation: float, capacity: int, workers: int, tau1: float, largest: int) -> int:
+    """zeta(tau): the largest block that keeps every worker below ``tau1`` while the mean is."""
+    if workers == 1:
+        return largest
+    allowed = floor(2 * capacity * (tau1 - utilisation) / (workers - 1))
+    return max(1, min(allowed, largest))
+
+
+def fullest(mean: float, zeta: int, capacity: int, workers: int) -> float:
+    """Utilisation of the fullest worker if each neighbour holds at most zeta tuples less."""
+    return mean + zeta * (workers - 1) / (2 * capacity)
+
+
+# ------------------------------------------------------------------------------------- bandwidth
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What a chain carries."""
+
+    tuples_per_s: float
+    """Of both streams."""
+    workers: int
+    tuple_bytes: float
+    header_bytes: float
+    headers: int = 2
+    """A block and hop: the block's own and the acknowledgement's."""
+    out_bytes_per_s: float = 0.0
+
+    def least(self) -> float:
+        """Bytes/s without headers."""
+        return self.tuples_per_s * (self.workers - 1) * self.tuple_bytes + self.out_bytes_per_s
+
+    def bytes_per_s(self, mean_block: float) -> float:
+        """Bytes/s with blocks of this mean size."""
+        headers = self.headers * self.header_bytes / mean_block
+        return self.least() + self.tuples_per_s * (self.workers - 1) * headers
+
+    def overhead_bound(self, mean_block: float) -> float:
+        """At most so much more than the least, as a share."""
+        return self.headers * self.header_bytes / (mean_block * self.tuple_bytes)

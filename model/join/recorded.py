@@ -1,0 +1,346 @@
+"""Is the recording of a distributed run a behaviour of the protocol?
+
+Source: docs/join.md, sections 3 and 9.
+
+Rules of this file:
+
+* Steps of one worker are in order, steps of two are ordered by messages alone. Taking them as soon
+  as their messages are there loses nothing: a step of one worker never forbids one of another.
+* Safety is checked, not the load: a block may be sent whenever credit and size allow. A watermark
+  may be lower than it could be, never higher.
+* The first step that is not allowed is shown with what the protocol has there.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from model.claims import Outcome, Verdict
+from model.join import worker as local
+from model.join.oracle import Admission, admission
+from model.join.run import next_epoch, setup_of
+from model.join.state import (
+    Setup,
+    State,
+    boundary,
+    channel_of,
+    initial,
+    is_quiet,
+    send,
+    source,
+    with_channel,
+    with_worker,
+)
+from model.join.worker import Block, Content, Message, Pair, lanes, with_lane
+from model.validation import validate
+from model.vocabulary import JoinConfig, Trace, Workload
+from model.vocabulary.join import (
+    END_US,
+    PROTOCOL,
+    STREAMS,
+    Ack,
+    Admit,
+    Drop,
+    Forward,
+    Quiet,
+    R,
+    Receive,
+    S,
+)
+from model.vocabulary.trace import kind_of
+
+CLAIM = "the recorded steps are a behaviour of the protocol"
+Recorded = Admit | Forward | Receive | Ack | Drop | Quiet
+
+
+class Refused(Exception):  # noqa: N818 - it is no error of the program
+    """Why the protocol does not allow a step."""
+
+
+class At(NamedTuple):
+    """Where a recording has come to."""
+
+    chain: State
+    epoch: int = -1
+    done: tuple[int, ...] = ()
+    """Workers whose part of the epoch is over."""
+    counts: tuple[int, ...] = ()
+    """Steps that each worker has taken in the epoch."""
+
+
+# ------------------------------------------------------------------------------------------ order
+
+
+def in_order(trace: Trace) -> Iterator[Recorded]:
+    """The steps in an order that messages allow; those that nothing allows come at the end."""
+    by_worker: dict[tuple[int, int], list[Any]] = {}
+    words: Iterable[Any] = PROTOCOL
+    for word in words:
+        for step in trace.of(word):
+            by_worker.setdefault((step.epoch, step.worker), []).append(step)
+    for epoch in sorted({epoch for epoch, _ in by_worker}):
+        queues = [
+            sorted(by_worker[each], key=lambda step: step.number)
+            for each in sorted(by_worker)
+            if each[0] == epoch
+        ]
+        yield from _merged(queues)
+
+
+def _merged(queues: list[list[Any]]) -> Iterator[Recorded]:
+    positions = [0] * len(queues)
+    known: set[tuple[str, int, str, int]] = set()
+    moved = True
+    while moved:
+        moved = False
+        for n, queue in enumerate(queues):
+            while positions[n] < len(queue) and _is_there(queue[positions[n]], known):
+                step = queue[positions[n]]
+                if isinstance(step, Forward | Receive):
+                    known.add((kind_of(type(step)), step.worker, step.stream, step.block))
+                yield step
+                positions[n] += 1
+                moved = True
+    for n, queue in enumerate(queues):
+        yield from queue[positions[n] :]
+
+
+def _is_there(step: Recorded, known: set[tuple[str, int, str, int]]) -> bool:
+    """Whether the message that a step takes was sent."""
+    if isinstance(step, Receive):
+        sender = step.worker - 1 if step.stream == R else step.worker + 1
+        return ("forward", sender, step.stream, step.block) in known
+    if isinstance(step, Ack):
+        receiver = step.worker + 1 if step.stream == R else step.worker - 1
+        return ("receive", receiver, step.stream, step.block) in known
+    return True
+
+
+# ------------------------------------------------------------------------------------------ steps
+
+
+class Replay:
+    """The protocol, made to take the steps that were recorded."""
+
+    def __init__(self, workload: Workload, counts_pairs: bool) -> None:
+        config = JoinConfig.from_json(workload.config)
+        self.admitted: Admission = admission(workload)
+        self.setup: Setup = setup_of(config, self.admitted)
+        self.counts_pairs = counts_pairs
+        if not counts_pairs:
+            content = self.setup.content
+            nothing = Content(content.r_us, content.s_us, lambda _r, _s: 0)
+            self.setup = replace(self.setup, content=nothing)
+        self.flush = sum(1 for _ in workload.batches()) if workload.flush else None
+        self.take: Mapping[type, Callable[[State, Any], State]] = {
+            Admit: self._admit,
+            Forward: self._forward,
+            Receive: self._receive,
+            Ack: self._ack,
+            Drop: self._drop,
+            Quiet: self._quiet,
+        }
+
+    def follow(self, at: At, step: Recorded) -> At:
+        """Where a step leads; :class:`Refused` if the protocol does not allow it."""
+        if step.epoch != at.epoch:
+            at = self._next_epoch(at, step.epoch)
+        _require(0 <= step.worker < self.setup.workers, f"there is no worker {step.worker}")
+        _require(step.worker not in at.done, f"worker {step.worker} has said that it is quiet")
+        count = at.counts[step.worker]
+        _require(step.number == count, f"its next step is {count}, not {step.number}")
+        chain = self.take[type(step)](at.chain, step)
+        done = (*at.done, step.worker) if isinstance(step, Quiet) else at.done
+        counts = (*at.counts[: step.worker], count + 1, *at.counts[step.worker + 1 :])
+        return At(chain, at.epoch, done, counts)
+
+    def finish(self, at: At) -> None:
+        """Whether an epoch may end here; :class:`Refused` if not."""
+        missing = sorted(set(range(self.setup.workers)) - set(at.done))
+        _require(not missing, f"workers {missing} have not said that they are quiet")
+        _require(is_quiet(at.chain), "a message is under way or a copy is kept")
+        for stream, count in ((R, at.chain.admitted_r), (S, at.chain.admitted_s)):
+            expected = self._expected(stream, at.epoch)
+            _require(count == expected, f"{count} tuples of {stream} are admitted, not {expected}")
+        if at.epoch == self.flush:
+            held = sum(len(w.r.store) + len(w.s.store) for w in at.chain.workers)
+            _require(not held, f"{held} tuples are held after the flush")
+
+    def _expected(self, stream: str, epoch: int) -> int:
+        return bisect_right(self.admitted.streams[stream].epochs, epoch)
+
+    def _next_epoch(self, at: At, epoch: int) -> At:
+        if at.epoch >= 0:
+            self.finish(at)
+        _require(epoch == at.epoch + 1, f"epoch {epoch} comes after epoch {at.epoch}")
+        chain = next_epoch(at.chain)
+        if epoch == self.flush:
+            for stream in STREAMS:
+                number = source(chain, stream)
+                lane, _ = lanes(chain.workers[number], stream)
+                lane = lane._replace(wm_us=END_US)
+                worker = with_lane(chain.workers[number], stream, lane)
+                chain = with_worker(chain, number, worker)
+        return At(chain, epoch, counts=(0,) * self.setup.workers)
+
+    def _admit(self, chain: State, step: Admit) -> State:
+        stream = step.stream
+        rank = chain.admitted_r if stream == R else chain.admitted_s
+        _require(step.worker == source(chain, stream), f"{stream} does not enter there")
+        _equal("rank", step.first, rank)
+        last = step.first + step.tuples
+        _require(
+            step.tuples > 0 and last <= self._expected(stream, step.epoch),
+            f"epoch {step.epoch} admits {stream} up to rank {self._expected(stream, step.epoch)}",
+        )
+        worker = chain.workers[step.worker]
+        lane, opposite = lanes(worker, stream)
+        ranks = tuple(range(rank, last))
+        self._pairs(step.pairs, local.join(self.setup.content, stream, ranks, opposite.store))
+        wm_us = self.setup.wm_us[STREAMS.index(stream)][last - 1]
+        lane = lane._replace(store=lane.store + ranks, wm_us=wm_us)
+        chain = with_worker(chain, step.worker, with_lane(worker, stream, lane))
+        return chain._replace(admitted_r=last) if stream == R else chain._replace(admitted_s=last)
+
+    def _forward(self, chain: State, step: Forward) -> State:
+        lane, _ = lanes(chain.workers[step.worker], step.stream)
+        to = step.worker + (1 if step.stream == R else -1)
+        _require(0 <= to < self.setup.workers, f"worker {step.worker} is the end of {step.stream}")
+        _require(step.tuples <= self.setup.block_size, f"a block of {step.tuples} is too large")
+        _require(step.tuples <= len(lane.store), f"it has {len(lane.store)} tuples to send")
+        _require(local.unacknowledged(lane) < self.setup.credit, "the credit is used up")
+        worker, block = local.forward(
+            chain.workers[step.worker],
+            step.stream,
+            step.tuples,
+            self.setup.content,
+            self.setup.rules,
+        )
+        ends = (block.tuples[0], block.tuples[-1]) if block.tuples else (-1, -1)
+        _equal("block", step.block, block.number)
+        _equal("seen", step.seen, block.seen)
+        _equal("first and last rank", (step.first, step.last), ends)
+        _require(step.wm_us <= block.wm_us, f"its watermark is {step.wm_us}, above {block.wm_us}")
+        block = block._replace(wm_us=step.wm_us)
+        lane, _ = lanes(worker, step.stream)
+        copies = (*lane.copies[:-1], lane.copies[-1]._replace(block=block))
+        worker = with_lane(worker, step.stream, lane._replace(copies=copies))
+        chain = with_worker(chain, step.worker, worker)
+        return send(self.setup, chain, boundary(step.worker, step.stream), block)
+
+    def _receive(self, chain: State, step: Receive) -> State:
+        at, to_right = boundary(step.worker, local.other(step.stream)), step.stream == R
+        chain, block = self._taken(chain, at, to_right, step)
+        assert isinstance(block, Block)
+        before = chain.workers[step.worker]
+        lane, _ = lanes(before, step.stream)
+        _equal("block", step.block, lane.received + 1)
+        _equal("number of copies", step.copies, len(self.setup.rules.visible(before, block)))
+        worker, pairs = local.receive(before, block, self.setup.content, self.setup.rules)
+        self._pairs(step.pairs, pairs)
+        answer = local.receipt(worker, block, with_size=True)
+        _equal("sent", step.sent, answer.sent)
+        _equal("size", step.size, answer.size)
+        return send(self.setup, with_worker(chain, step.worker, worker), at, answer)
+
+    def _ack(self, chain: State, step: Ack) -> State:
+        at, to_right = boundary(step.worker, step.stream), step.stream == S
+        chain, ack = self._taken(chain, at, to_right, step)
+        assert isinstance(ack, local.Ack)
+        worker = chain.workers[step.worker]
+        worker = local.acknowledged(worker, ack, self.setup.rules, with_size=False)
+        return with_worker(chain, step.worker, worker)
+
+    def _taken(
+        self, chain: State, at: int, to_right: bool, step: Receive | Ack
+    ) -> tuple[State, Message]:
+        _require(0 <= at < self.setup.workers - 1, "nothing comes from there")
+        wanted = Block if isinstance(step, Receive) else local.Ack
+        channel = channel_of(chain, at, to_right)
+        for n, message in enumerate(channel):
+            if isinstance(message, wanted) and message[:2] == (step.stream, step.block):
+                return with_channel(chain, at, to_right, channel[:n] + channel[n + 1 :]), message
+        raise Refused("no such message is under way")
+
+    def _drop(self, chain: State, step: Drop) -> State:
+        worker = chain.workers[step.worker]
+        lane, opposite = lanes(worker, step.stream)
+        horizon_us = opposite.wm_us - self.setup.window_us
+        _require(
+            step.horizon_us <= horizon_us, f"its horizon is {step.horizon_us}, above {horizon_us}"
+        )
+        ts_us = self.setup.content.ts_us(step.stream)
+        kept = tuple([rank for rank in lane.store if ts_us[rank] >= step.horizon_us])
+        _equal("number of tuples", step.tuples, len(lane.store) - len(kept))
+        worker = with_lane(worker, step.stream, lane._replace(store=kept))
+        return with_worker(chain, step.worker, worker)
+
+    def _quiet(self, chain: State, step: Quiet) -> State:
+        r, s = chain.workers[step.worker]
+        _equal("number of tuples held", (step.r_held, step.s_held), (len(r.store), len(s.store)))
+        for name, told_us, lane in (("R", step.r_wm_us, r), ("S", step.s_wm_us, s)):
+            _require(
+                told_us <= lane.wm_us, f"its watermark of {name} is {told_us}, above {lane.wm_us}"
+            )
+        _require(not r.copies and not s.copies, "a copy is kept")
+        return chain
+
+    def _pairs(self, recorded: int, pairs: tuple[Pair, ...]) -> None:
+        if self.counts_pairs:
+            _equal("number of pairs", recorded, sum(self.setup.content.is_pair(*p) for p in pairs))
+
+
+def _require(good: bool, reason: str) -> None:
+    if not good:
+        raise Refused(reason)
+
+
+def _equal(what: str, recorded: object, expected: object) -> None:
+    _require(recorded == expected, f"the {what} is {recorded}, not {expected}")
+
+
+# ---------------------------------------------------------------------------------------- verdict
+
+
+def validate_recording(workload: Workload, trace: Trace, counts_pairs: bool = True) -> Verdict:
+    """Whether a recorded run is a behaviour of the protocol; if not, its first step that is not.
+
+    With ``counts_pairs`` every join is made again, which takes time for large inputs. Undetermined
+    without recorded steps.
+    """
+    replay = Replay(workload, counts_pairs)
+    last = [At(initial(replay.setup))]
+
+    def follow(at: At, step: Recorded) -> Iterable[At]:
+        try:
+            last[0] = replay.follow(at, step)
+        except Refused:
+            return ()
+        return (last[0],)
+
+    def explain(at: At, step: Recorded) -> Iterator[str]:
+        try:
+            replay.follow(at, step)
+        except Refused as reason:
+            yield f"{str(reason)[:1].upper()}{str(reason)[1:]}."
+
+    verdict = validate(
+        last, follow, in_order(trace), claim=CLAIM, describe=describe, explain=explain
+    )
+    if verdict.outcome is not Outcome.HOLDS:
+        return verdict
+    try:
+        replay.finish(last[0])
+    except Refused as reason:
+        sentence = f"The recording ends in epoch {last[0].epoch} too early: {reason}."
+        return Verdict(CLAIM, Outcome.BROKEN, sentence)
+    return verdict
+
+
+def describe(step: Recorded) -> str:
+    """A recorded step as a phrase."""
+    fields = step._asdict()
+    where = f"epoch {fields.pop('epoch')}, worker {fields.pop('worker')}, {fields.pop('number')}"
+    rest = ", ".join(f"{name} {value}" for name, value in fields.items())
+    return f"{where}: {kind_of(type(step))} {rest}"

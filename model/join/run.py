@@ -1,0 +1,152 @@
+"""A workload through a chain, epoch by epoch, in an order drawn from the seed.
+
+Source: docs/join.md, as a whole.
+
+Rules of this file:
+
+* Whatever is possible may happen next; the seed alone decides. Blocks of any size are sent at any
+  time, so that runs with other seeds see other interleavings.
+* An epoch ends when its arrivals are in and the chain is quiet, perhaps later.
+* An epoch that fails is run again from the state before it, which is a value: faults change
+  nothing here.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from model.join import chain
+from model.join.network import FIFO
+from model.join.oracle import Admission, admission, found_by
+from model.join.recording import Recorder
+from model.join.state import Action, Setup, State, initial, is_quiet
+from model.join.worker import Content, Lane, Pair, Worker
+from model.vocabulary import Event, JoinConfig, Step, System, Trace, Workload
+from model.vocabulary.join import Match
+
+PRODUCER = "model"
+
+Lot = Callable[[int], int]
+"""Given n, a number from 0 to n - 1."""
+
+
+def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
+    """The chain for a workload; blocks are sent freely."""
+    r_tuples, s_tuples = admitted.r.tuples, admitted.s.tuples
+    content = Content(
+        tuple(event.event_time_us for event in r_tuples),
+        tuple(event.event_time_us for event in s_tuples),
+        lambda r, s: len(found_by(config, r_tuples[r], s_tuples[s])),
+    )
+    return Setup(
+        config.workers,
+        config.window_us,
+        content,
+        (admitted.r.wm_us, admitted.s.wm_us),
+        config.block_size,
+        config.credit,
+        network=FIFO,
+        free=True,
+    )
+
+
+def next_epoch(state: State) -> State:
+    """A quiet chain at the start of an epoch: blocks are numbered from 1 again."""
+    return state._replace(
+        workers=tuple(Worker(_renumbered(w.r), _renumbered(w.s)) for w in state.workers)
+    )
+
+
+def _renumbered(lane: Lane) -> Lane:
+    return lane._replace(sent=0, received=0)
+
+
+class Run:
+    """A chain on its way through a workload."""
+
+    def __init__(self, workload: Workload, changes: Mapping[str, Any], lot: Lot) -> None:
+        self.config = JoinConfig.from_json(workload.config)
+        self.admitted = admission(workload)
+        self.setup = replace(setup_of(self.config, self.admitted), **changes)
+        self.state = initial(self.setup)
+        self.lot = lot
+        self.steps: list[Step] = list(self.admitted.rejected)
+
+    def epoch(self, number: int, flush: bool) -> None:
+        """Admit what belongs to the epoch, or flush, and come to rest."""
+        limits = tuple(
+            sum(epoch <= number for epoch in stream.epochs)
+            for stream in (self.admitted.r, self.admitted.s)
+        )
+        self.state = next_epoch(self.state)
+        recorder = Recorder(number, self.setup)
+        while (action := self._next(limits, flush)) is not None:
+            before = self.state
+            self.state, pairs = chain.after(self.setup, before, action)
+            recorder.record(before, action, self.state, self._count(pairs))
+            self._emit(pairs, number)
+        recorder.quiet(self.state)
+        self.steps.extend(recorder.steps)
+
+    def _next(self, limits: Sequence[int], flush: bool) -> Action | None:
+        """An action drawn by lot, if the epoch is not over."""
+        state = self.state
+        is_over = (state.admitted_r, state.admitted_s) == tuple(limits) and state.ended == flush
+        if is_over and not flush and is_quiet(state) and self.lot(2):
+            return None
+        transitions = list((self.setup.table or chain.TABLE).values())
+        while transitions:
+            transition = transitions.pop(self.lot(len(transitions)))
+            possible = [
+                action
+                for action in transition.guard(self.setup, state)
+                if self._may(action, limits, flush)
+            ]
+            if possible:
+                return possible[self.lot(len(possible))]
+        return None
+
+    def _may(self, action: Action, limits: Sequence[int], flush: bool) -> bool:
+        if action.what == "admit":
+            admitted = self.state.admitted_r if action.stream == "R" else self.state.admitted_s
+            return admitted < limits[action.stream != "R"]
+        return flush or action.what != "end"
+
+    def _events(self, pair: Pair) -> tuple[Event, Event]:
+        return self.admitted.r.tuples[pair[0]], self.admitted.s.tuples[pair[1]]
+
+    def _count(self, pairs: Sequence[Pair]) -> int:
+        return sum(len(found_by(self.config, *self._events(pair))) for pair in pairs)
+
+    def _emit(self, pairs: Sequence[Pair], epoch: int) -> None:
+        for pair in pairs:
+            r, s = self._events(pair)
+            for query in found_by(self.config, r, s):
+                self.steps.append(Match(query, r.source_id, s.source_id, epoch))
+
+
+def run(
+    workload: Workload, changes: Mapping[str, Any] | None = None, lot: Lot | None = None
+) -> Trace:
+    """The reference trace of a workload, results and protocol steps.
+
+    ``changes`` replace fields of the chain's ``Setup``; ``lot`` decides instead of the seed.
+    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    """
+    under_way = Run(workload, changes or {}, lot or Random(workload.seed).randrange)
+    batches = sum(1 for _ in workload.batches())
+    for number in range(batches):
+        under_way.epoch(number, flush=False)
+    if workload.flush:
+        under_way.epoch(batches, flush=True)
+    return Trace(PRODUCER, under_way.steps)
+
+
+def make_system() -> System:
+    """The reference as a System."""
+
+    def run_by_seed(workload: Workload, /) -> Trace:
+        return run(workload)
+
+    return run_by_seed

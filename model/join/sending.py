@@ -1,0 +1,48 @@
+"""When a block is sent, and how large it is.
+
+Source: docs/join.md, section 5.
+
+Rules of this file:
+
+* Nothing here matters for safety: with ``Setup.free`` any block may be sent at any time.
+* What a worker knows of others are hints; a wrong one costs time, not pairs.
+"""
+
+from collections.abc import Iterator
+
+from model.join.state import Setup
+from model.join.worker import Lane, Worker, lanes
+
+
+def sizes(setup: Setup, worker: Worker, stream: str) -> Iterator[int]:
+    """How many tuples the next block may have."""
+    lane, _ = lanes(worker, stream)
+    most = min(setup.block_size, len(lane.store))
+    if setup.free:
+        yield from range(1, most + 1)
+    elif most and (is_unbalanced(setup, lane) or is_overdue(setup, worker, stream)):
+        yield most
+    if setup.empty_blocks and not lane.copies and _passing_us(setup, lane, stream) > lane.told_us:
+        yield 0
+
+
+def _passing_us(setup: Setup, lane: Lane, stream: str) -> int:
+    ts_us = setup.content.ts_us(stream)
+    return min([lane.wm_us, *[ts_us[rank] for rank in lane.store]])
+
+
+def is_unbalanced(setup: Setup, lane: Lane) -> bool:
+    """Whether the next worker has at least a block less of the stream."""
+    under_way = sum(len(copy.block.tuples) for copy in lane.copies if copy.sent < 0)
+    size = len(lane.store)
+    zeta = setup.block_size
+    return size >= zeta and size - (lane.neighbour + under_way) >= zeta
+
+
+def is_overdue(setup: Setup, worker: Worker, stream: str) -> bool:
+    """Whether the other stream has moved past a stored tuple, as far as is known."""
+    lane, opposite = lanes(worker, stream)
+    ts_us = setup.content.ts_us(stream)
+    return setup.rules.forces and any(
+        ts_us[rank] + setup.window_us < opposite.heard_us for rank in lane.store
+    )

@@ -1,0 +1,344 @@
+"""Protocols that look right and are not: literal readings of the source, and planted bugs.
+
+Source: docs/join.md, section 3; S2J where a reading of it is meant.
+
+Rules of this file:
+
+* A variant spoils a scope: it replaces a decision, the network, or a transition of the table, and
+  nothing else. Its home is the scope in which the explorer finds it.
+* ``promise`` is the claim that breaks first.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain as chained
+
+from model.join import chain, elastic, live, mistakes, network
+from model.join.protocol import Scope
+from model.join.rules import FIFO, NUMBERED, all_visible
+from model.join.run import run
+from model.join.scope_claims import LOST, STUCK, TWICE
+from model.join.scopes import SCOPES
+from model.join.state import Transition
+from model.vocabulary import Event, JoinConfig, System, Trace, Workload
+from model.vocabulary.join import And, R, S
+
+PAPER = "S2J, read literally"
+PLANTED = "planted bug"
+CHANGED = ("rules", "network", "free", "empty_blocks", "changes", "table")
+"""What of a scope makes the chain of a run another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A protocol that breaks a promise."""
+
+    name: str
+    home: str
+    """Scope in which it shows."""
+    promise: str
+    mistake: str
+    source: str
+    corrected: str
+    """The rule that keeps the promise."""
+    spoil: Callable[[Scope], Scope]
+    seed: int = 0
+    """With which a single run of the example shows it."""
+
+    @property
+    def scope(self) -> Scope:
+        """Its home, spoilt."""
+        return self.spoil(SCOPES[self.home])
+
+    @property
+    def example(self) -> Workload:
+        """The tuples of its home as a workload."""
+        scope = self.scope
+        config = JoinConfig(
+            scope.window_us,
+            (("all", And()),),
+            scope.workers,
+            scope.block_size,
+            scope.credit,
+            scope.lateness_us,
+        )
+        times = chained(((ts, R) for ts in scope.r_us), ((ts, S) for ts in scope.s_us))
+        arrivals = tuple(
+            Event(seq, seq, "a", ts_us, 0.0, 100, stream)
+            for seq, (ts_us, stream) in enumerate(times)
+        )
+        return Workload("join", arrivals, config.to_json(), seed=self.seed, name=self.name)
+
+    def make_system(self) -> System:
+        """The reference run with the mistake in it."""
+        scope = self.scope
+        changes = {name: getattr(scope, name) for name in CHANGED}
+
+        def run_with_changes(workload: Workload, /) -> Trace:
+            return run(workload, changes)
+
+        return run_with_changes
+
+
+# -------------------------------------------------------------------------------------- the table
+
+_SPLIT_RECEIPT = "Joining, storing and acknowledging a block are one step."
+_ONE_CHANNEL = "Blocks of R and acknowledgements of S share one channel, or blocks carry numbers."
+
+VARIANTS: Mapping[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant(
+            "no_copy",
+            "fifo",
+            LOST,
+            "A block that was sent is joined with nothing any more.",
+            PLANTED,
+            "Blocks of R are joined with the copies of S blocks on their way.",
+            lambda scope: replace(scope, rules=replace(FIFO, visible=lambda _worker, _block: ())),
+        ),
+        Variant(
+            "both_visible",
+            "fifo",
+            TWICE,
+            "Copies of both streams are joined with, until they are acknowledged.",
+            PAPER,
+            "Copies of one stream alone are visible.",
+            lambda scope: replace(scope, rules=replace(FIFO, visible=mistakes.both_visible)),
+        ),
+        Variant(
+            "deleted_early",
+            "fifo",
+            LOST,
+            "A copy is deleted before its acknowledgement has come.",
+            PLANTED,
+            "A copy stays until it is acknowledged.",
+            lambda scope: replace(
+                scope,
+                table={
+                    **chain.TABLE,
+                    "forgets a copy of": Transition(mistakes.can_forget, mistakes.forget),
+                },
+            ),
+            seed=1,
+        ),
+        Variant(
+            "acknowledged_first",
+            "fifo",
+            LOST,
+            "A block is acknowledged, then joined.",
+            PLANTED,
+            _SPLIT_RECEIPT,
+            lambda scope: replace(
+                scope,
+                table=mistakes.in_two(
+                    mistakes.answer_then_wait, "joins at last", mistakes.join_at_last
+                ),
+            ),
+        ),
+        Variant(
+            "acknowledged_later",
+            "fifo",
+            TWICE,
+            "A block is joined, and acknowledged in another step.",
+            PLANTED,
+            _SPLIT_RECEIPT,
+            lambda scope: replace(
+                scope,
+                table=mistakes.in_two(
+                    mistakes.join_then_wait, "acknowledges at last", mistakes.answer_at_last
+                ),
+            ),
+        ),
+        Variant(
+            "channel_for_acks",
+            "fifo",
+            TWICE,
+            "Acknowledgements travel on channels of their own.",
+            PLANTED,
+            _ONE_CHANNEL,
+            lambda scope: replace(scope, network=network.BY_KIND),
+            seed=4,
+        ),
+        Variant(
+            "no_numbers",
+            "fifo",
+            TWICE,
+            "Blocks carry no numbers, and channels do not keep order.",
+            PLANTED,
+            "Over channels that do not keep order, blocks carry numbers and what they have seen.",
+            lambda scope: replace(scope, network=network.UNORDERED),
+            seed=4,
+        ),
+        Variant(
+            "seen_ignored",
+            "numbered",
+            TWICE,
+            "A block is joined with every copy, over channels that do not keep order.",
+            PLANTED,
+            "A block is joined with copies whose number is greater than what its sender had seen.",
+            lambda scope: replace(
+                scope, network=network.UNORDERED, rules=replace(NUMBERED, visible=all_visible)
+            ),
+            seed=4,
+        ),
+        Variant(
+            "released_at_once",
+            "numbered",
+            LOST,
+            "A copy is deleted when its acknowledgement comes, over channels without order.",
+            PLANTED,
+            "It stays until every block sent before the acknowledgement has come.",
+            lambda scope: replace(
+                scope,
+                network=network.UNORDERED,
+                rules=replace(NUMBERED, is_released=lambda copy, _received: copy.sent >= 0),
+            ),
+        ),
+        Variant(
+            "seen_renewed",
+            "cut",
+            LOST,
+            "A block that is sent again says what its sender has seen by now.",
+            PLANTED,
+            "A block is sent again as it was.",
+            lambda scope: replace(scope, rules=replace(NUMBERED, resent=mistakes.renewed)),
+            seed=45,
+        ),
+        Variant(
+            "blocking_send",
+            "fifo",
+            STUCK,
+            "A worker that received a block waits for room before it acknowledges.",
+            PLANTED,
+            "Receiving is always possible; credit bounds the channels.",
+            lambda scope: replace(scope, network=network.CAPACITY_1),
+        ),
+        Variant(
+            "balance_alone",
+            "balanced",
+            STUCK,
+            "Blocks are sent to balance the load, and for no other reason.",
+            PAPER,
+            "A tuple that the other stream has moved past is sent on whatever the loads.",
+            lambda scope: replace(scope, rules=replace(NUMBERED, forces=False), block_size=3),
+        ),
+        Variant(
+            "local_timer",
+            "drop",
+            LOST,
+            "A tuple expires by the progress of its own stream at its worker.",
+            PAPER,
+            "A tuple is dropped by the watermark of the other stream that has passed its worker.",
+            lambda scope: replace(scope, rules=replace(NUMBERED, drop_wm_us=mistakes.own_wm_us)),
+            seed=1,
+        ),
+        Variant(
+            "source_watermark",
+            "balanced",
+            LOST,
+            "A tuple is dropped by the watermark of the other stream at its source.",
+            PLANTED,
+            "A tuple is dropped by the watermark of the other stream that has passed its worker.",
+            lambda scope: replace(scope, rules=replace(NUMBERED, drop_wm_us=mistakes.source_wm_us)),
+            seed=1,
+        ),
+        Variant(
+            "copies_dropped",
+            "drop",
+            LOST,
+            "A tuple that is dropped is also taken out of the copy of its block.",
+            PLANTED,
+            "No drop touches a copy.",
+            lambda scope: replace(
+                scope,
+                table={
+                    **chain.TABLE,
+                    "drop": Transition(chain.TABLE["drop"].guard, mistakes.drop_everywhere),
+                },
+            ),
+            seed=3,
+        ),
+        Variant(
+            "silent_merge",
+            "elastic",
+            LOST,
+            "Two workers become one, and what lies between them never meets.",
+            PLANTED,
+            "A merge joins R of the left worker with S of the right one.",
+            lambda scope: replace(
+                scope,
+                table={
+                    **chain.TABLE,
+                    "merge": Transition(elastic.can_merge, mistakes.merge_in_silence),
+                },
+            ),
+            seed=24,
+        ),
+        Variant(
+            "halves",
+            "elastic",
+            TWICE,
+            "A worker is split, each part gets half of both stores.",
+            PLANTED,
+            "The right part gets all of R or none of S.",
+            lambda scope: replace(
+                scope,
+                table={
+                    **chain.TABLE,
+                    "is split by halves": Transition(mistakes.can_halve, mistakes.halve),
+                },
+            ),
+            seed=143,
+        ),
+        Variant(
+            "opened_at_once",
+            "adding",
+            LOST,
+            "A worker is added at the end, and R goes there at once.",
+            PLANTED,
+            "The new boundary stays closed until the old end has read what was sent to it before.",
+            lambda scope: replace(scope, table=live.OPEN_AT_ONCE),
+            seed=1,
+        ),
+        Variant(
+            "redirected_at_once",
+            "removing",
+            LOST,
+            "The source of S is redirected while the leaving worker still holds R.",
+            PLANTED,
+            "R of the leaving worker expires first.",
+            lambda scope: replace(scope, table=live.REDIRECTED_AT_ONCE),
+            seed=3,
+        ),
+        Variant(
+            "end_ignored",
+            "removing",
+            LOST,
+            "The neighbour reads its new source while the leaving worker still sends.",
+            PLANTED,
+            "It reads the new source after END.",
+            lambda scope: replace(scope, table=live.END_IGNORED),
+            seed=46,
+        ),
+        Variant(
+            "restored_alone",
+            "elastic",
+            TWICE,
+            "A worker that failed is restored from its own checkpoint.",
+            PLANTED,
+            "Every worker goes back to the same epoch.",
+            lambda scope: replace(
+                scope,
+                table={
+                    **chain.TABLE,
+                    "every worker is saved": Transition(mistakes.can_save, mistakes.save),
+                    "fails and is restored alone": Transition(
+                        mistakes.can_restore, mistakes.restore
+                    ),
+                },
+            ),
+            seed=1183,
+        ),
+    )
+}

@@ -1,0 +1,214 @@
+"""One worker of the chain: what each action does to it.
+
+Source: docs/join.md, section 3.
+
+Rules of this file:
+
+* A worker is a value; an action is a function that returns the next one, with what it sends and
+  the pairs it finds. No channel, no clock.
+* A tuple is its rank. What it contains is asked of ``Content``.
+* The two streams are two lanes of the same make. Where they differ, a rule says so.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from model.join.rules import Rules
+from model.vocabulary.join import NO_WATERMARK_US, R, S
+
+Ranks = tuple[int, ...]
+Pair = tuple[int, int]
+"""Rank in R, rank in S."""
+
+
+class Block(NamedTuple):
+    """Tuples on their way to the next worker."""
+
+    stream: str
+    number: int
+    """1, 2, 3, ... within boundary and stream; 0 without numbers."""
+    seen: int
+    """Blocks of the other stream that the sender had received over this boundary."""
+    tuples: Ranks
+    wm_us: int
+    """Every tuple of the stream below it has passed once this block is received."""
+
+
+class Ack(NamedTuple):
+    """A block was joined and stored."""
+
+    stream: str
+    number: int
+    sent: int
+    """Blocks of the other stream that the receiver had sent over this boundary."""
+    size: int
+    """Tuples of the stream in the receiver's store; a hint."""
+
+
+Message = Block | Ack
+
+
+class Copy(NamedTuple):
+    """A block that was sent; ``sent`` is that of its acknowledgement, -1 before."""
+
+    block: Block
+    sent: int = -1
+
+
+Copies = tuple[Copy, ...]
+
+
+class Lane(NamedTuple):
+    """What a worker holds of one stream."""
+
+    store: Ranks = ()
+    """Oldest first."""
+    copies: Copies = ()
+    sent: int = 0
+    received: int = 0
+    wm_us: int = NO_WATERMARK_US
+    """Watermark that has passed."""
+    heard_us: int = NO_WATERMARK_US
+    """Watermark of the stream at its source, as last heard; a hint."""
+    neighbour: int = 0
+    """Store size of the next worker, as last heard; a hint."""
+    told_us: int = NO_WATERMARK_US
+    """Watermark of the last block sent, where empty blocks are in use."""
+    waiting: tuple[Block, ...] = ()
+    """Received in part: only planted bugs do that."""
+
+
+class Worker(NamedTuple):
+    """A worker of the chain."""
+
+    r: Lane = Lane()
+    s: Lane = Lane()
+
+
+class Content(NamedTuple):
+    """The admitted tuples, by rank."""
+
+    r_us: Sequence[int]
+    """Event times."""
+    s_us: Sequence[int]
+    is_pair: Callable[[int, int], int]
+    """How many queries a pair is a result of."""
+
+    def ts_us(self, stream: str) -> Sequence[int]:
+        """Event times of a stream."""
+        return self.r_us if stream == R else self.s_us
+
+
+def lanes(worker: Worker, stream: str) -> tuple[Lane, Lane]:
+    """The lane of a stream, and the other one."""
+    return (worker.r, worker.s) if stream == R else (worker.s, worker.r)
+
+
+def with_lane(worker: Worker, stream: str, lane: Lane) -> Worker:
+    """The worker with another lane of a stream."""
+    return Worker(lane, worker.s) if stream == R else Worker(worker.r, lane)
+
+
+def other(stream: str) -> str:
+    """The stream that this one is joined with."""
+    return S if stream == R else R
+
+
+def unacknowledged(lane: Lane) -> int:
+    """Blocks that count against the credit."""
+    return sum([copy.sent < 0 for copy in lane.copies])
+
+
+def join(content: Content, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
+    """Pairs of tuples of a stream with tuples of the other one."""
+    if stream == R:
+        return tuple([(r, s) for r in tuples for s in met if content.is_pair(r, s)])
+    return tuple([(r, s) for s in tuples for r in met if content.is_pair(r, s)])
+
+
+# -------------------------------------------------------------------------------------- actions
+
+
+def admit(
+    worker: Worker, stream: str, rank: int, wm_us: int, content: Content
+) -> tuple[Worker, tuple[Pair, ...]]:
+    """InR, InS: a tuple enters; the watermark of its stream is then ``wm_us``."""
+    lane, opposite = lanes(worker, stream)
+    pairs = join(content, stream, (rank,), opposite.store)
+    lane = lane._replace(store=(*lane.store, rank), wm_us=wm_us, heard_us=wm_us)
+    return with_lane(worker, stream, lane), pairs
+
+
+def forward(
+    worker: Worker, stream: str, n: int, content: Content, rules: Rules
+) -> tuple[Worker, Block]:
+    """FwdR, FwdS: the oldest n tuples leave."""
+    lane, opposite = lanes(worker, stream)
+    leaving, staying = lane.store[:n], lane.store[n:]
+    ts_us = content.ts_us(stream)
+    wm_us = min([lane.wm_us, *[ts_us[rank] for rank in staying]])
+    number = lane.sent + 1 if rules.numbered else 0
+    block = Block(stream, number, opposite.received, leaving, wm_us)
+    lane = lane._replace(store=staying, copies=(*lane.copies, Copy(block)), sent=number)
+    return with_lane(worker, stream, lane), block
+
+
+def receive(
+    worker: Worker, block: Block, content: Content, rules: Rules
+) -> tuple[Worker, tuple[Pair, ...]]:
+    """RecvR, RecvS, without the acknowledgement."""
+    lane, opposite = lanes(worker, block.stream)
+    met = opposite.store
+    for copy in rules.visible(worker, block):
+        met += copy.block.tuples
+    pairs = join(content, block.stream, block.tuples, met)
+    lane = lane._replace(
+        store=lane.store + block.tuples,
+        received=block.number,
+        wm_us=max(lane.wm_us, block.wm_us),
+    )
+    return _release(with_lane(worker, block.stream, lane), rules), pairs
+
+
+def receipt(worker: Worker, block: Block, with_size: bool) -> Ack:
+    """The acknowledgement of a block that was received."""
+    lane, opposite = lanes(worker, block.stream)
+    size = len(lane.store) if with_size else 0
+    return Ack(block.stream, block.number, opposite.sent, size)
+
+
+def acknowledged(worker: Worker, ack: Ack, rules: Rules, with_size: bool) -> Worker:
+    """RecvACK: a copy has done its duty, or will have when blocks of R have come."""
+    lane, _ = lanes(worker, ack.stream)
+    lane = lane._replace(copies=rules.acknowledge(lane.copies, ack))
+    if with_size:
+        lane = lane._replace(neighbour=ack.size)
+    return _release(with_lane(worker, ack.stream, lane), rules)
+
+
+def _release(worker: Worker, rules: Rules) -> Worker:
+    """Without the copies that nothing can ask for any more."""
+    r, s = worker
+    if r.copies and any(copy.sent >= 0 for copy in r.copies):
+        r = r._replace(copies=tuple([copy for copy in r.copies if copy.sent < 0]))
+    if s.copies:
+        kept = [copy for copy in s.copies if not rules.is_released(copy, r.received)]
+        s = s._replace(copies=tuple(kept))
+    return Worker(r, s)
+
+
+def can_be_dropped(
+    worker: Worker, stream: str, window_us: int, content: Content, rules: Rules
+) -> Ranks:
+    """Stored tuples of a stream that nothing to come can match."""
+    lane, _ = lanes(worker, stream)
+    horizon_us = rules.drop_wm_us(worker, stream) - window_us
+    ts_us = content.ts_us(stream)
+    return tuple([rank for rank in lane.store if ts_us[rank] < horizon_us])
+
+
+def drop(worker: Worker, stream: str, dropped: Ranks) -> Worker:
+    """DropR, DropS: tuples leave the store; copies stay as they are."""
+    lane, _ = lanes(worker, stream)
+    lane = lane._replace(store=tuple([rank for rank in lane.store if rank not in dropped]))
+    return with_lane(worker, stream, lane)

@@ -1,0 +1,310 @@
+"""Words of room ``join``: predicates, the chain's configuration, and the steps of its traces.
+
+Source: S2J, a chain of join workers that exchange blocks of tuples by the protocol MP-2PF.
+``docs/join.md`` is the specification; names here follow it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from math import isfinite
+from typing import Any, NamedTuple
+
+R = "R"
+"""The stream that enters at worker 0 and moves right; value of ``Event.stream``."""
+S = "S"
+"""The stream that enters at the last worker and moves left."""
+STREAMS = (R, S)
+COLUMNS = ("key", "value")
+OPERATORS = ("<", "<=", ">", ">=", "!=")
+
+NO_WATERMARK_US = -(1 << 63)
+"""Watermark of a stream that has none (yet): below every event time."""
+END_US = (1 << 63) - 1
+"""Watermark of a stream that has ended: above every event time."""
+
+REASON_NOT_FINITE = "value is not a finite number"
+REASON_LATE = "event time lies below the watermark of the stream"
+
+# ----------------------------------------------------------------------------------- predicates
+
+
+@dataclass(frozen=True, slots=True)
+class Equi:
+    """The column is equal in both tuples."""
+
+    column: str
+
+    def __post_init__(self) -> None:
+        _require(self.column in COLUMNS, "column", self.column, _one_of(COLUMNS))
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The column differs by at most ``eps``: ``abs(r - s) <= eps`` in float64."""
+
+    column: str
+    eps: float
+
+    def __post_init__(self) -> None:
+        _require(self.column == "value", "column", self.column, "'value', for keys have no band")
+        good = _is_number(self.eps) and isfinite(self.eps) and self.eps >= 0
+        _require(good, "eps", self.eps, "a finite number, at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Ineq:
+    """``r.left op s.right``; keys are compared by code point."""
+
+    left: str
+    op: str
+    right: str
+
+    def __post_init__(self) -> None:
+        _require(self.left in COLUMNS, "left", self.left, _one_of(COLUMNS))
+        _require(self.op in OPERATORS, "op", self.op, _one_of(OPERATORS))
+        _require(self.right == self.left, "right", self.right, f"{self.left!r}, of the same type")
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """Every part holds; without parts, every pair within the window matches."""
+
+    parts: tuple["Predicate", ...] = ()
+
+    def __post_init__(self) -> None:
+        _require(isinstance(self.parts, tuple), "parts", self.parts, "a tuple of predicates")
+        for part in self.parts:
+            _require(isinstance(part, PREDICATES), "a part of And", part, "a predicate")
+
+
+Predicate = Equi | Band | Ineq | And
+PREDICATES = (Equi, Band, Ineq, And)
+
+
+def predicate_to_json(predicate: Predicate) -> list[Any]:
+    """Plain data: a list that starts with the kind."""
+    if isinstance(predicate, And):
+        return ["and", *(predicate_to_json(part) for part in predicate.parts)]
+    if isinstance(predicate, Equi):
+        return ["equi", predicate.column]
+    if isinstance(predicate, Band):
+        return ["band", predicate.column, predicate.eps]
+    return ["ineq", predicate.left, predicate.op, predicate.right]
+
+
+def predicate_from_json(data: Any) -> Predicate:
+    """Read what :func:`predicate_to_json` wrote; anything else is a ``ValueError``."""
+    if isinstance(data, list | tuple) and data:
+        kind, *rest = data
+        if kind == "and":
+            return And(tuple(predicate_from_json(part) for part in rest))
+        if kind == "equi" and len(rest) == 1:
+            return Equi(*rest)
+        if kind == "band" and len(rest) == 2:
+            return Band(*rest)
+        if kind == "ineq" and len(rest) == 3:
+            return Ineq(*rest)
+    msg = f"{data!r} is not a predicate"
+    raise ValueError(msg)
+
+
+# -------------------------------------------------------------------------------- configuration
+
+
+@dataclass(frozen=True, slots=True)
+class JoinConfig:
+    """What the user asks of a chain.
+
+    Raises ``ValueError`` with one sentence that names the offending value.
+    """
+
+    window_us: int
+    """W: a pair matches only if its event times differ by at most this."""
+    queries: tuple[tuple[str, Predicate], ...]
+    """Names and predicates; all queries share the chain."""
+    workers: int = 2
+    """m."""
+    block_size: int = 64
+    """zeta: most tuples of a block."""
+    credit: int = 4
+    """Most blocks without acknowledgement, a boundary and direction."""
+    lateness_us: int | None = None
+    """A stream's watermark is its largest admitted event time less this; ``None``: no watermark."""
+
+    def __post_init__(self) -> None:
+        for name in ("workers", "block_size", "credit"):
+            value = getattr(self, name)
+            _require(_is_int(value), name, value, "an integer")
+            _require(value > 0, name, value, "greater than 0")
+        for name in ("window_us", "lateness_us"):
+            value = getattr(self, name)
+            if value is not None or name == "window_us":
+                _require(_is_int(value), name, value, "an integer")
+                _require(value >= 0, name, value, "at least 0")
+        _require(len(self.queries) > 0, "queries", self.queries, "at least one")
+        names = [name for name, _ in self.queries]
+        for name, predicate in self.queries:
+            good = isinstance(name, str) and name != ""
+            _require(good, "the name of a query", name, "a text that is not empty")
+            _require(names.count(name) == 1, "the name of a query", name, "given once")
+            _require(isinstance(predicate, PREDICATES), f"query {name!r}", predicate, "a predicate")
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; ``JoinConfig.from_json`` reads it back."""
+        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        data["queries"] = [[name, predicate_to_json(predicate)] for name, predicate in self.queries]
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "JoinConfig":
+        """Build from plain data; an unknown or missing name is a ``ValueError``."""
+        known = {item.name for item in fields(cls)}
+        for name in sorted(set(data) - known):
+            msg = f"unknown setting {name!r}; known are {', '.join(sorted(known))}"
+            raise ValueError(msg)
+        for name in ("window_us", "queries"):
+            if name not in data:
+                msg = f"the setting {name!r} is missing"
+                raise ValueError(msg)
+        try:
+            queries = tuple((name, predicate_from_json(text)) for name, text in data["queries"])
+        except (TypeError, ValueError) as error:
+            msg = f"queries is {data['queries']!r}; it must be pairs of a name and a predicate"
+            raise ValueError(msg) from error
+        return cls(**{**data, "queries": queries})
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _one_of(names: tuple[str, ...]) -> str:
+    return "one of " + ", ".join(names)
+
+
+def _require(good: bool, name: str, value: object, expected: str) -> None:
+    if not good:
+        msg = f"{name} is {value!r}; it must be {expected}"
+        raise ValueError(msg)
+
+
+# ------------------------------------------------------------------------------ what comes out
+
+
+class Match(NamedTuple):
+    """A pair that a query found."""
+
+    query: str
+    r_id: int
+    """``source_id`` of the tuple of R."""
+    s_id: int
+    batch: int
+    """Epoch that emitted it; a matter of timing, and not compared."""
+
+
+class Rejected(NamedTuple):
+    """An arrival that takes part in nothing, and why."""
+
+    stream: str
+    seq: int
+    source_id: int
+    reason: str
+
+
+# ---------------------------------------------------------------------- steps of the protocol
+# Recorded by every worker on request. ``number`` counts a worker's steps 0, 1, 2, ... within an
+# epoch. Tuples go by their rank among the admitted of their stream: 0, 1, 2, ...
+
+
+class Admit(NamedTuple):
+    """Consecutive admissions of one stream at its source worker."""
+
+    epoch: int
+    worker: int
+    number: int
+    stream: str
+    first: int
+    """Rank of the first tuple."""
+    tuples: int
+    pairs: int
+    """Pairs that they found, over all queries."""
+
+
+class Forward(NamedTuple):
+    """A block was taken out of a store, kept as a copy and sent."""
+
+    epoch: int
+    worker: int
+    number: int
+    stream: str
+    block: int
+    """1, 2, 3, ... within epoch, boundary and stream."""
+    seen: int
+    """Blocks of the other stream received over this boundary before."""
+    first: int
+    """Rank of the first tuple; -1 for an empty block."""
+    last: int
+    tuples: int
+    wm_us: int
+    """Watermark that the block carries."""
+
+
+class Receive(NamedTuple):
+    """A block was joined, stored and acknowledged."""
+
+    epoch: int
+    worker: int
+    number: int
+    stream: str
+    block: int
+    copies: int
+    """Copies of blocks that it was joined with; 0 for a block of S."""
+    pairs: int
+    """Pairs that it found, over all queries."""
+    sent: int
+    """In the acknowledgement: blocks of the other stream sent over this boundary before."""
+    size: int
+    """In the acknowledgement: tuples of this stream in the store afterwards."""
+
+
+class Ack(NamedTuple):
+    """The acknowledgement of a block was taken."""
+
+    epoch: int
+    worker: int
+    number: int
+    stream: str
+    """Stream of the block, which this worker had sent."""
+    block: int
+
+
+class Drop(NamedTuple):
+    """Every stored tuple of a stream with an event time below the horizon was removed."""
+
+    epoch: int
+    worker: int
+    number: int
+    stream: str
+    horizon_us: int
+    tuples: int
+
+
+class Quiet(NamedTuple):
+    """The worker's part of an epoch is over; what it holds."""
+
+    epoch: int
+    worker: int
+    number: int
+    r_held: int
+    s_held: int
+    r_wm_us: int
+    s_wm_us: int
+
+
+RESULTS: tuple[type, ...] = (Match, Rejected)
+PROTOCOL: tuple[type, ...] = (Admit, Forward, Receive, Ack, Drop, Quiet)
+WORDS: tuple[type, ...] = (*RESULTS, *PROTOCOL)

@@ -1,0 +1,1 @@
+"""Room ``join``: claims on the model (docs/join.md)."""

@@ -1,0 +1,124 @@
+"""Promises of docs/join.md on the model, or on what ``--system`` names.
+
+Arrivals come from simulated networks; see ``properties/join/strategies.py``.
+"""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.claims import Outcome
+from model.join import run
+from model.join.claims import CASES, judge, over_all
+from model.join.exploration import explore
+from model.join.scopes import EVERYDAY, SCOPES
+from model.vocabulary import JoinConfig, System, Trace, Workload
+from model.vocabulary.join import Match, Rejected
+from properties import packs
+from properties.join.strategies import cases, configs
+from properties.judge import broken_sentences
+from properties.strategies import SEEDS, cuts
+
+GOLDEN = {
+    "adding": (569, 1_377),
+    "removing": (4_196, 12_701),
+    "cut": (2_308, 5_313),
+    "fifo": (4_256, 11_738),
+    "drop": (4_508, 11_879),
+    "numbered": (5_545, 14_078),
+    "balanced": (7_817, 26_646),
+    "repeating": (10_578, 35_337),
+    "flush": (10_615, 27_806),
+    "balanced-three": (10_233, 40_040),
+    "elastic": (9_437, 31_376),
+    "three": (9_038, 30_266),
+    "unordered": (29_250, 96_677),
+    "adding-large": (11_460, 38_774),
+    "three-numbered": (21_927, 67_188),
+    "cut-large": (31_670, 83_480),
+    "numbered-large": (33_525, 95_394),
+    "four": (35_511, 138_874),
+    "fifo-large": (40_743, 123_284),
+    "elastic-large": (137_200, 588_857),
+    "balanced-large": (308_452, 1_491_138),
+}
+"""States and transitions: whoever changes what can happen will notice here."""
+CASES_FOR_GUARDS = 300
+FEW_TUPLES = 12
+
+
+def results(trace: Trace) -> list[tuple[str, int, int]]:
+    """Matches without the epoch that they came in."""
+    return [(match.query, match.r_id, match.s_id) for match in trace.of(Match)]
+
+
+@given(case=cases())
+def test_no_claim_is_broken(system: System, case: Workload) -> None:
+    broken = broken_sentences(judge(case, system(case)).verdicts)
+    assert not broken, "\n".join(broken)
+
+
+def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
+    drawn = packs.collect(cases(), CASES_FOR_GUARDS, seed)
+    evidence = [judge(case, system(case)) for case in drawn]
+    for guard in CASES:
+        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
+    for verdict in over_all(evidence):
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
+
+
+@given(case=cases(), chain=configs(), seed=SEEDS, data=st.data())
+def test_epochs_workers_blocks_and_timing_change_no_result(
+    system: System, case: Workload, chain: JoinConfig, seed: int, data: st.DataObject
+) -> None:
+    other = {name: getattr(chain, name) for name in ("workers", "block_size", "credit")}
+    flushed = case.with_(flush=True)
+    changed = flushed.with_(
+        config={**case.config, **other}, cuts=data.draw(cuts(len(case.arrivals))), seed=seed
+    )
+    one, another = system(flushed), system(changed)
+    assert results(one) == results(another)
+    assert one.of(Rejected) == another.of(Rejected)
+
+
+@given(case=cases())
+def test_a_query_finds_what_it_finds_alone(system: System, case: Workload) -> None:
+    flushed = case.with_(flush=True)
+    together = results(system(flushed))
+    for query in case.config["queries"]:
+        alone = flushed.with_(config={**case.config, "queries": [query]})
+        assert results(system(alone)) == [each for each in together if each[0] == query[0]]
+
+
+def chosen(choices: Sequence[int]) -> Callable[[int], int]:
+    """A lot that follows the choices, then always takes the first."""
+    left = list(reversed(choices))
+
+    def lot(n: int) -> int:
+        return left.pop() % n if left else 0
+
+    return lot
+
+
+@given(case=cases(), choices=st.lists(st.integers(0, 23), max_size=99))
+def test_no_sequence_of_choices_breaks_a_claim(case: Workload, choices: Sequence[int]) -> None:
+    few = case.with_(arrivals=case.arrivals[:FEW_TUPLES], cuts=())
+    broken = broken_sentences(judge(few, run(few, lot=chosen(choices))).verdicts)
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize("scope", GOLDEN)
+def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None:
+    if scope not in EVERYDAY and settings.get_current_profile_name() != "nightly":
+        pytest.skip("takes minutes, and is explored with the profile nightly")
+    exploration = explore(scope)
+    assert (exploration.unique_states, exploration.transitions) == GOLDEN[scope]
+    assert exploration.cut is None
+    for verdict in exploration.verdicts:
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
+
+
+def test_every_scope_has_a_golden_count() -> None:
+    assert set(GOLDEN) == set(SCOPES)

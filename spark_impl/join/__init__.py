@@ -1,0 +1,16 @@
+"""Room ``join`` on Spark: a chain of workers that joins on any predicate (docs/join.md)."""
+
+from spark_impl.join.chain import run_in_process
+from spark_impl.join.epoch import ChainProblem
+from spark_impl.join.query import ChainJoin, ChainStream, results
+from spark_impl.join.system import make_system, run_workloads
+
+__all__ = [
+    "ChainJoin",
+    "ChainProblem",
+    "ChainStream",
+    "make_system",
+    "results",
+    "run_in_process",
+    "run_workloads",
+]

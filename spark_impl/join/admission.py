@@ -1,0 +1,120 @@
+"""Admission of one stream at its source worker (docs/join.md, section 2).
+
+Runs of arrivals are handled at once; every arrival is judged as if it came alone.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from model.vocabulary.join import (
+    END_US,
+    NO_WATERMARK_US,
+    REASON_LATE,
+    REASON_NOT_FINITE,
+    Rejected,
+)
+from spark_impl.join.matching import Tuples
+
+Integers = npt.NDArray[np.int64]
+_PRUNED_AT_LEAST = 4096
+"""Identities are forgotten in one go, when there are as many to forget as to keep."""
+
+
+class Arrivals(NamedTuple):
+    """Arrivals of one stream in the order of ``seq``; the ranks in ``tuples`` mean nothing yet."""
+
+    seq: Integers
+    tuples: Tuples
+
+    def run(self, first: int, last: int) -> "Arrivals":
+        """The arrivals ``first``, ..., ``last - 1``."""
+        return Arrivals(self.seq[first:last], self.tuples.take(slice(first, last)))
+
+
+class Admitted(NamedTuple):
+    """What a source worker knows of its stream: part of a checkpoint."""
+
+    t_max_us: int = NO_WATERMARK_US
+    """Largest admitted event time."""
+    tuples: int = 0
+    """Number of admitted tuples, which is the next rank."""
+    known: tuple[tuple[int, int], ...] = ()
+    """Identities that may come again, with their event times."""
+
+
+class Intake:
+    """Lets arrivals of one stream in, or rejects them."""
+
+    def __init__(self, stream: str, lateness_us: int | None, before: Admitted) -> None:
+        self.stream = stream
+        self._lateness_us = lateness_us
+        self._t_max_us = before.t_max_us
+        self._tuples = before.tuples
+        self._known = dict(before.known)
+        self._prune_above = _PRUNED_AT_LEAST
+
+    @property
+    def watermark_us(self) -> int:
+        """The watermark of the stream before any flush."""
+        if self._lateness_us is None or self._t_max_us == NO_WATERMARK_US:
+            return NO_WATERMARK_US
+        return max(self._t_max_us - self._lateness_us, NO_WATERMARK_US)
+
+    def admit(self, arrivals: Arrivals) -> tuple[Tuples, list[Rejected]]:
+        """The admitted among some arrivals, ranked, and the rejected."""
+        given = arrivals.tuples
+        finite = np.isfinite(given.value)
+        late = finite & (given.ts < self._watermarks(given.ts, finite))
+        fresh = finite & ~late
+        known = self._known
+        for position in np.flatnonzero(fresh).tolist():
+            identity = int(given.source_id[position])
+            if identity in known:
+                fresh[position] = False
+            else:
+                known[identity] = int(given.ts[position])
+        tuples = given.take(fresh)
+        ranks = np.arange(self._tuples, self._tuples + len(tuples), dtype=np.int64)
+        if len(tuples):
+            self._tuples += len(tuples)
+            self._t_max_us = max(self._t_max_us, int(tuples.ts.max()))
+        if len(known) > self._prune_above:
+            self._prune()
+        rejected = [
+            Rejected(
+                self.stream,
+                int(arrivals.seq[position]),
+                int(given.source_id[position]),
+                REASON_LATE if late[position] else REASON_NOT_FINITE,
+            )
+            for position in np.flatnonzero(~finite | late).tolist()
+        ]
+        return replace(tuples, rank=ranks), rejected
+
+    def checkpoint(self) -> Admitted:
+        """What the next epoch has to know."""
+        self._prune()
+        return Admitted(self._t_max_us, self._tuples, tuple(self._known.items()))
+
+    def _watermarks(self, ts: Integers, finite: npt.NDArray[np.bool_]) -> Integers:
+        """The watermark at every arrival, just before it.
+
+        Late arrivals and redeliveries need no care: neither lies above the largest admitted time.
+        """
+        if self._lateness_us is None:
+            return np.full(len(ts), NO_WATERMARK_US, np.int64)
+        counted = np.where(finite, ts, NO_WATERMARK_US)
+        earlier = np.concatenate([np.array([self._t_max_us], np.int64), counted[:-1]])[: len(ts)]
+        t_max = np.maximum.accumulate(earlier)
+        lateness = min(self._lateness_us, END_US)
+        # the smallest integer stands for "nothing yet" and must not wrap around
+        return np.maximum(t_max, NO_WATERMARK_US + lateness) - lateness
+
+    def _prune(self) -> None:
+        """Forget the identities that would be rejected as late."""
+        watermark_us = self.watermark_us
+        self._known = {identity: ts for identity, ts in self._known.items() if ts >= watermark_us}
+        self._prune_above = max(_PRUNED_AT_LEAST, 2 * len(self._known))

@@ -1,0 +1,281 @@
+"""What a user calls: joins of two tables, and of two streams, on any predicate."""
+
+import logging
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeAlias
+
+import pyarrow.parquet as pq
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import PREDICATES, And, Predicate, R, S
+from model.vocabulary.trace import Step
+from spark_impl.join.epoch import (
+    COLUMNS,
+    ChainProblem,
+    Plan,
+    Summary,
+    check_slots,
+    run_epoch,
+    sentence_of,
+)
+from spark_impl.join.matching import FreePredicate
+from spark_impl.join.rendezvous import Place
+from spark_impl.join.store import MATCHES, Store, load_store, open_store
+from spark_impl.streams import InputProblem
+
+log = logging.getLogger("straggler.join")
+
+Condition: TypeAlias = Predicate | FreePredicate
+Sink: TypeAlias = Callable[[DataFrame, int], None]
+DEFAULT_QUERY = "join"
+"""Name of the query when there is one without a name."""
+PATIENCE_S = 60.0
+
+
+class Chain:
+    """A chain with its store: runs one epoch after the other.
+
+    Raises :class:`spark_impl.streams.InputProblem` when the store belongs to another chain, and
+    :class:`spark_impl.session.EnvironmentProblem` when there are fewer task slots than workers.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: JoinConfig,
+        store: Path,
+        free: Mapping[str, FreePredicate] | None = None,
+        *,
+        recording: bool = False,
+        on_step: Callable[[Step], None] | None = None,
+        patience_s: float = PATIENCE_S,
+    ) -> None:
+        check_slots(spark, config.workers)
+        self._spark = spark
+        self._config = config
+        self._free = dict(free or {})
+        self._recording = recording
+        self._on_step = on_step
+        self._patience_s = patience_s
+        self.store = open_store(store, config, self._free)
+
+    @property
+    def flushed(self) -> bool:
+        """The last epoch is over: nothing follows it."""
+        last = self.store.last()
+        return last is not None and last.flush
+
+    def advance(self, rows: DataFrame | None) -> list[Summary]:
+        """Run the next epoch: arrivals with ``stream`` and the columns of inputs, or a flush."""
+        before = self.store.last()
+        if before is not None and before.flush:
+            msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
+            raise InputProblem(msg)
+
+        def plan(place: Place) -> Plan:
+            return Plan(
+                config=self._config,
+                free=self._free,
+                store=self.store,
+                before=before,
+                epoch=0 if before is None else before.epoch + 1,
+                flush=rows is None,
+                place=place,
+                patience_s=self._patience_s,
+                recording=self._recording,
+                on_step=self._on_step,
+            )
+
+        return run_epoch(self._spark, rows, plan)
+
+
+class ChainJoin:
+    """A join of two inputs on any predicate, within a window of time.
+
+    ``predicate`` is one of ``model.vocabulary.join`` (``Equi``, ``Band``, ``Ineq``, ``And``), or a
+    function on columns (:data:`spark_impl.join.matching.FreePredicate`), or several of them by
+    name; all share one chain of ``workers`` tasks that run at the same time. A pair matches if its
+    event times differ by at most ``window_us`` besides. The other arguments are those of
+    ``model.vocabulary.JoinConfig``.
+
+    Inputs have the columns ``source_id`` (long, an identity: what comes again counts once), ``key``
+    (text), ``event_time_us`` (long) and ``value`` (double); streams also ``seq`` (long, the order
+    of arrival over both streams).
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        window_us: int,
+        predicate: Condition | Mapping[str, Condition],
+        *,
+        block_size: int = 64,
+        credit: int = 4,
+        lateness_us: int | None = None,
+        recording: bool = False,
+    ) -> None:
+        given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
+        self._free = {name: each for name, each in given.items() if callable(each)}
+        self._recording = recording
+        self._config = JoinConfig(
+            window_us=window_us,
+            queries=tuple((name, _declared(each)) for name, each in given.items()),
+            workers=workers,
+            block_size=block_size,
+            credit=credit,
+            lateness_us=lateness_us,
+        )
+
+    def join(self, r: DataFrame, s: DataFrame, store: str | Path | None = None) -> DataFrame:
+        """All pairs of two bounded inputs: a row ``query, r_id, s_id, epoch`` for each.
+
+        They stay in ``store``, an empty folder that the driver and all workers reach under this
+        path; without one they are brought to the driver. Tuples whose value is not finite match
+        nothing; a warning says how many there are. Raises :class:`ChainProblem` when it fails.
+        """
+        spark = r.sparkSession
+        # In the order of time nothing is late, and little has to be held.
+        ordered = JoinConfig.from_json({**self._config.to_json(), "lateness_us": 0})
+        rows = _both(r, s, F.col("event_time_us"))
+        where = Path(store or tempfile.mkdtemp(prefix="straggler-join-")).absolute()
+        try:
+            chain = Chain(spark, ordered, where, self._free, recording=self._recording)
+            if chain.store.last() is not None:
+                msg = f"{where} holds the results of another join"
+                raise InputProblem(msg)
+            rejected = sum(each.rejected for each in chain.advance(rows))
+            chain.advance(None)
+            if rejected:
+                log.warning("%d tuples match nothing: their values are not finite", rejected)
+            if store is not None:
+                return results(spark, where)
+            files = [path for own in chain.store.files("matches-*").values() for path in own]
+            if not files:
+                return spark.createDataFrame([], from_arrow_schema(MATCHES))
+            return spark.createDataFrame(pq.ParquetDataset(files, schema=MATCHES).read())
+        finally:
+            if store is None:
+                shutil.rmtree(where, ignore_errors=True)
+
+    def stream(
+        self, r: DataFrame, s: DataFrame, checkpoint: str | Path, sink: Sink | None = None
+    ) -> "ChainStream":
+        """Join two streams; every micro-batch is an epoch.
+
+        ``checkpoint`` is the folder for state and results, which :func:`results` reads; the driver
+        and all workers reach it under this path, and whoever opens it again goes on where it
+        stopped. ``sink`` is called with the pairs of every epoch and its number, once more after a
+        crash at that moment.
+        """
+        where = Path(checkpoint).absolute()
+        chain = Chain(r.sparkSession, self._config, where, self._free, recording=self._recording)
+        return ChainStream(chain, _both(r, s, F.col("seq")), sink)
+
+
+class ChainStream:
+    """A join of two streams, to be started."""
+
+    def __init__(self, chain: Chain, rows: DataFrame, sink: Sink | None) -> None:
+        self._chain = chain
+        self._rows = rows
+        self._sink = sink
+
+    def start(self, interval: str = "0 seconds") -> StreamingQuery:
+        """Start and leave it running."""
+        return self._start(processingTime=interval)
+
+    def run_available(self) -> None:
+        """Join what is in the sources now.
+
+        Raises :class:`ChainProblem` when it fails; whoever calls again goes on from the last epoch.
+        """
+        query = self._start(availableNow=True)
+        try:
+            query.awaitTermination()
+        except StreamingQueryException as error:
+            raise ChainProblem(sentence_of(error)) from error
+        finally:
+            query.stop()
+
+    def flush(self) -> None:
+        """Join what is in the sources, then find all pairs that are still owed; nothing follows."""
+        if not self._chain.flushed:
+            self.run_available()
+            self._chain.advance(None)
+            self._hand_on(self._rows.sparkSession)
+
+    def _start(self, **trigger: str | bool) -> StreamingQuery:
+        return (
+            self._rows.writeStream.option("checkpointLocation", str(self._chain.store.checkpoint))
+            .foreachBatch(self._epoch)
+            .trigger(**trigger)  # type: ignore[arg-type]
+            .start()
+        )
+
+    def _epoch(self, rows: DataFrame, batch: int) -> None:
+        """Spark calls it for every micro-batch, again after a crash."""
+        last = self._chain.store.last()
+        expected = 0 if last is None else last.epoch + 1
+        if batch == expected:
+            self._chain.advance(rows)
+        elif batch != expected - 1:
+            msg = f"micro-batch {batch} comes, and the store has {expected} epochs"
+            raise InputProblem(msg)
+        self._hand_on(rows.sparkSession)
+
+    def _hand_on(self, spark: SparkSession) -> None:
+        last = self._chain.store.last()
+        if self._sink is not None and last is not None:
+            self._sink(_matches(spark, self._chain.store, [last.epoch]), last.epoch)
+
+
+def results(spark: SparkSession, store: str | Path) -> DataFrame:
+    """All pairs that a chain has found: a row ``query, r_id, s_id, epoch`` for each.
+
+    An epoch that is being run, or that a crash cut short, does not show. Raises
+    :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a chain.
+    """
+    _, place = load_store(Path(store).absolute())
+    return _matches(spark, place, [done.epoch for done in place.commits()])
+
+
+def _matches(spark: SparkSession, place: Store, epochs: list[int]) -> DataFrame:
+    by_epoch = place.files("matches-*.parquet")
+    files = [str(path) for epoch in epochs for path in by_epoch[epoch]]
+    schema = from_arrow_schema(MATCHES)
+    if not files:
+        return spark.createDataFrame([], schema)
+    return spark.read.schema(schema).parquet(*files)
+
+
+def _declared(condition: Condition) -> Predicate:
+    """What the configuration says of a condition; of a function, that any pair may match."""
+    if isinstance(condition, PREDICATES):
+        return condition
+    if callable(condition):
+        return And()
+    msg = f"{condition!r} is neither a predicate nor a function"
+    raise ValueError(msg)
+
+
+def _both(r: DataFrame, s: DataFrame, seq: object) -> DataFrame:
+    """Both inputs in one table, told apart by the column ``stream``."""
+    parts = []
+    for stream, rows in ((R, r), (S, s)):
+        wanted = {name: kind for name, kind in COLUMNS.items() if name != "seq"}
+        for name in [*wanted, *(["seq"] if rows.isStreaming else [])]:
+            if name not in rows.columns:
+                msg = f"the input {stream} has no column {name!r}; it has {rows.columns}"
+                raise InputProblem(msg)
+        columns = [F.col(name).cast(kind).alias(name) for name, kind in wanted.items()]
+        order = seq.cast("bigint").alias("seq")  # type: ignore[attr-defined]
+        parts.append(rows.select(F.lit(stream).alias("stream"), order, *columns))
+    return parts[0].unionByName(parts[1])

@@ -1,0 +1,190 @@
+"""Where the workers of one epoch find one another: a small server on the driver.
+
+Every task registers with its number, its own address and the number that Spark gave to this run of
+it. When all workers are there, each gets the addresses of all, and an id of this attempt. A stage
+that Spark runs again registers anew and gets another id: what an attempt writes carries its id, so
+a task of an older attempt that is still alive can disturb nothing.
+
+Spark's own way to do this, ``BarrierTaskContext.allGather``, polls once a second.
+"""
+
+import secrets
+import socket
+import threading
+import time
+from contextlib import suppress
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from spark_impl.join import wire
+from spark_impl.join.transport import Address, Door, greet, listen, log, read_json
+
+_TICK_S = 0.2
+"""How soon the server notices that it shall stop."""
+
+
+class Meeting(NamedTuple):
+    """What every worker learns: who the others are in this attempt."""
+
+    attempt: str
+    addresses: tuple[Address, ...]
+
+
+class Place(NamedTuple):
+    """Where to register, and with which token."""
+
+    address: Address
+    token: str
+    timeout_s: float
+
+
+class _Seat(NamedTuple):
+    run: int
+    address: Address
+    connection: socket.socket
+
+
+class Rendezvous:
+    """The server, for the time of a ``with``."""
+
+    def __init__(
+        self, host: str, workers: int, timeout_s: float = 300.0, bound_to: str | None = None
+    ) -> None:
+        self._workers = workers
+        self._listener = listen(bound_to or host)
+        port = self._listener.getsockname()[1]
+        self.place = Place((host, port), secrets.token_hex(32), timeout_s)
+        self._door = Door(self._listener, self.place.token)
+        self._seats: dict[int, _Seat] = {}
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, name="rendezvous", daemon=True)
+
+    def __enter__(self) -> "Rendezvous":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _serve(self) -> None:
+        try:
+            while not self._stop.is_set():
+                for connection, greeting in self._door.wait(_TICK_S):
+                    self._seat(connection, greeting)
+                self._forget_the_dead()
+                if len(self._seats) == self._workers:
+                    self._introduce()
+        finally:
+            self._door.close()
+            for seat in self._seats.values():
+                seat.connection.close()
+
+    def _seat(self, connection: socket.socket, greeting: dict[str, Any]) -> None:
+        """The newest run of a task has its seat; ids of runs only grow."""
+        try:
+            number, run = int(greeting["worker"]), int(greeting["run"])
+            host, port = greeting["address"]
+            seat = _Seat(run, (str(host), int(port)), connection)
+        except (KeyError, TypeError, ValueError):
+            log.warning("a registration is refused: %r is not one", sorted(greeting))
+            connection.close()
+            return
+        before = self._seats.get(number)
+        if not 0 <= number < self._workers or (before is not None and before.run > run):
+            log.warning("worker %d of run %d is refused: it is not of this attempt", number, run)
+            connection.close()
+            return
+        if before is not None:
+            before.connection.close()
+        self._seats[number] = seat
+
+    def _forget_the_dead(self) -> None:
+        for number, seat in list(self._seats.items()):
+            try:
+                alive = seat.connection.recv(1) != b""
+            except BlockingIOError:
+                alive = True
+            except OSError:
+                alive = False
+            if not alive:
+                seat.connection.close()
+                del self._seats[number]
+
+    def _introduce(self) -> None:
+        seats = [self._seats[number] for number in range(self._workers)]
+        answer = {
+            "attempt": secrets.token_hex(8),
+            "addresses": [list(seat.address) for seat in seats],
+        }
+        for seat in seats:
+            seat.connection.settimeout(self.place.timeout_s)
+            with suppress(OSError):  # the others will notice that it is not there
+                seat.connection.sendall(wire.encode_json(answer))
+            seat.connection.close()
+        self._seats.clear()
+
+
+def meet(place: Place, worker: int, run: int, address: Address) -> Meeting:
+    """Register a worker and wait for the others.
+
+    Raises ``TimeoutError`` with one sentence if they do not come.
+    """
+    deadline = time.monotonic() + place.timeout_s
+    greeting = {"token": place.token, "worker": worker, "run": run, "address": list(address)}
+    try:
+        connection = greet(place.address, greeting, place.timeout_s)
+        with connection:
+            answer = read_json(connection, deadline)
+    except OSError as error:
+        msg = f"worker {worker} did not meet the others within {place.timeout_s:g} s: {error}"
+        raise TimeoutError(msg) from error
+    addresses = tuple((str(host), int(port)) for host, port in answer["addresses"])
+    return Meeting(str(answer["attempt"]), addresses)
+
+
+def join_neighbours(
+    listener: socket.socket, worker: int, meeting: Meeting, place: Place
+) -> dict[int, socket.socket]:
+    """Connect a worker with its neighbours: to the right one it goes, the left one comes.
+
+    Raises ``TimeoutError`` with one sentence that names the neighbour that is missing.
+    """
+    deadline = time.monotonic() + place.timeout_s
+    token = f"{place.token}/{meeting.attempt}"
+    found: dict[int, socket.socket] = {}
+    missing = worker + 1
+    door = Door(listener, token)
+    try:
+        if missing < len(meeting.addresses):
+            greeting = {"token": token, "worker": worker}
+            found[missing] = greet(meeting.addresses[missing], greeting, place.timeout_s)
+        missing = worker - 1
+        while missing >= 0 and missing not in found:
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                msg = "nobody came"
+                raise TimeoutError(msg)
+            for connection, greeting in door.wait(left_s):
+                if greeting.get("worker") == missing:
+                    connection.settimeout(place.timeout_s)
+                    connection.sendall(wire.encode_json({"worker": worker}))
+                    found[missing] = connection
+                else:
+                    connection.close()
+        missing = worker + 1
+        if missing in found:
+            read_json(found[missing], deadline)
+    except OSError as error:
+        for connection in found.values():
+            connection.close()
+        msg = f"worker {worker} is not connected with worker {missing}: {error}"
+        raise TimeoutError(msg) from error
+    finally:
+        door.close()
+    return found

@@ -1,0 +1,127 @@
+"""The chain on Spark as a System: workloads in, traces out."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from model.vocabulary import Event, JoinConfig, System, Trace, Workload
+from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
+from model.vocabulary.trace import Step, kind_of
+from spark_impl.join.epoch import ChainProblem
+from spark_impl.join.query import Chain
+from spark_impl.join.store import Store
+from spark_impl.session import session
+
+_SCHEMA = pa.schema(
+    [
+        ("stream", pa.string()),
+        ("seq", pa.int64()),
+        ("source_id", pa.int64()),
+        ("key", pa.string()),
+        ("event_time_us", pa.int64()),
+        ("value", pa.float64()),
+    ]
+)
+_WORDS = {kind_of(word): word for word in PROTOCOL}
+
+
+class _KilledError(RuntimeError):
+    """A fault of the workload."""
+
+
+def make_system(master: str = "local[2]") -> System:
+    """The chain as a callable; it uses the running session, or one of its own for each call.
+
+    The session needs as many task slots as the workload has workers.
+    """
+
+    def run(workload: Workload, /) -> Trace:
+        workdir = Path(tempfile.mkdtemp(prefix="straggler-join-"))
+        try:
+            running = SparkSession.getActiveSession()
+            if running is not None:
+                return run_workloads(running, {workload.name: workload}, workdir)[workload.name]
+            with session(master) as spark:
+                return run_workloads(spark, {workload.name: workload}, workdir)[workload.name]
+        finally:
+            shutil.rmtree(workdir, ignore_errors=True)
+
+    return run
+
+
+def run_workloads(
+    spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
+) -> dict[str, Trace]:
+    """Run workloads one after the other, each in a chain of its own below ``workdir``.
+
+    After a fault ``restart`` the chain is opened anew; at a fault ``kill`` its first step in the
+    epoch fails the task, and then it is opened anew. Raises ``ValueError`` for an arrival of an
+    unknown stream.
+    """
+    return {
+        name: _run(spark, workload, workdir / str(number))
+        for number, (name, workload) in enumerate(cases.items())
+    }
+
+
+def _run(spark: SparkSession, workload: Workload, folder: Path) -> Trace:
+    config = JoinConfig.from_json(workload.config)
+    for event in workload.arrivals:
+        if event.stream not in STREAMS:
+            msg = f"arrival {event.seq} is of stream {event.stream!r}; it must be 'R' or 'S'"
+            raise ValueError(msg)
+    faults = {(fault.kind, fault.at) for fault in workload.faults}
+    chain = Chain(spark, config, folder, recording=True)
+    for epoch, events in enumerate(workload.batches()):
+        rows = rows_of(spark, events)
+        if ("kill", epoch) in faults:
+            _fail(Chain(spark, config, folder, recording=True, on_step=_kill), rows)
+        if {("kill", epoch), ("restart", epoch)} & faults:
+            chain = Chain(spark, config, folder, recording=True)
+        chain.advance(rows)
+    if workload.flush:
+        chain.advance(None)
+    return Trace("spark", _steps(chain.store))
+
+
+def _kill(_: Step) -> None:
+    msg = "killed by the workload"
+    raise _KilledError(msg)
+
+
+def _fail(chain: Chain, rows: DataFrame) -> None:
+    """Run an epoch that cannot succeed."""
+    try:
+        chain.advance(rows)
+    except ChainProblem as problem:
+        if "killed by the workload" not in str(problem):
+            raise
+
+
+def rows_of(spark: SparkSession, events: tuple[Event, ...]) -> DataFrame:
+    """Arrivals as the rows of an epoch."""
+    rows = [{name: getattr(event, name) for name in _SCHEMA.names} for event in events]
+    return spark.createDataFrame(pa.Table.from_pylist(rows, _SCHEMA))
+
+
+def _steps(store: Store) -> Iterator[Step]:
+    """Everything that counts, as steps."""
+    for epoch, paths in store.files("matches-*.parquet").items():
+        for path in paths:
+            for row in pq.read_table(path).to_pylist():
+                yield Match(row["query"], row["r_id"], row["s_id"], epoch)
+    for paths in store.files("rejected-*.parquet").values():
+        for path in paths:
+            for row in pq.read_table(path).to_pylist():
+                yield Rejected(**row)
+    for paths in store.files("steps-*.ndjson").values():
+        for path in paths:
+            for line in path.read_text(encoding="utf-8").splitlines():
+                step = json.loads(line)
+                yield _WORDS[step.pop("kind")](**step)

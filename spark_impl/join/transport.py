@@ -1,0 +1,253 @@
+"""Connections between neighbours in the chain.
+
+Rules of this file:
+
+* A socket listens on the executor's own address only, and only until the neighbour is there.
+* Whoever connects shows the token of the job first, and is silent until it is answered. Anything
+  else is refused and logged, and keeps nobody else waiting.
+* Nothing waits for ever: every wait has an end, and a neighbour that is silent for too long is
+  taken for dead. The error says who.
+* Receiving is always possible: what cannot be sent at once stays in a buffer, which credit bounds.
+"""
+
+import hmac
+import logging
+import selectors
+import socket
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+from spark_impl.join import wire
+from spark_impl.join.messages import Message
+
+log = logging.getLogger("straggler.join")
+
+GREETING_S = 5.0
+"""A connection that has not shown its token by then is closed."""
+_PING_S = 2.0
+_READ_BYTES = 1 << 18
+Address = tuple[str, int]
+
+
+class NeighbourLost(RuntimeError):  # noqa: N818 (not a bug: the stage is run again)
+    """A neighbour died or fell silent; the message names it."""
+
+
+def listen(host: str) -> socket.socket:
+    """A socket that listens on one address of this machine, on any free port."""
+    return socket.create_server((host, 0), backlog=16)
+
+
+def greet(address: Address, greeting: Mapping[str, Any], timeout_s: float) -> socket.socket:
+    """Connect and show the token; ``OSError`` if nobody is there."""
+    connection = socket.create_connection(address, timeout=timeout_s)
+    connection.sendall(wire.encode_json(dict(greeting)))
+    return connection
+
+
+def read_json(connection: socket.socket, deadline: float) -> dict[str, Any]:
+    """Read one answer to a greeting, and nothing behind it.
+
+    Raises ``OSError`` or :class:`spark_impl.join.wire.FrameProblem` if none comes.
+    """
+    frames = wire.Frames(wire.FRAME_BYTES_MAX)
+    while True:
+        connection.settimeout(max(0.001, deadline - time.monotonic()))
+        data = connection.recv(frames.missing)
+        if not data:
+            msg = "the connection was closed without an answer"
+            raise ConnectionError(msg)
+        for kind, body in frames.feed(data):
+            return wire.decode_json(kind, body)
+
+
+@dataclass(slots=True)
+class _Stranger:
+    """A connection that has not shown its token yet."""
+
+    deadline: float
+    frames: wire.Frames = field(default_factory=lambda: wire.Frames(wire.GREETING_BYTES_MAX))
+
+
+class Door:
+    """Takes connections and hands over those that greet with the token."""
+
+    def __init__(self, listener: socket.socket, token: str, greeting_s: float = GREETING_S) -> None:
+        self._listener = listener
+        self._token = token.encode("utf-8")
+        self._greeting_s = greeting_s
+        self._selector = selectors.DefaultSelector()
+        listener.setblocking(False)
+        self._selector.register(listener, selectors.EVENT_READ)
+
+    def wait(self, timeout_s: float) -> Iterator[tuple[socket.socket, dict[str, Any]]]:
+        """Connections that have shown the token meanwhile, with their greetings."""
+        for key, _ in self._selector.select(min(timeout_s, self._greeting_s)):
+            if key.data is None:
+                with suppress(OSError):  # gone before it was taken
+                    connection, _ = self._listener.accept()
+                    connection.setblocking(False)
+                    stranger = _Stranger(time.monotonic() + self._greeting_s)
+                    self._selector.register(connection, selectors.EVENT_READ, stranger)
+            else:
+                greeting = self._listen_to(key.fileobj, key.data)  # type: ignore[arg-type]
+                if greeting is not None:
+                    yield key.fileobj, greeting  # type: ignore[misc]
+        for key in list(self._selector.get_map().values()):
+            if key.data is not None and key.data.deadline < time.monotonic():
+                self._refuse(key.fileobj, "it did not greet in time")  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Refuse whoever has not greeted, and listen no more."""
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+
+    def _listen_to(self, connection: socket.socket, stranger: _Stranger) -> dict[str, Any] | None:
+        try:
+            data = connection.recv(wire.GREETING_BYTES_MAX)
+            if not data:
+                self._refuse(connection, "it was closed before it greeted")
+                return None
+            for kind, body in stranger.frames.feed(data):
+                greeting = wire.decode_json(kind, body)
+                shown = str(greeting.get("token", "")).encode("utf-8")
+                if hmac.compare_digest(shown, self._token):
+                    self._selector.unregister(connection)
+                    return greeting
+                self._refuse(connection, "its token is wrong")
+                return None
+        except (OSError, wire.FrameProblem) as error:
+            self._refuse(connection, str(error))
+        return None
+
+    def _refuse(self, connection: socket.socket, reason: str) -> None:
+        try:
+            name = str(connection.getpeername())
+        except OSError:
+            name = "somebody"
+        log.warning("a connection from %s is refused: %s", name, reason)
+        self._selector.unregister(connection)
+        connection.close()
+
+
+@dataclass(slots=True)
+class _Peer:
+    """A neighbour, once connected."""
+
+    name: str
+    connection: socket.socket
+    heard: float
+    spoken: float
+    frames: wire.Frames = field(default_factory=lambda: wire.Frames(wire.FRAME_BYTES_MAX))
+    unsent: bytearray = field(default_factory=bytearray)
+    gone: bool = False
+    """It said that it needs nothing more."""
+
+
+class Links:
+    """The connections of one worker."""
+
+    def __init__(
+        self, number: int, connections: Mapping[int, socket.socket], patience_s: float
+    ) -> None:
+        now = time.monotonic()
+        self._number = number
+        self._parting = False
+        self._patience_s = patience_s
+        self._selector = selectors.DefaultSelector()
+        self._peers: dict[int, _Peer] = {}
+        self.bytes_sent = 0
+        for neighbour, connection in sorted(connections.items()):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setblocking(False)
+            self._peers[neighbour] = _Peer(f"worker {neighbour}", connection, now, now)
+            self._selector.register(connection, selectors.EVENT_READ, neighbour)
+
+    def exchange(
+        self, outgoing: Iterable[tuple[int, Message]], wait_s: float
+    ) -> list[tuple[int, Message]]:
+        """Send messages; wait until some come, or ``wait_s`` seconds; what came, with its sender.
+
+        Raises :class:`NeighbourLost`, or :class:`spark_impl.join.wire.FrameProblem`.
+        """
+        for neighbour, message in outgoing:
+            self._peers[neighbour].unsent += wire.encode(message)
+        now = time.monotonic()
+        for neighbour, peer in self._peers.items():
+            if not (peer.unsent or self._parting) and now - peer.spoken > _PING_S:
+                peer.unsent += wire.frame(wire.PING)
+            self._send(neighbour, peer)
+            if not peer.gone and now - peer.heard > self._patience_s:
+                msg = f"{peer.name} was silent for {self._patience_s:g} s, says {self._me}"
+                raise NeighbourLost(msg)
+        came: list[tuple[int, Message]] = []
+        for key, events in self._selector.select(min(wait_s, _PING_S)):
+            peer = self._peers[key.data]
+            if events & selectors.EVENT_WRITE:
+                self._send(key.data, peer)
+            if events & selectors.EVENT_READ:
+                came.extend((key.data, message) for message in self._read(peer))
+        return came
+
+    def part(self) -> None:
+        """Say goodbye, and stay until every neighbour has: what it needs is then with it."""
+        self._parting = True
+        for peer in self._peers.values():
+            peer.unsent += wire.frame(wire.BYE)
+        while any(peer.unsent or not peer.gone for peer in self._peers.values()):
+            self.exchange((), _PING_S)
+
+    def close(self) -> None:
+        """Close all connections."""
+        for peer in self._peers.values():
+            peer.connection.close()
+        self._selector.close()
+
+    def _send(self, neighbour: int, peer: _Peer) -> None:
+        if not peer.unsent:
+            return
+        try:
+            sent = peer.connection.send(peer.unsent)
+        except BlockingIOError:
+            sent = 0
+        except OSError as error:
+            self._lost(peer, error)
+        if sent:
+            del peer.unsent[:sent]
+            peer.spoken = time.monotonic()
+            self.bytes_sent += sent
+        events = selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.unsent else 0)
+        if self._selector.get_key(peer.connection).events != events:
+            self._selector.modify(peer.connection, events, neighbour)
+
+    def _read(self, peer: _Peer) -> Iterator[Message]:
+        try:
+            data = peer.connection.recv(_READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lost(peer, error)
+        if not data:
+            if not (peer.gone and self._parting):
+                self._lost(peer, None)
+            self._selector.unregister(peer.connection)  # both have said goodbye
+            return
+        peer.heard = time.monotonic()
+        for kind, body in peer.frames.feed(data):
+            if kind == wire.BYE:
+                peer.gone = True
+            elif kind != wire.PING:
+                yield wire.decode(kind, body)
+
+    @property
+    def _me(self) -> str:
+        return f"worker {self._number}"
+
+    def _lost(self, peer: _Peer, error: OSError | None) -> NoReturn:
+        reason = error or "it was closed at the other end"
+        msg = f"{peer.name} is lost, says {self._me}: {reason}"
+        raise NeighbourLost(msg) from error

@@ -1,0 +1,392 @@
+"""One worker of the chain: the numbered protocol of docs/join.md, sections 3 to 6.
+
+Rules of this file:
+
+* No socket, no thread, no clock. Messages to neighbours go to an outbox; whoever runs the worker
+  carries them.
+* A method is one action, or several after one another; none waits for anything.
+* The two streams are treated alike in all but one thing: copies of blocks of S are joined with
+  what comes in, copies of blocks of R never are.
+* Messages may be lost with their connection (:meth:`Worker.reconnect` sends them again), come
+  twice, or in another order.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from model.vocabulary.join import (
+    END_US,
+    NO_WATERMARK_US,
+    Ack,
+    Drop,
+    Forward,
+    JoinConfig,
+    Quiet,
+    R,
+    Receive,
+    Rejected,
+    S,
+)
+from model.vocabulary.trace import Step
+from spark_impl.join import messages
+from spark_impl.join.admission import Admitted, Arrivals, Intake
+from spark_impl.join.lane import Copy, Lane, WorkerState
+from spark_impl.join.matching import Matcher, Pairs, Tuples
+from spark_impl.join.messages import Block, End, Hint, Message
+from spark_impl.join.recording import Recorder
+
+_LAST_SEQ = END_US
+_LEAD_BLOCKS = 4
+"""Blocks that a stream may be ahead of the next arrival of the other one."""
+_RUN = 256
+"""Most arrivals that are admitted before messages are looked at again."""
+_PATIENCE = 64
+"""Tuples are dropped when some have outlived the window by this part of it."""
+
+
+class Worker:
+    """One worker in one epoch.
+
+    ``record`` is called with every step of the protocol, in order. With ``flush`` the epoch admits
+    nothing and ends with empty stores.
+    """
+
+    def __init__(
+        self,
+        config: JoinConfig,
+        number: int,
+        matcher: Matcher,
+        state: WorkerState,
+        epoch: int,
+        *,
+        flush: bool = False,
+        record: Callable[[Step], None] | None = None,
+    ) -> None:
+        self._config = config
+        self._matcher = matcher
+        self._recorder = Recorder(epoch, number, record)
+        self._is_quiet = False
+        self.number = number
+        self.epoch = epoch
+        self.outbox: list[tuple[int, Message]] = []
+        """Messages to send, in order, with the neighbour that each is for."""
+        self.found: list[list[Pairs]] = [[] for _ in config.queries]
+        """Pairs by query; whoever runs the worker may take them away at any time."""
+        self.rejected: list[Rejected] = []
+        left = number - 1 if number > 0 else None
+        right = number + 1 if number < config.workers - 1 else None
+        self._lanes = {
+            R: self._lane(R, left, right, state.r, state.r_wm_us, state.r_intake),
+            S: self._lane(S, right, left, state.s, state.s_wm_us, state.s_intake),
+        }
+        for lane in self._lanes.values():
+            if lane.behind is None:
+                self._begin_source(lane, flush)
+
+    # ------------------------------------------------------------------ what a runner calls
+
+    def admit(self, stream: str, arrivals: Arrivals, next_seq: int) -> None:
+        """InR or InS for some arrivals in order; ``next_seq`` is that of the arrival behind."""
+        lane, other = self._both(stream)
+        intake = lane.intake
+        if intake is None or lane.over:
+            msg = f"worker {self.number} does not take in stream {stream!r}"
+            raise ValueError(msg)
+        tuples, rejected = intake.admit(arrivals)
+        self.rejected.extend(rejected)
+        if len(tuples):
+            pairs = self._emit(other.store.probe(tuples, stream))
+            lane.store.append(tuples)
+            self._recorder.admit(stream, int(tuples.rank[0]), len(tuples), pairs)
+        lane.passed_us = lane.source_us = max(lane.source_us, intake.watermark_us)
+        lane.next_seq = next_seq
+        self._send_hint(lane)
+
+    def end_intake(self, stream: str) -> None:
+        """No arrival of the stream follows in this epoch."""
+        lane, _ = self._both(stream)
+        lane.next_seq = _LAST_SEQ
+        lane.over = True
+        self._send_hint(lane)
+
+    def room(self, stream: str, seqs: npt.NDArray[np.int64], position: int) -> int:
+        """How many arrivals from ``position`` on may be admitted now, for the sake of pace.
+
+        The stream whose next arrival is the earlier one never waits for the other.
+        """
+        lane, other = self._both(stream)
+        config = self._config
+        if lane.ahead is not None and lane.unacknowledged >= config.credit and self._overdue(lane):
+            return 0
+        lead = max(_LEAD_BLOCKS * config.block_size, _RUN)
+        furthest = int(np.searchsorted(seqs, other.next_seq)) + lead
+        return max(0, min(_RUN, furthest - position, len(seqs) - position))
+
+    def receive(self, sender: int, message: Message) -> None:
+        """Take one message from a neighbour."""
+        if isinstance(message, Block):
+            self._take_in(sender, message)
+        elif isinstance(message, messages.Ack):
+            self._acknowledged(message)
+        elif isinstance(message, Hint):
+            self._hear(message)
+        else:
+            self._lanes[message.stream].promised = message.blocks
+
+    def work(self) -> None:
+        """Drop and forward whatever there is to drop and to forward, then see whether all is over.
+
+        This is the policy of section 5; :meth:`forward` alone is what the protocol permits.
+        """
+        for lane in self._lanes.values():
+            self.drop(lane.stream)
+        for lane in self._lanes.values():
+            while self._wants_to_send(lane):
+                self.forward(lane.stream)
+            self._end(lane)
+        if self._all_over() and not self._is_quiet:
+            self._is_quiet = True
+            self._recorder.step(
+                Quiet,
+                len(self._lanes[R].store),
+                len(self._lanes[S].store),
+                self._lanes[R].passed_us,
+                self._lanes[S].passed_us,
+            )
+
+    def can_forward(self, stream: str) -> bool:
+        """The protocol permits to send a block, whatever the policy says."""
+        lane, _ = self._both(stream)
+        return (
+            lane.ahead is not None
+            and not lane.ended
+            and lane.unacknowledged < self._config.credit
+            and (len(lane.store) > 0 or self._block_watermark(lane) > lane.sent_wm_us)
+        )
+
+    def forward(self, stream: str) -> None:
+        """FwdR or FwdS, for :meth:`can_forward`."""
+        lane, other = self._both(stream)
+        if lane.ahead is None:
+            msg = f"stream {stream!r} ends at worker {self.number}"
+            raise ValueError(msg)
+        tuples = lane.store.pop_oldest(self._config.block_size)
+        lane.sent += 1
+        block = Block(stream, lane.sent, other.received, self._block_watermark(lane), tuples)
+        lane.sent_wm_us = max(lane.sent_wm_us, block.wm_us)
+        lane.copies[block.number] = Copy(block)
+        lane.unacknowledged += 1
+        lane.on_the_way += len(tuples)
+        self.outbox.append((lane.ahead, block))
+        first, last = (int(tuples.rank[0]), int(tuples.rank[-1])) if len(tuples) else (-1, -1)
+        self._recorder.step(
+            Forward, stream, block.number, block.seen, first, last, len(tuples), block.wm_us
+        )
+
+    def drop(self, stream: str) -> None:
+        """DropR or DropS, unless too little time has passed to be worth it."""
+        lane, other = self._both(stream)
+        window_us = self._config.window_us
+        horizon_us = other.passed_us - window_us
+        patience_us = 0 if self._draining else window_us // _PATIENCE
+        if len(lane.store) and lane.store.least_ts() + patience_us < horizon_us:
+            dropped = lane.store.drop_below(horizon_us)
+            self._recorder.step(Drop, stream, horizon_us, dropped)
+
+    def reconnect(self, neighbour: int) -> None:
+        """The connection to a neighbour is a new one: send again what the old one may have lost."""
+        for lane in self._lanes.values():
+            if lane.ahead == neighbour:
+                self._send_hint(lane)
+                for copy in lane.copies.values():
+                    if copy.needed is None:
+                        self.outbox.append((neighbour, copy.block))
+                if lane.ended:
+                    self.outbox.append((neighbour, End(lane.stream, lane.sent)))
+
+    @property
+    def finished(self) -> bool:
+        """The worker's part of the epoch is over: it holds no copy, and nothing new will come."""
+        return self._is_quiet
+
+    def state(self) -> WorkerState:
+        """What is left, once the worker has finished."""
+        r, s = self._lanes[R], self._lanes[S]
+        return WorkerState(
+            r.store.snapshot(),
+            s.store.snapshot(),
+            r.passed_us,
+            s.passed_us,
+            None if r.intake is None else r.intake.checkpoint(),
+            None if s.intake is None else s.intake.checkpoint(),
+        )
+
+    # -------------------------------------------------------------------------- beginning
+
+    def _lane(
+        self,
+        stream: str,
+        behind: int | None,
+        ahead: int | None,
+        tuples: Tuples,
+        passed_us: int,
+        admitted: Admitted | None,
+    ) -> Lane:
+        store = self._matcher.side(stream)
+        store.append(tuples)
+        intake = None
+        if behind is None:
+            intake = Intake(stream, self._config.lateness_us, admitted or Admitted())
+        return Lane(stream, behind, ahead, store, passed_us, intake)
+
+    def _begin_source(self, lane: Lane, flush: bool) -> None:
+        if flush:
+            lane.passed_us = END_US
+        lane.source_us = lane.passed_us
+        if flush:
+            self.end_intake(lane.stream)
+
+    # -------------------------------------------------------------------------- receiving
+
+    def _take_in(self, sender: int, block: Block) -> None:
+        """RecvR or RecvS for a block and those that waited for it, or Again."""
+        lane, other = self._both(block.stream)
+        if block.number <= lane.received:
+            again = messages.Ack(block.stream, block.number, other.sent, len(lane.store))
+            self.outbox.append((sender, again))
+            return
+        lane.early[block.number] = block
+        while lane.received + 1 in lane.early:
+            self._join_in(sender, lane, other, lane.early.pop(lane.received + 1))
+
+    def _join_in(self, sender: int, lane: Lane, other: Lane, block: Block) -> None:
+        """RecvR or RecvS: join, store, acknowledge, in one step."""
+        unmet: list[Tuples] = []
+        if lane.stream == R:
+            unmet = [
+                copy.block.tuples
+                for copy in other.copies.values()
+                if copy.block.number > block.seen
+            ]
+        pairs = 0
+        if len(block.tuples):
+            pairs = self._emit(other.store.probe(block.tuples, lane.stream))
+            if sum(map(len, unmet)):
+                pairs += self._emit(self._matcher.match(block.tuples, Tuples.concat(unmet)))
+            lane.store.append(block.tuples)
+        lane.received += 1
+        lane.passed_us = max(lane.passed_us, block.wm_us)
+        ack = messages.Ack(lane.stream, block.number, other.sent, len(lane.store))
+        self.outbox.append((sender, ack))
+        self._recorder.step(
+            Receive,
+            lane.stream,
+            block.number,
+            len(unmet),
+            pairs,
+            ack.sent_opposite,
+            ack.size,
+        )
+        self._release(other)
+
+    def _acknowledged(self, ack: messages.Ack) -> None:
+        """RecvACK; nothing if the copy was acknowledged before."""
+        lane, _ = self._both(ack.stream)
+        copy = lane.copies.get(ack.number)
+        if copy is None or copy.needed is not None:
+            return
+        copy.needed = ack.sent_opposite
+        lane.unacknowledged -= 1
+        lane.on_the_way -= len(copy.block.tuples)
+        lane.est = ack.size
+        self._recorder.step(Ack, ack.stream, ack.number)
+        self._release(lane)
+
+    def _release(self, lane: Lane) -> None:
+        """Remove the copies that nobody needs any more; those of R serve no joins."""
+        received = self._lanes[R].received
+        done = [
+            number
+            for number, copy in lane.copies.items()
+            if copy.needed is not None and (lane.stream == R or received >= copy.needed)
+        ]
+        for number in done:
+            del lane.copies[number]
+
+    def _hear(self, hint: Hint) -> None:
+        lane, _ = self._both(hint.stream)
+        news = (
+            max(lane.source_us, hint.source_wm_us),
+            max(lane.next_seq, hint.next_seq),
+            lane.over or hint.over,
+        )
+        if news != (lane.source_us, lane.next_seq, lane.over):
+            lane.source_us, lane.next_seq, lane.over = news
+            self._send_hint(lane)
+
+    # ---------------------------------------------------------------------------- sending
+
+    def _wants_to_send(self, lane: Lane) -> bool:
+        """Section 5, and the end of an epoch: what is overdue goes, and the last watermark."""
+        if not self.can_forward(lane.stream):
+            return False
+        if self._overdue(lane):
+            return True
+        if self._draining:
+            return lane.complete and self._block_watermark(lane) > lane.sent_wm_us
+        size, zeta = len(lane.store), self._config.block_size
+        return size >= zeta and size - (lane.est + lane.on_the_way) >= zeta
+
+    def _end(self, lane: Lane) -> None:
+        """Say that no block follows, once that is so."""
+        if lane.ended or not self._draining or not lane.complete:
+            return
+        if lane.ahead is not None:
+            if self._overdue(lane) or self._block_watermark(lane) > lane.sent_wm_us:
+                return  # it waits for credit
+            self.outbox.append((lane.ahead, End(lane.stream, lane.sent)))
+        lane.ended = True
+
+    def _all_over(self) -> bool:
+        return all(
+            lane.ended and lane.complete and not lane.copies for lane in self._lanes.values()
+        )
+
+    @property
+    def _draining(self) -> bool:
+        """Both intakes have ended: the watermarks of the streams are final."""
+        return all(lane.over for lane in self._lanes.values())
+
+    def _overdue(self, lane: Lane) -> bool:
+        _, other = self._both(lane.stream)
+        if not len(lane.store) or other.source_us == NO_WATERMARK_US:
+            return False
+        return lane.store.least_ts() + self._config.window_us < other.source_us
+
+    def _block_watermark(self, lane: Lane) -> int:
+        """What holds for the stream behind everything that was sent: the store bounds it."""
+        if not len(lane.store):
+            return lane.passed_us
+        return min(lane.passed_us, lane.store.least_ts())
+
+    def _send_hint(self, lane: Lane) -> None:
+        if lane.ahead is not None:
+            hint = Hint(lane.stream, lane.source_us, lane.next_seq, lane.over)
+            self.outbox.append((lane.ahead, hint))
+
+    # ---------------------------------------------------------------------------- finding
+
+    def _both(self, stream: str) -> tuple[Lane, Lane]:
+        """The lane of a stream, and that of the other one."""
+        return self._lanes[stream], self._lanes[S if stream == R else R]
+
+    def _emit(self, pairs: Sequence[Pairs]) -> int:
+        """Keep pairs of every query; how many there are."""
+        count = 0
+        for kept, each in zip(self.found, pairs, strict=True):
+            if len(each.r_id):
+                kept.append(each)
+                count += len(each.r_id)
+        return count

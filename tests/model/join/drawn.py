@@ -1,0 +1,51 @@
+"""Workloads of room ``join`` for tests of the model: small, seeded, full of corner cases."""
+
+from random import Random
+
+from model.vocabulary import Event, JoinConfig, Workload
+from model.vocabulary.join import And, Band, Equi, Ineq, Predicate
+
+PREDICATES: tuple[Predicate, ...] = (
+    And(),
+    Equi("key"),
+    Equi("value"),
+    Band("value", 1.0),
+    Ineq("value", "<", "value"),
+    And((Band("value", 2.0), Ineq("key", "!=", "key"))),
+)
+
+
+def workload(seed: int, n: int = 40, *, flush: bool = True) -> Workload:
+    """Disorder, equal times, redeliveries, skewed keys; the seed draws the chain as well."""
+    random = Random(seed)
+    events: list[Event] = []
+    for seq in range(n):
+        if events and random.random() < 0.1:
+            events.append(random.choice(events)._replace(seq=seq, arrival_us=seq))
+            continue
+        ts_us = max(0, seq + random.randrange(-6, 7))
+        key = "aaab"[random.randrange(4)]
+        stream = "RS"[random.random() < (0.5 if seed % 9 else 0.0)]
+        value = float(random.randrange(5)) if random.random() < 0.98 else float("inf")
+        events.append(Event(seq, seq // 2, key, ts_us, value, seq, stream))
+    events = [event for event in events if not _is_other(event, events)]
+    events = [event._replace(seq=seq) for seq, event in enumerate(events)]
+    queries = tuple(
+        (f"q{number}", random.choice(PREDICATES)) for number in range(random.randrange(1, 4))
+    )
+    config = JoinConfig(
+        window_us=random.randrange(8),
+        queries=queries,
+        workers=random.randrange(1, 5),
+        block_size=random.choice([1, 2, 4, 100]),
+        credit=random.randrange(1, 4),
+        lateness_us=random.choice([None, 0, 4, 12]),
+    )
+    cuts = tuple(sorted(random.randrange(len(events) + 1) for _ in range(random.randrange(4))))
+    return Workload("join", tuple(events), config.to_json(), cuts, seed=seed, flush=flush)
+
+
+def _is_other(event: Event, events: list[Event]) -> bool:
+    """Whether an earlier arrival has the same identity and another content."""
+    first = next(e for e in events if (e.stream, e.source_id) == (event.stream, event.source_id))
+    return first[2:5] != event[2:5]

@@ -1,0 +1,52 @@
+"""What docs/join.md shows is what the model does."""
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from model.join.chart import chart
+from model.join.diagram import arrows, mermaid
+from model.join.exploration import explore, scope_of
+from model.join.network import UNORDERED
+from model.join.protocol import Scope
+from model.join.svg import arrows as arrows_of
+from model.join.svg import svg
+from model.join.variants import VARIANTS
+
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "join.md").read_text(encoding="utf-8")
+
+
+def test_the_state_diagram_is_drawn_from_the_table() -> None:
+    scope = Scope("diagram", (0, 0), (0, 0), network=UNORDERED)
+    assert "\n".join(mermaid(arrows(scope, 1))) in PAGE
+
+
+def test_the_chart_is_the_shortest_path_to_the_bug() -> None:
+    path = explore("fifo", "no_numbers").paths["no pair twice"]
+    assert "\n".join(chart(scope_of("fifo", "no_numbers"), path)) in PAGE
+
+
+def test_the_picture_is_drawn_from_the_same_path() -> None:
+    path = explore("fifo", "no_numbers").paths["no pair twice"]
+    drawn = svg(scope_of("fifo", "no_numbers"), path)
+    assert drawn == (DOCS / "join-no-numbers.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_every_planted_bug_can_be_drawn(name: str) -> None:
+    variant = VARIANTS[name]
+    path = explore(variant.home, name).paths[variant.promise]
+    picture = ElementTree.fromstring(svg(variant.scope, path))
+    _, _, width, height = map(int, picture.attrib["viewBox"].split())
+    for text in picture.iter("{http://www.w3.org/2000/svg}text"):
+        assert 0 < int(text.attrib["x"]) < width
+        assert 0 < int(text.attrib["y"]) <= height + 12
+    assert len(arrows_of(path)) >= sum(action.what == "forward" for action, _ in path.steps)
+    assert chart(variant.scope, path)
+
+
+def test_every_planted_bug_is_listed() -> None:
+    assert re.findall(r"^\| `(\w+)`: ", PAGE, flags=re.M) == list(VARIANTS)

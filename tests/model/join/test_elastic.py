@@ -1,0 +1,42 @@
+"""Workers come and go on a quiet chain, and every pair still comes out once."""
+
+from collections import Counter
+
+import pytest
+
+from model.join import chain
+from model.join.oracle import matches
+from model.join.run import Run, run
+from model.join.state import Action, State, is_quiet
+from model.join.worker import Lane, Worker
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import Match
+from tests.model.join.drawn import workload
+
+
+@pytest.mark.parametrize("seed", range(1, 60))
+def test_merges_and_splits_change_no_result(seed: int) -> None:
+    case = workload(seed)
+    found = Counter(match[:3] for match in run(case, {"changes": 6}).of(Match))
+    under_way = Run(case, {}, lambda n: 0)
+    config, admitted = JoinConfig.from_json(case.config), under_way.admitted
+    assert found == Counter(matches(config, admitted.r.tuples, admitted.s.tuples))
+
+
+def after(state: State, action: Action) -> State:
+    setup = Run(workload(1), {"changes": 1}, lambda n: 0).setup
+    return chain.after(setup, state, action)[0]
+
+
+def test_a_split_and_a_merge_keep_the_order_of_tuples() -> None:
+    whole = State((Worker(Lane((1, 2, 3)), Lane((4, 5))),), (), (), changes=2)
+    parted = after(whole, Action("split", 0, "R", 2))
+    assert [(w.r.store, w.s.store) for w in parted.workers] == [((3,), (4, 5)), ((1, 2), ())]
+    assert is_quiet(parted)
+    assert after(parted, Action("merge", 0)).workers == whole.workers
+
+
+def test_the_newest_of_s_go_right_with_all_of_r() -> None:
+    whole = State((Worker(Lane((1, 2)), Lane((4, 5))),), (), (), changes=1)
+    parted = after(whole, Action("split", 0, "S", 1))
+    assert [(w.r.store, w.s.store) for w in parted.workers] == [((), (4,)), ((1, 2), (5,))]

@@ -1,0 +1,91 @@
+"""The nested loop, admission, and predicates."""
+
+import pytest
+
+from model.join.oracle import admission, holds, matches, quick_matches
+from model.vocabulary import Event, JoinConfig, Workload
+from model.vocabulary.join import (
+    REASON_LATE,
+    REASON_NOT_FINITE,
+    And,
+    Band,
+    Equi,
+    Ineq,
+    Predicate,
+    Rejected,
+)
+from tests.model.join.drawn import workload
+
+
+def event(seq: int, ts_us: int, stream: str = "R", key: str = "a", value: float = 0.0) -> Event:
+    return Event(seq, seq, key, ts_us, value, seq, stream)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "expected"),
+    [
+        (And(), True),
+        (Equi("key"), False),
+        (Equi("value"), False),
+        (Band("value", 1.0), True),
+        (Band("value", 0.5), False),
+        (Ineq("value", "<", "value"), True),
+        (Ineq("value", ">=", "value"), False),
+        (Ineq("key", "<", "key"), True),
+        (Ineq("key", "!=", "key"), True),
+        (And((Band("value", 1.0), Equi("key"))), False),
+        (And((Band("value", 1.0), Ineq("key", "<=", "key"))), True),
+    ],
+)
+def test_predicates_mean_what_they_say(predicate: Predicate, expected: bool) -> None:
+    r, s = event(0, 0, key="a", value=1.0), event(1, 0, "S", key="b", value=2.0)
+    assert holds(predicate, r, s) is expected
+
+
+def test_the_window_includes_both_ends() -> None:
+    config = JoinConfig(2, (("all", And()),))
+    r_tuples = [event(0, 10)]
+    s_tuples = [event(seq, ts_us, "S") for seq, ts_us in enumerate((7, 8, 12, 13))]
+    assert matches(config, r_tuples, s_tuples) == {("all", 0, 1), ("all", 0, 2)}
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_quick_way_finds_what_the_nested_loop_finds(seed: int) -> None:
+    drawn = workload(seed)
+    config, admitted = JoinConfig.from_json(drawn.config), admission(drawn)
+    expected = matches(config, admitted.r.tuples, admitted.s.tuples)
+    assert quick_matches(config, admitted.r.tuples, admitted.s.tuples) == expected
+
+
+def test_admission_in_the_order_of_its_rules() -> None:
+    config = JoinConfig(2, (("all", And()),), lateness_us=3)
+    nan = float("nan")
+    arrivals = (
+        event(0, 10),
+        event(1, 7),  # the watermark itself: admitted
+        event(2, 6),  # below
+        event(3, 100, value=nan),  # rejected, moves no watermark
+        event(4, 0, "S"),  # the other stream has its own watermark
+        event(1, 7)._replace(seq=5),  # redelivered
+        event(6, 20),
+        event(0, 10)._replace(seq=7),  # redelivered, but late by now
+        event(2, 6)._replace(seq=8),
+    )
+    admitted = admission(Workload("join", arrivals, config.to_json(), (2,)))
+    assert [each.source_id for each in admitted.r.tuples] == [0, 1, 6]
+    assert admitted.r.wm_us == [7, 7, 17]
+    assert admitted.r.epochs == [0, 0, 1]
+    assert [each.source_id for each in admitted.s.tuples] == [4]
+    assert admitted.redelivered == 1
+    assert admitted.rejected == [
+        Rejected("R", 2, 2, REASON_LATE),
+        Rejected("R", 3, 3, REASON_NOT_FINITE),
+        Rejected("R", 7, 0, REASON_LATE),
+        Rejected("R", 8, 2, REASON_LATE),
+    ]
+
+
+def test_a_stream_that_is_none_is_refused() -> None:
+    config = JoinConfig(2, (("all", And()),))
+    with pytest.raises(ValueError, match="stream is 'T'"):
+        admission(Workload("join", (event(0, 0, "T"),), config.to_json()))

@@ -1,0 +1,73 @@
+"""Golden state counts: whoever changes what can happen will notice here."""
+
+import pytest
+
+from model.claims import Outcome, combine
+from model.explorer import render
+from model.join.chart import chart
+from model.join.exploration import explore, scope_of
+from model.join.scopes import EVERYDAY, SCOPES, machine_of
+
+GOLDEN = {
+    "adding": (569, 1_377),
+    "removing": (4_196, 12_701),
+    "cut": (2_308, 5_313),
+    "fifo": (4_256, 11_738),
+    "drop": (4_508, 11_879),
+    "numbered": (5_545, 14_078),
+    "balanced": (7_817, 26_646),
+    "repeating": (10_578, 35_337),
+    "flush": (10_615, 27_806),
+    "balanced-three": (10_233, 40_040),
+    "elastic": (9_437, 31_376),
+    "three": (9_038, 30_266),
+}
+QUICK = ("adding", "cut", "removing", "fifo", "drop", "numbered", "balanced", "elastic")
+"""The others are explored by the properties of the room."""
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_scope_holds_with_its_golden_count(name: str) -> None:
+    found = explore(name)
+    assert [v for v in found.verdicts if v.outcome is not Outcome.HOLDS] == []
+    assert (found.unique_states, found.transitions) == GOLDEN[name]
+    assert found.cut is None
+
+
+def test_scopes_of_every_day_are_scopes() -> None:
+    assert set(GOLDEN) | {"unordered"} == set(EVERYDAY) <= set(SCOPES)
+
+
+def test_a_large_scope_can_be_cut_short() -> None:
+    found = explore("four", max_states=1_000)
+    assert found.cut
+    assert combine(found.verdicts) is Outcome.UNDETERMINED
+
+
+def test_a_path_is_sentences() -> None:
+    path = explore("fifo").paths["a copy waits for a block"]
+    assert render(path, machine_of(SCOPES["fifo"])) == (
+        "0. Initially no pair came out.",
+        "1. admit R at worker 0: worker 0 has r0, no pair came out.",
+        "2. admit S at worker 1: worker 0 has r0, worker 1 has s0, no pair came out.",
+        "3. forward R of 1 at worker 0: worker 1 has s0, no pair came out.",
+        "4. forward S of 1 at worker 1: no pair came out.",
+    )
+
+
+def test_a_counterexample_is_a_chart() -> None:
+    path = explore("fifo", "no_numbers").paths["no pair twice"]
+    assert chart(scope_of("fifo", "no_numbers"), path) == (
+        "     worker 0                          worker 1",
+        "  1. r0 enters                         |",
+        "  2. |                                 s0 enters",
+        "  3. |                                 <-- [s0]",
+        "  4. <-- [s0] => (r0 s0)               |",
+        "  5. [r0] -->                          |",
+        "  6. |                                 --> [r0] => (r0 s0) AGAIN",
+    )
+
+
+def test_a_name_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        explore("huge")

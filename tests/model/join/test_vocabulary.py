@@ -1,0 +1,104 @@
+"""Words of room ``join``: predicates and configuration, and what they refuse."""
+
+import json
+from typing import Any, cast
+
+import pytest
+
+from model.vocabulary import Event, JoinConfig, Workload
+from model.vocabulary.join import (
+    WORDS,
+    And,
+    Band,
+    Equi,
+    Ineq,
+    predicate_from_json,
+    predicate_to_json,
+)
+from model.vocabulary.trace import kind_of
+
+EVERYTHING = And((Equi("key"), Band("value", 0.5), And((Ineq("value", "<=", "value"),)), And()))
+
+
+def test_predicates_survive_json() -> None:
+    data = json.loads(json.dumps(predicate_to_json(EVERYTHING)))
+    assert predicate_from_json(data) == EVERYTHING
+    assert hash(predicate_from_json(data)) == hash(EVERYTHING)
+
+
+def test_a_configuration_survives_json() -> None:
+    config = JoinConfig(5, (("a", EVERYTHING), ("b", Equi("key"))), 3, 7, 1, 0)
+    assert JoinConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+    assert hash(config) == hash(JoinConfig.from_json(config.to_json()))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"workers": 0}, "workers is 0; it must be greater than 0"),
+        ({"workers": 1.5}, "workers is 1.5; it must be an integer"),
+        ({"block_size": True}, "block_size is True; it must be an integer"),
+        ({"credit": -1}, "credit is -1; it must be greater than 0"),
+        ({"window_us": -1}, "window_us is -1; it must be at least 0"),
+        ({"window_us": None}, "window_us is None; it must be an integer"),
+        ({"lateness_us": -5}, "lateness_us is -5; it must be at least 0"),
+        ({"queries": ()}, "queries is (); it must be at least one"),
+        ({"queries": [["", ["and"]]]}, "the name of a query is ''"),
+        ({"queries": [["a", ["and"]], ["a", ["and"]]]}, "given once"),
+        ({"queries": [["a", ["xor"]]]}, "it must be pairs of a name and a predicate"),
+        ({"queries": 5}, "queries is 5"),
+        ({"colour": 1}, "unknown setting 'colour'"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_refused(change: dict[str, Any], sentence: str) -> None:
+    data = {"window_us": 5, "queries": [["all", ["and"]]], **change}
+    with pytest.raises(ValueError, match=r"must|unknown|missing") as refused:
+        JoinConfig.from_json(data)
+    assert sentence in str(refused.value)
+
+
+def test_a_missing_setting_is_named() -> None:
+    with pytest.raises(ValueError, match="'queries' is missing"):
+        JoinConfig.from_json({"window_us": 5})
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Equi("time"), "column is 'time'"),
+        (lambda: Band("key", 1.0), "keys have no band"),
+        (lambda: Band("value", float("inf")), "eps is inf"),
+        (lambda: Band("value", -1.0), "eps is -1.0"),
+        (lambda: Ineq("value", "=", "value"), "op is '='"),
+        (lambda: Ineq("value", "<", "key"), "right is 'key'; it must be 'value', of the same type"),
+        (lambda: And(cast("Any", [Equi("key")])), "a tuple of predicates"),
+        (lambda: And(cast("Any", ("key",))), "a part of And is 'key'"),
+    ],
+)
+def test_a_predicate_that_cannot_be_is_refused(make: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match="must be") as refused:
+        make()
+    assert sentence in str(refused.value)
+
+
+def test_an_event_knows_its_stream_and_old_workloads_are_read() -> None:
+    event = Event(0, 0, "a", 1, 1.0, 1)
+    assert event.stream == ""
+    workload = Workload("join", (event._replace(stream="R"),), {})
+    data = workload.to_json()
+    assert Workload.from_json(data) == workload
+    data["arrivals"] = [list(event)[:6]]
+    assert Workload.from_json(data).arrivals == (event,)
+
+
+def test_kinds_are_told_apart_by_name() -> None:
+    assert [kind_of(word) for word in WORDS] == [
+        "match",
+        "rejected",
+        "admit",
+        "forward",
+        "receive",
+        "ack",
+        "drop",
+        "quiet",
+    ]

@@ -1,0 +1,214 @@
+"""Connections between workers: who is let in, and what happens when somebody dies."""
+
+import logging
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+
+import pytest
+
+from model.vocabulary import JoinConfig, Trace, Workload
+from model.vocabulary.join import STREAMS, R, S
+from model.vocabulary.trace import Step
+from spark_impl.join import wire
+from spark_impl.join.chain import arrivals_of, results_of
+from spark_impl.join.checkpoint import empty_state
+from spark_impl.join.drive import drive
+from spark_impl.join.lane import WorkerState
+from spark_impl.join.matching import Matcher
+from spark_impl.join.messages import Ack, Block, End, Hint, Message
+from spark_impl.join.rendezvous import Place, Rendezvous, join_neighbours, meet
+from spark_impl.join.transport import Door, Links, NeighbourLost, listen
+from spark_impl.join.worker import Worker
+from tests.spark_impl.join_cases import nested_loop, pairs, random_case
+
+HOST = "127.0.0.1"
+TOKEN = "a secret"
+
+
+class Chain:
+    """Workers in threads, joined by real connections."""
+
+    def __init__(self, case: Workload) -> None:
+        self.config = JoinConfig.from_json(case.config)
+        self.case = case
+        self.states = [empty_state()] * self.config.workers
+        self.found: list[Step] = []
+
+    def run(self, epoch: int, flush: bool) -> None:
+        workers = self.config.workers
+        with (
+            Rendezvous(HOST, workers, timeout_s=20.0) as rendezvous,
+            ThreadPoolExecutor(workers) as pool,
+        ):
+            jobs = [
+                pool.submit(self.play, number, epoch, flush, rendezvous.place)
+                for number in range(workers)
+            ]
+            self.states = [job.result() for job in jobs]
+
+    def play(self, number: int, epoch: int, flush: bool, place: Place) -> WorkerState:
+        with closing(listen(HOST)) as listener:
+            meeting = meet(place, number, number, listener.getsockname()[:2])
+            connections = join_neighbours(listener, number, meeting, place)
+        state = self.states[number]
+        worker = Worker(self.config, number, Matcher(self.config), state, epoch, flush=flush)
+        entering = {R: 0, S: self.config.workers - 1}
+        arrivals = {
+            stream: arrivals_of(self.case.arrivals, stream)
+            for stream in STREAMS
+            if entering[stream] == number and not flush
+        }
+        with closing(Links(number, connections, 20.0)) as links:
+            drive(worker, arrivals, links)
+        self.found.extend(results_of(worker, self.config))
+        return worker.state()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_over_real_connections_every_pair_exactly_once(seed: int) -> None:
+    case = random_case(seed, tuples=120)
+    chain = Chain(case)
+    chain.run(0, flush=False)
+    chain.run(1, flush=True)
+    assert pairs(Trace("spark", chain.found)) == nested_loop(case)
+
+
+def test_a_task_of_an_older_attempt_is_not_met() -> None:
+    with Rendezvous(HOST, 2, timeout_s=5.0) as rendezvous, ThreadPoolExecutor(4) as pool:
+        old = pool.submit(meet, rendezvous.place, 0, 10, (HOST, 1))
+        new = pool.submit(meet, rendezvous.place, 0, 20, (HOST, 2))
+        with pytest.raises(TimeoutError, match="worker 0 did not meet the others"):
+            old.result()
+        other = meet(rendezvous.place, 1, 21, (HOST, 3))
+        assert new.result() == other
+        assert other.addresses == ((HOST, 2), (HOST, 3))
+
+
+def test_workers_that_miss_one_say_so() -> None:
+    with (
+        Rendezvous(HOST, 2, timeout_s=0.3) as rendezvous,
+        pytest.raises(TimeoutError, match=r"worker 1 did not meet the others within 0.3 s"),
+    ):
+        meet(rendezvous.place, 1, 5, (HOST, 1))
+
+
+@contextmanager
+def door(greeting_s: float = 0.2) -> Iterator[tuple[Door, tuple[str, int]]]:
+    listener = listen(HOST)
+    with closing(Door(listener, TOKEN, greeting_s)) as made:
+        yield made, listener.getsockname()[:2]
+
+
+def answers(made: Door, seconds: float = 5.0) -> dict[str, object] | None:
+    """The first greeting that is accepted, if one is within some time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        for connection, greeting in made.wait(0.05):
+            connection.close()
+            return greeting
+    return None
+
+
+BAD = {
+    "wrong token": wire.encode_json({"token": "another"}),
+    "no token": wire.encode_json({"worker": 1}),
+    "no json": wire.frame(wire.JSON, b"\xff{"),
+    "not a greeting": wire.frame(wire.PING),
+    "oversized": b"\x7f\xff\xff\xff\x05",
+    "web browser": b"GET / HTTP/1.1\r\n\r\n",
+    "empty frame": b"\x00\x00\x00\x00",
+}
+
+
+@pytest.mark.parametrize("sent", BAD.values(), ids=list(BAD))
+def test_who_does_not_belong_is_refused_and_logged(
+    sent: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    with door() as (made, address), socket.create_connection(address) as stranger:
+        stranger.sendall(sent)
+        with caplog.at_level(logging.WARNING, "straggler.join"):
+            assert answers(made, 0.5) is None
+        assert "is refused" in caplog.text
+        stranger.settimeout(5)
+        assert stranger.recv(10) == b""
+
+
+def test_who_says_nothing_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+    with door() as (made, address):
+        silent = [socket.create_connection(address) for _ in range(5)]
+        silent[0].sendall(b"\x00\x00")
+        with socket.create_connection(address) as friend:
+            friend.sendall(wire.encode_json({"token": TOKEN, "worker": 3}))
+            assert answers(made) == {"token": TOKEN, "worker": 3}
+        with caplog.at_level(logging.WARNING, "straggler.join"):
+            assert answers(made, 0.6) is None
+        assert caplog.text.count("did not greet in time") == 5
+        for each in silent:
+            each.close()
+
+
+def pair_of_links(patience_s: float = 20.0) -> tuple[Links, Links]:
+    with closing(listen(HOST)) as listener:
+        one = socket.create_connection(listener.getsockname()[:2])
+        other, _ = listener.accept()
+    return Links(0, {1: one}, patience_s), Links(1, {0: other}, patience_s)
+
+
+def idle(links: Links) -> None:
+    for _ in range(100):
+        links.exchange([], 0.1)
+
+
+def test_a_neighbour_that_dies_is_named() -> None:
+    left, right = pair_of_links()
+    right.close()
+    with closing(left), pytest.raises(NeighbourLost, match="worker 1 is lost, says worker 0"):
+        idle(left)
+
+
+def test_a_neighbour_that_is_silent_is_named() -> None:
+    left, right = pair_of_links(patience_s=0.2)
+    with closing(left), closing(right), pytest.raises(NeighbourLost, match="worker 1 was silent"):
+        idle(left)
+
+
+def test_an_oversized_frame_of_a_neighbour_is_refused() -> None:
+    left, right = pair_of_links()
+    with closing(left), closing(right):
+        right._peers[0].connection.send(b"\x7f\xff\xff\xff")
+        with pytest.raises(wire.FrameProblem, match="2147483647 bytes came"):
+            left.exchange([], 5.0)
+
+
+def test_messages_survive_the_wire() -> None:
+    events = random_case(5).arrivals
+    tuples = arrivals_of(events, R).tuples
+    sent: list[Message] = [
+        Block(R, 7, 3, -(1 << 63), tuples),
+        Block(S, 8, 0, (1 << 63) - 1, tuples.take(slice(0, 0))),
+        Ack(S, 1, 2, 3),
+        Hint(R, 5, (1 << 63) - 1, True),
+        End(S, 9),
+    ]
+    left, right = pair_of_links()
+    with closing(left), closing(right):
+        left.exchange([(1, message) for message in sent], 0.0)
+        came: list[Message] = []
+        while len(came) < len(sent):
+            came.extend(message for _, message in right.exchange([], 5.0))
+    for before, after in zip(sent, came, strict=True):
+        if isinstance(before, Block) and isinstance(after, Block):
+            assert before[:4] == after[:4]
+            for one, other in zip(before.tuples.columns(), after.tuples.columns(), strict=True):
+                assert one.tolist() == other.tolist()
+        else:
+            assert before == after
+
+
+@pytest.mark.parametrize("kind", [0, wire.BLOCK, wire.ACK, wire.HINT, wire.END, 99])
+def test_a_frame_that_is_none_is_a_problem_with_a_sentence(kind: int) -> None:
+    with pytest.raises(wire.FrameProblem, match="frame"):
+        wire.decode(kind, b"R" + b"\x01" * 40)
