@@ -359,7 +359,8 @@ def _last(history: Path) -> _Last:
         return _Last(-1, -1, -(1 << 63))
     footer = pq.read_metadata(path)
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    columns = (footer.schema.names.index(name) for name in ("seq", "arrival_us"))
+    paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
+    columns = (paths.index(name) for name in ("seq", "arrival_us"))
     greatest = [max(group.column(i).statistics.max for group in groups) for i in columns]
     return _Last(int(path.stem), *greatest)
 

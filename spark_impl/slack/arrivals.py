@@ -77,6 +77,8 @@ def plan(config: SlackConfig, clock: Clock, identities: Records, rows: Rows) -> 
             rows = rows.take(~drop)
     ts, spec = rows.event_time_us, config.windows
     t_max = np.maximum(np.maximum.accumulate(ts), clock.t_max_us)
+    with np.errstate(over="ignore"):  # infinity is what the rules of coverage expect then
+        squares = rows.value * rows.value
     return Plan(
         rows,
         first=(ts - spec.size_us) // spec.slide_us + 1,
@@ -85,7 +87,7 @@ def plan(config: SlackConfig, clock: Clock, identities: Records, rows: Rows) -> 
         max_delay=np.maximum(np.maximum.accumulate(t_max - ts), clock.max_delay_us),
         n=clock.n + np.arange(1, len(ts) + 1),
         s1=_running_sum(clock.s1, rows.value),
-        s2=_running_sum(clock.s2, rows.value * rows.value),
+        s2=_running_sum(clock.s2, squares),
         dropped=dropped,
         dropped_after=dropped - np.arange(len(dropped)),
         dropped_limit=limit,

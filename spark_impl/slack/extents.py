@@ -54,7 +54,8 @@ class Extents:
 def _extents(path: str, column: str) -> list[Extent]:
     with reading(path):
         footer = pq.read_metadata(path)
-    place = footer.schema.names.index(column)
+    # by whole paths: a column of structs may have a leaf of the same name
+    place = [footer.schema.column(i).path for i in range(len(footer.schema))].index(column)
     return [_extent(footer.row_group(i), place) for i in range(footer.num_row_groups)]
 
 

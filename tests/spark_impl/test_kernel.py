@@ -46,6 +46,12 @@ BY_HAND = workload(
 )
 
 
+def test_squares_beyond_all_floats() -> None:
+    """Warnings are errors here; the moments may be infinite."""
+    trace = run_in_process(workload([(3, 1e200), (26, 2.0)], size_us=10, slide_us=5))
+    assert [r.value for r in trace.of(Result) if r.start_us == 0] == [1e200]
+
+
 def test_results_and_late_pairs_by_hand() -> None:
     trace = run_in_process(BY_HAND)
     assert [(r.start_us, r.value, r.n_rcv, r.wm_us, r.batch) for r in trace.of(Result)] == [
