@@ -7,6 +7,7 @@ a handful of rows.
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlparse
 
@@ -20,7 +21,7 @@ from model.vocabulary import SlackConfig, task_of
 from spark_impl.slack.panes import compact
 from spark_impl.slack.records import Ints, Rows
 from spark_impl.slack.slots import SLOT
-from spark_impl.streams import reading
+from spark_impl.streams import InputProblem, reading
 
 COLUMNS = {
     "seq": pa.int64(),
@@ -42,6 +43,47 @@ _ALL_TIMES_US = 1 << 61
 _ROWS_AT_ONCE = 1_000_000
 
 
+def check_columns(source: str | Path, schema: pa.Schema) -> None:
+    """Raise :class:`InputProblem` with one sentence when a column is missing or of a wrong type."""
+    for name in COLUMNS:
+        kind = _column(source, schema, name)
+        if name == "key":
+            _require(_is_text(kind), source, name, kind, "text")
+        elif name == "value":
+            number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+            _require(number, source, name, kind, "numbers")
+        else:
+            _require(pa.types.is_integer(kind), source, name, kind, "integers")
+
+
+def group_type(source: str | Path, schema: pa.Schema, name: str) -> pa.DataType:
+    """The type that a grouping column is read as.
+
+    Raises :class:`InputProblem` with one sentence when it is missing or of a wrong type.
+    """
+    kind = _column(source, schema, name)
+    _require(_is_text(kind) or pa.types.is_integer(kind), source, name, kind, "text or integers")
+    return pa.string() if _is_text(kind) else pa.int64()
+
+
+def _column(source: str | Path, schema: pa.Schema, name: str) -> pa.DataType:
+    if name not in schema.names:
+        msg = f"{source} has no column {name!r}; its columns are {', '.join(schema.names)}"
+        raise InputProblem(msg)
+    return schema.field(name).type
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner))
+
+
+def _require(good: bool, source: str | Path, name: str, kind: pa.DataType, wanted: str) -> None:
+    if not good:
+        msg = f"column {name!r} of {source} holds {kind}; it must hold {wanted}"
+        raise InputProblem(msg)
+
+
 def pack_files(
     batches: Iterable[pa.RecordBatch],
     groups: Sequence[pa.Field],
@@ -56,9 +98,19 @@ def pack_files(
             place = unquote(urlparse(path).path)
             with reading(place):
                 file = pq.ParquetFile(place, read_dictionary=["key"])
+            _check_file(place, file.schema_arrow, groups)
             for rows in file.iter_batches(_ROWS_AT_ONCE, columns=[*names, *COLUMNS]):
                 table = typed(pa.Table.from_batches([rows]), groups)
                 yield _packed(table, schema, config, slots)
+
+
+def _check_file(path: str, schema: pa.Schema, groups: Sequence[pa.Field]) -> None:
+    """What the first file of a history had to pass, and grouping columns of the same type."""
+    check_columns(path, schema)
+    for field in groups:
+        if group_type(path, schema, field.name) != field.type:
+            wanted = "text" if field.type == pa.string() else "integers"
+            _require(False, path, field.name, schema.field(field.name).type, wanted)
 
 
 def _packed(

@@ -5,13 +5,16 @@ Rules of this file (docs/slack.md, section 6):
 * What is pending after a batch is what was pending before it, plus its late pairs, minus what its
   corrections covered; each of the three is a table of that batch.
 * A correction reads the history up to the last arrival that its task has processed, no further.
+* A correction that finds less in the history than must have been there writes nothing.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from model.vocabulary import SlackConfig
 from spark_impl.slack import recompute
@@ -21,6 +24,7 @@ from spark_impl.slack.history import History
 from spark_impl.slack.recompute import Found, Wanted, Who
 from spark_impl.slack.records import Bools, Ints
 from spark_impl.slack.store import Store, read_parquet
+from spark_impl.streams import InputProblem
 
 
 class _Due(NamedTuple):
@@ -32,6 +36,41 @@ class _Due(NamedTuple):
     """Mask of the pending rows that this covers."""
 
 
+class _Kept:
+    """What one table of a store says about some windows; files once read are not looked at again.
+
+    Whoever runs corrections is the only writer, so that files need not be listed twice.
+    """
+
+    def __init__(self, store: Store, table: str, time: str = "start_us") -> None:
+        self._store = store
+        self._table = table
+        self._time = time
+        self._files: dict[int, list[str]] | None = None
+        self._extents = Extents(time)
+
+    def read(self, want: Wanted) -> pa.Table:
+        """Rows with times in the stretches of wanted windows, and perhaps some between them."""
+        if self._files is None:
+            self._files = self._store.files(self._table)
+        paths = [path for files in self._files.values() for path in files]
+        stretches, time = recompute.stretches_us(want), pc.field(self._time)
+        overlapping = self._extents.overlapping(paths, stretches)
+        where = (time >= stretches[0][0]) & (time < stretches[-1][1])
+        return read_parquet([*overlapping], self._store.schema(self._table), where)
+
+    def forget(self, batch: int) -> None:
+        """Leave out what an earlier attempt at a batch wrote."""
+        if self._files is not None:
+            self._extents.forget(self._files.pop(batch, ()))
+
+    def renew(self, batch: int) -> None:
+        """Take what a batch has written now."""
+        self.forget(batch)
+        if self._files is not None:
+            self._files[batch] = self._store.files_of(self._table, batch)
+
+
 class Corrections:
     """What follows the stream part of every micro-batch of a query."""
 
@@ -39,12 +78,16 @@ class Corrections:
         self._config = config
         self._store = store
         self._history = history
-        self._revisions: dict[int, list[str]] | None = None
-        self._extents = Extents("start_us")
+        self._results = _Kept(store, "result")
+        self._revisions = _Kept(store, "revision")
+        self._cleared = _Kept(store, "cleared", "event_time_us")
 
     def run(self, batch: int, progress: pa.Table) -> None:
         """Correct what is due at the end of a batch, and note what is pending then."""
         store = self._store
+        self._results.renew(batch)
+        self._revisions.forget(batch)
+        self._cleared.forget(batch)
         before = store.read("pending", batch - 1)
         pending = _union(before, store.read("late", batch))
         due = _due(self._config, store, pending, progress)
@@ -57,23 +100,57 @@ class Corrections:
             schema = store.schema("correction")
             store.write("correction", batch, pa.Table.from_pylist(rows, schema))
             store.write("cleared", batch, covered)
+            self._cleared.renew(batch)
             pending = pending.filter(pa.array(~due.rows))
         store.write("pending", batch, pending)
         store.forget_old_pending(batch)
 
     def _write_revisions(self, batch: int, want: Wanted, found: Found) -> None:
-        store, schema = self._store, self._store.schema("revision")
-        if self._revisions is None:  # later on, this is the only writer
-            self._revisions = store.files("revision")
-        self._extents.forget(self._revisions.pop(batch, ()))  # of an earlier attempt
-        earlier = [path for paths in self._revisions.values() for path in paths]
-        overlapping = self._extents.overlapping(earlier, recompute.stretches_us(want))
-        numbers = recompute.revision_numbers(want, found, read_parquet([*overlapping], schema))
-        rows = recompute.to_table(want, found, schema)
+        store, earlier = self._store, self._revisions.read(want)
+        n_rcv = recompute.greatest(want, self._results.read(want), "n_rcv")
+        before = recompute.greatest(want, earlier, "n")
+        known = _Known(n_rcv, before, recompute.pairs_of(want, self._cleared.read(want)))
+        _refuse_losses(self._history.source, want, found, known)
+        rows = recompute.to_table(want, found, store.schema("revision"))
+        numbers = recompute.revision_numbers(want, found, earlier)
         rows = rows.append_column("revision", pa.array(numbers))
         store.write("revision", batch, rows)
         store.write("correlation", batch, rows.filter(pa.array(found.correlated == 1)))
-        self._revisions[batch] = store.files_of("revision", batch)
+        self._revisions.renew(batch)
+
+
+class _Known(NamedTuple):
+    """What earlier steps say about the wanted windows, 0 where they say nothing."""
+
+    n_rcv: Ints
+    n: Ints
+    """Tuples of the latest revision."""
+    cleared: Ints
+    """Late pairs that earlier corrections have covered."""
+
+
+def _refuse_losses(source: Path, want: Wanted, found: Found, known: _Known) -> None:
+    """Raise :class:`InputProblem` when the history holds less than must have been there.
+
+    A forgotten redelivery is late once more although the first answer may count its tuple. So
+    answer and late pairs add up as deliveries, not as tuples: each joined the window or was late.
+    """
+    tuples = np.maximum(want.pairs, known.n)
+    if want.config.dedup:  # else the first answer counts redeliveries
+        tuples = np.maximum(tuples, known.n_rcv)
+    for what, there, needed in (
+        ("tuples", found.n, tuples),
+        ("deliveries", found.deliveries, known.n_rcv + known.cleared + want.pairs),
+    ):
+        held = recompute.of_wanted(want, found, there)
+        short = np.flatnonzero(held < needed)
+        if len(short):
+            at = int(short[0])
+            msg = (
+                f"{source} has lost rows: it holds {held[at]} {what} for"
+                f" {recompute.window_of(want, at)}, where at least {needed[at]} have arrived"
+            )
+            raise InputProblem(msg)
 
 
 def _union(before: pa.Table, late: pa.Table) -> pa.Table:

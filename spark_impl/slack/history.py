@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from spark_impl.slack import recompute
-from spark_impl.slack.blocks import COLUMNS, typed
+from spark_impl.slack.blocks import COLUMNS, check_columns, group_type, typed
 from spark_impl.slack.extents import Extents, Stretch
 from spark_impl.slack.recompute import Found, Wanted
 from spark_impl.slack.records import Rows
@@ -28,7 +28,7 @@ _ROWS = (
 )
 _OUR_NAMES = {"task", "batch", SLOT, *(name for table in TABLES.values() for name in table)}
 _FOUND = (
-    "place long, j long, value double, n long, rows long, "
+    "place long, j long, value double, n long, deliveries long, rows long, "
     "correlated long, cross long, delay_spread long, value_spread long"
 )
 
@@ -52,39 +52,9 @@ def check_source(source: Path, group_columns: Collection[str]) -> tuple[pa.Field
         if name in COLUMNS or name in _OUR_NAMES:
             msg = f"a grouping column cannot be called {name!r}, which is a column of the answers"
             raise InputProblem(msg)
-        kind = _column(source, schema, name)
-        _require(
-            _is_text(kind) or pa.types.is_integer(kind), source, name, kind, "text or integers"
-        )
-        groups.append(pa.field(name, pa.string() if _is_text(kind) else pa.int64()))
-    for name in COLUMNS:
-        kind = _column(source, schema, name)
-        if name == "key":
-            _require(_is_text(kind), source, name, kind, "text")
-        elif name == "value":
-            number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-            _require(number, source, name, kind, "numbers")
-        else:
-            _require(pa.types.is_integer(kind), source, name, kind, "integers")
+        groups.append(pa.field(name, group_type(source, schema, name)))
+    check_columns(source, schema)
     return tuple(groups)
-
-
-def _column(source: Path, schema: pa.Schema, name: str) -> pa.DataType:
-    if name not in schema.names:
-        msg = f"{source} has no column {name!r}; its columns are {', '.join(schema.names)}"
-        raise InputProblem(msg)
-    return schema.field(name).type
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner))
-
-
-def _require(good: bool, source: Path, name: str, kind: pa.DataType, wanted: str) -> None:
-    if not good:
-        msg = f"column {name!r} of {source} holds {kind}; it must hold {wanted}"
-        raise InputProblem(msg)
 
 
 def data_files(source: Path) -> list[str]:
@@ -101,6 +71,11 @@ class History:
         self._groups = groups
         self._extents = Extents("event_time_us")
         self._begun: set[str] = set()
+
+    @property
+    def source(self) -> Path:
+        """The folder."""
+        return self._source
 
     def refuse_empty(self) -> None:
         """Raise :class:`InputProblem` for a file of no length: Spark passes over it, for ever."""
@@ -167,6 +142,9 @@ def _reader(
     where = reduce(or_, ((time >= start) & (time < end) for start, end in stretches))
 
     def read(files: list[str]) -> pa.Table:
+        if not files:  # the history has lost them; the correction will say so
+            kinds = [*groups, *((name, COLUMNS[name]) for name in names)]
+            return pa.schema(kinds).empty_table()
         kind = ds.ParquetFileFormat(dictionary_columns=["key"])
         rows = ds.dataset(files, format=kind).to_table(columns=columns, filter=where)
         return typed(rows, groups)

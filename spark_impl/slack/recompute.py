@@ -42,6 +42,8 @@ class Wanted(NamedTuple):
     """The distinct indices of all wanted windows, increasing."""
     wanted: Ints
     """place * len(windows) + position in ``windows``, increasing."""
+    pairs: Ints
+    """For every wanted window of a place, the pending pairs that ask for it."""
 
 
 class Found(NamedTuple):
@@ -51,6 +53,8 @@ class Found(NamedTuple):
     j: Ints
     value: Any
     n: Ints
+    deliveries: Ints
+    """Rows of the history in the window, those of a tuple that came again included."""
     rows: Ints
     """Rows of the history that the place needed, at its first window, else 0."""
     correlated: Ints
@@ -77,8 +81,8 @@ def wanted(
     row, j = pane_math.expand(first, first + pending.column("windows").to_numpy() - 1)
     windows, position = pane_math.compact(j)
     limit = np.array([limits[values[:-1]] for values in places], np.int64)
-    chosen = np.unique(place[row] * len(windows) + position)
-    return Wanted(config, tuple(by), places, limit, windows, chosen), place
+    chosen, pairs = np.unique(place[row] * len(windows) + position, return_counts=True)
+    return Wanted(config, tuple(by), places, limit, windows, chosen, pairs), place
 
 
 def select(want: Wanted, rows: pa.Table) -> Rows:
@@ -136,7 +140,7 @@ def evaluate(want: Wanted, rows: Rows) -> Found:
     config, spec = want.config, want.config.windows
     n_places = len(want.places)
     needed = np.bincount(rows.key, minlength=n_places)
-    rows = _first_deliveries(want, rows)
+    rows, again = _first_deliveries(want, rows)
     lo = np.maximum((rows.event_time_us - spec.size_us) // spec.slide_us + 1, want.windows[0])
     panes = pane_math.fill(config, rows.key, rows.event_time_us, rows.value, lo, n_places)
     found = pane_math.answers(config, panes, int(want.windows[-1]) + 1, n_places)
@@ -146,13 +150,30 @@ def evaluate(want: Wanted, rows: Rows) -> Found:
     present, first = np.unique(place, return_index=True)
     count[first] = needed[present]
     figures = _correlations(want, rows, place, j)
-    return Found(place, j, found.value[asked], found.n[asked], count, *figures)
+    n = found.n[asked]
+    deliveries = n + _per_window(want, again)[_positions(want, place, j)]
+    return Found(place, j, found.value[asked], n, deliveries, count, *figures)
 
 
 def _codes(want: Wanted, place: Ints, j: Ints) -> Ints:
     """Windows of places numbered as in ``want.wanted``, -1 where the index is not among them."""
     position = np.minimum(np.searchsorted(want.windows, j), len(want.windows) - 1)
     return np.where(want.windows[position] == j, place * len(want.windows) + position, -1)
+
+
+def _positions(want: Wanted, place: Ints, j: Ints) -> Ints:
+    """Where windows of places stand in ``want.wanted``, -1 for those that are not wanted."""
+    codes = _codes(want, place, j)
+    nearest = np.minimum(np.searchsorted(want.wanted, codes), len(want.wanted) - 1)
+    return np.where(want.wanted[nearest] == codes, nearest, -1)
+
+
+def _per_window(want: Wanted, rows: Rows) -> Ints:
+    """How many of some rows lie in every wanted window."""
+    spec, ts = want.config.windows, rows.event_time_us
+    row, j = pane_math.expand((ts - spec.size_us) // spec.slide_us + 1, ts // spec.slide_us)
+    position = _positions(want, rows.key[row], j)
+    return np.bincount(position[position >= 0], minlength=len(want.wanted))
 
 
 def _correlations(want: Wanted, rows: Rows, place: Ints, j: Ints) -> list[Ints]:
@@ -169,18 +190,18 @@ def _correlations(want: Wanted, rows: Rows, place: Ints, j: Ints) -> list[Ints]:
     return columns
 
 
-def _first_deliveries(want: Wanted, rows: Rows) -> Rows:
-    """Every identity once in its task: the delivery that arrived first."""
+def _first_deliveries(want: Wanted, rows: Rows) -> tuple[Rows, Rows]:
+    """Every identity once in its task, the delivery that arrived first; and the other rows."""
     ids = np.sort(rows.source_id)
     if not np.any(ids[1:] == ids[:-1]):
-        return rows
+        return rows, rows.take(slice(0, 0))
     tasks = {values[:-1]: number for number, values in enumerate(want.places)}
     task = np.array([tasks[values[:-1]] for values in want.places], np.int64)[rows.key]
     order = np.lexsort((rows.seq, rows.source_id, task))
     task, ids = task[order], rows.source_id[order]
     first = np.ones(len(order), np.bool_)
     first[1:] = (task[1:] != task[:-1]) | (ids[1:] != ids[:-1])
-    return rows.take(np.sort(order[first]))
+    return rows.take(np.sort(order[first])), rows.take(np.sort(order[~first]))
 
 
 def to_table(want: Wanted, found: Found, schema: pa.Schema) -> pa.Table:
@@ -198,20 +219,52 @@ def to_table(want: Wanted, found: Found, schema: pa.Schema) -> pa.Table:
     return pa.table(columns)
 
 
+def of_wanted(want: Wanted, found: Found, column: Ints) -> Ints:
+    """A column of :class:`Found` for every wanted window, 0 where the history holds nothing."""
+    out = np.zeros(len(want.wanted), np.int64)
+    out[_positions(want, found.place, found.j)] = column
+    return out
+
+
+def _known_places(want: Wanted, rows: pa.Table) -> Ints:
+    """The place of every row of the store, -1 where no window is wanted."""
+    number = {values: place for place, values in enumerate(want.places)}
+    codes, values = combined(rows, [*want.by, "key"])
+    return np.array([*(number.get(value, -1) for value in values), -1], np.int64)[codes]
+
+
+def greatest(want: Wanted, rows: pa.Table, column: str) -> Ints:
+    """For every wanted window the greatest number in rows of the store about it, at least 0."""
+    j = rows.column("start_us").to_numpy() // want.config.slide_us
+    position = _positions(want, _known_places(want, rows), j)
+    known = position >= 0
+    out = np.zeros(len(want.wanted), np.int64)
+    np.maximum.at(out, position[known], rows.column(column).to_numpy()[known])
+    return out
+
+
+def pairs_of(want: Wanted, pairs: pa.Table) -> Ints:
+    """For every wanted window how many of some pairs of the store are about it."""
+    first = pairs.column("start_us").to_numpy() // want.config.slide_us
+    row, j = pane_math.expand(first, first + pairs.column("windows").to_numpy() - 1)
+    position = _positions(want, _known_places(want, pairs)[row], j)
+    return np.bincount(position[position >= 0], minlength=len(want.wanted))
+
+
 def revision_numbers(want: Wanted, found: Found, earlier: pa.Table) -> Ints:
     """For every recomputed window one more than its highest revision in ``earlier``."""
-    number = {values: place for place, values in enumerate(want.places)}
-    codes, values = combined(earlier, [*want.by, "key"])
-    place = np.array([*(number.get(value, -1) for value in values), -1], np.int64)[codes]
-    known = place >= 0
-    j = earlier.column("start_us").to_numpy()[known] // want.config.slide_us
-    windows, _, position = pane_math.by_window(
-        np.concatenate((j, found.j)), np.concatenate((place[known], found.place)), len(want.places)
-    )
-    highest = np.zeros(len(windows), np.int64)
-    np.maximum.at(highest, position[: len(j)], earlier.column("revision").to_numpy()[known])
-    numbers: Ints = highest[position[len(j) :]] + 1
+    highest = greatest(want, earlier, "revision")
+    numbers: Ints = highest[_positions(want, found.place, found.j)] + 1
     return numbers
+
+
+def window_of(want: Wanted, position: int) -> str:
+    """The wanted window at a position, in words."""
+    place, j = divmod(int(want.wanted[position]), len(want.windows))
+    start = int(want.windows[j]) * want.config.slide_us
+    who = zip((*want.by, "key"), want.places[place], strict=True)
+    named = ", ".join(f"{name} {value!r}" for name, value in who)
+    return f"the window [{start}, {start + want.config.size_us}) of {named}"
 
 
 def stretches_us(want: Wanted) -> list[Stretch]:

@@ -12,11 +12,12 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
 from spark_impl.slack import history, recompute
-from spark_impl.slack.blocks import COLUMNS
+from spark_impl.slack.blocks import COLUMNS, pack_files
 from spark_impl.slack.extents import Extents
 from spark_impl.slack.history import History
 from spark_impl.slack.recompute import Found, Wanted
 from spark_impl.slack.store import Store
+from spark_impl.streams import InputProblem
 
 CONFIG = SlackConfig(size_us=10, slide_us=5, tasks=2)
 GROUPS = (pa.field("site", pa.string()),)
@@ -117,3 +118,39 @@ def test_workers_find_what_the_driver_finds(
     assert same_rows == rows
     assert on_driver.correlated.sum() > 10
     assert np.any(on_driver.cross != 0)
+
+
+def test_leaf_of_a_struct_with_the_name_of_a_column(tmp_path: Path) -> None:
+    path = tmp_path / "1.parquet"
+    raw = pa.array([{"event_time_us": 10**15}] * 2)
+    pq.write_table(pa.table({"raw": raw, "event_time_us": [3, 20]}), path)
+    (groups,) = Extents("event_time_us").overlapping([str(path)], [(0, 10)]).values()
+    assert [(group.least, group.most) for group in groups] == [(3, 20)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"value": None}, "2.parquet has no column 'value'; its columns are site, seq,"),
+        ({"value": pa.array(["1"])}, "'value' of .*2.parquet holds string; it must hold numbers"),
+        ({"site": pa.array([1])}, "'site' of .*2.parquet holds int64; it must hold text"),
+    ],
+)
+def test_later_file_of_a_history_is_checked_too(
+    tmp_path: Path, changes: dict[str, pa.Array | None], sentence: str
+) -> None:
+    write(tmp_path, "1", [1])
+    table = pq.read_table(tmp_path / "1.parquet")
+    for name, column in changes.items():
+        place = table.schema.get_field_index(name)
+        table = table.remove_column(place)
+        if column is not None:
+            table = table.add_column(place, name, column)
+    pq.write_table(table, tmp_path / "2.parquet")
+    paths = pa.RecordBatch.from_pydict(
+        {"path": [f"file://{tmp_path}/{name}.parquet" for name in "12"]}
+    )
+    packed = pack_files([paths], GROUPS, CONFIG, [0, 1])
+    assert next(packed).num_rows == 1
+    with pytest.raises(InputProblem, match=sentence):
+        next(packed)

@@ -1,0 +1,70 @@
+"""A history that has lost rows: corrections refuse to make right answers wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from spark_impl.slack.store import open_store
+from spark_impl.streams import InputProblem
+from tests.spark_impl.test_failures import CONFIG, Tables, finish, stream_part, visible
+from tests.spark_impl.test_query import history
+
+Batch = list[tuple[int, float]]
+LOST = "has lost rows: it holds {} for the window .* of task 0, key 'a', where at least {} have"
+
+
+def run(
+    folder: Path, *batches: Batch, redelivered: tuple[int, ...] = ()
+) -> tuple[Path, list[Tables]]:
+    """A history, and what the stream finds; a redelivered file is there once more at the end."""
+    source = history(folder / "h", *batches)
+    for number in redelivered:
+        history(source, batches[number], source_id=number)
+    return source, stream_part(source, open_store(folder / "scratch", CONFIG, ()))
+
+
+@pytest.mark.parametrize(
+    ("batches", "lost", "fails_at", "holds"),
+    [
+        # the first answer and its late tuple
+        ([[(3, 1.0), (20, 2.0)], [(4, 4.0)]], 0, 2, ("1 deliveries", 2)),
+        # a late tuple itself
+        ([[(3, 1.0), (20, 2.0)], [(4, 4.0)]], 1, 2, ("1 deliveries", 2)),
+        ([[(20, 2.0)], [(4, 4.0)]], 1, 2, ("0 tuples", 1)),
+        # what an earlier correction has found, and as many tuples again
+        ([[(3, 1.0), (26, 2.0)], [(4, 4.0), (9, 1.0)], [(5, 4.0), (1, 4.0)]], 1, 2, ("2 d", 3)),
+    ],
+)
+def test_correction_notices_that_a_file_is_gone(
+    tmp_path: Path, batches: list[Batch], lost: int, fails_at: int, holds: tuple[str, int]
+) -> None:
+    source, found = run(tmp_path, *batches)
+    place = open_store(tmp_path / "s", CONFIG, ())
+    for batch in range(fails_at):
+        finish(place, source, batch, found[batch])
+    before = visible(place)
+    path = sorted(source.glob("*.parquet"))[lost]
+    path.rename(tmp_path / path.name)
+    with pytest.raises(InputProblem, match=LOST.format(holds[0] + ".*", holds[1])):
+        finish(place, source, fails_at, found[fails_at])
+    assert place.committed() == fails_at - 1
+    assert visible(place) == before
+    (tmp_path / path.name).rename(path)
+    for batch in range(fails_at, len(found)):
+        finish(place, source, batch, found[batch])
+    windows = {row["start_us"]: row["n"] for row in place.read_all("revision", 9).to_pylist()}
+    assert windows[0] == sum(0 <= ts < 10 for rows in batches for ts, _ in rows)
+
+
+def test_forgotten_redelivery_is_no_loss(tmp_path: Path) -> None:
+    """The tuple is in the first answer and late once more: two deliveries, one tuple."""
+    source, found = run(tmp_path, [(3, 1.0)], [(60, 2.0)], redelivered=(0,))
+    place = open_store(tmp_path / "s", CONFIG, ())
+    for batch, tables in enumerate(found):
+        finish(place, source, batch, tables)
+    assert found[2]["late"].num_rows == 1
+    revisions = place.read_all("revision", 9).to_pylist()
+    assert [(row["start_us"], row["n"], row["value"]) for row in revisions] == [
+        (-5, 1, 1.0),
+        (0, 1, 1.0),
+    ]
