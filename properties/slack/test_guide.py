@@ -10,6 +10,8 @@ import pytest
 from properties.profiles import EFFORTS, effort
 from properties.slack.examples import ASSUMPTIONS, HEADER, SETTINGS
 from properties.slack.examples import table as flights_table
+from properties.slack.promise_table import HEADER as PROMISE_HEADER
+from properties.slack.promise_table import table as promises
 from properties.slack.published_law import (
     LAW_HEADER,
     QUERY,
@@ -20,6 +22,8 @@ from properties.slack.published_law import (
     windup,
     windups,
 )
+from properties.slack.requirements import HEADER as REQUIRED_HEADER
+from properties.slack.requirements import table as requirements
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "slack-guide.md"
 
@@ -36,9 +40,18 @@ def test_the_guide_has_the_figures_of_the_published_law() -> None:
     assert missing(WINDUP_HEADER, [windup(1, "pd")])
 
 
+def test_the_guide_has_the_tuples_that_are_required() -> None:
+    assert not missing(REQUIRED_HEADER, list(requirements()))
+    assert missing(REQUIRED_HEADER, [("`count`", 100.0, 96.0, 95.1, 94.9)])
+
+
 def rows_of_the_law() -> Iterator[tuple[Mapping[str, str], Sequence[object]]]:
     yield from ((LAW_HEADER, each) for each in table())
     yield from ((WINDUP_HEADER, each) for each in windups())
+
+
+def rows_of_promises() -> Iterator[tuple[Mapping[str, str], Sequence[object]]]:
+    yield from ((PROMISE_HEADER, each) for each in promises())
 
 
 def rows_of_flights(
@@ -49,8 +62,13 @@ def rows_of_flights(
 
 @pytest.mark.parametrize(
     "rows",
-    [rows_of_the_law, partial(rows_of_flights, SETTINGS), partial(rows_of_flights, ASSUMPTIONS)],
-    ids=["law", "settings", "assumptions"],
+    [
+        rows_of_the_law,
+        rows_of_promises,
+        partial(rows_of_flights, SETTINGS),
+        partial(rows_of_flights, ASSUMPTIONS),
+    ],
+    ids=["law", "promises", "settings", "assumptions"],
 )
 def test_the_guide_has_every_line(
     rows: Callable[[], Iterator[tuple[Mapping[str, str], Sequence[object]]]],
