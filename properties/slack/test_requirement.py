@@ -8,8 +8,8 @@ Rules of this file:
    counted, everything is counted.
 2. A probability is never compared as it was observed, but by its Clopper-Pearson limit. All limits
    of this file together fail with probability ``FAILURE`` at most.
-3. What section 5 calls always enough, or exact, is held to d. What it calls approximate is held to
-   a multiple of d that is written down here, with the reason.
+3. What section 5 calls always enough, or exact, is held to d. What it calls approximate has no
+   promise to be held to: only that it has not become worse than it was is checked.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ VALUES: Mapping[str, Callable[[np.random.Generator, int], Floats]] = {
     "one giant": lambda _rng, n: np.append(np.ones(n - 1), float(n)),
 }
 
-NORMAL = {
+REGRESSION_LIMITS = {
     "equal": 1,
     "uniform": 2,
     "0 or 1": 5,
@@ -65,10 +65,13 @@ NORMAL = {
     "Pareto 1.2": 15,
     "one giant": 4,
 }
-"""How many times d a normal form may fail. The mean of a few missing values is not normal: the
-longer the tail of the values, the longer that of the error, and the more so the smaller d; and in a
-small window the error comes in steps of whole tuples. (Seen were, with values of 30 seeds, up to 0,
-1.3, 3.2, 6.4, 7.0, 9.3 and 2.8 times d.)"""
+"""How many times d a normal form may fail before somebody should look: no evidence for the form.
+
+They were chosen after looking at what it does on this grid (up to 0, 1.3, 3.2, 6.4, 7.0, 9.3 and
+2.8 times d with values of 30 seeds), with some room. Other values may be worse. It is off because
+the mean of a few missing values is not normal: the longer the tail of the values, the longer that
+of the error, and the more so the smaller d; and in a small window the error comes in whole tuples.
+"""
 
 
 class Window(NamedTuple):
@@ -206,16 +209,17 @@ def test_rigorous_bounds_are_always_enough(seed: int, average: bool) -> None:
 
 
 @pytest.mark.parametrize("average", [False, True])
-def test_normal_forms_are_off_by_less_than_they_are_said_to_be(seed: int, average: bool) -> None:
+def test_normal_forms_are_no_worse_than_they_were(seed: int, average: bool) -> None:
     seen = list(observe(grid(seed, average), requirement_of, "normal"))
-    assert not too_often(seen, NORMAL)
-    # And they are off: held to d, this test would notice.
+    assert not too_often(seen, REGRESSION_LIMITS)
+    # They do not keep d, as section 5 says.
     assert too_often(seen, {})
 
 
 def test_the_smaller_root_is_caught(seed: int) -> None:
     wrong = VARIANTS["smaller_root"].rules.requirement
-    found = too_often(list(observe(grid(seed, average=False), wrong, "normal")), NORMAL)
+    seen = list(observe(grid(seed, average=False), wrong, "normal"))
+    found = too_often(seen, REGRESSION_LIMITS)
     for kind in ("uniform", "exponential", "lognormal"):
         assert any(kind in sentence for sentence in found)
 
