@@ -110,11 +110,12 @@ HEADER = """\
 
 *Written by `straggler errata --markdown docs/errata.md`; a test checks that it is current.*
 
-Where a published design, read literally, does not keep its promise: the promise, where it is made,
-a smallest input on which it is broken, and the rule that keeps it. Nothing here is argued: the
-command runs the rule as it is written until it breaks its promise, then the corrected rule on that
-same input and on everything that was searched. Times and values in counterexamples are as small as
-they can be; the unit of time is a microsecond.
+Where a published design, or what it leaves open, read as somebody would who builds it, does not
+keep its promise: the promise, where it is made, a small input on which it is broken, and the rule
+that keeps it. The line *Source* says what is stated there and what is left open. Nothing here is
+argued: the command runs the rule as it is written, or as it would be filled in, until it breaks
+its promise, then the corrected rule on that same input and on everything that was searched. What
+was tried before a counterexample is said with it. The unit of time is a microsecond.
 """
 
 

@@ -14,7 +14,7 @@ from properties.errata import Confirmation, Erratum, markdown, told
 from properties.errors import UsageError, nearest
 from properties.rooms import NAMES, Room, rooms
 
-SUMMARY = "published rules that break their promises, each with a smallest counterexample"
+SUMMARY = "published rules that break their promises, each with a small counterexample"
 
 EXAMPLES = """\
 examples:
@@ -22,8 +22,9 @@ examples:
   straggler errata slack --only lost-update
   straggler errata --json errata.json --markdown docs/errata.md
 
-Each is run: the rule as written until it breaks its promise, then the corrected one on the same
-input and on everything searched. The exit code is 0 if all are confirmed, 1 if one is not.
+Each is run: the rule as written, or as somebody would fill in what is left open, until it breaks
+its promise, then the corrected one on the same input and on everything searched. The exit code is
+0 if all are confirmed, 1 if one is not.
 """
 
 

@@ -201,7 +201,9 @@ def windup() -> Findings:
             f"{n} windows in order: {_windows(took)} until one is good."
             for n, took in times.items()
         ),
-        f"With fewer than {in_order} windows in order it takes at most {RECOVERS_WITHIN}.",
+        f"Tried were 0 to {in_order} windows in order one by one, then"
+        f" {', '.join(map(str, SHOWN))}: with fewer than {in_order} it takes at most"
+        f" {RECOVERS_WITHIN}.",
     )
     alpha = outcome(plain._replace(in_order=in_order), "pd")[in_order - 1].alpha
     sentence = (
@@ -216,8 +218,13 @@ def windup() -> Findings:
 def _clamped(plain: Pattern, in_order: tuple[int, ...]) -> Verdict:
     times = {n: recovery(plain._replace(in_order=n), "pd-clamped") for n in in_order}
     longest = max(times.values())
-    after = f"{in_order[0]}" if len(in_order) == 1 else f"{in_order[0]} to {in_order[-1]}"
-    sentence = f"After {after} windows in order {_windows(longest)} pass at most."
+    after = f"{in_order[0]} windows in order"
+    if len(in_order) > 1:
+        after = (
+            f"{SEARCHED[0]} to {SEARCHED[-1]} windows in order, each of these numbers, and after"
+            f" {', '.join(map(str, SHOWN))}"
+        )
+    sentence = f"After {after}, {_windows(longest)} pass at most."
     kept = longest <= RECOVERS_WITHIN
     return Verdict(RECOVERY, Outcome.HOLDS if kept else Outcome.BROKEN, sentence)
 
