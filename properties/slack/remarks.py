@@ -9,6 +9,8 @@ from properties.errors import counted
 from properties.rooms import Case, Remark
 
 ASSUMPTION = "values exchangeable and independent of delay"
+"""What the status is about. With method ``normal`` a promise also rests on missing sums that are
+nearly normal, which nothing here tests."""
 
 
 def remarks(case: Case, trace: Trace) -> tuple[Remark, ...]:

@@ -1,6 +1,8 @@
 """What a user asks a store: current answers, whether their assumption holds, what it cost."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -15,6 +17,8 @@ from spark_impl.slack.store import Store, load_store
 
 EXACT, PROVISIONAL = "exact", "provisional"
 INDEPENDENT = "values exchangeable and independent of delay"
+NEARLY_NORMAL = f"{INDEPENDENT}, missing sum nearly normal"
+_Found = TypeVar("_Found")
 
 
 def assumption(config: SlackConfig) -> str:
@@ -27,6 +31,8 @@ def assumption(config: SlackConfig) -> str:
         return "none for the coverage; it says nothing about the error of the value"
     if config.aggregate == "count" or config.sampling == "adversarial":
         return "none"
+    if config.aggregate in ("sum", "avg") and config.method == "normal":
+        return NEARLY_NORMAL
     return INDEPENDENT
 
 
@@ -38,25 +44,40 @@ def results(spark: SparkSession, store: str | Path) -> DataFrame:
     in the stream's answer), ``coverage`` (``n_rcv`` over the tuples known by now), ``state``
     (``exact`` or ``provisional``), ``assumption`` (what the quality of the first answers rests on)
     and ``assumption_status`` (``untested``, ``not contradicted`` or ``contradicted`` by what has
-    been corrected by now; NULL where nothing is assumed).
+    been corrected by now, as to values and delay; NULL where nothing is assumed).
 
     A batch that is being written, or that a crash cut short, does not show. Raises
     :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a query.
     """
     config, place = load_store(Path(store).absolute())
+    return _undisturbed(place, lambda last: _results(spark, config, place, last))
+
+
+def _undisturbed(place: Store, look: Callable[[int], _Found]) -> _Found:
+    """What a look at everything up to the last complete micro-batch finds.
+
+    A query at work may begin this batch anew, or drop what was pending after it: we look again.
+    """
+    failed = None
     while True:
         last = place.committed()
         mark = place.mark(last)
-        answers = _results(spark, config, place, last)
-        # A query at work may have begun this batch anew, or dropped what was pending after it.
-        if last < 0 or (mark is not None and mark == place.mark(last)):
-            return answers
+        try:
+            found = look(last)
+        except Exception:
+            if failed == (last, mark):  # twice; that is not the query at work
+                raise
+            failed = last, mark
+        else:
+            if last < 0 or (mark is not None and mark == place.mark(last)):
+                return found
 
 
 def _results(spark: SparkSession, config: SlackConfig, place: Store, last: int) -> DataFrame:
     """The same after one micro-batch."""
     rests_on = assumption(config)
-    status = _status(spark, place, last).status if rests_on == INDEPENDENT else None
+    is_tested = rests_on.startswith(INDEPENDENT)
+    status = _status(spark, place, last).status if is_tested else None
     window = [*place.by, "key", "start_us"]
     stream = _table(spark, place, "result", last)
     revised = _table(spark, place, "revision", last)
@@ -93,7 +114,7 @@ def assumption_status(spark: SparkSession, store: str | Path) -> AssumptionStatu
     Raises :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a query.
     """
     _, place = load_store(Path(store).absolute())
-    return _status(spark, place, place.committed())
+    return _undisturbed(place, lambda last: _status(spark, place, last))
 
 
 def corrections(spark: SparkSession, store: str | Path) -> DataFrame:
@@ -106,7 +127,7 @@ def corrections(spark: SparkSession, store: str | Path) -> DataFrame:
     store of a query.
     """
     _, place = load_store(Path(store).absolute())
-    rows = _table(spark, place, "correction", place.committed())
+    rows = _undisturbed(place, lambda last: _table(spark, place, "correction", last))
     measures = ["pairs", "windows", "rows_needed", "rows_read"]
     return rows.select(*place.by, "batch", "reason", *measures)
 
@@ -139,7 +160,7 @@ def _pending(spark: SparkSession, config: SlackConfig, place: Store, last: int) 
 def _table(spark: SparkSession, place: Store, name: str, last: int) -> DataFrame:
     """A table with its complete micro-batches."""
     schema = from_arrow_schema(place.schema(name)).add("batch", LongType())
-    if not (place.root / name).exists():
+    if last < 0 or not (place.root / name).exists():
         return spark.createDataFrame([], schema)
     rows = spark.read.schema(schema).parquet(str(place.root / name))
     return rows.where(F.col("batch") <= last)

@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* The lock belongs to the driver's process and goes with it, however it ends. The file stays.
+* The lock belongs to the driver's process and goes with it, however it ends, unless a process that
+  was forked from it is left. The file stays.
 * Only those who want to write look at it; nobody who reads ever waits.
 """
 
@@ -10,6 +11,7 @@ import fcntl
 import os
 import socket
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -18,11 +20,11 @@ from spark_impl.streams import InputProblem, why, writing
 
 FILE = ".lock"
 PATIENCE_S = 2.0
-"""A query that has just been stopped, or killed, needs a moment to let go."""
+"""A query that somebody has just stopped, or killed, needs a moment to let go."""
 
 
 def hold(store: Path) -> BinaryIO:
-    """Keep every other query from writing ``store`` until the returned file is closed.
+    """Keep every other query from writing ``store`` until :func:`let_go` of the returned file.
 
     Raises :class:`InputProblem` when another one is writing, in this process or elsewhere, and
     when nothing could keep two apart because the file system has no locks.
@@ -36,9 +38,16 @@ def hold(store: Path) -> BinaryIO:
             now = datetime.now(UTC).isoformat(" ", "seconds")
             file.write(f"process {os.getpid()} on {socket.gethostname()} since {now}".encode())
     except BaseException:
-        file.close()
+        let_go(file)
         raise
     return file
+
+
+def let_go(file: BinaryIO) -> None:
+    """Let others write the store, and close the file."""
+    with file, suppress(OSError):  # closing must do where unlocking cannot
+        # Closing alone would leave the lock with every process that was forked in the meantime.
+        fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def _wait(file: BinaryIO) -> None:

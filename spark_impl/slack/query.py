@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyspark.errors import StreamingQueryException
@@ -110,11 +110,15 @@ class SlackQuery:
     def run_available(self) -> None:
         """Process everything that is in the source now, one file a micro-batch."""
         with _without_stack_traces():
-            wait_for(self._start(availableNow=True), self._store.root)
+            query, letting_go = self._start(availableNow=True)
+            try:
+                wait_for(query, self._store.root)
+            finally:
+                letting_go.join()  # whoever comes next finds the store free
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; files are taken as they come."""
-        return self._start(processingTime=interval)
+        return self._start(processingTime=interval)[0]
 
     def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
         """Process what is in the source, then close all windows and correct what is pending.
@@ -129,30 +133,39 @@ class SlackQuery:
             self._store.request_flush(rows)
             self.run_available()
 
-    def _start(self, **trigger: Any) -> StreamingQuery:
-        """Start the query as the only one that writes the store, until it ends."""
+    def _start(self, **trigger: Any) -> tuple[StreamingQuery, threading.Thread]:
+        """Start the query as the only one that writes the store, until the thread has ended."""
         held = lock.hold(self._store.root)
         try:
             # Only now is it sure that nobody else makes a store of it, or adds to it.
             open_store(self._store.root, self._config, self._store.groups)
             tidy(self._store.checkpoint)
             self._corrections = Corrections(self._config, self._store, self._history)
-            query = self._begin(**trigger)
+            query = self._begin(held, **trigger)
         except BaseException:
-            held.close()
+            lock.let_go(held)
             raise
 
         def let_go() -> None:
             with suppress(Exception):  # whoever waits for the query is told why it ended
                 query.awaitTermination()
             with self._writing:  # when Java is gone, we may still be at work
-                held.close()
+                lock.let_go(held)
 
-        threading.Thread(target=let_go, daemon=True).start()
-        return query
+        letting_go = threading.Thread(target=let_go, daemon=True)
+        letting_go.start()
+        return query, letting_go
 
-    def _begin(self, **trigger: Any) -> StreamingQuery:
+    def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
         """Start the query with the settings that it needs; other queries keep theirs."""
+
+        def finish(answers: DataFrame, batch: int) -> None:
+            with self._writing:
+                if held.closed:  # Java was gone before we began
+                    msg = f"the query that was to write micro-batch {batch} has ended"
+                    raise QueryProblem(msg)
+                self._finish(answers, batch)
+
         conf = self._spark.conf
         wanted = {f"spark.sql.streaming.{name}": value for name, value in _SETTINGS.items()}
         before = {name: conf.get(name, None) for name in wanted}
@@ -163,7 +176,7 @@ class SlackQuery:
                 self._answers()
                 .writeStream.outputMode("append")
                 .option("checkpointLocation", str(self._store.checkpoint))
-                .foreachBatch(self._finish)
+                .foreachBatch(finish)
                 .trigger(**trigger)
                 .start()
             )
@@ -217,16 +230,15 @@ class SlackQuery:
         return rows
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
-        """Everything that a micro-batch writes; Spark calls it, again after a crash."""
-        with self._writing:
-            self._history.refuse_empty()
-            self._store.begin(batch)
-            schema = self._store.schema("progress")
-            columns = StructType([field for field in answers.schema if field.name in schema.names])
-            arranged = StructType([columns[name] for name in schema.names])
-            write = sink.stage(self._store, self._config, batch)
-            progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
-            self._corrections.run(batch, progress)
+        """Everything that a micro-batch writes; Spark calls for it, again after a crash."""
+        self._history.refuse_empty()
+        self._store.begin(batch)
+        schema = self._store.schema("progress")
+        columns = StructType([field for field in answers.schema if field.name in schema.names])
+        arranged = StructType([columns[name] for name in schema.names])
+        write = sink.stage(self._store, self._config, batch)
+        progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
+        self._corrections.run(batch, progress)
 
 
 def wait_for(query: StreamingQuery, store: Path | None = None) -> None:
@@ -272,7 +284,7 @@ def _sentence(error: Exception, store: Path | None) -> str:
         return "the Java process of Spark has ended; the same query goes on in a new session"
     text = str(error)
     found = re.findall(
-        r"^\s*(?:[\w.]+\.)?\w*(?:Error|Problem|Exception): (.+)$", text, re.MULTILINE
+        r"^\s*(?:(?:\w+\.)+[A-Z]\w*|\w*(?:Error|Problem|Exception)): (.+)$", text, re.MULTILINE
     )
     if found and not (found[-1].startswith("[Errno") or "Exception" in found[-1]):
         return str(found[-1]).strip()

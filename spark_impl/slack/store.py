@@ -208,24 +208,21 @@ class Store:
 def open_store(root: Path, config: SlackConfig, groups: Sequence[pa.Field]) -> Store:
     """The store of a query, made if it is not there yet.
 
-    Raises :class:`InputProblem`, and writes nothing, when it belongs to another query or cannot be
-    made.
+    Raises :class:`InputProblem`, and writes nothing, when it belongs to another query, does not say
+    to which, or cannot be made.
     """
-    wanted = {
-        "version": VERSION,
-        "config": config.to_json(),
-        "group_columns": [[field.name, str(field.type)] for field in groups],
-    }
     path = root / "query.json"
     if path.exists():
-        _check_same(root, json.loads(path.read_text(encoding="utf-8")), wanted)
+        _check_same(root, config, groups)
     elif root.exists() and not _is_empty(root):
         msg = f"{root} is neither an empty folder nor the store of a query"
         raise InputProblem(msg)
     else:
         with writing(root):
             root.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(wanted, indent=1))
+        names = _names(groups)
+        ours = {"version": VERSION, "config": config.to_json(), "group_columns": names}
+        write_text(path, json.dumps(ours, indent=1))
     store = Store(root, tuple(groups))
     with writing(root):  # here, because a crash may have come between the two
         store.control.mkdir(exist_ok=True)
@@ -241,40 +238,47 @@ def _is_empty(root: Path) -> bool:
 def load_store(root: Path) -> tuple[SlackConfig, Store]:
     """The store that a query has written, and the query's configuration.
 
-    Raises :class:`InputProblem` when there is none.
+    Raises :class:`InputProblem` when there is none, or when it does not say what it is.
     """
     path = root / "query.json"
     if not path.exists():
         msg = f"{root} is not the store of a query"
         raise InputProblem(msg)
-    found = json.loads(path.read_text(encoding="utf-8"))
-    if found.get("version") != VERSION:
-        raise InputProblem(_wrong_version(root, found))
-    groups = [pa.field(name, _GROUP_TYPES[kind]) for name, kind in found["group_columns"]]
-    return SlackConfig.from_json(found["config"]), Store(root, tuple(groups))
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        version = found["version"]
+        if version == VERSION:
+            groups = [pa.field(name, _GROUP_TYPES[kind]) for name, kind in found["group_columns"]]
+            return SlackConfig.from_json(found["config"]), Store(root, tuple(groups))
+    except (LookupError, TypeError, ValueError) as error:
+        msg = f"{path} does not say to which query the store belongs; bring it back from a copy"
+        raise InputProblem(msg) from error
+    msg = f"{root} was written by version {version!r} of the store, not {VERSION}"
+    raise InputProblem(msg)
 
 
-def _wrong_version(root: Path, found: dict[str, object]) -> str:
-    return f"{root} was written by version {found.get('version')!r} of the store, not {VERSION}"
-
-
-def _check_same(root: Path, found: dict[str, object], wanted: dict[str, object]) -> None:
-    if found.get("version") != wanted["version"]:
-        raise InputProblem(_wrong_version(root, found))
-    theirs, ours = found["config"], wanted["config"]
-    if theirs != ours and isinstance(theirs, dict) and isinstance(ours, dict):
-        name = next(n for n in sorted({*theirs, *ours}) if theirs.get(n) != ours.get(n))
+def _check_same(root: Path, config: SlackConfig, groups: Sequence[pa.Field]) -> None:
+    """Refuse the store of another query."""
+    found, store = load_store(root)
+    theirs, ours = found.to_json(), config.to_json()
+    for name in sorted(ours):
+        if theirs[name] != ours[name]:
+            msg = (
+                f"{root} belongs to a query with {name} = {theirs[name]!r},"
+                f" this one has {ours[name]!r}"
+            )
+            raise InputProblem(msg)
+    if _names(store.groups) != _names(groups):
         msg = (
-            f"{root} belongs to a query with {name} = {theirs.get(name)!r},"
-            f" this one has {ours.get(name)!r}"
+            f"{root} belongs to a query grouped by {_names(store.groups)},"
+            f" this one is grouped by {_names(groups)}"
         )
         raise InputProblem(msg)
-    if found["group_columns"] != wanted["group_columns"]:
-        msg = (
-            f"{root} belongs to a query grouped by {found['group_columns']},"
-            f" this one is grouped by {wanted['group_columns']}"
-        )
-        raise InputProblem(msg)
+
+
+def _names(groups: Sequence[pa.Field]) -> list[list[str]]:
+    """Grouping columns and their types, as JSON has them."""
+    return [[field.name, str(field.type)] for field in groups]
 
 
 def write_text(path: Path, text: str) -> None:

@@ -1,30 +1,94 @@
-"""What the answers say about what they rest on."""
+"""What the answers say about what they rest on, and what a disturbed reader sees."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
+from spark_impl.slack import SlackQuery, answers, assumption_status, corrections, results
 from spark_impl.slack.answers import assumption
+from spark_impl.slack.store import open_store
+from tests.spark_impl.test_query import FIRST, history
 
 INDEPENDENT = "values exchangeable and independent of delay"
+NEARLY_NORMAL = "values exchangeable and independent of delay, missing sum nearly normal"
+NOT_OF_THE_VALUE = "none for the coverage; it says nothing about the error of the value"
+CONFORMAL = SlackConfig(size_us=10, slide_us=5, gamma_us=0)
 
 
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({}, INDEPENDENT),
+        ({}, NEARLY_NORMAL),
+        ({"aggregate": "avg"}, NEARLY_NORMAL),
         ({"method": "permutation"}, INDEPENDENT),
+        ({"method": "rigorous"}, INDEPENDENT),
         ({"aggregate": "avg", "method": "rigorous"}, INDEPENDENT),
         ({"aggregate": "median"}, INDEPENDENT),
         ({"aggregate": "quantile", "q": 0.9}, INDEPENDENT),
         ({"aggregate": "count"}, "none"),
         ({"sampling": "adversarial"}, "none"),
         ({"aggregate": "median", "sampling": "adversarial"}, "none"),
-        ({"aggregate": "min", "lambda_thr": 0.9}, "none for the coverage; it says nothing about"),
-        ({"control": "pd"}, "no (eps, delta) promise: only the mean"),
+        ({"aggregate": "min", "lambda_thr": 0.9}, NOT_OF_THE_VALUE),
+        ({"control": "pd"}, "no (eps, delta) promise: only the mean of the coverage is steered"),
         ({"control": "max", "sampling": "adversarial"}, "no (eps, delta) promise"),
     ],
 )
 def test_assumption_names_what_first_answers_rest_on(settings: dict[str, Any], text: str) -> None:
-    assert assumption(SlackConfig(size_us=10, slide_us=5, **settings)).startswith(text)
+    assert assumption(SlackConfig(size_us=10, slide_us=5, **settings)) == text
+
+
+def look(spark: SparkSession, store: Path) -> list[Callable[[], Any]]:
+    """All that a user may ask, as plain data."""
+    return [
+        lambda: sorted(map(str, results(spark, store).collect())),
+        lambda: assumption_status(spark, store),
+        lambda: corrections(spark, store).collect(),
+    ]
+
+
+def test_readers_whose_batch_is_begun_anew_see_the_one_before(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    query = SlackQuery(spark, CONFORMAL, history(tmp_path / "h", FIRST), tmp_path / "s")
+
+    def complete(batch: int) -> None:
+        query.store.begin(batch)
+        figures = {"cross": batch, "delay_spread": 100, "value_spread": 400}
+        rows = [{"task": 0, "key": "a", "start_us": 10 * i, **figures} for i in range(25)]
+        for name in ("correlation", "correction"):
+            schema = query.store.schema(name)
+            query.store.write(name, batch, pa.Table.from_pylist(rows, schema))
+        query.store.write("pending", batch, query.store.schema("pending").empty_table())
+
+    query.run_available()
+    complete(1)
+    before = [each() for each in look(spark, tmp_path / "s")]
+    listed = answers._table
+
+    def overtaken(*given: Any) -> Any:
+        rows = listed(*given)
+        if query.store.committed() == 2:
+            query.store.begin(2)
+        return rows
+
+    monkeypatch.setattr(answers, "_table", overtaken)
+    for each, expected in zip(look(spark, tmp_path / "s"), before, strict=True):
+        complete(2)
+        assert each() == expected
+
+
+def test_reader_of_what_stays_broken_is_told(tmp_path: Path) -> None:
+    seen: list[int] = []
+
+    def broken(last: int) -> None:
+        seen.append(last)
+        raise OSError("not now")
+
+    with pytest.raises(OSError, match="not now"):
+        answers._undisturbed(open_store(tmp_path, CONFORMAL, ()), broken)
+    assert seen == [-1, -1]

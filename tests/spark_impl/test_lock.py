@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_impl.slack import SlackQuery, lock, results
-from spark_impl.streams import InputProblem
+from spark_impl.slack import QueryProblem, SlackQuery, lock, results
+from spark_impl.slack.query import wait_for
+from spark_impl.streams import InputProblem, append
 from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
 
 HOLDER = """
@@ -23,17 +25,38 @@ held = lock.hold(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)
 """
+FORKED = """
+import os, sys
+from pathlib import Path
+from spark_impl.slack import lock
+store = Path(sys.argv[1])
+held = lock.hold(store)
+told, tell = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(tell)
+    os.read(told, 1)
+    os._exit(0)
+lock.let_go(held)
+lock.PATIENCE_S = 0
+try:
+    lock.hold(store)
+finally:
+    os.close(tell)
+    os.waitpid(child, 0)
+"""
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(lock, "PATIENCE_S", 0)
 
 
 def test_other_process_is_named_and_its_death_lets_go(tmp_path: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         text=True,
     ) as process:
@@ -46,8 +69,15 @@ def test_other_process_is_named_and_its_death_lets_go(tmp_path: Path) -> None:
             lock.hold(tmp_path)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    lock.hold(tmp_path).close()
-    lock.hold(tmp_path).close()
+    lock.let_go(lock.hold(tmp_path))
+    lock.let_go(lock.hold(tmp_path))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_forked_child_does_not_keep_what_was_let_go(tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FORKED, str(tmp_path)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +89,31 @@ def test_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         lock.hold(tmp_path)
 
 
-def test_two_queries_in_one_process(spark: SparkSession, tmp_path: Path) -> None:
+def test_run_that_is_over_has_let_go(spark: SparkSession, tmp_path: Path) -> None:
+    source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
+    for _ in range(3):
+        SlackQuery(spark, FIXED, source, store).run_available()
+    append(source, pq.read_table(next(source.glob("*.parquet"))))
+    for _ in range(3):
+        with pytest.raises(QueryProblem, match="arrival number 0 comes after 2"):
+            SlackQuery(spark, FIXED, source, store).run_available()
+    lock.let_go(lock.hold(store))
+
+
+def test_nothing_is_written_without_the_lock(spark: SparkSession, tmp_path: Path) -> None:
+    query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s")
+    held = lock.hold(query.store.root)
+    lock.let_go(held)  # as when Java ends between its call and the first thing that we write
+    with pytest.raises(QueryProblem, match="the query that was to write micro-batch 0 has ended"):
+        wait_for(query._begin(held, availableNow=True))
+    assert not (tmp_path / "s" / "progress").exists()
+    query.run_available()
+    assert query.store.committed() == 0
+
+
+def test_two_queries_in_one_process(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
     first, second = (SlackQuery(spark, FIXED, source, store) for _ in range(2))
     running = first.start()
@@ -73,7 +127,9 @@ def test_two_queries_in_one_process(spark: SparkSession, tmp_path: Path) -> None
         running.processAllAvailable()
     finally:
         running.stop()
+    monkeypatch.setattr(lock, "PATIENCE_S", 60)  # Spark's stop() knows nothing of the lock
     second.flush()
+    monkeypatch.setattr(lock, "PATIENCE_S", 0)
     assert answers(spark, store)[10] == (26.0, 3, 1, 1 / 3, "exact")
     # one after the other they may take turns: revisions go on where the other one stopped
     history(source, [(16, 32.0)])

@@ -19,7 +19,7 @@ from spark_impl.slack import (
     results,
 )
 from spark_impl.slack.blocks import COLUMNS
-from spark_impl.slack.store import TABLES
+from spark_impl.slack.store import TABLES, load_store
 from spark_impl.slack.system import lose_commit
 from spark_impl.streams import InputProblem, append
 
@@ -222,6 +222,36 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_text("no")
     with pytest.raises(InputProblem, match=r"x\.parquet is not a Parquet file"):
         SlackQuery(None, FIXED, tmp_path, tmp_path / "s")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "{}",
+        "null",
+        '{"version": 2}',
+        '{"version": 2, "group_columns": [], "config": {"size_us": 0, "slide_us": 1}}',
+        '{"version": 2, "group_columns": [["a", "date"]], "config": {"size_us": 1, "slide_us": 1}}',
+    ],
+)
+def test_store_that_does_not_say_whose_it_is(tmp_path: Path, text: str) -> None:
+    source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
+    store.mkdir()
+    (store / "query.json").write_text(text)
+    with pytest.raises(InputProblem, match=r"/s/query\.json does not say to which query"):
+        load_store(store)
+    with pytest.raises(InputProblem, match=r"/s/query\.json does not say to which query"):
+        SlackQuery(None, FIXED, source, store)  # type: ignore[arg-type]
+    assert [path.name for path in store.iterdir()] == ["query.json"]
+
+
+def test_store_of_another_version(tmp_path: Path) -> None:
+    (tmp_path / "query.json").write_text('{"version": 1}')
+    with pytest.raises(InputProblem, match="was written by version 1 of the store, not 2"):
+        load_store(tmp_path)
 
 
 def test_store_of_another_query(spark: SparkSession, tmp_path: Path) -> None:
