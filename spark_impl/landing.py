@@ -359,10 +359,11 @@ def _last(history: Path) -> _Last:
         return _Last(-1, -1, -(1 << 63))
     footer = pq.read_metadata(path)
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
-    paths = [footer.schema.column(i).path for i in range(len(footer.schema))]
-    columns = (paths.index(name) for name in ("seq", "arrival_us"))
-    greatest = [max(group.column(i).statistics.max for group in groups) for i in columns]
-    return _Last(int(path.stem), *greatest)
+    at = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
+    seq, arrival = (
+        [group.column(at[c]).statistics.max for group in groups] for c in ("seq", "arrival_us")
+    )
+    return _Last(int(path.stem), max(seq), max(arrival))
 
 
 def _open(history: Path, checkpoint: Path, settings: dict[str, Any]) -> None:
@@ -377,10 +378,9 @@ def _open(history: Path, checkpoint: Path, settings: dict[str, Any]) -> None:
     elif here is None or here != there:
         msg = f"{history} was not landed with the checkpoint {checkpoint}"
     else:
-        changed = [name for name in settings if here.get(name) != settings[name]]
-        if not changed:
+        name = next((name for name in settings if here.get(name) != settings[name]), None)
+        if name is None:
             return
-        name = changed[0]
         msg = f"{history} was landed with {name} = {here.get(name)!r}, not {settings[name]!r}"
     raise InputProblem(msg)
 
