@@ -360,10 +360,8 @@ def _last(history: Path) -> _Last:
     footer = pq.read_metadata(path)
     groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
     at = {footer.schema.column(i).path: i for i in range(footer.num_columns)}
-    seq, arrival = (
-        [group.column(at[c]).statistics.max for group in groups] for c in ("seq", "arrival_us")
-    )
-    return _Last(int(path.stem), max(seq), max(arrival))
+    greatest = [max(g.column(at[c]).statistics.max for g in groups) for c in ("seq", "arrival_us")]
+    return _Last(int(path.stem), *greatest)
 
 
 def _open(history: Path, checkpoint: Path, settings: dict[str, Any]) -> None:

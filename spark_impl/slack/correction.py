@@ -147,8 +147,8 @@ def _refuse_losses(source: Path, want: Wanted, found: Found, known: _Known) -> N
         if len(short):
             at = int(short[0])
             msg = (
-                f"{source} has lost rows: it holds {held[at]} {what} for"
-                f" {recompute.window_of(want, at)}, where at least {needed[at]} have arrived"
+                f"{source} has lost rows: it holds {held[at]} of at least {needed[at]} {what}"
+                f" for {recompute.window_of(want, at)}"
             )
             raise InputProblem(msg)
 

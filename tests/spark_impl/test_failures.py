@@ -12,6 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
@@ -19,6 +20,7 @@ from model.vocabulary import SlackConfig
 from spark_impl.landing import Landing
 from spark_impl.slack import QueryProblem, SlackQuery, sink, store
 from spark_impl.slack import answers as answers_module
+from spark_impl.slack import query as query_module
 from spark_impl.slack.blocks import encode
 from spark_impl.slack.correction import Corrections
 from spark_impl.slack.history import History
@@ -87,6 +89,26 @@ def attempts(
                 assert sentence.endswith(" cannot be written: No space left on device")
         yield writes
     pytest.fail("it never ends")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            "pyarrow.lib.ArrowInvalid: Failed to parse string: 'abc'",
+            "Failed to parse string: 'abc'",
+        ),
+        ("spark_impl.streams.InputProblem: h has lost rows: 1", "h has lost rows: 1"),
+        ("ValueError: arrival number 3 comes after 4", "arrival number 3 comes after 4"),
+    ],
+)
+def test_error_of_a_worker_is_one_sentence(error: str, sentence: str) -> None:
+    text = (
+        "[STREAM_FAILED] Query [id = x] terminated with exception:"
+        " An exception was thrown from the Python worker:\n"
+        f'Traceback (most recent call last):\n  File "x", line 1\n{error}\n SQLSTATE: XXKST'
+    )
+    assert query_module._sentence(StreamingQueryException(text), None) == sentence
 
 
 @pytest.mark.parametrize("failure", [InputProblem, Killed])
