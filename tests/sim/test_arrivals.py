@@ -183,7 +183,7 @@ def test_arrivals_are_in_order_and_complete(seed: int) -> None:
     assert all(
         type(field) is kind
         for event in events
-        for field, kind in zip(event, (int, int, str, int, float, int), strict=True)
+        for field, kind in zip(event, (int, int, str, int, float, int, str), strict=True)
     )
     assert arrivals.counts["created"] == 160
     assert all(arrivals.counts[name] > 0 for name in ("replayed", "lost", "blocked", "duplicated"))
