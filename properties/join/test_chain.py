@@ -4,8 +4,6 @@ Whatever the network does, the results are those of the nested loop, and what th
 a behaviour of the protocol.
 """
 
-from collections import Counter
-
 import pytest
 
 from model.claims import Outcome
@@ -33,11 +31,11 @@ def test_workers_keep_the_promises_of_the_chain(name: str, seed: int) -> None:
     traces = [run_in_process(case, NETWORKS[name], seed) for case in drawn]
     evidence = [judge(case, trace) for case, trace in zip(drawn, traces, strict=True)]
     for verdict in over_all(evidence):
-        assert verdict.outcome is not Outcome.BROKEN, (verdict.claim, verdict.sentence)
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence)
     for case, trace in zip(drawn, traces, strict=True):
         verdict = validate_recording(case, trace)
-        assert verdict.outcome is not Outcome.BROKEN, (verdict.sentence, verdict.witness)
-    guards = sum((Counter(each.guards) for each in evidence), Counter[str]())
-    assert all(guards[guard] for guard in CASES if guard in guards), guards
+        assert verdict.outcome is Outcome.HOLDS, (verdict.sentence, verdict.witness)
+    for guard in CASES:
+        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
     assert any(trace.of(Forward) for trace in traces), "no block was sent"
     assert any(trace.of(Receive) for trace in traces), "no block came"
