@@ -8,19 +8,8 @@ from pyarrow import parquet
 
 from model.vocabulary import stable_hash
 from properties.errors import UsageError
-from properties.tables import DEFAULT_COLUMNS, Columns, Recording, read_table
-
-
-def csv(folder: Path, text: str, columns: Columns = DEFAULT_COLUMNS) -> Recording:
-    path = folder / "data.csv"
-    path.write_text(text, encoding="utf-8")
-    return read_table(path, columns)
-
-
-def refusal(folder: Path, text: str, columns: Columns = DEFAULT_COLUMNS) -> str:
-    with pytest.raises(UsageError) as refused:
-        csv(folder, text, columns)
-    return str(refused.value)
+from properties.tables import Columns, read_table
+from tests.properties.csv_files import csv, refusal
 
 
 def test_rows_without_arrival_arrive_in_file_order_as_early_as_possible(tmp_path: Path) -> None:

@@ -10,21 +10,10 @@ from pyarrow import parquet
 from model.vocabulary import stable_hash
 from properties.errors import UsageError
 from properties.tables import DEFAULT_COLUMNS, Columns, Recording, read_table
+from tests.properties.csv_files import csv, refusal
 
 LIMIT = 2**53
 RANGE = "within 2**53 microseconds of 1970 (the years 1684 to 2255), the times that are exact"
-
-
-def csv(folder: Path, text: str, columns: Columns = DEFAULT_COLUMNS) -> Recording:
-    path = folder / "data.csv"
-    path.write_text(text, encoding="utf-8")
-    return read_table(path, columns)
-
-
-def refusal(folder: Path, text: str, columns: Columns = DEFAULT_COLUMNS) -> str:
-    with pytest.raises(UsageError) as refused:
-        csv(folder, text, columns)
-    return str(refused.value)
 
 
 def table(folder: Path, columns: Columns = DEFAULT_COLUMNS, **arrays: Any) -> Recording:
