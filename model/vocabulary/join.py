@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, NamedTuple
 
+from model.vocabulary.settings import is_int, is_number, one_of, require
+
 R = "R"
 """The stream that enters at worker 0 and moves right; value of ``Event.stream``."""
 S = "S"
@@ -35,7 +37,7 @@ class Equi:
     column: str
 
     def __post_init__(self) -> None:
-        _require(self.column in COLUMNS, "column", self.column, _one_of(COLUMNS))
+        require(self.column in COLUMNS, "column", self.column, one_of(COLUMNS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,9 @@ class Band:
     eps: float
 
     def __post_init__(self) -> None:
-        _require(self.column == "value", "column", self.column, "'value', for keys have no band")
-        good = _is_number(self.eps) and isfinite(self.eps) and self.eps >= 0
-        _require(good, "eps", self.eps, "a finite number, at least 0")
+        require(self.column == "value", "column", self.column, "'value', for keys have no band")
+        good = is_number(self.eps) and isfinite(self.eps) and self.eps >= 0
+        require(good, "eps", self.eps, "a finite number, at least 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,9 @@ class Ineq:
     right: str
 
     def __post_init__(self) -> None:
-        _require(self.left in COLUMNS, "left", self.left, _one_of(COLUMNS))
-        _require(self.op in OPERATORS, "op", self.op, _one_of(OPERATORS))
-        _require(self.right == self.left, "right", self.right, f"{self.left!r}, of the same type")
+        require(self.left in COLUMNS, "left", self.left, one_of(COLUMNS))
+        require(self.op in OPERATORS, "op", self.op, one_of(OPERATORS))
+        require(self.right == self.left, "right", self.right, f"{self.left!r}, of the same type")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +74,9 @@ class And:
     parts: tuple["Predicate", ...] = ()
 
     def __post_init__(self) -> None:
-        _require(isinstance(self.parts, tuple), "parts", self.parts, "a tuple of predicates")
+        require(isinstance(self.parts, tuple), "parts", self.parts, "a tuple of predicates")
         for part in self.parts:
-            _require(isinstance(part, PREDICATES), "a part of And", part, "a predicate")
+            require(isinstance(part, PREDICATES), "a part of And", part, "a predicate")
 
 
 Predicate = Equi | Band | Ineq | And
@@ -134,20 +136,20 @@ class JoinConfig:
     def __post_init__(self) -> None:
         for name in ("workers", "block_size", "credit"):
             value = getattr(self, name)
-            _require(_is_int(value), name, value, "an integer")
-            _require(value > 0, name, value, "greater than 0")
+            require(is_int(value), name, value, "an integer")
+            require(value > 0, name, value, "greater than 0")
         for name in ("window_us", "lateness_us"):
             value = getattr(self, name)
             if value is not None or name == "window_us":
-                _require(_is_int(value), name, value, "an integer")
-                _require(value >= 0, name, value, "at least 0")
-        _require(len(self.queries) > 0, "queries", self.queries, "at least one")
+                require(is_int(value), name, value, "an integer")
+                require(value >= 0, name, value, "at least 0")
+        require(len(self.queries) > 0, "queries", self.queries, "at least one")
         names = [name for name, _ in self.queries]
         for name, predicate in self.queries:
             good = isinstance(name, str) and name != ""
-            _require(good, "the name of a query", name, "a text that is not empty")
-            _require(names.count(name) == 1, "the name of a query", name, "given once")
-            _require(isinstance(predicate, PREDICATES), f"query {name!r}", predicate, "a predicate")
+            require(good, "the name of a query", name, "a text that is not empty")
+            require(names.count(name) == 1, "the name of a query", name, "given once")
+            require(isinstance(predicate, PREDICATES), f"query {name!r}", predicate, "a predicate")
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; ``JoinConfig.from_json`` reads it back."""
@@ -172,24 +174,6 @@ class JoinConfig:
             msg = f"queries is {data['queries']!r}; it must be pairs of a name and a predicate"
             raise ValueError(msg) from error
         return cls(**{**data, "queries": queries})
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _one_of(names: tuple[str, ...]) -> str:
-    return "one of " + ", ".join(names)
-
-
-def _require(good: bool, name: str, value: object, expected: str) -> None:
-    if not good:
-        msg = f"{name} is {value!r}; it must be {expected}"
-        raise ValueError(msg)
 
 
 # ------------------------------------------------------------------------------ what comes out

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
+from model.vocabulary.settings import is_int, is_number, one_of, require
 from model.vocabulary.windows import WindowSpec
 
 AGGREGATES = ("sum", "count", "avg", "min", "max", "median", "quantile")
@@ -129,8 +130,8 @@ class SlackConfig:
 
     def _check_sizes(self) -> None:
         for name in ("size_us", "slide_us", "tasks"):
-            _require(_is_int(getattr(self, name)), name, getattr(self, name), "an integer")
-            _require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
+            require(is_int(getattr(self, name)), name, getattr(self, name), "an integer")
+            require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
         for name in (
             "fixed_slack_us",
             "feedback_us",
@@ -141,15 +142,15 @@ class SlackConfig:
         ):
             value = getattr(self, name)
             if value is not None:
-                _require(_is_int(value), name, value, "an integer")
-                _require(value >= 0, name, value, "at least 0")
+                require(is_int(value), name, value, "an integer")
+                require(value >= 0, name, value, "at least 0")
 
     def _check_choices(self) -> None:
-        _require(self.aggregate in AGGREGATES, "aggregate", self.aggregate, _one_of(AGGREGATES))
-        _require(self.control in CONTROLS, "control", self.control, _one_of(CONTROLS))
+        require(self.aggregate in AGGREGATES, "aggregate", self.aggregate, one_of(AGGREGATES))
+        require(self.control in CONTROLS, "control", self.control, one_of(CONTROLS))
         methods = tuple(METHODS)
-        _require(self.method in methods, "method", self.method, _one_of(methods))
-        _require(self.sampling in SAMPLINGS, "sampling", self.sampling, _one_of(SAMPLINGS))
+        require(self.method in methods, "method", self.method, one_of(methods))
+        require(self.sampling in SAMPLINGS, "sampling", self.sampling, one_of(SAMPLINGS))
         if self.aggregate not in METHODS[self.method]:
             known = " and ".join(METHODS[self.method])
             msg = f"method {self.method!r} is for {known}, not for {self.aggregate!r}"
@@ -172,39 +173,21 @@ class SlackConfig:
         for name in ("eps", "delta", "q", "lambda_thr", "cv", "learning_rate", "kp", "kd"):
             value = getattr(self, name)
             if value is not None or name not in ("lambda_thr", "cv"):
-                _require(_is_number(value), name, value, "a number")
+                require(is_number(value), name, value, "a number")
         for name in ("keyed", "dedup"):
             value = getattr(self, name)
-            _require(isinstance(value, bool), name, value, "True or False")
+            require(isinstance(value, bool), name, value, "True or False")
         for name in ("eps", "delta", "q"):
             value = getattr(self, name)
-            _require(0 < value < 1, name, value, "between 0 and 1, both excluded")
-        _require(self.delta >= MIN_DELTA, "delta", self.delta, f"at least {MIN_DELTA}")
+            require(0 < value < 1, name, value, "between 0 and 1, both excluded")
+        require(self.delta >= MIN_DELTA, "delta", self.delta, f"at least {MIN_DELTA}")
         if self.lambda_thr is not None:
-            _require(0 < self.lambda_thr <= 1, "lambda_thr", self.lambda_thr, "in (0, 1]")
+            require(0 < self.lambda_thr <= 1, "lambda_thr", self.lambda_thr, "in (0, 1]")
         if self.cv is not None:
-            _require(0 <= self.cv < float("inf"), "cv", self.cv, "a finite number, at least 0")
+            require(0 <= self.cv < float("inf"), "cv", self.cv, "a finite number, at least 0")
         for name in ("learning_rate", "kp", "kd"):
             value = getattr(self, name)
-            _require(0 <= value < float("inf"), name, value, "a finite number, at least 0")
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _one_of(names: tuple[str, ...]) -> str:
-    return "one of " + ", ".join(names)
-
-
-def _require(good: bool, name: str, value: object, expected: str) -> None:
-    if not good:
-        msg = f"{name} is {value!r}; it must be {expected}"
-        raise ValueError(msg)
+            require(0 <= value < float("inf"), name, value, "a finite number, at least 0")
 
 
 class Result(NamedTuple):
