@@ -1,8 +1,6 @@
 """The chain on Spark as a System: workloads in, traces out."""
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.epoch import ChainProblem
 from spark_impl.join.query import Chain
 from spark_impl.join.store import Store
-from spark_impl.session import session
+from spark_impl.systems import one_at_a_time
 
 _SCHEMA = pa.schema(
     [
@@ -40,19 +38,7 @@ def make_system(master: str = "local[2]") -> System:
 
     The session needs as many task slots as the workload has workers.
     """
-
-    def run(workload: Workload, /) -> Trace:
-        workdir = Path(tempfile.mkdtemp(prefix="straggler-join-"))
-        try:
-            running = SparkSession.getActiveSession()
-            if running is not None:
-                return run_workloads(running, {workload.name: workload}, workdir)[workload.name]
-            with session(master) as spark:
-                return run_workloads(spark, {workload.name: workload}, workdir)[workload.name]
-        finally:
-            shutil.rmtree(workdir, ignore_errors=True)
-
-    return run
+    return one_at_a_time(run_workloads, "join", master)
 
 
 def run_workloads(

@@ -1,7 +1,5 @@
 """The Spark pipeline as a System: workloads in, traces out."""
 
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload, task_of
 from model.vocabulary import slack as words
 from model.vocabulary.trace import Step
-from spark_impl.session import session
 from spark_impl.slack import sink
 from spark_impl.slack.answers import EXACT, results
 from spark_impl.slack.blocks import COLUMNS, encode
@@ -22,6 +19,7 @@ from spark_impl.slack.processor import SlackProcessor
 from spark_impl.slack.query import SlackQuery
 from spark_impl.slack.store import Store, load_store
 from spark_impl.streams import append
+from spark_impl.systems import one_at_a_time
 
 CASE = "case_id"
 """Grouping column that tells the workloads of a pack apart."""
@@ -40,19 +38,7 @@ _WORDS: dict[str, Any] = {
 
 def make_system(master: str = "local[2]") -> System:
     """The pipeline as a callable; it uses the running session, or one of its own for each call."""
-
-    def run(workload: Workload, /) -> Trace:
-        workdir = Path(tempfile.mkdtemp(prefix="straggler-slack-"))
-        try:
-            running = SparkSession.getActiveSession()
-            if running is not None:
-                return run_workloads(running, {workload.name: workload}, workdir)[workload.name]
-            with session(master) as spark:
-                return run_workloads(spark, {workload.name: workload}, workdir)[workload.name]
-        finally:
-            shutil.rmtree(workdir, ignore_errors=True)
-
-    return run
+    return one_at_a_time(run_workloads, "slack", master)
 
 
 def run_workloads(
