@@ -7,21 +7,9 @@ from model.explorer import render
 from model.join.chart import chart
 from model.join.exploration import explore, scope_of
 from model.join.scopes import EVERYDAY, SCOPES, machine_of
+from properties.join import golden
+from properties.join.golden import GOLDEN
 
-GOLDEN = {
-    "adding": (569, 1_377),
-    "removing": (4_196, 12_701),
-    "cut": (2_308, 5_313),
-    "fifo": (4_256, 11_738),
-    "drop": (4_508, 11_879),
-    "numbered": (5_545, 14_078),
-    "balanced": (7_817, 26_646),
-    "repeating": (10_578, 35_337),
-    "flush": (10_615, 27_806),
-    "balanced-three": (10_233, 40_040),
-    "elastic": (9_437, 31_376),
-    "three": (9_038, 30_266),
-}
 QUICK = ("adding", "cut", "removing", "fifo", "drop", "numbered", "balanced", "elastic")
 """The others are explored by the properties of the room."""
 
@@ -35,7 +23,7 @@ def test_a_scope_holds_with_its_golden_count(name: str) -> None:
 
 
 def test_scopes_of_every_day_are_scopes() -> None:
-    assert set(GOLDEN) | {"unordered"} == set(EVERYDAY) <= set(SCOPES)
+    assert set(golden.EVERYDAY) == set(EVERYDAY) <= set(SCOPES)
 
 
 def test_a_large_scope_can_be_cut_short() -> None:
