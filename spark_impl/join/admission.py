@@ -3,6 +3,7 @@
 Runs of arrivals are handled at once; every arrival is judged as if it came alone.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -34,6 +35,37 @@ class Arrivals(NamedTuple):
         return Arrivals(self.seq[first:last], self.tuples.take(slice(first, last)))
 
 
+class Identities(NamedTuple):
+    """Identities with their event times, ordered by identity."""
+
+    source_id: Integers
+    ts: Integers
+
+    def where(self, which: npt.NDArray[np.bool_]) -> "Identities":
+        """Some of them."""
+        return Identities(self.source_id[which], self.ts[which])
+
+    def holds(self, source_id: Integers) -> npt.NDArray[np.bool_]:
+        """Which of some identities are among them."""
+        if not len(self.source_id):
+            return np.zeros(len(source_id), np.bool_)
+        place = np.searchsorted(self.source_id, source_id)
+        nearest = self.source_id[np.minimum(place, len(self.source_id) - 1)]
+        found: npt.NDArray[np.bool_] = nearest == source_id
+        return found
+
+
+def together(parts: Sequence[Identities]) -> Identities:
+    """Several sets, which share nothing, as one."""
+    source_id = np.concatenate([NO_IDENTITIES.source_id, *(part.source_id for part in parts)])
+    order = np.argsort(source_id, kind="stable")
+    ts = np.concatenate([NO_IDENTITIES.ts, *(part.ts for part in parts)])
+    return Identities(source_id[order], ts[order])
+
+
+NO_IDENTITIES = Identities(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
 class Admitted(NamedTuple):
     """What a source worker knows of its stream: part of a checkpoint."""
 
@@ -41,8 +73,8 @@ class Admitted(NamedTuple):
     """Largest admitted event time."""
     tuples: int = 0
     """Number of admitted tuples, which is the next rank."""
-    known: tuple[tuple[int, int], ...] = ()
-    """Identities that may come again, with their event times."""
+    known: Identities = NO_IDENTITIES
+    """Identities that may come again."""
 
 
 class Intake:
@@ -53,7 +85,7 @@ class Intake:
         self._lateness_us = lateness_us
         self._t_max_us = before.t_max_us
         self._tuples = before.tuples
-        self._known = dict(before.known)
+        self._known = [before.known]
         self._prune_above = _PRUNED_AT_LEAST
 
     @property
@@ -69,19 +101,13 @@ class Intake:
         finite = np.isfinite(given.value)
         late = finite & (given.ts < self._watermarks(given.ts, finite))
         fresh = finite & ~late
-        known = self._known
-        for position in np.flatnonzero(fresh).tolist():
-            identity = int(given.source_id[position])
-            if identity in known:
-                fresh[position] = False
-            else:
-                known[identity] = int(given.ts[position])
+        fresh[fresh] = self._new(given.source_id[fresh], given.ts[fresh])
         tuples = given.take(fresh)
         ranks = np.arange(self._tuples, self._tuples + len(tuples), dtype=np.int64)
         if len(tuples):
             self._tuples += len(tuples)
             self._t_max_us = max(self._t_max_us, int(tuples.ts.max()))
-        if len(known) > self._prune_above:
+        if sum(len(part.ts) for part in self._known) > self._prune_above:
             self._prune()
         rejected = [
             Rejected(
@@ -97,7 +123,25 @@ class Intake:
     def checkpoint(self) -> Admitted:
         """What the next epoch has to know."""
         self._prune()
-        return Admitted(self._t_max_us, self._tuples, tuple(self._known.items()))
+        return Admitted(self._t_max_us, self._tuples, together(self._known))
+
+    def _new(self, source_id: Integers, ts: Integers) -> npt.NDArray[np.bool_]:
+        """Where some identities come for the first time; they are known from then on.
+
+        Known ones lie in sets of shrinking size. A new set swallows those before it that are not
+        much larger, so that there are few sets, and an identity moves a few times only.
+        """
+        distinct, first = np.unique(source_id, return_index=True)
+        unknown = np.ones(len(distinct), np.bool_)
+        for part in self._known:
+            unknown &= ~part.holds(distinct)
+        parts = [Identities(distinct[unknown], ts[first[unknown]])]
+        while self._known and len(self._known[-1].ts) <= 2 * sum(len(part.ts) for part in parts):
+            parts.append(self._known.pop())
+        self._known.append(together(parts))
+        new = np.zeros(len(source_id), np.bool_)
+        new[first[unknown]] = True
+        return new
 
     def _watermarks(self, ts: Integers, finite: npt.NDArray[np.bool_]) -> Integers:
         """The watermark at every arrival, just before it.
@@ -115,6 +159,6 @@ class Intake:
 
     def _prune(self) -> None:
         """Forget the identities that would be rejected as late."""
-        watermark_us = self.watermark_us
-        self._known = {identity: ts for identity, ts in self._known.items() if ts >= watermark_us}
-        self._prune_above = max(_PRUNED_AT_LEAST, 2 * len(self._known))
+        kept = together([part.where(part.ts >= self.watermark_us) for part in self._known])
+        self._known = [kept]
+        self._prune_above = max(_PRUNED_AT_LEAST, 2 * len(kept.ts))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from spark_impl.join.admission import Admitted
+from spark_impl.join.admission import Admitted, Identities
 from spark_impl.join.lane import WorkerState
 from spark_impl.join.matching import SCHEMA, to_arrow, tuples_from_arrow
 
@@ -59,22 +59,17 @@ def decode_state(data: bytes) -> WorkerState:
         fields[part] = tuples_from_arrow(rows.get(part, nothing).select(SCHEMA.names))
         if intake in meta:
             known = rows.get(intake, nothing)
-            identities = zip(
-                known.column("source_id").to_pylist(), known.column("ts").to_pylist(), strict=True
-            )
+            identities = Identities(known["source_id"].to_numpy(), known["ts"].to_numpy())
             t_max_us, count = meta[intake]
-            fields[intake] = Admitted(t_max_us, count, tuple(identities))
+            fields[intake] = Admitted(t_max_us, count, identities)
     return WorkerState(**fields)
 
 
 def _known_table(admitted: Admitted) -> pa.Table:
     """Identities in the columns of tuples; what has no meaning here is null."""
-    count = len(admitted.known)
-    given = {
-        "source_id": [identity for identity, _ in admitted.known],
-        "ts": [ts for _, ts in admitted.known],
-    }
-    columns = [pa.array(given.get(each.name, [None] * count), each.type) for each in SCHEMA]
+    given = admitted.known._asdict()
+    nothing = [None] * len(admitted.known.ts)
+    columns = [pa.array(given.get(each.name, nothing), each.type) for each in SCHEMA]
     return pa.table(columns, schema=SCHEMA)
 
 
