@@ -12,9 +12,9 @@ Rules of this file:
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from model.claims import Outcome, Verdict
+from model import claims
+from model.claims import Judgement, Outcome, Verdict
 from model.join.oracle import Admission, Found, admission, quick_matches
 from model.join.recorded import CLAIM as CONFORMS
 from model.join.recorded import validate_recording
@@ -26,13 +26,6 @@ WRONG = "no pair that is no result"
 IN_TIME = "no pair before its tuples"
 REJECTIONS = "rejected is what the watermark says"
 SHOWN = 5
-
-
-class Judgement(NamedTuple):
-    """What one trace showed."""
-
-    verdicts: tuple[Verdict, ...]
-    guards: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,32 +195,5 @@ CASES = (
 
 
 def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim.
-
-    Broken if broken once (the first such verdict is shown). Holds if it held where its guard
-    occurred; otherwise nothing was put to the test.
-    """
-    broken: dict[str, Verdict] = {}
-    held: Counter[str] = Counter()
-    occurred: Counter[str] = Counter()
-    for case in cases:
-        for verdict in case.verdicts:
-            held.setdefault(verdict.claim, 0)
-            if verdict.outcome is Outcome.BROKEN:
-                broken.setdefault(verdict.claim, verdict)
-            elif verdict.outcome is Outcome.HOLDS:
-                held[verdict.claim] += 1
-                occurred[verdict.claim] += case.guards[GUARDS[verdict.claim]]
-    return tuple(
-        broken.get(claim) or _summary(claim, times, occurred[claim])
-        for claim, times in held.items()
-    )
-
-
-def _summary(claim: str, times: int, occurred: int) -> Verdict:
-    guard = GUARDS[claim]
-    if not occurred:
-        sentence = f"Held in {times:,} traces, but none of them had {guard}."
-        return Verdict(claim, Outcome.UNDETERMINED, sentence)
-    sentence = f"Held in {times:,} traces with {occurred:,} {guard} in all."
-    return Verdict(claim, Outcome.HOLDS, sentence)
+    """Judgements of many traces, summed up by claim (:func:`model.claims.over_all`)."""
+    return claims.over_all(cases, GUARDS)

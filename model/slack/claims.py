@@ -10,12 +10,11 @@ Rules of this file:
 * A counterexample is the smallest one found, in sentences.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
-from model.claims import Outcome, Verdict
+from model import claims
+from model.claims import Judgement, Outcome, Verdict
 from model.slack import assumption_claims, clock_claims, exactness_claims, requirement_claims
 from model.slack.evidence import Observed, Truth, observed_in, truth_of
 from model.slack.findings import Findings
@@ -76,13 +75,6 @@ def _guards(truth: Truth, observed: Observed) -> Mapping[str, int]:
 
 
 # --------------------------------------------------------------------------------------- claims
-
-
-class Judgement(NamedTuple):
-    """What one trace showed."""
-
-    verdicts: tuple[Verdict, ...]
-    guards: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,37 +246,8 @@ def judge(workload: Workload, trace: Trace) -> Judgement:
 
 
 def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim.
-
-    Broken if broken once (the first such verdict is shown). Holds if it held at least once and
-    its guard occurred at least once where it held; otherwise nothing was put to the test.
-    """
-    broken: dict[str, Verdict] = {}
-    held: Counter[str] = Counter()
-    occurred: Counter[str] = Counter()
-    for case in cases:
-        for verdict in case.verdicts:
-            held.setdefault(verdict.claim, 0)
-            if verdict.outcome is Outcome.BROKEN:
-                broken.setdefault(verdict.claim, verdict)
-            elif verdict.outcome is Outcome.HOLDS:
-                held[verdict.claim] += 1
-                occurred[verdict.claim] += case.guards[GUARDS[verdict.claim]]
-    return tuple(
-        broken.get(claim) or _summary(claim, times, occurred[claim])
-        for claim, times in held.items()
-    )
-
-
-def _summary(claim: str, times: int, occurred: int) -> Verdict:
-    guard = GUARDS[claim]
-    if not times:
-        return Verdict(claim, Outcome.UNDETERMINED, "No trace put it to the test.")
-    if not occurred:
-        sentence = f"Held in {times:,} traces, but none of them had {guard}."
-        return Verdict(claim, Outcome.UNDETERMINED, sentence)
-    sentence = f"Held in {times:,} traces with {occurred:,} {guard} in all."
-    return Verdict(claim, Outcome.HOLDS, sentence)
+    """Judgements of many traces, summed up by claim (:func:`model.claims.over_all`)."""
+    return claims.over_all(cases, GUARDS)
 
 
 def _judge(

@@ -242,7 +242,7 @@ def _enough_by_cv(config: SlackConfig, cv: float, total: int) -> Enough:
 
 
 @lru_cache(maxsize=1 << 12)
-def _rank_failures(q: Fraction, eps: Fraction, total: int, n: int) -> Fraction:
+def rank_failures(q: Fraction, eps: Fraction, total: int, n: int) -> Fraction:
     """Of all subsets of n ranks out of 1..N, those whose answer is eps * N ranks off or more."""
     aim, k = ceil(q * total), ceil(q * n)
     failed = sum(
@@ -257,7 +257,7 @@ def _enough_ranks(config: SlackConfig, eps: Fraction, d: float, total: int) -> E
     q = Fraction(1, 2) if config.aggregate == "median" else Fraction(repr(config.q))
     allowed = 0 if config.sampling == "adversarial" else Fraction(d) * (1 + Fraction(1, 10**9))
     return lambda n, _slack: all(
-        _rank_failures(q, eps, total, more) <= allowed for more in range(n, total + 1)
+        rank_failures(q, eps, total, more) <= allowed for more in range(n, total + 1)
     )
 
 

@@ -12,13 +12,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
 from itertools import combinations_with_replacement, product
-from math import ceil, comb
+from math import comb
 from typing import NamedTuple
 
 from model.claims import Outcome, Verdict
 from model.slack.coverage import Known, requirement_of
+from model.slack.requirement_claims import rank_failures
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
 from properties.errata import Findings
@@ -56,7 +56,7 @@ class Window(NamedTuple):
         eps = Fraction(repr(self.config.eps))
         if self.values:
             return _sum_fails(self.values, self.total - n, eps)
-        return _rank_fails(Fraction(repr(self.config.q)), self.total, n, eps)
+        return rank_failures(Fraction(repr(self.config.q)), self.total, n, eps)
 
 
 def _sum_fails(values: Sequence[int], missing: int, eps: Fraction) -> Fraction:
@@ -67,18 +67,6 @@ def _sum_fails(values: Sequence[int], missing: int, eps: Fraction) -> Fraction:
     limit = eps * sum(values)
     failed = sum(n for (m, lost), n in ways.items() if m == missing and lost >= limit)
     return Fraction(failed, comb(len(values), missing))
-
-
-@cache
-def _rank_fails(q: Fraction, total: int, n: int, eps: Fraction) -> Fraction:
-    """Share of the subsets of n whose quantile is eps * N ranks off or more."""
-    aim, k = ceil(q * total), ceil(q * n)
-    failed = sum(
-        comb(rank - 1, k - 1) * comb(total - rank, n - k)
-        for rank in range(1, total + 1)
-        if abs(rank - aim) >= eps * total
-    )
-    return Fraction(failed, comb(total, n))
 
 
 def sums() -> Iterator[Window]:
@@ -102,23 +90,28 @@ def ranks() -> Iterator[Window]:
 
 def smaller_root() -> Findings:
     """A sum. The right root is an approximation: in the scope the rigorous method is held to it."""
-    literal = VARIANTS["smaller_root"].rules.requirement
-    broken = _first(sums(), lambda window: literal(window.config)(window.known))
-    if broken is None:
-        return _nothing()
-    window, n, tried = broken
-    return Findings(
-        _told(window, n, tried),
-        _judged(window, n),
-        _judged(window, requirement_of(window.config)(window.known)),
-        _with_approximation(_scope(_rigorous(window) for window in sums())),
+    return _findings(
+        "smaller_root",
+        sums,
+        lambda: _with_approximation(_scope(_rigorous(window) for window in sums())),
     )
 
 
 def normal_quantile() -> Findings:
     """A quantile; the right requirement is exact."""
-    literal = VARIANTS["normal_quantile"].rules.requirement
-    broken = _first(ranks(), lambda window: literal(window.config)(window.known))
+    return _findings(
+        "normal_quantile",
+        ranks,
+        lambda: _scope((window, requirement_of(window.config)(window.known)) for window in ranks()),
+    )
+
+
+def _findings(
+    variant: str, windows: Callable[[], Iterator[Window]], scope: Callable[[], Verdict]
+) -> Findings:
+    """The first window that a wrong form fails, and what the right one makes of it."""
+    literal = VARIANTS[variant].rules.requirement
+    broken = _first(windows(), lambda window: literal(window.config)(window.known))
     if broken is None:
         return _nothing()
     window, n, tried = broken
@@ -126,7 +119,7 @@ def normal_quantile() -> Findings:
         _told(window, n, tried),
         _judged(window, n),
         _judged(window, requirement_of(window.config)(window.known)),
-        _scope((window, requirement_of(window.config)(window.known)) for window in ranks()),
+        scope(),
     )
 
 

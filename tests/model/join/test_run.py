@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.claims import Outcome
-from model.join.claims import CASES, Judgement, judge, over_all
+from model.claims import Judgement, Outcome
+from model.join.claims import CASES, judge, over_all
 from model.join.run import make_system, run
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Match
