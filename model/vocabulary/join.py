@@ -132,6 +132,11 @@ class JoinConfig:
     """Most blocks without acknowledgement, a boundary and direction."""
     lateness_us: int | None = None
     """A stream's watermark is its largest admitted event time less this; ``None``: no watermark."""
+    epochs: tuple[tuple[str, int, int | None], ...] = ()
+    """Name of a query, first and last epoch whose tuples it pairs (``None``: no last one).
+
+    A query that is not named here pairs the tuples of all epochs.
+    """
 
     def __post_init__(self) -> None:
         for name in ("workers", "block_size", "credit"):
@@ -144,17 +149,30 @@ class JoinConfig:
                 require(is_int(value), name, value, "an integer")
                 require(value >= 0, name, value, "at least 0")
         require(len(self.queries) > 0, "queries", self.queries, "at least one")
-        names = [name for name, _ in self.queries]
+        names = tuple(name for name, _ in self.queries)
         for name, predicate in self.queries:
             good = isinstance(name, str) and name != ""
             require(good, "the name of a query", name, "a text that is not empty")
             require(names.count(name) == 1, "the name of a query", name, "given once")
             require(isinstance(predicate, PREDICATES), f"query {name!r}", predicate, "a predicate")
+        limited = [name for name, _, _ in self.epochs]
+        for name, first, last in self.epochs:
+            require(name in names, "the query of epochs", name, one_of(names))
+            require(limited.count(name) == 1, "the query of epochs", name, "named once")
+            good = is_int(first) and first >= 0
+            require(good, f"the first epoch of {name!r}", first, "an integer, at least 0")
+            good = last is None or (is_int(last) and last >= first)
+            require(good, f"the last epoch of {name!r}", last, f"an integer, at least {first}")
+
+    def span(self, query: str) -> tuple[int, int | None]:
+        """First and last epoch whose tuples the query pairs; ``None``: no last one."""
+        return {name: (first, last) for name, first, last in self.epochs}.get(query, (0, None))
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; ``JoinConfig.from_json`` reads it back."""
         data = {item.name: getattr(self, item.name) for item in fields(self)}
         data["queries"] = [[name, predicate_to_json(predicate)] for name, predicate in self.queries]
+        data["epochs"] = [list(each) for each in self.epochs]
         return data
 
     @classmethod
@@ -173,7 +191,12 @@ class JoinConfig:
         except (TypeError, ValueError) as error:
             msg = f"queries is {data['queries']!r}; it must be pairs of a name and a predicate"
             raise ValueError(msg) from error
-        return cls(**{**data, "queries": queries})
+        try:
+            epochs = tuple((name, first, last) for name, first, last in data.get("epochs", ()))
+        except (TypeError, ValueError) as error:
+            msg = f"epochs is {data['epochs']!r}; it must be names with a first and last epoch"
+            raise ValueError(msg) from error
+        return cls(**{**data, "queries": queries, "epochs": epochs})
 
 
 # ------------------------------------------------------------------------------ what comes out

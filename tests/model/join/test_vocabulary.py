@@ -27,7 +27,7 @@ def test_predicates_survive_json() -> None:
 
 
 def test_a_configuration_survives_json() -> None:
-    config = JoinConfig(5, (("a", EVERYTHING), ("b", Equi("key"))), 3, 7, 1, 0)
+    config = JoinConfig(5, (("a", EVERYTHING), ("b", Equi("key"))), 3, 7, 1, 0, (("b", 2, None),))
     assert JoinConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
     assert hash(config) == hash(JoinConfig.from_json(config.to_json()))
 
@@ -47,6 +47,11 @@ def test_a_configuration_survives_json() -> None:
         ({"queries": [["a", ["and"]], ["a", ["and"]]]}, "given once"),
         ({"queries": [["a", ["xor"]]]}, "it must be pairs of a name and a predicate"),
         ({"queries": 5}, "queries is 5"),
+        ({"epochs": [["b", 0, None]]}, "the query of epochs is 'b'; it must be one of all"),
+        ({"epochs": [["all", 0, 1], ["all", 2, 3]]}, "named once"),
+        ({"epochs": [["all", -1, None]]}, "the first epoch of 'all' is -1"),
+        ({"epochs": [["all", 2, 1]]}, "the last epoch of 'all' is 1; it must be an integer, at"),
+        ({"epochs": [["all", 2]]}, "it must be names with a first and last epoch"),
         ({"colour": 1}, "unknown setting 'colour'"),
     ],
 )
@@ -55,6 +60,13 @@ def test_a_configuration_that_cannot_be_is_refused(change: dict[str, Any], sente
     with pytest.raises(ValueError, match=r"must|unknown|missing") as refused:
         JoinConfig.from_json(data)
     assert sentence in str(refused.value)
+
+
+def test_a_query_that_is_not_limited_pairs_the_tuples_of_all_epochs() -> None:
+    both = (("a", And()), ("b", And()))
+    config = JoinConfig(5, both, epochs=(("b", 2, 3),))
+    assert config.span("a") == (0, None)
+    assert config.span("b") == (2, 3)
 
 
 def test_a_missing_setting_is_named() -> None:
