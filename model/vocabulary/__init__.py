@@ -8,6 +8,7 @@ Rules of this package:
 """
 
 from model.vocabulary.events import Event
+from model.vocabulary.grouping import GroupingConfig
 from model.vocabulary.hashing import stable_hash, task_of
 from model.vocabulary.join import JoinConfig
 from model.vocabulary.slack import SlackConfig
@@ -19,6 +20,7 @@ from model.vocabulary.workload import Fault, Workload
 __all__ = [
     "Event",
     "Fault",
+    "GroupingConfig",
     "JoinConfig",
     "SlackConfig",
     "Step",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from math import isfinite
 from typing import Any, NamedTuple
 
-from model.vocabulary.settings import is_int, is_number, one_of, require
+from model.vocabulary.settings import is_int, is_number, one_of, require, require_known
 
 R = "R"
 """The stream that enters at worker 0 and moves right; value of ``Event.stream``."""
@@ -179,13 +179,7 @@ class JoinConfig:
     def from_json(cls, data: Mapping[str, Any]) -> "JoinConfig":
         """Build from plain data; an unknown or missing name is a ``ValueError``."""
         known = {item.name for item in fields(cls)}
-        for name in sorted(set(data) - known):
-            msg = f"unknown setting {name!r}; known are {', '.join(sorted(known))}"
-            raise ValueError(msg)
-        for name in ("window_us", "queries"):
-            if name not in data:
-                msg = f"the setting {name!r} is missing"
-                raise ValueError(msg)
+        require_known(data, known, ("window_us", "queries"))
         try:
             queries = tuple((name, predicate_from_json(text)) for name, text in data["queries"])
         except (TypeError, ValueError) as error:

@@ -1,5 +1,8 @@
 """Checks of settings: each raises ``ValueError`` with one sentence that names the value."""
 
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+
 
 def is_int(value: object) -> bool:
     """Whether it is an integer, which a truth value is not."""
@@ -21,3 +24,15 @@ def require(good: bool, name: str, value: object, expected: str) -> None:
     if not good:
         msg = f"{name} is {value!r}; it must be {expected}"
         raise ValueError(msg)
+
+
+def require_known(given: Iterable[str], known: AbstractSet[str], needed: Iterable[str]) -> None:
+    """Refuse names of settings that there are not, and the lack of those that are needed."""
+    names = set(given)
+    for name in sorted(names - known):
+        msg = f"unknown setting {name!r}; known are {', '.join(sorted(known))}"
+        raise ValueError(msg)
+    for name in needed:
+        if name not in names:
+            msg = f"the setting {name!r} is missing"
+            raise ValueError(msg)

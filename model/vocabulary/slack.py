@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
-from model.vocabulary.settings import is_int, is_number, one_of, require
+from model.vocabulary.settings import is_int, is_number, one_of, require, require_known
 from model.vocabulary.windows import WindowSpec
 
 AGGREGATES = ("sum", "count", "avg", "min", "max", "median", "quantile")
@@ -121,11 +121,7 @@ class SlackConfig:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "SlackConfig":
         """Build from plain data; an unknown name is a ``ValueError``."""
-        known = {item.name for item in fields(cls)}
-        unknown = sorted(set(data) - known)
-        if unknown:
-            msg = f"unknown setting {unknown[0]!r}; known are {', '.join(sorted(known))}"
-            raise ValueError(msg)
+        require_known(data, {item.name for item in fields(cls)}, ())
         return cls(**data)
 
     def _check_sizes(self) -> None:
