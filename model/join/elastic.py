@@ -56,25 +56,32 @@ def can_split(_setup: Setup, state: State) -> Iterator[Action]:
                 yield Action("split", at, S, n)
 
 
-def split(_setup: Setup, state: State, action: Action) -> Step:
+def split(setup: Setup, state: State, action: Action) -> Step:
     """One worker becomes two; no r is left of an s that it met."""
     _, at, stream, n, _ = action
     r, s = state.workers[at].r.store, state.workers[at].s.store
     if stream == R:
-        return split_into(state, at, (r[n:], s), (r[:n], ())), NO_PAIRS
+        return split_into(setup, state, at, (r[n:], s), (r[:n], ())), NO_PAIRS
     kept = len(s) - n
-    return split_into(state, at, ((), s[:kept]), (r, s[kept:])), NO_PAIRS
+    return split_into(setup, state, at, ((), s[:kept]), (r, s[kept:])), NO_PAIRS
 
 
 def split_into(
-    state: State, at: int, left: tuple[Ranks, Ranks], right: tuple[Ranks, Ranks]
+    setup: Setup, state: State, at: int, left: tuple[Ranks, Ranks], right: tuple[Ranks, Ranks]
 ) -> State:
-    """A worker replaced by two with these stores of R and of S; both know what it knew."""
-    worker = state.workers[at]
-    parts = tuple(
+    """A worker replaced by two with these stores of R and of S; both know what it knew.
+
+    But what the one holds has not passed the other, if its way still leads there.
+    """
+    worker, content = state.workers[at], setup.content
+    parts = [
         Worker(worker.r._replace(store=r), worker.s._replace(store=s)) for r, s in (left, right)
-    )
-    return _replaced(state, at, 1, parts)
+    ]
+    r_us = min([worker.r.wm_us, *[content.r_us[rank] for rank in left[0]]])
+    s_us = min([worker.s.wm_us, *[content.s_us[rank] for rank in right[1]]])
+    parts[0] = parts[0]._replace(s=parts[0].s._replace(wm_us=s_us))
+    parts[1] = parts[1]._replace(r=parts[1].r._replace(wm_us=r_us))
+    return _replaced(state, at, 1, tuple(parts))
 
 
 def _replaced(state: State, at: int, count: int, new: tuple[Worker, ...]) -> State:

@@ -170,20 +170,20 @@ def merge_in_silence(setup: Setup, state: State, action: Action) -> Step:
     return elastic.merge(setup, state, action)[0], NO_PAIRS
 
 
-def can_halve(_setup: Setup, state: State) -> Iterator[Action]:
+def can_halve(setup: Setup, state: State) -> Iterator[Action]:
     """Every worker of a quiet chain."""
     if state.changes and is_quiet(state):
         for at in range(len(state.workers)):
             yield Action("is split by halves", at)
 
 
-def halve(_setup: Setup, state: State, action: Action) -> Step:
+def halve(setup: Setup, state: State, action: Action) -> Step:
     """Half of R and half of S go right."""
     worker = state.workers[action.worker]
     r, s = worker.r.store, worker.s.store
     of_r, of_s = len(r) // 2, len(s) // 2
     parts = (r[of_r:], s[:of_s]), (r[:of_r], s[of_s:])
-    return elastic.split_into(state, action.worker, *parts), NO_PAIRS
+    return elastic.split_into(setup, state, action.worker, *parts), NO_PAIRS
 
 
 def can_save(_setup: Setup, state: State) -> Iterator[Action]:

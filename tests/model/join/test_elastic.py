@@ -1,6 +1,7 @@
 """Workers come and go on a quiet chain, and every pair still comes out once."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from model.vocabulary.join import Match
 from tests.model.join.drawn import workload
 
 
-@pytest.mark.parametrize("seed", range(1, 60))
+@pytest.mark.parametrize("seed", range(1, 90))
 def test_merges_and_splits_change_no_result(seed: int) -> None:
     case = workload(seed)
     found = Counter(match[:3] for match in run(case, {"changes": 6}).of(Match))
@@ -40,3 +41,16 @@ def test_the_newest_of_s_go_right_with_all_of_r() -> None:
     whole = State((Worker(Lane((1, 2)), Lane((4, 5))),), (), (), changes=1)
     parted = after(whole, Action("split", 0, "S", 1))
     assert [(w.r.store, w.s.store) for w in parted.workers] == [((), (4,)), ((1, 2), (5,))]
+
+
+@pytest.mark.parametrize(("stream", "n", "wm_us"), [("R", 1, (9, 1)), ("S", 1, (2, 9))])
+def test_what_lies_in_one_part_has_not_passed_the_other(
+    stream: str, n: int, wm_us: tuple[int, int]
+) -> None:
+    setup = Run(workload(1), {"changes": 1}, lambda n: 0).setup
+    setup = replace(setup, content=setup.content._replace(r_us=(0, 1), s_us=(3, 2)))
+    whole = State((Worker(Lane((0, 1), wm_us=9), Lane((0, 1), wm_us=9)),), (), (), changes=1)
+    parted, _ = chain.after(setup, whole, Action("split", 0, stream, n))
+    left, right = parted.workers
+    assert (left.s.wm_us, right.r.wm_us) == wm_us
+    assert (left.r.wm_us, right.s.wm_us) == (9, 9)
