@@ -22,6 +22,7 @@ from model.vocabulary.join import (
     REASON_NOT_FINITE,
     STREAMS,
     And,
+    Apart,
     Band,
     Equi,
     Predicate,
@@ -52,6 +53,8 @@ def holds(predicate: Predicate, r: Event, s: Event) -> bool:
         return bool(getattr(r, predicate.column) == getattr(s, predicate.column))
     if isinstance(predicate, Band):
         return abs(r.value - s.value) <= predicate.eps
+    if isinstance(predicate, Apart):
+        return abs(r.value - s.value) > predicate.eps
     return _OPERATORS[predicate.op](getattr(r, predicate.left), getattr(s, predicate.right))
 
 

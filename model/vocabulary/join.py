@@ -48,9 +48,24 @@ class Band:
     eps: float
 
     def __post_init__(self) -> None:
-        require(self.column == "value", "column", self.column, "'value', for keys have no band")
-        good = is_number(self.eps) and isfinite(self.eps) and self.eps >= 0
-        require(good, "eps", self.eps, "a finite number, at least 0")
+        _require_distance(self.column, self.eps)
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """The column differs by more than ``eps``: ``abs(r - s) > eps`` in float64."""
+
+    column: str
+    eps: float
+
+    def __post_init__(self) -> None:
+        _require_distance(self.column, self.eps)
+
+
+def _require_distance(column: str, eps: float) -> None:
+    require(column == "value", "column", column, "'value', for keys have no distance")
+    good = is_number(eps) and isfinite(eps) and eps >= 0
+    require(good, "eps", eps, "a finite number, at least 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +94,8 @@ class And:
             require(isinstance(part, PREDICATES), "a part of And", part, "a predicate")
 
 
-Predicate = Equi | Band | Ineq | And
-PREDICATES = (Equi, Band, Ineq, And)
+Predicate = Equi | Band | Apart | Ineq | And
+PREDICATES = (Equi, Band, Apart, Ineq, And)
 
 
 def predicate_to_json(predicate: Predicate) -> list[Any]:
@@ -91,6 +106,8 @@ def predicate_to_json(predicate: Predicate) -> list[Any]:
         return ["equi", predicate.column]
     if isinstance(predicate, Band):
         return ["band", predicate.column, predicate.eps]
+    if isinstance(predicate, Apart):
+        return ["apart", predicate.column, predicate.eps]
     return ["ineq", predicate.left, predicate.op, predicate.right]
 
 
@@ -104,6 +121,8 @@ def predicate_from_json(data: Any) -> Predicate:
             return Equi(*rest)
         if kind == "band" and len(rest) == 2:
             return Band(*rest)
+        if kind == "apart" and len(rest) == 2:
+            return Apart(*rest)
         if kind == "ineq" and len(rest) == 3:
             return Ineq(*rest)
     msg = f"{data!r} is not a predicate"

@@ -11,7 +11,7 @@ Rules of this file:
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, JoinConfig, Workload
-from model.vocabulary.join import And, Band, Equi, Ineq, Predicate
+from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from properties.strategies import SEEDS, cuts, plans, sources
 from sim.arrivals import simulate_arrivals
 from sim.plan import IDS_PER_SOURCE
@@ -20,14 +20,16 @@ UNIT_US = 1_000
 SCALE_US = 8 * UNIT_US
 """To which delays are scaled."""
 
-BANDS = st.builds(Band, st.just("value"), st.sampled_from([0.0, 1.0, 4.0]))
+DISTANCES = st.sampled_from([0.0, 1.0, 4.0])
+BANDS = st.builds(Band, st.just("value"), DISTANCES)
+APART = st.builds(Apart, st.just("value"), DISTANCES)
 INEQUALITIES = st.builds(
     lambda column, op: Ineq(column, op, column),
     st.sampled_from(["key", "value"]),
     st.sampled_from(["<", "<=", ">", ">=", "!="]),
 )
 SINGLE: st.SearchStrategy[Predicate] = st.one_of(
-    st.builds(Equi, st.sampled_from(["key", "value"])), BANDS, INEQUALITIES
+    st.builds(Equi, st.sampled_from(["key", "value"])), BANDS, APART, INEQUALITIES
 )
 PREDICATES: st.SearchStrategy[Predicate] = st.one_of(
     SINGLE, st.lists(SINGLE, max_size=2).map(lambda parts: And(tuple(parts)))

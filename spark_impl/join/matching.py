@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import And, Band, Equi, Predicate, R
+from model.vocabulary.join import And, Apart, Band, Equi, Predicate, R
 from spark_impl.join.index import KEY, Index, Searched, index_kind, reach
 
 Integers = npt.NDArray[np.int64]
@@ -298,9 +298,10 @@ def holds(predicate: Predicate, r: Tuples | _Chosen, s: Tuples | _Chosen) -> Fla
         for part in predicate.parts:
             good &= holds(part, r, s)
         return good
-    if isinstance(predicate, Band):
+    if isinstance(predicate, Band | Apart):
         with np.errstate(over="ignore"):  # infinitely far apart is far enough
-            return np.asarray(np.abs(r.value - s.value) <= predicate.eps)
+            near = np.asarray(np.abs(r.value - s.value) <= predicate.eps)
+        return near if isinstance(predicate, Band) else ~near
     if isinstance(predicate, Equi):
         return np.asarray(getattr(r, predicate.column) == getattr(s, predicate.column), np.bool_)
     compare = _COMPARE[predicate.op]

@@ -100,11 +100,11 @@ class Chain:
 class ChainJoin:
     """A join of two inputs on any predicate, within a window of time.
 
-    ``predicate`` is one of ``model.vocabulary.join`` (``Equi``, ``Band``, ``Ineq``, ``And``), or a
-    function on columns (:data:`spark_impl.join.matching.FreePredicate`), or several of them by
-    name; all share one chain of ``workers`` tasks that run at the same time. A pair matches if its
-    event times differ by at most ``window_us`` besides. The other arguments are those of
-    ``model.vocabulary.JoinConfig``.
+    ``predicate`` is one of ``model.vocabulary.join`` (``Equi``, ``Band``, ``Apart``, ``Ineq``,
+    ``And``), or a function on columns (:data:`spark_impl.join.matching.FreePredicate`), or several
+    of them by name; all share one chain of ``workers`` tasks that run at the same time. A pair
+    matches if its event times differ by at most ``window_us`` besides. The other arguments are
+    those of ``model.vocabulary.JoinConfig``.
 
     Inputs have the columns ``source_id`` (long, an identity: what comes again counts once), ``key``
     (text), ``event_time_us`` (long) and ``value`` (double); streams also ``seq`` (long, the order

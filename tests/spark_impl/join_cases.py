@@ -10,6 +10,7 @@ from model.vocabulary.join import (
     REASON_LATE,
     REASON_NOT_FINITE,
     And,
+    Apart,
     Band,
     Equi,
     Ineq,
@@ -24,6 +25,7 @@ PREDICATES: tuple[Predicate, ...] = (
     Equi("key"),
     Equi("value"),
     Band("value", 1.0),
+    Apart("value", 1.0),
     Ineq("value", "<", "value"),
     Ineq("key", ">=", "key"),
     Ineq("value", "!=", "value"),
@@ -102,6 +104,8 @@ def holds(predicate: Predicate, r: Event, s: Event) -> bool:
         return bool(getattr(r, predicate.column) == getattr(s, predicate.column))
     if isinstance(predicate, Band):
         return abs(r.value - s.value) <= predicate.eps
+    if isinstance(predicate, Apart):
+        return abs(r.value - s.value) > predicate.eps
     left, right = getattr(r, predicate.left), getattr(s, predicate.right)
     outcomes: dict[str, bool] = {
         "<": left < right,

@@ -3,13 +3,14 @@
 from random import Random
 
 from model.vocabulary import Event, JoinConfig, Workload
-from model.vocabulary.join import And, Band, Equi, Ineq, Predicate
+from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 
 PREDICATES: tuple[Predicate, ...] = (
     And(),
     Equi("key"),
     Equi("value"),
     Band("value", 1.0),
+    Apart("value", 1.0),
     Ineq("value", "<", "value"),
     And((Band("value", 2.0), Ineq("key", "!=", "key"))),
 )

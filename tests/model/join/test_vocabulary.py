@@ -9,6 +9,7 @@ from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import (
     WORDS,
     And,
+    Apart,
     Band,
     Equi,
     Ineq,
@@ -17,7 +18,14 @@ from model.vocabulary.join import (
 )
 from model.vocabulary.trace import kind_of
 
-EVERYTHING = And((Equi("key"), Band("value", 0.5), And((Ineq("value", "<=", "value"),)), And()))
+EVERYTHING = And(
+    (
+        Equi("key"),
+        Band("value", 0.5),
+        And((Ineq("value", "<=", "value"), Apart("value", 0.25))),
+        And(),
+    )
+)
 
 
 def test_predicates_survive_json() -> None:
@@ -78,7 +86,9 @@ def test_a_missing_setting_is_named() -> None:
     ("make", "sentence"),
     [
         (lambda: Equi("time"), "column is 'time'"),
-        (lambda: Band("key", 1.0), "keys have no band"),
+        (lambda: Band("key", 1.0), "keys have no distance"),
+        (lambda: Apart("key", 1.0), "keys have no distance"),
+        (lambda: Apart("value", -1.0), "eps is -1.0"),
         (lambda: Band("value", float("inf")), "eps is inf"),
         (lambda: Band("value", -1.0), "eps is -1.0"),
         (lambda: Ineq("value", "=", "value"), "op is '='"),
