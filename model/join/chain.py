@@ -42,21 +42,23 @@ from model.vocabulary.join import END_US, STREAMS, R, S
 
 
 def _can_admit(setup: Setup, state: State) -> Iterator[Action]:
-    if state.admitted_r < len(setup.content.r_us):
+    if state.admitted_r < len(setup.wm_us[0]):
         yield Action("admit", source(state, R), R)
-    if state.admitted_s < len(setup.content.s_us):
+    if state.admitted_s < len(setup.wm_us[1]):
         yield Action("admit", source(state, S), S)
 
 
 def _admit(setup: Setup, state: State, action: Action) -> Step:
-    _, at, stream, *_ = action
+    _, at, stream, n, _ = action
     rank = state.admitted_r if stream == R else state.admitted_s
-    wm_us = setup.wm_us[STREAMS.index(stream)][rank]
-    worker, pairs = local.admit(state.workers[at], stream, rank, wm_us, setup.content)
+    last = rank + (n or 1)
+    wm_us = setup.wm_us[STREAMS.index(stream)][last - 1]
+    tuples = tuple(range(rank, last))
+    worker, pairs = local.admit(state.workers[at], stream, tuples, wm_us, setup.content)
     state = with_worker(state, at, worker)
     if stream == R:
-        return state._replace(admitted_r=rank + 1), pairs
-    return state._replace(admitted_s=rank + 1), pairs
+        return state._replace(admitted_r=last), pairs
+    return state._replace(admitted_s=last), pairs
 
 
 def _can_end(setup: Setup, state: State) -> Iterator[Action]:
@@ -77,19 +79,22 @@ def _end(setup: Setup, state: State, _action: Action) -> Step:
 
 
 def _can_forward(setup: Setup, state: State) -> Iterator[Action]:
-    for at, worker in enumerate(state.workers):
+    for at in range(len(state.workers)):
         for stream in STREAMS:
-            if not sends(state, at, stream):
-                continue
-            lane, _ = lanes(worker, stream)
-            if local.unacknowledged(lane) >= setup.credit:
-                continue
-            if not setup.network.has_room(
-                channel_of(state, boundary(at, stream), to_right=stream == R)
-            ):
-                continue
-            for n in sizes(setup, worker, stream):
-                yield Action("forward", at, stream, n)
+            yield from forwards(setup, state, at, stream)
+
+
+def forwards(setup: Setup, state: State, at: int, stream: str) -> Iterator[Action]:
+    """Blocks of a stream that one worker may send now."""
+    if not sends(state, at, stream):
+        return
+    worker = state.workers[at]
+    lane, _ = lanes(worker, stream)
+    if local.unacknowledged(lane) >= setup.credit:
+        return
+    if setup.network.has_room(channel_of(state, boundary(at, stream), to_right=stream == R)):
+        for n in sizes(setup, worker, stream):
+            yield Action("forward", at, stream, n)
 
 
 def _forward(setup: Setup, state: State, action: Action) -> Step:
@@ -180,8 +185,8 @@ def _can_drop(setup: Setup, state: State) -> Iterator[Action]:
 
 def _drop(setup: Setup, state: State, action: Action) -> Step:
     worker, stream = state.workers[action.worker], action.stream
-    dropped = local.can_be_dropped(worker, stream, setup.window_us, setup.content, setup.rules)
-    worker = local.drop(worker, stream, dropped)
+    horizon_us = setup.rules.drop_wm_us(worker, stream) - setup.window_us
+    worker = local.drop(worker, stream, horizon_us, setup.content)
     return with_worker(state, action.worker, worker), NO_PAIRS
 
 
@@ -199,9 +204,8 @@ def _can_hear(setup: Setup, state: State) -> Iterator[Action]:
 def _hear(_setup: Setup, state: State, action: Action) -> Step:
     _, to, stream, *_ = action
     neighbour, _ = lanes(state.workers[to - 1 if stream == R else to + 1], stream)
-    lane, _ = lanes(state.workers[to], stream)
-    lane = lane._replace(heard_us=neighbour.heard_us)
-    return with_worker(state, to, with_lane(state.workers[to], stream, lane)), NO_PAIRS
+    worker = local.hear(state.workers[to], stream, neighbour.heard_us)
+    return with_worker(state, to, worker), NO_PAIRS
 
 
 def _can_cut(_setup: Setup, state: State) -> Iterator[Action]:

@@ -11,7 +11,6 @@ Rules of this file:
 
 from collections.abc import Iterator
 
-from model.join import worker as local
 from model.join.state import NO_PAIRS, Action, Setup, State, Step, is_quiet
 from model.join.worker import Lane, Ranks, Worker
 from model.vocabulary.join import R, S
@@ -27,7 +26,7 @@ def can_merge(_setup: Setup, state: State) -> Iterator[Action]:
 def merge(setup: Setup, state: State, action: Action) -> Step:
     """Two neighbours become one; what lies left in R and right in S meets now."""
     left, right = state.workers[action.worker], state.workers[action.worker + 1]
-    pairs = local.join(setup.content, R, left.r.store, right.s.store)
+    pairs = setup.content.join(R, left.r.store, right.s.store)
     return _replaced(state, action.worker, 2, (merged(left, right),)), pairs
 
 
@@ -61,9 +60,9 @@ def split(setup: Setup, state: State, action: Action) -> Step:
     _, at, stream, n, _ = action
     r, s = state.workers[at].r.store, state.workers[at].s.store
     if stream == R:
-        return split_into(setup, state, at, (r[n:], s), (r[:n], ())), NO_PAIRS
+        return split_into(setup, state, at, (r[n:], s), (r[:n], s[:0])), NO_PAIRS
     kept = len(s) - n
-    return split_into(setup, state, at, ((), s[:kept]), (r, s[kept:])), NO_PAIRS
+    return split_into(setup, state, at, (r[:0], s[:kept]), (r, s[kept:])), NO_PAIRS
 
 
 def split_into(
@@ -77,8 +76,8 @@ def split_into(
     parts = [
         Worker(worker.r._replace(store=r), worker.s._replace(store=s)) for r, s in (left, right)
     ]
-    r_us = min([worker.r.wm_us, *[content.r_us[rank] for rank in left[0]]])
-    s_us = min([worker.s.wm_us, *[content.s_us[rank] for rank in right[1]]])
+    r_us = min(worker.r.wm_us, content.least_us(R, left[0]))
+    s_us = min(worker.s.wm_us, content.least_us(S, right[1]))
     parts[0] = parts[0]._replace(s=parts[0].s._replace(wm_us=s_us))
     parts[1] = parts[1]._replace(r=parts[1].r._replace(wm_us=r_us))
     return _replaced(state, at, 1, tuple(parts))

@@ -48,7 +48,7 @@ def _can_admit_r(setup: Setup, state: State) -> Iterator[Action]:
 
 
 def _can_offer(setup: Setup, state: State) -> Iterator[Action]:
-    if state.admitted_s < len(setup.content.s_us):
+    if state.admitted_s < len(setup.wm_us[1]):
         yield Action("the source sends", len(state.workers) - 1, S)
 
 
@@ -81,7 +81,7 @@ def _read_new(setup: Setup, state: State, action: Action) -> Step:
 
 
 def _enter(setup: Setup, state: State, at: int, rank: int) -> Step:
-    worker, pairs = local.admit(state.workers[at], S, rank, setup.wm_us[1][rank], setup.content)
+    worker, pairs = local.admit(state.workers[at], S, (rank,), setup.wm_us[1][rank], setup.content)
     return with_worker(state, at, worker), pairs
 
 

@@ -18,7 +18,7 @@ from model.join.network import FIFO, Network
 from model.join.rules import NUMBERED, Rules
 from model.join.state import Action, Setup, Transition, initial
 from model.join.state import State as ChainState
-from model.join.worker import Content, Pair
+from model.join.worker import Listed, Pair
 from model.vocabulary.join import NO_WATERMARK_US
 
 Table = Mapping[str, Transition]
@@ -56,7 +56,7 @@ class Scope:
 
     def setup(self) -> Setup:
         """The chain of the scope."""
-        content = Content(self.r_us, self.s_us, lambda r, s: self.is_result((r, s)))
+        content = Listed(self.r_us, self.s_us, lambda r, s: self.is_result((r, s)))
         wm_us = (_watermarks(self.r_us, self.lateness_us), _watermarks(self.s_us, self.lateness_us))
         return Setup(
             self.workers,

@@ -17,10 +17,12 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from model.claims import Outcome, Verdict
+from model.join import chain as protocol
 from model.join import worker as local
 from model.join.oracle import Admission, admission
 from model.join.run import next_epoch, setup_of
 from model.join.state import (
+    Action,
     Setup,
     State,
     boundary,
@@ -32,7 +34,7 @@ from model.join.state import (
     with_channel,
     with_worker,
 )
-from model.join.worker import Block, Content, Message, Pair, lanes, with_lane
+from model.join.worker import Block, Listed, Message, Pair, Ranks, lanes, with_lane
 from model.validation import validate
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import (
@@ -56,6 +58,14 @@ Recorded = Admit | Forward | Receive | Ack | Drop | Quiet
 
 class Refused(Exception):  # noqa: N818 - it is no error of the program
     """Why the protocol does not allow a step."""
+
+
+class Unjoined(Listed):
+    """Contents of which no pairs are asked."""
+
+    def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
+        """None."""
+        return ()
 
 
 class At(NamedTuple):
@@ -128,10 +138,10 @@ class Replay:
         self.admitted: Admission = admission(workload)
         self.setup: Setup = setup_of(config, self.admitted)
         self.counts_pairs = counts_pairs
+        assert isinstance(self.setup.content, Listed)
+        self.content = self.setup.content
         if not counts_pairs:
-            content = self.setup.content
-            nothing = Content(content.r_us, content.s_us, lambda _r, _s: 0)
-            self.setup = replace(self.setup, content=nothing)
+            self.setup = replace(self.setup, content=Unjoined(*self.content))
         self.flush = sum(1 for _ in workload.batches()) if workload.flush else None
         self.take: Mapping[type, Callable[[State, Any], State]] = {
             Admit: self._admit,
@@ -194,14 +204,10 @@ class Replay:
             step.tuples > 0 and last <= self._expected(stream, step.epoch),
             f"epoch {step.epoch} admits {stream} up to rank {self._expected(stream, step.epoch)}",
         )
-        worker = chain.workers[step.worker]
-        lane, opposite = lanes(worker, stream)
-        ranks = tuple(range(rank, last))
-        self._pairs(step.pairs, local.join(self.setup.content, stream, ranks, opposite.store))
-        wm_us = self.setup.wm_us[STREAMS.index(stream)][last - 1]
-        lane = lane._replace(store=lane.store + ranks, wm_us=wm_us)
-        chain = with_worker(chain, step.worker, with_lane(worker, stream, lane))
-        return chain._replace(admitted_r=last) if stream == R else chain._replace(admitted_s=last)
+        action = Action("admit", step.worker, stream, step.tuples)
+        chain, pairs = protocol.after(self.setup, chain, action)
+        self._pairs(step.pairs, pairs)
+        return chain
 
     def _forward(self, chain: State, step: Forward) -> State:
         lane, _ = lanes(chain.workers[step.worker], step.stream)
@@ -270,10 +276,10 @@ class Replay:
         _require(
             step.horizon_us <= horizon_us, f"its horizon is {step.horizon_us}, above {horizon_us}"
         )
-        ts_us = self.setup.content.ts_us(step.stream)
-        kept = tuple([rank for rank in lane.store if ts_us[rank] >= step.horizon_us])
-        _equal("number of tuples", step.tuples, len(lane.store) - len(kept))
-        worker = with_lane(worker, step.stream, lane._replace(store=kept))
+        before = len(lane.store)
+        worker = local.drop(worker, step.stream, step.horizon_us, self.setup.content)
+        kept = len(lanes(worker, step.stream)[0].store)
+        _equal("number of tuples", step.tuples, before - kept)
         return with_worker(chain, step.worker, worker)
 
     def _quiet(self, chain: State, step: Quiet) -> State:
@@ -288,7 +294,7 @@ class Replay:
 
     def _pairs(self, recorded: int, pairs: tuple[Pair, ...]) -> None:
         if self.counts_pairs:
-            _equal("number of pairs", recorded, sum(self.setup.content.is_pair(*p) for p in pairs))
+            _equal("number of pairs", recorded, sum(self.content.is_pair(*p) for p in pairs))
 
 
 def _require(good: bool, reason: str) -> None:

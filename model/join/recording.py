@@ -29,7 +29,7 @@ class Recorder:
         at, stream = action.worker, action.stream
         if action.what == "admit":
             rank = before.admitted_r if stream == R else before.admitted_s
-            self.steps.append(Admit(*self._at(at), stream, rank, 1, pairs))
+            self.steps.append(Admit(*self._at(at), stream, rank, action.n or 1, pairs))
         elif action.what == "forward":
             self._forward(after, action)
         elif action.what == "receive":

@@ -21,7 +21,7 @@ from model.join.network import FIFO
 from model.join.oracle import Admission, admission, found_by
 from model.join.recording import Recorder
 from model.join.state import Action, Setup, State, initial, is_quiet
-from model.join.worker import Content, Lane, Pair, Worker
+from model.join.worker import Lane, Listed, Pair, Worker
 from model.vocabulary import Event, JoinConfig, Step, System, Trace, Workload
 from model.vocabulary.join import Match
 
@@ -34,7 +34,7 @@ Lot = Callable[[int], int]
 def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
     """The chain for a workload; blocks are sent freely."""
     r_tuples, s_tuples = admitted.r.tuples, admitted.s.tuples
-    content = Content(
+    content = Listed(
         tuple(event.event_time_us for event in r_tuples),
         tuple(event.event_time_us for event in s_tuples),
         lambda r, s: len(found_by(config, r_tuples[r], s_tuples[s])),

@@ -27,8 +27,7 @@ def sizes(setup: Setup, worker: Worker, stream: str) -> Iterator[int]:
 
 
 def _passing_us(setup: Setup, lane: Lane, stream: str) -> int:
-    ts_us = setup.content.ts_us(stream)
-    return min([lane.wm_us, *[ts_us[rank] for rank in lane.store]])
+    return min(lane.wm_us, setup.content.least_us(stream, lane.store))
 
 
 def is_unbalanced(setup: Setup, lane: Lane) -> bool:
@@ -42,7 +41,5 @@ def is_unbalanced(setup: Setup, lane: Lane) -> bool:
 def is_overdue(setup: Setup, worker: Worker, stream: str) -> bool:
     """Whether the other stream has moved past a stored tuple, as far as is known."""
     lane, opposite = lanes(worker, stream)
-    ts_us = setup.content.ts_us(stream)
-    return setup.rules.forces and any(
-        ts_us[rank] + setup.window_us < opposite.heard_us for rank in lane.store
-    )
+    least_us = setup.content.least_us(stream, lane.store)
+    return setup.rules.forces and least_us + setup.window_us < opposite.heard_us

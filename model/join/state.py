@@ -108,7 +108,7 @@ class Action(NamedTuple):
     """Where; of a cut, the worker left of the boundary."""
     stream: str = ""
     n: int = 0
-    """Tuples of a block; position of a message in its channel."""
+    """Tuples of a block, or admitted at once (0: one); position of a message in its channel."""
     repeats: bool = False
     """The network delivers the message and keeps it."""
 

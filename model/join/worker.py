@@ -11,10 +11,10 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from model.join.rules import Rules
-from model.vocabulary.join import NO_WATERMARK_US, R, S
+from model.vocabulary.join import END_US, NO_WATERMARK_US, R, S
 
 Ranks = tuple[int, ...]
 Pair = tuple[int, int]
@@ -85,8 +85,24 @@ class Worker(NamedTuple):
     s: Lane = Lane()
 
 
-class Content(NamedTuple):
-    """The admitted tuples, by rank."""
+class Content(Protocol):
+    """What is asked about the contents of tuples, which go by their ranks."""
+
+    def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
+        """Pairs of tuples of a stream with tuples of the other one."""
+        ...
+
+    def least_us(self, stream: str, ranks: Ranks) -> int:
+        """Least event time; ``END_US`` of no tuples."""
+        ...
+
+    def parted(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
+        """Those with an event time below the horizon, and the others, in their order."""
+        ...
+
+
+class Listed(NamedTuple):
+    """The admitted tuples as lists: a join is a loop over both sides."""
 
     r_us: Sequence[int]
     """Event times."""
@@ -94,8 +110,24 @@ class Content(NamedTuple):
     is_pair: Callable[[int, int], int]
     """How many queries a pair is a result of."""
 
-    def ts_us(self, stream: str) -> Sequence[int]:
-        """Event times of a stream."""
+    def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
+        """Pairs of tuples of a stream with tuples of the other one."""
+        if stream == R:
+            return tuple([(r, s) for r in tuples for s in met if self.is_pair(r, s)])
+        return tuple([(r, s) for s in tuples for r in met if self.is_pair(r, s)])
+
+    def least_us(self, stream: str, ranks: Ranks) -> int:
+        """Least event time; ``END_US`` of no tuples."""
+        ts_us = self._ts_us(stream)
+        return min([ts_us[rank] for rank in ranks], default=END_US)
+
+    def parted(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
+        """Those with an event time below the horizon, and the others, in their order."""
+        ts_us = self._ts_us(stream)
+        older = tuple([rank for rank in ranks if ts_us[rank] < horizon_us])
+        return older, tuple([rank for rank in ranks if ts_us[rank] >= horizon_us])
+
+    def _ts_us(self, stream: str) -> Sequence[int]:
         return self.r_us if stream == R else self.s_us
 
 
@@ -119,23 +151,16 @@ def unacknowledged(lane: Lane) -> int:
     return sum([copy.sent < 0 for copy in lane.copies])
 
 
-def join(content: Content, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
-    """Pairs of tuples of a stream with tuples of the other one."""
-    if stream == R:
-        return tuple([(r, s) for r in tuples for s in met if content.is_pair(r, s)])
-    return tuple([(r, s) for s in tuples for r in met if content.is_pair(r, s)])
-
-
 # -------------------------------------------------------------------------------------- actions
 
 
 def admit(
-    worker: Worker, stream: str, rank: int, wm_us: int, content: Content
+    worker: Worker, stream: str, tuples: Ranks, wm_us: int, content: Content
 ) -> tuple[Worker, tuple[Pair, ...]]:
-    """InR, InS: a tuple enters; the watermark of its stream is then ``wm_us``."""
+    """InR, InS: tuples enter one after the other; the watermark of the stream is then ``wm_us``."""
     lane, opposite = lanes(worker, stream)
-    pairs = join(content, stream, (rank,), opposite.store)
-    lane = lane._replace(store=(*lane.store, rank), wm_us=wm_us, heard_us=wm_us)
+    pairs = content.join(stream, tuples, opposite.store)
+    lane = lane._replace(store=lane.store + tuples, wm_us=wm_us, heard_us=wm_us)
     return with_lane(worker, stream, lane), pairs
 
 
@@ -145,8 +170,7 @@ def forward(
     """FwdR, FwdS: the oldest n tuples leave."""
     lane, opposite = lanes(worker, stream)
     leaving, staying = lane.store[:n], lane.store[n:]
-    ts_us = content.ts_us(stream)
-    wm_us = min([lane.wm_us, *[ts_us[rank] for rank in staying]])
+    wm_us = min(lane.wm_us, content.least_us(stream, staying))
     number = lane.sent + 1 if rules.numbered else 0
     block = Block(stream, number, opposite.received, leaving, wm_us)
     lane = lane._replace(store=staying, copies=(*lane.copies, Copy(block)), sent=number)
@@ -161,7 +185,7 @@ def receive(
     met = opposite.store
     for copy in rules.visible(worker, block):
         met += copy.block.tuples
-    pairs = join(content, block.stream, block.tuples, met)
+    pairs = content.join(block.stream, block.tuples, met)
     lane = lane._replace(
         store=lane.store + block.tuples,
         received=block.number,
@@ -203,12 +227,17 @@ def can_be_dropped(
     """Stored tuples of a stream that nothing to come can match."""
     lane, _ = lanes(worker, stream)
     horizon_us = rules.drop_wm_us(worker, stream) - window_us
-    ts_us = content.ts_us(stream)
-    return tuple([rank for rank in lane.store if ts_us[rank] < horizon_us])
+    return content.parted(stream, lane.store, horizon_us)[0]
 
 
-def drop(worker: Worker, stream: str, dropped: Ranks) -> Worker:
-    """DropR, DropS: tuples leave the store; copies stay as they are."""
+def drop(worker: Worker, stream: str, horizon_us: int, content: Content) -> Worker:
+    """DropR, DropS: what lies below the horizon leaves the store; copies stay as they are."""
     lane, _ = lanes(worker, stream)
-    lane = lane._replace(store=tuple([rank for rank in lane.store if rank not in dropped]))
-    return with_lane(worker, stream, lane)
+    _, kept = content.parted(stream, lane.store, horizon_us)
+    return with_lane(worker, stream, lane._replace(store=kept))
+
+
+def hear(worker: Worker, stream: str, heard_us: int) -> Worker:
+    """The watermark of a stream at its source has come by as a hint."""
+    lane, _ = lanes(worker, stream)
+    return with_lane(worker, stream, lane._replace(heard_us=max(lane.heard_us, heard_us)))

@@ -9,7 +9,7 @@ from model.join import chain
 from model.join.oracle import matches
 from model.join.run import Run, run
 from model.join.state import Action, State, is_quiet
-from model.join.worker import Lane, Worker
+from model.join.worker import Lane, Listed, Worker
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Match
 from tests.model.join.drawn import workload
@@ -48,7 +48,7 @@ def test_what_lies_in_one_part_has_not_passed_the_other(
     stream: str, n: int, wm_us: tuple[int, int]
 ) -> None:
     setup = Run(workload(1), {"changes": 1}, lambda n: 0).setup
-    setup = replace(setup, content=setup.content._replace(r_us=(0, 1), s_us=(3, 2)))
+    setup = replace(setup, content=Listed((0, 1), (3, 2), lambda _r, _s: 0))
     whole = State((Worker(Lane((0, 1), wm_us=9), Lane((0, 1), wm_us=9)),), (), (), changes=1)
     parted, _ = chain.after(setup, whole, Action("split", 0, stream, n))
     left, right = parted.workers

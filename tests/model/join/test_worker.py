@@ -12,9 +12,9 @@ from model.join.state import Setup
 from model.join.worker import (
     Ack,
     Block,
-    Content,
     Copy,
     Lane,
+    Listed,
     Worker,
     acknowledged,
     can_be_dropped,
@@ -24,7 +24,7 @@ from model.join.worker import (
 )
 from model.vocabulary.join import END_US, NO_WATERMARK_US, R, S
 
-CONTENT = Content((10, 4, 30), (10, 11, 12), lambda r, s: 1)
+CONTENT = Listed((10, 4, 30), (10, 11, 12), lambda r, s: 1)
 
 
 def block(stream: str, number: int, *tuples: int, seen: int = 0, wm_us: int = 0) -> Block:
