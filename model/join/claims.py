@@ -11,7 +11,7 @@ Rules of this file:
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model import claims
 from model.claims import Judgement, Outcome, Verdict
@@ -23,6 +23,7 @@ from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, Match, Rejected
 
 WRONG = "no pair that is no result"
+LIMITED = "no pair from outside of the epochs of its query"
 IN_TIME = "no pair before its tuples"
 REJECTIONS = "rejected is what the watermark says"
 SHOWN = 5
@@ -36,6 +37,8 @@ class Truth:
     config: JoinConfig
     admitted: Admission
     results: Collection[Found]
+    forbidden: Collection[Found]
+    """What would be a result if no query were limited to epochs."""
 
 
 def truth_of(workload: Workload) -> Truth:
@@ -45,8 +48,11 @@ def truth_of(workload: Workload) -> Truth:
     """
     config = JoinConfig.from_json(workload.config)
     admitted = admission(workload)
-    results = quick_matches(config, admitted.r.tuples, admitted.s.tuples)
-    return Truth(workload, config, admitted, results)
+    results = quick_matches(config, admitted)
+    forbidden = set[Found]()
+    if config.epochs:
+        forbidden = quick_matches(replace(config, epochs=()), admitted) - results
+    return Truth(workload, config, admitted, results, forbidden)
 
 
 # --------------------------------------------------------------------------------------- guards
@@ -73,7 +79,26 @@ def _guards(truth: Truth, trace: Trace) -> dict[str, int]:
         "single workers": int(config.workers == 1),
         "blocks larger than the streams": int(config.block_size > n),
         "several queries": int(len(config.queries) > 1),
+        **_guards_of_epochs(truth),
         "protocol steps": sum(len(trace.of(word)) for word in PROTOCOL),
+    }
+
+
+def _guards_of_epochs(truth: Truth) -> dict[str, int]:
+    limited = {name: (first, last) for name, first, last in truth.config.epochs}
+    r_epoch, s_epoch = _epochs(truth)
+    across_first = across_last = 0
+    for query, r, s in truth.forbidden:
+        first, last = limited[query]
+        before, after = sorted((r_epoch[r], s_epoch[s]))
+        across_first += before < first <= after and (last is None or after <= last)
+        across_last += first <= before and last is not None and before <= last < after
+    found = {(r, s) for _, r, s in truth.results}
+    return {
+        "results of limited queries": sum(query in limited for query, _, _ in truth.results),
+        "pairs for another query alone": sum((r, s) in found for _, r, s in truth.forbidden),
+        "pairs across the first epoch of a query": across_first,
+        "pairs across the last epoch of a query": across_last,
     }
 
 
@@ -97,15 +122,19 @@ def judge(workload: Workload, trace: Trace) -> Judgement:
     """Every promise that the workload and the trace put to the test."""
     truth = truth_of(workload)
     times = Counter((match.query, match.r_id, match.s_id) for match in trace.of(Match))
+    found, results, forbidden = set(times), set(truth.results), set(truth.forbidden)
     verdicts = [
         _verdict(TWICE, [_named(pair, truth) for pair, n in sorted(times.items()) if n > 1]),
-        _verdict(WRONG, [_named(p, truth) for p in sorted(set(times) - set(truth.results))]),
+        _verdict(WRONG, [_named(p, truth) for p in sorted(found - results - forbidden)]),
         _verdict(IN_TIME, _too_early(truth, trace)),
         _verdict(REJECTIONS, _rejections(truth, trace)),
     ]
     if workload.flush:
-        missing = sorted(set(truth.results) - set(times))
+        missing = sorted(results - found)
         verdicts.insert(1, _verdict(LOST, [_named(pair, truth) for pair in missing]))
+    if truth.config.epochs:
+        outside = sorted(found & forbidden)
+        verdicts.append(_verdict(LIMITED, [_named(pair, truth) for pair in outside]))
     guards = _guards(truth, trace)
     if guards["protocol steps"]:
         verdicts.append(validate_recording(workload, trace))
@@ -173,10 +202,17 @@ GUARDS: Mapping[str, str] = {
     TWICE: "results",
     LOST: "results",
     WRONG: "results",
+    LIMITED: "pairs across the first epoch of a query",
     IN_TIME: "results across epochs",
     REJECTIONS: "rejected arrivals",
     CONFORMS: "protocol steps",
 }
+OF_EPOCHS = (
+    "results of limited queries",
+    "pairs for another query alone",
+    "pairs across the first epoch of a query",
+    "pairs across the last epoch of a query",
+)
 CASES = (
     "results",
     "results at the edge of the window",
@@ -190,6 +226,7 @@ CASES = (
     "single workers",
     "blocks larger than the streams",
     "several queries",
+    *OF_EPOCHS,
 )
 """What all traces together must contain."""
 

@@ -1,6 +1,6 @@
 """What is true: a nested loop over the admitted tuples.
 
-Source: docs/join.md, sections 1 and 2.
+Source: docs/join.md, sections 1, 2 and 10.
 
 Rules of this file:
 
@@ -11,7 +11,7 @@ Rules of this file:
 
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -34,7 +34,7 @@ from model.vocabulary.join import (
 Found = tuple[str, int, int]
 """Query, identity of r, identity of s."""
 
-# --------------------------------------------------------------------------------------- results
+# ------------------------------------------------------------------------------------ predicates
 
 _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "<": operator.lt,
@@ -56,51 +56,6 @@ def holds(predicate: Predicate, r: Event, s: Event) -> bool:
     if isinstance(predicate, Apart):
         return abs(r.value - s.value) > predicate.eps
     return _OPERATORS[predicate.op](getattr(r, predicate.left), getattr(s, predicate.right))
-
-
-def found_by(config: JoinConfig, r: Event, s: Event) -> tuple[str, ...]:
-    """The queries of which a pair is a result."""
-    if abs(r.event_time_us - s.event_time_us) > config.window_us:
-        return ()
-    return tuple([name for name, predicate in config.queries if holds(predicate, r, s)])
-
-
-def matches(config: JoinConfig, r_tuples: Iterable[Event], s_tuples: Sequence[Event]) -> set[Found]:
-    """Every result: for all r, for all s."""
-    return {
-        (query, r.source_id, s.source_id)
-        for r in r_tuples
-        for s in s_tuples
-        for query in found_by(config, r, s)
-    }
-
-
-def quick_matches(
-    config: JoinConfig, r_tuples: Iterable[Event], s_tuples: Iterable[Event]
-) -> set[Found]:
-    """The same, asking only pairs within the window, and with equal keys where all queries do."""
-    by_key = all(_needs_equal_keys(predicate) for _, predicate in config.queries)
-    groups: dict[str, list[Event]] = {}
-    for s in s_tuples:
-        groups.setdefault(s.key if by_key else "", []).append(s)
-    times_us: dict[str, list[int]] = {}
-    for key, group in groups.items():
-        group.sort(key=lambda s: s.event_time_us)
-        times_us[key] = [s.event_time_us for s in group]
-    found: set[Found] = set()
-    for r in r_tuples:
-        key = r.key if by_key else ""
-        if key in groups:
-            first = bisect_left(times_us[key], r.event_time_us - config.window_us)
-            last = bisect_right(times_us[key], r.event_time_us + config.window_us)
-            found |= matches(config, (r,), groups[key][first:last])
-    return found
-
-
-def _needs_equal_keys(predicate: Predicate) -> bool:
-    if isinstance(predicate, And):
-        return any(_needs_equal_keys(part) for part in predicate.parts)
-    return predicate == Equi("key")
 
 
 # ------------------------------------------------------------------------------------- admission
@@ -179,3 +134,65 @@ def _wm_us(config: JoinConfig, before_us: int, event: Event) -> int:
     if config.lateness_us is None:
         return NO_WATERMARK_US
     return max(before_us, event.event_time_us - config.lateness_us)
+
+
+# ------------------------------------------------------------------------------------- results
+
+
+def found_by(config: JoinConfig, admitted: Admission, r: int, s: int) -> tuple[str, ...]:
+    """The queries of which a pair, two ranks, is a result."""
+    r_tuple, s_tuple = admitted.r.tuples[r], admitted.s.tuples[s]
+    if abs(r_tuple.event_time_us - s_tuple.event_time_us) > config.window_us:
+        return ()
+    epochs = admitted.r.epochs[r], admitted.s.epochs[s]
+    return tuple(
+        [
+            name
+            for name, predicate in config.queries
+            if holds(predicate, r_tuple, s_tuple) and asks_about(config, name, epochs)
+        ]
+    )
+
+
+def asks_about(config: JoinConfig, query: str, epochs: Iterable[int]) -> bool:
+    """Whether a query pairs tuples of these epochs: all of them must be in its range."""
+    first, last = config.span(query)
+    return all(first <= epoch and (last is None or epoch <= last) for epoch in epochs)
+
+
+def matches(config: JoinConfig, admitted: Admission) -> set[Found]:
+    """Every result: for all r, for all s."""
+    every_r, every_s = range(len(admitted.r.tuples)), range(len(admitted.s.tuples))
+    return {found for r in every_r for found in _with(config, admitted, r, every_s)}
+
+
+def _with(
+    config: JoinConfig, admitted: Admission, r: int, s_ranks: Iterable[int]
+) -> Iterator[Found]:
+    for s in s_ranks:
+        for query in found_by(config, admitted, r, s):
+            yield query, admitted.r.tuples[r].source_id, admitted.s.tuples[s].source_id
+
+
+def quick_matches(config: JoinConfig, admitted: Admission) -> set[Found]:
+    """The same, asking only pairs within the window, and with equal keys where all queries do."""
+    by_key = all(_needs_equal_keys(predicate) for _, predicate in config.queries)
+    s_tuples = admitted.s.tuples
+    groups: dict[str, list[int]] = {}
+    for s in sorted(range(len(s_tuples)), key=lambda s: s_tuples[s].event_time_us):
+        groups.setdefault(s_tuples[s].key if by_key else "", []).append(s)
+    times_us = {key: [s_tuples[s].event_time_us for s in group] for key, group in groups.items()}
+    found: set[Found] = set()
+    for r, event in enumerate(admitted.r.tuples):
+        key = event.key if by_key else ""
+        if key in groups:
+            first = bisect_left(times_us[key], event.event_time_us - config.window_us)
+            last = bisect_right(times_us[key], event.event_time_us + config.window_us)
+            found.update(_with(config, admitted, r, groups[key][first:last]))
+    return found
+
+
+def _needs_equal_keys(predicate: Predicate) -> bool:
+    if isinstance(predicate, And):
+        return any(_needs_equal_keys(part) for part in predicate.parts)
+    return predicate == Equi("key")

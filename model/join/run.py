@@ -22,7 +22,7 @@ from model.join.oracle import Admission, admission, found_by
 from model.join.recording import Recorder
 from model.join.state import Action, Setup, State, initial, is_quiet
 from model.join.worker import Lane, Listed, Pair, Worker
-from model.vocabulary import Event, JoinConfig, Step, System, Trace, Workload
+from model.vocabulary import JoinConfig, Step, System, Trace, Workload
 from model.vocabulary.join import Match
 
 PRODUCER = "model"
@@ -33,11 +33,10 @@ Lot = Callable[[int], int]
 
 def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
     """The chain for a workload; blocks are sent freely."""
-    r_tuples, s_tuples = admitted.r.tuples, admitted.s.tuples
     content = Listed(
-        tuple(event.event_time_us for event in r_tuples),
-        tuple(event.event_time_us for event in s_tuples),
-        lambda r, s: len(found_by(config, r_tuples[r], s_tuples[s])),
+        tuple(event.event_time_us for event in admitted.r.tuples),
+        tuple(event.event_time_us for event in admitted.s.tuples),
+        lambda r, s: len(found_by(config, admitted, r, s)),
     )
     return Setup(
         config.workers,
@@ -113,17 +112,14 @@ class Run:
             return admitted < limits[action.stream != "R"]
         return flush or action.what != "end"
 
-    def _events(self, pair: Pair) -> tuple[Event, Event]:
-        return self.admitted.r.tuples[pair[0]], self.admitted.s.tuples[pair[1]]
-
     def _count(self, pairs: Sequence[Pair]) -> int:
-        return sum(len(found_by(self.config, *self._events(pair))) for pair in pairs)
+        return sum(len(found_by(self.config, self.admitted, *pair)) for pair in pairs)
 
     def _emit(self, pairs: Sequence[Pair], epoch: int) -> None:
-        for pair in pairs:
-            r, s = self._events(pair)
-            for query in found_by(self.config, r, s):
-                self.steps.append(Match(query, r.source_id, s.source_id, epoch))
+        for r, s in pairs:
+            r_id, s_id = self.admitted.r.tuples[r].source_id, self.admitted.s.tuples[s].source_id
+            for query in found_by(self.config, self.admitted, r, s):
+                self.steps.append(Match(query, r_id, s_id, epoch))
 
 
 def run(

@@ -37,16 +37,29 @@ PREDICATES: st.SearchStrategy[Predicate] = st.one_of(
 
 
 @st.composite
-def configs(draw: st.DrawFn) -> JoinConfig:
-    """Chains of every shape, among them a single worker and blocks larger than both streams."""
+def ranges(draw: st.DrawFn, query: str) -> tuple[str, int, int | None]:
+    """A query with its first epoch and perhaps its last one."""
+    first = draw(st.integers(0, 2))
+    return query, first, draw(st.sampled_from([None, first, first + 1]))
+
+
+@st.composite
+def configs(draw: st.DrawFn, limited: bool = True) -> JoinConfig:
+    """Chains of every shape, among them a single worker and blocks larger than both streams.
+
+    With ``limited`` some queries pair the tuples of some epochs alone.
+    """
     predicates = draw(st.lists(PREDICATES, min_size=1, max_size=3))
+    names = tuple(f"q{number}" for number in range(len(predicates)))
+    some = [name for name in names if limited and draw(st.booleans())]
     return JoinConfig(
         window_us=draw(st.sampled_from([0, 1, 2, 8, 64])) * UNIT_US,
-        queries=tuple((f"q{number}", predicate) for number, predicate in enumerate(predicates)),
+        queries=tuple(zip(names, predicates, strict=True)),
         workers=draw(st.integers(1, 4)),
         block_size=draw(st.sampled_from([1, 2, 5, 1_000])),
         credit=draw(st.integers(1, 3)),
         lateness_us=draw(st.sampled_from([None, None, 0, SCALE_US, 16 * SCALE_US])),
+        epochs=tuple(draw(ranges(name)) for name in some),
     )
 
 
@@ -69,13 +82,13 @@ def _of_a_stream(event: Event) -> Event:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> Workload:
+def cases(draw: st.DrawFn, limited: bool = True) -> Workload:
     """A chain and two streams for it, cut into epochs, mostly with a flush at the end."""
     events = draw(arrivals())
     return Workload(
         "join",
         events,
-        draw(configs()).to_json(),
+        draw(configs(limited)).to_json(),
         draw(cuts(len(events))),
         seed=draw(SEEDS),
         flush=draw(st.sampled_from([True, True, True, False])),

@@ -1,11 +1,11 @@
 """Claims on traces of room ``join`` catch planted mistakes, and say so in sentences."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import pytest
 
 from model.claims import Outcome
-from model.join.claims import IN_TIME, REJECTIONS, WRONG, check
+from model.join.claims import IN_TIME, LIMITED, OF_EPOCHS, REJECTIONS, WRONG, check, judge
 from model.join.run import run
 from model.join.scope_claims import LOST, TWICE
 from model.vocabulary import Event, JoinConfig, Step, Trace, Workload
@@ -71,6 +71,72 @@ def test_a_mistake_is_found(mistake: Mistake, claim: str, sentence: str) -> None
     verdicts = {verdict.claim: verdict for verdict in check(CASE, Trace("x", mistake()))}
     assert verdicts[claim].outcome is Outcome.BROKEN
     assert verdicts[claim].sentence == sentence
+
+
+# --------------------------------------------------------------------------- queries and epochs
+
+EPOCHS: Mapping[str, tuple[int, int | None]] = {"added": (1, None), "once": (0, 0)}
+QUERIES = tuple((name, And()) for name in ("all", *EPOCHS))
+LIMITS = tuple((name, *span) for name, span in EPOCHS.items())
+LIMITED_CASE = CASE.with_(
+    arrivals=tuple(event._replace(event_time_us=10) for event in ARRIVALS[:4]),
+    config=JoinConfig(2, QUERIES, epochs=LIMITS).to_json(),
+)
+"""Two pairs in one epoch each, and two across them."""
+
+
+def that_ask(asks: Callable[[int, int | None, int, int], bool]) -> Trace:
+    """A chain that asks its own question about the epochs of a query and of two tuples."""
+    free = LIMITED_CASE.with_(config={**LIMITED_CASE.config, "epochs": []})
+    return Trace(
+        "x",
+        [
+            match
+            for match in run(free).of(Match)
+            # Tuple 0 of either stream is admitted in epoch 0, tuple 1 in epoch 1.
+            if asks(*EPOCHS.get(match.query, (0, None)), *sorted((match.r_id, match.s_id)))
+        ],
+    )
+
+
+def within(first: int, last: int | None, *epochs: int) -> bool:
+    return all(first <= epoch and (last is None or epoch <= last) for epoch in epochs)
+
+
+@pytest.mark.parametrize(
+    ("asks", "number"),
+    [
+        # A query that is added also pairs older tuples.
+        (lambda first, last, one, other: within(0, last, one, other), 3),
+        # The later tuple alone is asked.
+        (lambda first, last, _one, other: within(first, last, other), 2),
+        # The earlier tuple alone is asked.
+        (lambda first, last, one, _other: within(first, last, one), 2),
+        # One of the two is enough.
+        (lambda first, last, one, other: within(first, last, one) or within(first, last, other), 4),
+    ],
+)
+def test_a_query_that_pairs_tuples_of_other_epochs_is_found(
+    asks: Callable[[int, int | None, int, int], bool], number: int
+) -> None:
+    judgement = judge(LIMITED_CASE, that_ask(asks))
+    broken = {v.claim: v.sentence for v in judgement.verdicts if v.outcome is Outcome.BROKEN}
+    assert list(broken) == [LIMITED]
+    assert broken[LIMITED].endswith(f"({number} in all.)")
+    assert all(judgement.guards[name] for name in OF_EPOCHS)
+
+
+def test_a_query_that_leaves_out_its_first_epoch_loses_pairs() -> None:
+    judgement = judge(
+        LIMITED_CASE, that_ask(lambda first, last, *epochs: within(first + 1, last, *epochs))
+    )
+    assert [v.claim for v in judgement.verdicts if v.outcome is Outcome.BROKEN] == [LOST]
+
+
+def test_the_right_question_is_right() -> None:
+    for trace in (that_ask(within), run(LIMITED_CASE)):
+        verdicts = judge(LIMITED_CASE, trace).verdicts
+        assert all(verdict.outcome is Outcome.HOLDS for verdict in verdicts)
 
 
 def test_the_right_trace_is_right() -> None:

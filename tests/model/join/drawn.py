@@ -1,5 +1,6 @@
 """Workloads of room ``join`` for tests of the model: small, seeded, full of corner cases."""
 
+from dataclasses import replace
 from random import Random
 
 from model.vocabulary import Event, JoinConfig, Workload
@@ -16,8 +17,11 @@ PREDICATES: tuple[Predicate, ...] = (
 )
 
 
-def workload(seed: int, n: int = 40, *, flush: bool = True) -> Workload:
-    """Disorder, equal times, redeliveries, skewed keys; the seed draws the chain as well."""
+def workload(seed: int, n: int = 40, *, flush: bool = True, limited: bool = False) -> Workload:
+    """Disorder, equal times, redeliveries, skewed keys; the seed draws the chain as well.
+
+    Queries are limited to epochs only if ``limited``.
+    """
     random = Random(seed)
     events: list[Event] = []
     for seq in range(n):
@@ -43,7 +47,19 @@ def workload(seed: int, n: int = 40, *, flush: bool = True) -> Workload:
         lateness_us=random.choice([None, 0, 4, 12]),
     )
     cuts = tuple(sorted(random.randrange(len(events) + 1) for _ in range(random.randrange(4))))
+    if limited:
+        config = replace(config, epochs=_epochs(random, [name for name, _ in queries]))
     return Workload("join", tuple(events), config.to_json(), cuts, seed=seed, flush=flush)
+
+
+def _epochs(random: Random, queries: list[str]) -> tuple[tuple[str, int, int | None], ...]:
+    """Some queries from an epoch on, some for a range, some for all."""
+    drawn = [(name, random.randrange(3), random.choice([None, 0, 1])) for name in queries]
+    return tuple(
+        (name, first, None if more is None else first + more)
+        for name, first, more in drawn
+        if random.randrange(3)
+    )
 
 
 def _is_other(event: Event, events: list[Event]) -> bool:

@@ -14,7 +14,7 @@ SEEDS = range(300)
 
 @pytest.fixture(scope="module")
 def judgements() -> list[Judgement]:
-    cases = [workload(seed, flush=seed % 10 != 0) for seed in SEEDS]
+    cases = [workload(seed, flush=seed % 10 != 0, limited=seed % 2 == 0) for seed in SEEDS]
     return [judge(case, run(case)) for case in cases]
 
 
@@ -41,6 +41,16 @@ def test_chain_cut_and_interleaving_change_no_result(seed: int) -> None:
     for workers in (1, 2, 5):
         config = JoinConfig.from_json({**case.config, "workers": workers, "block_size": 3})
         other = case.with_(config=config.to_json(), cuts=(5, 20), seed=seed + workers)
+        assert {match[:3] for match in run(other).of(Match)} == results
+
+
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_limited_to_epochs_a_chain_changes_no_result_while_the_cut_stays(seed: int) -> None:
+    case = workload(seed, limited=True)
+    results = {match[:3] for match in run(case).of(Match)}
+    assert results <= {match[:3] for match in run(workload(seed)).of(Match)}
+    for workers in (1, 2, 5):
+        other = case.with_(config={**case.config, "workers": workers}, seed=seed + workers)
         assert {match[:3] for match in run(other).of(Match)} == results
 
 
