@@ -10,7 +10,7 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from model import claims
@@ -124,17 +124,17 @@ def judge(workload: Workload, trace: Trace) -> Judgement:
     times = Counter((match.query, match.r_id, match.s_id) for match in trace.of(Match))
     found, results, forbidden = set(times), set(truth.results), set(truth.forbidden)
     verdicts = [
-        _verdict(TWICE, [_named(pair, truth) for pair, n in sorted(times.items()) if n > 1]),
-        _verdict(WRONG, [_named(p, truth) for p in sorted(found - results - forbidden)]),
-        _verdict(IN_TIME, _too_early(truth, trace)),
-        _verdict(REJECTIONS, _rejections(truth, trace)),
+        verdict_of(TWICE, [_named(pair, truth) for pair, n in sorted(times.items()) if n > 1]),
+        verdict_of(WRONG, [_named(p, truth) for p in sorted(found - results - forbidden)]),
+        verdict_of(IN_TIME, _too_early(truth, trace)),
+        verdict_of(REJECTIONS, _rejections(truth, trace)),
     ]
     if workload.flush:
         missing = sorted(results - found)
-        verdicts.insert(1, _verdict(LOST, [_named(pair, truth) for pair in missing]))
+        verdicts.insert(1, verdict_of(LOST, [_named(pair, truth) for pair in missing]))
     if truth.config.epochs:
         outside = sorted(found & forbidden)
-        verdicts.append(_verdict(LIMITED, [_named(pair, truth) for pair in outside]))
+        verdicts.append(verdict_of(LIMITED, [_named(pair, truth) for pair in outside]))
     guards = _guards(truth, trace)
     if guards["protocol steps"]:
         verdicts.append(validate_recording(workload, trace))
@@ -146,7 +146,8 @@ def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
     return judge(workload, trace).verdicts
 
 
-def _verdict(claim: str, against: list[str]) -> Verdict:
+def verdict_of(claim: str, against: Sequence[str]) -> Verdict:
+    """Holds if nothing speaks against a claim; otherwise the first sentences that do."""
     if not against:
         return Verdict(claim, Outcome.HOLDS, "Nothing speaks against it.")
     more = f" ({len(against):,} in all.)" if len(against) > 1 else ""

@@ -8,6 +8,7 @@ Rules of this file:
 * ``utilisation`` is tuples held divided by ``capacity``, the tuples that make a utilisation of 1.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor
 from typing import NamedTuple
@@ -57,8 +58,18 @@ def workers_for(workers: int, utilisation: float, limits: Limits) -> int:
     return max(1, floor(workers * utilisation / limits.aim + 0.5))
 
 
+def is_idle(utilisation: float, limits: Limits) -> bool:
+    """Whether there are too many workers."""
+    return utilisation < limits.tau0
+
+
 def watch(
-    seen: Watch, now_us: int, workers: int, utilisation: float, limits: Limits
+    seen: Watch,
+    now_us: int,
+    workers: int,
+    utilisation: float,
+    limits: Limits,
+    idle: Callable[[float, Limits], bool] = is_idle,
 ) -> tuple[Watch, int]:
     """What to remember, and the number of workers from now on."""
     high = seen.high_since_us if seen.high_since_us is not None else now_us
@@ -67,7 +78,7 @@ def watch(
         if now_us - high >= limits.out_after_us:
             return Watch(), workers_for(workers, utilisation, limits)
         return Watch(high, None), workers
-    if utilisation < limits.tau0:
+    if idle(utilisation, limits):
         if now_us - low >= limits.in_after_us:
             return Watch(), workers_for(workers, utilisation, limits)
         return Watch(None, low), workers
@@ -94,6 +105,15 @@ def sheds(did: bool, smoothed: float, tau1: float, margin: float) -> bool:
     Without a margin a base share greater than 0 switches shedding on and off at ``tau1``.
     """
     return smoothed > (tau1 - margin if did else tau1)
+
+
+def share_to_shed(
+    did: bool, smoothed: float, tau1: float, base: float, power: int, margin: float
+) -> float:
+    """Share of arrivals to shed from now on; 0 for none, ``base`` where shedding only goes on."""
+    if not sheds(did, smoothed, tau1, margin):
+        return 0.0
+    return max(base, shed_share(smoothed, tau1, base, power))
 
 
 # ------------------------------------------------------------------------------------ block size

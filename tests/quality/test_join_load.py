@@ -1,22 +1,212 @@
-"""The source's rule for scaling in, read literally, and what it does."""
+"""Claims about load catch what is planted: a fixed block size, other shares, chatter, other counts.
 
-from model.join.load import Limits, workers_for
+A run here is made of numbers: a load goes up and down again, workers come and go by the rules or
+by rules that are a little wrong.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+import pytest
+
+from model.claims import Outcome
+from model.join.load import (
+    Limits,
+    Traffic,
+    Watch,
+    block_size,
+    share_to_shed,
+    shed_share,
+    watch,
+    workers_for,
+)
+from model.join.load_claims import (
+    BLOCKS,
+    BYTES,
+    CALM,
+    CHANGES,
+    FLAT,
+    GUARDS,
+    NO_FALSE_SHEDDING,
+    QUERIES,
+    SCALED,
+    SHED_AS_ASKED,
+    Moment,
+    Rule,
+    Shared,
+    judge,
+    judge_bytes,
+    judge_shared,
+    over_all,
+)
 
 LIMITS = Limits(0.25, 0.75, 0.75)
+RULE = Rule(LIMITS, capacity=400, base=0.1, margin=0.05)
+SECOND = 1_000_000
+LARGEST = 50
+"""zeta*."""
+ARRIVALS = 1_000
+
+Watching = Callable[[Watch, int, int, float, Limits], tuple[Watch, int]]
+Sharing = Callable[[bool, float], float]
+Sizing = Callable[[float, int], int]
 
 
-def literally(workers: int, utilisation: float) -> int:
-    """Scale in when the utilisation is *above* tau0 (for long enough)."""
-    return workers_for(workers, utilisation, LIMITS) if utilisation > LIMITS.tau0 else workers
+def rightly_shared(did: bool, tau: float) -> float:
+    return share_to_shed(did, tau, LIMITS.tau1, RULE.base, RULE.power, RULE.margin)
 
 
-def test_an_idle_chain_never_shrinks() -> None:
-    idle = LIMITS.tau0 / 2
-    assert literally(8, idle) == 8
-    assert workers_for(8, idle, LIMITS) < 8
+def rightly_sized(mean: float, workers: int) -> int:
+    return block_size(mean, RULE.capacity, workers, LIMITS.tau1, LARGEST)
 
 
-def test_a_chain_between_its_limits_shrinks_without_need() -> None:
-    busy = (LIMITS.tau0 + LIMITS.aim) / 2
-    assert LIMITS.tau0 < busy < LIMITS.aim
-    assert literally(8, busy) < 8
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a run goes about it."""
+
+    watch: Watching = watch
+    share: Sharing = rightly_shared
+    size: Sizing = rightly_sized
+    obeys: Callable[[float], float] = lambda share: share
+    """Share that is shed, where one is to be."""
+
+
+def load_at(second: int) -> float:
+    """Workers that the load would keep busy: about tau1, above it, and then less and less."""
+    if second < 20:
+        return 4 * (0.73 if second % 2 else 0.77)
+    if second < 30:
+        return 4 * 0.68
+    return 4 * 0.77 if second < 200 else 1.5
+
+
+def run(way: Way, seconds: int = 900) -> list[Moment]:
+    """The case study, a moment a second; neighbours differ by a block as they may."""
+    workers, seen, share, moments = 4, Watch(), 0.0, []
+    for second in range(seconds):
+        mean = min(1.0, load_at(second) / workers)
+        zeta = way.size(mean, workers)
+        step = zeta / RULE.capacity
+        utilisations = tuple(mean + step * (n - (workers - 1) / 2) for n in range(workers))
+        shed = round(way.obeys(share) * ARRIVALS)
+        mean = sum(utilisations) / workers
+        share = way.share(share > 0, mean)
+        seen, wanted = way.watch(seen, second * SECOND, workers, mean, LIMITS)
+        moments.append(Moment(second * SECOND, utilisations, mean, share, ARRIVALS, shed, wanted))
+        workers = wanted
+    return moments
+
+
+def outcomes(way: Way) -> dict[str, Outcome]:
+    return {each.claim: each.outcome for each in over_all([judge(run(way), RULE)])}
+
+
+def test_the_rules_keep_every_promise_and_every_guard_occurs() -> None:
+    for verdict in over_all([judge(run(Way()), RULE)]):
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence)
+
+
+def test_the_case_study_goes_from_4_to_8_and_back_to_4() -> None:
+    counts = [len(moment.utilisations) for moment in run(Way())]
+    assert [counts[0], *(b for a, b in pairwise(counts) if a != b)] == [4, 8, 4]
+
+
+# --------------------------------------------------------------------------------- planted bugs
+
+
+def turned_round(
+    seen: Watch, now_us: int, workers: int, tau: float, limits: Limits
+) -> tuple[Watch, int]:
+    """The source, read literally: workers go while the utilisation is *above* tau0."""
+    return watch(seen, now_us, workers, tau, limits, idle=lambda tau, limits: tau > limits.tau0)
+
+
+def at_once(
+    _seen: Watch, _now_us: int, workers: int, tau: float, limits: Limits
+) -> tuple[Watch, int]:
+    outside = tau > limits.tau2 or tau < limits.tau0
+    return Watch(), workers_for(workers, tau, limits) if outside else workers
+
+
+def one_more(
+    seen: Watch, now_us: int, workers: int, tau: float, limits: Limits
+) -> tuple[Watch, int]:
+    seen, wanted = watch(seen, now_us, workers, tau, limits)
+    return seen, workers + (wanted > workers) - (wanted < workers)
+
+
+@pytest.mark.parametrize(
+    ("way", "claim"),
+    [
+        pytest.param(Way(size=lambda _tau, _m: LARGEST), NO_FALSE_SHEDDING, id="zeta-fixed-at-50"),
+        pytest.param(
+            Way(size=lambda tau, m: 2 * rightly_sized(tau, m)), NO_FALSE_SHEDDING, id="zeta-twice"
+        ),
+        pytest.param(
+            Way(share=lambda _did, tau: shed_share(tau, LIMITS.tau1, RULE.base, 2)),
+            SHED_AS_ASKED,
+            id="quadratic-for-linear",
+        ),
+        pytest.param(
+            Way(share=lambda did, tau: rightly_shared(did, tau + 0.05)),
+            SHED_AS_ASKED,
+            id="sheds-below-tau1",
+        ),
+        pytest.param(Way(obeys=lambda share: share / 2), SHED_AS_ASKED, id="half-of-the-share"),
+        pytest.param(Way(obeys=lambda share: share + 0.01), SHED_AS_ASKED, id="one-hundredth-more"),
+        pytest.param(
+            Way(share=lambda did, tau: share_to_shed(did, tau, LIMITS.tau1, RULE.base, 1, 0.0)),
+            CALM,
+            id="without-a-margin",
+        ),
+        pytest.param(Way(watch=turned_round), SCALED, id="tau-above-tau0"),
+        pytest.param(Way(watch=at_once), SCALED, id="without-waiting"),
+        pytest.param(Way(watch=one_more), SCALED, id="one-worker-at-a-time"),
+    ],
+)
+def test_a_mistake_is_found(way: Way, claim: str) -> None:
+    assert outcomes(way)[claim] is Outcome.BROKEN
+
+
+def test_where_nothing_happens_nothing_is_proved() -> None:
+    judgement = judge(run(Way())[-10:], RULE)
+    assert {v.outcome for v in over_all([judgement])} == {Outcome.UNDETERMINED}
+    assert set(judgement.guards) < set(GUARDS.values())
+    assert judge(run(Way(), 100), RULE).guards[CHANGES] == 0
+
+
+# ---------------------------------------------------------------------------------------- bytes
+
+TRAFFIC = Traffic(10_000, 4, 30, 40)
+
+
+@pytest.mark.parametrize(
+    ("share", "outcome"),
+    [(1.0, Outcome.HOLDS), (0.96, Outcome.HOLDS), (0.94, Outcome.BROKEN), (1.01, Outcome.BROKEN)],
+)
+def test_bytes_are_those_of_the_formula(share: float, outcome: Outcome) -> None:
+    judgement = judge_bytes(TRAFFIC, 20, share * TRAFFIC.bytes_per_s(20))
+    assert judgement.verdicts[0].outcome is outcome
+    assert judgement.guards[BLOCKS]
+
+
+def test_headers_of_single_tuples_are_not_those_of_blocks() -> None:
+    counted = TRAFFIC.bytes_per_s(1)
+    assert judge_bytes(TRAFFIC, 20, counted).verdicts[0].outcome is Outcome.BROKEN
+    lonely = Traffic(10_000, 1, 30, 40)
+    (verdict,) = over_all([judge_bytes(lonely, 20, 0.0)])
+    assert (verdict.claim, verdict.outcome) == (BYTES, Outcome.UNDETERMINED)
+
+
+def test_queries_share_a_chain() -> None:
+    of = partial(Shared, results=10)
+    one, four = Shared(1, 1_000, 10), Shared(4, 1_010, 40)
+    (verdict,) = over_all([judge_shared([one, four])])
+    assert (verdict.claim, verdict.outcome) == (FLAT, Outcome.HOLDS)
+    # A chain a query costs as many times as much.
+    (verdict,) = over_all([judge_shared([one, Shared(4, 4_000, 40)])])
+    assert verdict.outcome is Outcome.BROKEN
+    assert verdict.sentence == ("With 4 queries 4,000 bytes go between workers, with 1 1,000.")
+    assert judge_shared([of(1, 1_000), of(4, 1_000)]).guards[QUERIES] == 0
