@@ -16,8 +16,9 @@ from model.vocabulary.join import END_US, STREAMS, Match, R, S
 from model.vocabulary.trace import Step
 from spark_impl.join.admission import Arrivals
 from spark_impl.join.checkpoint import decode_state, empty_state, encode_state
-from spark_impl.join.matching import SCHEMA, Matcher, tuples_from_arrow
+from spark_impl.join.matching import SCHEMA, tuples_from_arrow
 from spark_impl.join.messages import Message
+from spark_impl.join.side import Matcher
 from spark_impl.join.worker import Worker
 
 

@@ -30,8 +30,9 @@ from model.vocabulary.join import END_US, STREAMS, R, S
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.admission import Arrivals
 from spark_impl.join.drive import drive
-from spark_impl.join.matching import FreePredicate, Matcher, tuples_from_arrow
+from spark_impl.join.matching import FreePredicate, tuples_from_arrow
 from spark_impl.join.rendezvous import Meeting, Place, Rendezvous, join_neighbours, meet
+from spark_impl.join.side import Matcher
 from spark_impl.join.store import MATCHES, REJECTED, Commit, Store
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker

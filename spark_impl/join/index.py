@@ -1,10 +1,12 @@
-"""Selecting candidates in a store: one sorted run, and a rest that is compared with everything.
+"""Selecting candidates in a store: one long sorted run, and a short one of what came since.
 
 There is a kind of index for each shape of predicate; each selects by one range of one number:
 
 * ``key``: equal keys, and within a key by time;
 * ``value``: equal or near values;
 * ``time``: near times, for everything else.
+
+What left the store stays in the runs until they are merged.
 """
 
 from collections.abc import Iterator
@@ -21,6 +23,11 @@ KEY, VALUE, TIME = "key", "value", "time"
 _PREFERENCE = (KEY, VALUE, TIME)
 _FAR_US = 1 << 62
 """No sum or difference of two such numbers wraps around."""
+_SHORT = 512
+_SHORT_PART = 32
+"""The short run is merged when it has more rows than this, and than this part of the long one."""
+_TIME_BITS = 42
+"""A number for key and time has at most so many bits for the time; 20 are left for the key."""
 
 
 def index_kind(predicate: Predicate) -> str:
@@ -47,7 +54,11 @@ class Searched(NamedTuple):
     ts: Integers
     value: Floats
     code: Integers
-    """The same for the same key."""
+    """Of 62 bits, the same for the same key."""
+
+    def take(self, which: slice | Integers) -> "Searched":
+        """Some of them."""
+        return Searched(self.ts[which], self.value[which], self.code[which])
 
 
 class Index:
@@ -56,96 +67,125 @@ class Index:
     def __init__(self, kind: str, window_us: int) -> None:
         self._kind = kind
         self._window_us = min(window_us, _FAR_US)
-        self._numbers: npt.NDArray[Any] = np.empty(0, np.int64)
-        self._order = np.empty(0, np.int64)
+        self._long: npt.NDArray[Any] = np.empty(0, np.int64)
+        self._short: npt.NDArray[Any] = np.empty(0, np.int64)
+        self._rows = np.empty(0, np.int64)
+        """Those of the long run, then those of the short one."""
         self._base_us = 0
-        self._span_us = 0
-        self._codes = 0
-        self.sorted_to = 0
-        """Rows from here on are not in the run."""
+        self._time_bits = -1
+        self._end = 0
 
-    def sort(self, stored: Searched, kept: Integers, to: int) -> None:
-        """Sort the kept ones among the rows before ``to``."""
-        if self._kind == TIME:
-            numbers: npt.NDArray[Any] = stored.ts[kept]
-        elif self._kind == VALUE:
-            numbers = stored.value[kept]
-        else:
-            numbers = self._by_key_and_time(stored.ts[kept], stored.code[kept])
+    def update(self, stored: Searched, held: npt.NDArray[np.bool_]) -> None:
+        """Take in the rows behind those that were taken in before; ``held`` says who is there."""
+        fresh = np.flatnonzero(held[self._end :]) + self._end
+        self._end = len(held)
+        if not len(fresh):
+            return
+        numbers = self._numbers(stored.take(fresh))
+        if numbers is None:
+            self._choose_base(stored.ts[: len(held)][held])
+            self._long, self._short = self._long[:0], self._short[:0]
+            self._rows, fresh = self._rows[:0], np.flatnonzero(held)
+            numbers = self._numbers(stored.take(fresh))
+            assert numbers is not None
+        long = len(self._long)
+        numbers = np.concatenate([self._short, numbers]) if len(self._short) else numbers
+        rows = np.concatenate([self._rows[long:], fresh])
         order = np.argsort(numbers, kind="stable")
-        self._numbers, self._order, self.sorted_to = numbers[order], kept[order], to
+        self._short, rows = numbers[order], rows[order]
+        self._rows = np.concatenate([self._rows[:long], rows])
+        if len(rows) > max(_SHORT, long // _SHORT_PART):
+            self._merge(held)
+
+    def moved(self, to: Integers) -> None:
+        """Rows have moved closer: row i is ``to[i]`` now, or gone where that is negative."""
+        long = len(self._long)
+        rows = to[self._rows]
+        here = rows >= 0
+        self._long, self._short = self._long[here[:long]], self._short[here[long:]]
+        self._rows = rows[here]
+        self._end = int(np.count_nonzero(to[: self._end] >= 0))
 
     def candidates(
-        self, probing: Searched, stored: Searched, rest: range, reach: float, pairs_max: int
+        self, probing: Searched, reach: float, pairs_max: int
     ) -> Iterator[tuple[Integers, Integers]]:
         """Candidates for probing tuples: their positions, and rows as many.
 
-        ``rest`` are the rows that may be alive behind the run; about ``pairs_max`` pairs are looked
-        at together.
+        About ``pairs_max`` of them are looked at together.
         """
-        low, high = self._bounds(*probing, reach)
-        left = np.searchsorted(self._numbers, low, "left")
-        counts = np.maximum(np.searchsorted(self._numbers, high, "right") - left, 0)
+        low, high = self._bounds(probing, reach)
+        runs = (0, self._long), (len(self._long), self._short)
+        left = np.concatenate([begin + np.searchsorted(run, low) for begin, run in runs])
+        right = np.concatenate([begin + np.searchsorted(run, high, "right") for begin, run in runs])
+        counts = np.maximum(right - left, 0)
+        some = np.flatnonzero(counts)
+        left, counts = left[some], counts[some]
+        one = some % len(probing.ts)
         ends = np.cumsum(counts)
-        cuts = np.searchsorted(ends, np.arange(pairs_max, int(counts.sum()), pairs_max))
-        everything = np.arange(len(probing.ts))
-        for part in np.split(everything, np.unique(cuts)):
+        total = int(ends[-1]) if len(ends) else 0
+        cuts = np.searchsorted(ends, np.arange(pairs_max, total, pairs_max)).tolist()
+        begin = 0
+        for end in sorted({*cuts, len(some)} - {0}) if total else ():
+            part = slice(begin, end)
+            begin = end
             own = counts[part]
-            if own.sum():
-                one = np.repeat(part, own)
-                offsets = np.arange(len(one)) - np.repeat(np.cumsum(own) - own, own)
-                yield one, self._order[np.repeat(left[part], own) + offsets]
-        if len(rest):
-            step = max(1, pairs_max // len(rest))
-            for begin in range(0, len(everything), step):
-                some = slice(begin, begin + step)
-                one, here = self._compare(probing, stored, some, rest, reach)
-                yield one + begin, here + rest.start
+            before = np.cumsum(own) - own
+            places = np.repeat(left[part] - before, own)
+            places += np.arange(len(places))
+            yield np.repeat(one[part], own), self._rows[places]
 
-    def _compare(
-        self, probing: Searched, stored: Searched, some: slice, rest: range, reach: float
-    ) -> tuple[Integers, Integers]:
-        """Candidates among some probing tuples and all rows of the rest."""
-        rows = slice(rest.start, rest.stop)
-        if self._kind == KEY:
-            near = probing.code[some, None] == stored.code[None, rows]
-        elif self._kind == TIME:
-            apart_us = probing.ts[some, None] - stored.ts[None, rows]
-            near = np.abs(apart_us) <= self._window_us
-        else:
-            with np.errstate(over="ignore"):
-                near = np.abs(probing.value[some, None] - stored.value[None, rows]) <= reach
-        one, here = np.nonzero(near)
-        return one, here
+    def _merge(self, held: npt.NDArray[np.bool_]) -> None:
+        """Make both runs one, and leave out what is gone."""
+        long = len(self._long)
+        here = held[self._rows]
+        old, new = self._long[here[:long]], self._short[here[long:]]
+        old_rows, new_rows = self._rows[:long][here[:long]], self._rows[long:][here[long:]]
+        places = np.searchsorted(old, new, "right") + np.arange(len(new))
+        is_old = np.ones(len(old) + len(new), np.bool_)
+        is_old[places] = False
+        self._long = np.empty(len(is_old), new.dtype)
+        self._rows = np.empty(len(is_old), np.int64)
+        self._long[is_old], self._long[places] = old, new
+        self._rows[is_old], self._rows[places] = old_rows, new_rows
+        self._short = self._short[:0]
 
-    def _bounds(
-        self, ts: Integers, value: Floats, codes: Integers, reach: float
-    ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _numbers(self, rows: Searched) -> npt.NDArray[Any] | None:
+        """What rows are sorted by; ``None`` if their times do not fit in numbers of the run."""
+        if self._kind == TIME:
+            return rows.ts
+        if self._kind == VALUE:
+            return rows.value
+        since = rows.ts - self._base_us
+        if self._time_bits < 0 or (
+            self._time_bits and (int(since.min()) < 0 or int(since.max()) >> self._time_bits)
+        ):
+            return None
+        return self._with_time(rows.code, since)
+
+    def _with_time(self, code: Integers, since: Integers) -> Integers:
+        if self._time_bits <= 0:
+            return code
+        return ((code >> self._time_bits) << self._time_bits) + since
+
+    def _choose_base(self, ts: Integers) -> None:
+        """Numbers have room for four times the present span, or they are those of keys alone."""
+        base_us = int(ts.min())
+        span_us = max(int(ts.max()) - base_us, 1 << 10)
+        bits = (4 * span_us).bit_length()
+        self._time_bits = bits if bits <= _TIME_BITS else 0
+        self._base_us = base_us - span_us // 2 if self._time_bits else 0
+
+    def _bounds(self, probing: Searched, reach: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
         """Least and greatest number to select, for every probing tuple."""
         if self._kind == TIME:
-            return ts - self._window_us, ts + self._window_us
+            return probing.ts - self._window_us, probing.ts + self._window_us
         if self._kind == VALUE:
             # wider than any rounding of this difference or of the one that decides
             with np.errstate(over="ignore"):
-                wide = np.nextafter(reach, np.inf)
+                wide, value = np.nextafter(reach, np.inf), probing.value
                 return np.nextafter(value - wide, -np.inf), np.nextafter(value + wide, np.inf)
-        if not self._span_us:
-            return codes, codes
-        last = self._span_us - 1
-        since = np.clip(ts - self._window_us - self._base_us, 0, last)
-        until = np.clip(ts + self._window_us - self._base_us, 0, last)
-        known = np.where(codes < self._codes, codes, 0)
-        low, high = known * self._span_us + since, known * self._span_us + until
-        return low, np.where(codes < self._codes, high, low - 1)
-
-    def _by_key_and_time(self, ts: Integers, codes: Integers) -> Integers:
-        """One number for key and time, or for the key alone where both do not fit."""
-        self._span_us = 0
-        if not len(ts):
-            return codes
-        base_us, count = int(ts.min()), int(codes.max()) + 1
-        span_us = int(ts.max()) - base_us + 1
-        if span_us * count > _FAR_US:
-            return codes
-        self._base_us, self._span_us, self._codes = base_us, span_us, count
-        return codes * span_us + (ts - base_us)
+        last = (1 << max(self._time_bits, 0)) - 1
+        since = np.clip(probing.ts - self._base_us, -_FAR_US, last)
+        low = self._with_time(probing.code, np.clip(since - self._window_us, 0, last))
+        high = self._with_time(probing.code, np.clip(since + self._window_us, 0, last))
+        return low, high

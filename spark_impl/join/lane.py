@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from model.vocabulary.join import NO_WATERMARK_US
 from spark_impl.join.admission import Admitted, Intake
-from spark_impl.join.matching import Side, Tuples
+from spark_impl.join.matching import Tuples
 from spark_impl.join.messages import Block
+from spark_impl.join.side import Side
 
 
 class WorkerState(NamedTuple):

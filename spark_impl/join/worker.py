@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from model.vocabulary.join import (
     END_US,
-    NO_WATERMARK_US,
     Ack,
     Drop,
     Forward,
@@ -33,15 +32,14 @@ from model.vocabulary.trace import Step
 from spark_impl.join import messages
 from spark_impl.join.admission import Admitted, Arrivals, Intake
 from spark_impl.join.lane import Copy, Lane, WorkerState
-from spark_impl.join.matching import Matcher, Pairs, Tuples
+from spark_impl.join.matching import Pairs, Tuples
 from spark_impl.join.messages import Block, End, Hint, Message
+from spark_impl.join.pace import block_watermark, blocks_to_send, can_forward, is_overdue, room
 from spark_impl.join.recording import Recorder
+from spark_impl.join.side import Found, Matcher, Side
 
+Integers = npt.NDArray[np.int64]
 _LAST_SEQ = END_US
-_LEAD_BLOCKS = 4
-"""Blocks that a stream may be ahead of the next arrival of the other one."""
-_RUN = 256
-"""Most arrivals that are admitted before messages are looked at again."""
 _PATIENCE = 64
 """Tuples are dropped when some have outlived the window by this part of it."""
 
@@ -97,9 +95,9 @@ class Worker:
         tuples, rejected = intake.admit(arrivals)
         self.rejected.extend(rejected)
         if len(tuples):
-            pairs = self._emit(other.store.probe(tuples, stream))
+            found = self._emit(other.store.probe(tuples))
             lane.store.append(tuples)
-            self._recorder.admit(stream, int(tuples.rank[0]), len(tuples), pairs)
+            self._recorder.admit(stream, int(tuples.rank[0]), len(tuples), len(found))
         lane.passed_us = lane.source_us = max(lane.source_us, intake.watermark_us)
         lane.next_seq = next_seq
         self._send_hint(lane)
@@ -116,24 +114,20 @@ class Worker:
 
         The stream whose next arrival is the earlier one never waits for the other.
         """
-        lane, other = self._both(stream)
-        config = self._config
-        if lane.ahead is not None and lane.unacknowledged >= config.credit and self._overdue(lane):
-            return 0
-        lead = max(_LEAD_BLOCKS * config.block_size, _RUN)
-        furthest = int(np.searchsorted(seqs, other.next_seq)) + lead
-        return max(0, min(_RUN, furthest - position, len(seqs) - position))
+        return room(*self._both(stream), self._config, seqs, position)
 
-    def receive(self, sender: int, message: Message) -> None:
-        """Take one message from a neighbour."""
-        if isinstance(message, Block):
-            self._take_in(sender, message)
-        elif isinstance(message, messages.Ack):
-            self._acknowledged(message)
-        elif isinstance(message, Hint):
-            self._hear(message)
-        else:
-            self._lanes[message.stream].promised = message.blocks
+    def receive(self, sender: int, *given: Message) -> None:
+        """Take messages from a neighbour, blocks first: the protocol needs no order."""
+        blocks = [message for message in given if isinstance(message, Block)]
+        if blocks:
+            self._take_in(sender, blocks)
+        for message in given:
+            if isinstance(message, messages.Ack):
+                self._acknowledged(message)
+            elif isinstance(message, Hint):
+                self._hear(message)
+            elif isinstance(message, End):
+                self._lanes[message.stream].promised = message.blocks
 
     def work(self) -> None:
         """Drop and forward whatever there is to drop and to forward, then see whether all is over.
@@ -143,8 +137,8 @@ class Worker:
         for lane in self._lanes.values():
             self.drop(lane.stream)
         for lane in self._lanes.values():
-            while self._wants_to_send(lane):
-                self.forward(lane.stream)
+            while blocks := blocks_to_send(*self._both(lane.stream), self._config):
+                self.forward(lane.stream, blocks)
             self._end(lane)
         if self._all_over() and not self._is_quiet:
             self._is_quiet = True
@@ -158,32 +152,37 @@ class Worker:
 
     def can_forward(self, stream: str) -> bool:
         """The protocol permits to send a block, whatever the policy says."""
-        lane, _ = self._both(stream)
-        return (
-            lane.ahead is not None
-            and not lane.ended
-            and lane.unacknowledged < self._config.credit
-            and (len(lane.store) > 0 or self._block_watermark(lane) > lane.sent_wm_us)
-        )
+        return can_forward(self._lanes[stream], self._config)
 
-    def forward(self, stream: str) -> None:
-        """FwdR or FwdS, for :meth:`can_forward`."""
+    def forward(self, stream: str, blocks: int = 1) -> None:
+        """FwdR or FwdS, for :meth:`can_forward`, some times in a row.
+
+        All but the last of several blocks are full.
+        """
         lane, other = self._both(stream)
         if lane.ahead is None:
             msg = f"stream {stream!r} ends at worker {self.number}"
             raise ValueError(msg)
-        tuples = lane.store.pop_oldest(self._config.block_size)
-        lane.sent += 1
-        block = Block(stream, lane.sent, other.received, self._block_watermark(lane), tuples)
-        lane.sent_wm_us = max(lane.sent_wm_us, block.wm_us)
-        lane.copies[block.number] = Copy(block)
-        lane.unacknowledged += 1
-        lane.on_the_way += len(tuples)
-        self.outbox.append((lane.ahead, block))
-        first, last = (int(tuples.rank[0]), int(tuples.rank[-1])) if len(tuples) else (-1, -1)
-        self._recorder.step(
-            Forward, stream, block.number, block.seen, first, last, len(tuples), block.wm_us
-        )
+        zeta = self._config.block_size
+        wanted = min(blocks * zeta, len(lane.store))
+        numbers = lane.sent + 1 + np.arange(wanted) // zeta
+        tuples = lane.store.send_oldest(wanted, numbers if stream == S else None)
+        wm_us = block_watermark(lane)
+        left_us = np.minimum.accumulate(np.append(tuples.ts, wm_us)[::-1])[::-1].tolist()
+        for begin in range(0, max(wanted, 1), zeta):
+            end = min(begin + zeta, wanted)
+            lane.sent += 1
+            part = tuples.take(slice(begin, end))
+            block = Block(stream, lane.sent, other.received, left_us[end], part)
+            lane.sent_wm_us = max(lane.sent_wm_us, block.wm_us)
+            lane.copies[block.number] = Copy(block)
+            self.outbox.append((lane.ahead, block))
+            first, last = (int(part.rank[0]), int(part.rank[-1])) if end else (-1, -1)
+            self._recorder.step(
+                Forward, stream, block.number, block.seen, first, last, end - begin, block.wm_us
+            )
+        lane.unacknowledged += max(1, -(-wanted // zeta))
+        lane.on_the_way += wanted
 
     def drop(self, stream: str) -> None:
         """DropR or DropS, unless too little time has passed to be worth it."""
@@ -234,7 +233,7 @@ class Worker:
         passed_us: int,
         admitted: Admitted | None,
     ) -> Lane:
-        store = self._matcher.side(stream)
+        store = Side(self._matcher, stream)
         store.append(tuples)
         intake = None
         if behind is None:
@@ -250,46 +249,55 @@ class Worker:
 
     # -------------------------------------------------------------------------- receiving
 
-    def _take_in(self, sender: int, block: Block) -> None:
-        """RecvR or RecvS for a block and those that waited for it, or Again."""
-        lane, other = self._both(block.stream)
-        if block.number <= lane.received:
-            again = messages.Ack(block.stream, block.number, other.sent, len(lane.store))
-            self.outbox.append((sender, again))
-            return
-        lane.early[block.number] = block
-        while lane.received + 1 in lane.early:
-            self._join_in(sender, lane, other, lane.early.pop(lane.received + 1))
+    def _take_in(self, sender: int, blocks: Sequence[Block]) -> None:
+        """RecvR or RecvS for blocks of a stream and those that waited for them, or Again."""
+        lane, other = self._both(blocks[0].stream)
+        for block in blocks:
+            if block.number > lane.received:
+                lane.early[block.number] = block
+            else:
+                again = messages.Ack(block.stream, block.number, other.sent, len(lane.store))
+                self.outbox.append((sender, again))
+        ready: list[Block] = []
+        while lane.received + 1 + len(ready) in lane.early:
+            ready.append(lane.early.pop(lane.received + 1 + len(ready)))
+        if ready:
+            self._join_in(sender, lane, other, ready)
 
-    def _join_in(self, sender: int, lane: Lane, other: Lane, block: Block) -> None:
-        """RecvR or RecvS: join, store, acknowledge, in one step."""
-        unmet: list[Tuples] = []
-        if lane.stream == R:
-            unmet = [
-                copy.block.tuples
-                for copy in other.copies.values()
-                if copy.block.number > block.seen
-            ]
-        pairs = 0
-        if len(block.tuples):
-            pairs = self._emit(other.store.probe(block.tuples, lane.stream))
-            if sum(map(len, unmet)):
-                pairs += self._emit(self._matcher.match(block.tuples, Tuples.concat(unmet)))
-            lane.store.append(block.tuples)
-        lane.received += 1
-        lane.passed_us = max(lane.passed_us, block.wm_us)
-        ack = messages.Ack(lane.stream, block.number, other.sent, len(lane.store))
-        self.outbox.append((sender, ack))
-        self._recorder.step(
-            Receive,
-            lane.stream,
-            block.number,
-            len(unmet),
-            pairs,
-            ack.sent_opposite,
-            ack.size,
+    def _join_in(self, sender: int, lane: Lane, other: Lane, blocks: Sequence[Block]) -> None:
+        """RecvR or RecvS: join, store, acknowledge, in one step for each block.
+
+        Nothing changes the other store in between, so that it is searched once for all.
+        """
+        tuples = Tuples.concat([block.tuples for block in blocks])
+        sizes = [len(block.tuples) for block in blocks]
+        meets_copies = lane.stream == R
+        found = self._emit(
+            other.store.probe(tuples, np.repeat([block.seen for block in blocks], sizes))
+            if meets_copies
+            else other.store.probe(tuples)
         )
-        self._release(other)
+        ends = np.cumsum(sizes)
+        pairs = np.bincount(np.searchsorted(ends, found, "right"), minlength=len(blocks)).tolist()
+        size = len(lane.store)
+        lane.store.append(tuples)
+        for place, block in enumerate(blocks):
+            copies = sum(number > block.seen for number in other.copies) if meets_copies else 0
+            lane.received += 1
+            lane.passed_us = max(lane.passed_us, block.wm_us)
+            size += sizes[place]
+            ack = messages.Ack(lane.stream, block.number, other.sent, size)
+            self.outbox.append((sender, ack))
+            self._recorder.step(
+                Receive,
+                lane.stream,
+                block.number,
+                copies,
+                pairs[place],
+                ack.sent_opposite,
+                ack.size,
+            )
+            self._release(other)
 
     def _acknowledged(self, ack: messages.Ack) -> None:
         """RecvACK; nothing if the copy was acknowledged before."""
@@ -314,6 +322,8 @@ class Worker:
         ]
         for number in done:
             del lane.copies[number]
+            if lane.stream == S:
+                lane.store.release(number)
 
     def _hear(self, hint: Hint) -> None:
         lane, _ = self._both(hint.stream)
@@ -328,23 +338,15 @@ class Worker:
 
     # ---------------------------------------------------------------------------- sending
 
-    def _wants_to_send(self, lane: Lane) -> bool:
-        """Section 5, and the end of an epoch: what is overdue goes, and the last watermark."""
-        if not self.can_forward(lane.stream):
-            return False
-        if self._overdue(lane):
-            return True
-        if self._draining:
-            return lane.complete and self._block_watermark(lane) > lane.sent_wm_us
-        size, zeta = len(lane.store), self._config.block_size
-        return size >= zeta and size - (lane.est + lane.on_the_way) >= zeta
-
     def _end(self, lane: Lane) -> None:
         """Say that no block follows, once that is so."""
         if lane.ended or not self._draining or not lane.complete:
             return
         if lane.ahead is not None:
-            if self._overdue(lane) or self._block_watermark(lane) > lane.sent_wm_us:
+            if (
+                is_overdue(*self._both(lane.stream), self._config)
+                or block_watermark(lane) > lane.sent_wm_us
+            ):
                 return  # it waits for credit
             self.outbox.append((lane.ahead, End(lane.stream, lane.sent)))
         lane.ended = True
@@ -359,18 +361,6 @@ class Worker:
         """Both intakes have ended: the watermarks of the streams are final."""
         return all(lane.over for lane in self._lanes.values())
 
-    def _overdue(self, lane: Lane) -> bool:
-        _, other = self._both(lane.stream)
-        if not len(lane.store) or other.source_us == NO_WATERMARK_US:
-            return False
-        return lane.store.least_ts() + self._config.window_us < other.source_us
-
-    def _block_watermark(self, lane: Lane) -> int:
-        """What holds for the stream behind everything that was sent: the store bounds it."""
-        if not len(lane.store):
-            return lane.passed_us
-        return min(lane.passed_us, lane.store.least_ts())
-
     def _send_hint(self, lane: Lane) -> None:
         if lane.ahead is not None:
             hint = Hint(lane.stream, lane.source_us, lane.next_seq, lane.over)
@@ -382,11 +372,9 @@ class Worker:
         """The lane of a stream, and that of the other one."""
         return self._lanes[stream], self._lanes[S if stream == R else R]
 
-    def _emit(self, pairs: Sequence[Pairs]) -> int:
-        """Keep pairs of every query; how many there are."""
-        count = 0
-        for kept, each in zip(self.found, pairs, strict=True):
-            if len(each.r_id):
-                kept.append(each)
-                count += len(each.r_id)
-        return count
+    def _emit(self, found: Sequence[Found]) -> Integers:
+        """Keep pairs of every query; for each of them where its probing tuple was."""
+        for kept, each in zip(self.found, found, strict=True):
+            if len(each.at):
+                kept.append(each.pairs)
+        return np.concatenate([each.at for each in found])

@@ -7,15 +7,8 @@ import pytest
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And, Band, Equi, Ineq, Predicate, R, S
-from spark_impl.join.matching import (
-    Matcher,
-    Pairs,
-    Side,
-    Tuples,
-    holds,
-    to_arrow,
-    tuples_from_arrow,
-)
+from spark_impl.join.matching import Pairs, Tuples, holds, to_arrow, tuples_from_arrow
+from spark_impl.join.side import Matcher, Side
 from tests.spark_impl.join_cases import PREDICATES
 
 PARTS: tuple[Predicate, ...] = (
@@ -58,7 +51,7 @@ def test_a_store_finds_what_there_is(window_us: int, stream: str) -> None:
     queries = tuple((f"q{n}", predicate) for n, predicate in enumerate(PARTS))
     config = JoinConfig(window_us=window_us, queries=queries)
     matcher = Matcher(config)
-    side = matcher.side(stream)
+    side = Side(matcher, stream)
     held = some(draw, 0)
     for step in range(30):
         new = some(draw, int(draw.integers(0, 120)), first=step * 1000)
@@ -66,7 +59,7 @@ def test_a_store_finds_what_there_is(window_us: int, stream: str) -> None:
         held = Tuples.concat([held, new])
         if step % 3 == 2:
             count = int(draw.integers(0, 60))
-            assert side.pop_oldest(count).rank.tolist() == held.rank[:count].tolist()
+            assert side.send_oldest(count).rank.tolist() == held.rank[:count].tolist()
             held = held.take(slice(count, None))
         if step % 4 == 3:
             horizon = int(np.quantile(held.ts, 0.05))
@@ -78,9 +71,8 @@ def test_a_store_finds_what_there_is(window_us: int, stream: str) -> None:
             assert side.least_ts() == held.ts.min()
         if step % 10 == 9:
             block = some(draw, 10, first=step * 1000)
-            probing = S if stream == R else R
             r, s = (held, block) if stream == R else (block, held)
-            assert counted(side.probe(block, probing)) == expected(config, r, s)
+            assert counted([each.pairs for each in side.probe(block)]) == expected(config, r, s)
             assert counted(matcher.match(r, s)) == expected(config, r, s)
 
 
@@ -98,7 +90,7 @@ def test_the_difference_decides_as_it_is_rounded() -> None:
 
     config = JoinConfig(window_us=0, queries=(("band", Band("value", eps)),))
     r, s = tuples(r_values), tuples(s_values)
-    side: Side = Matcher(config).side(S)
+    side = Side(Matcher(config), S)
     side.append(s)
     wanted = Counter(
         (i, j)
@@ -106,7 +98,7 @@ def test_the_difference_decides_as_it_is_rounded() -> None:
         for j, right in enumerate(s_values.tolist())
         if abs(left - right) <= eps
     )
-    assert counted(side.probe(r, R)) == [wanted]
+    assert counted([each.pairs for each in side.probe(r)]) == [wanted]
 
 
 def test_a_function_decides_on_columns() -> None:

@@ -17,9 +17,9 @@ from spark_impl.join.chain import arrivals_of, results_of
 from spark_impl.join.checkpoint import empty_state
 from spark_impl.join.drive import drive
 from spark_impl.join.lane import WorkerState
-from spark_impl.join.matching import Matcher
 from spark_impl.join.messages import Ack, Block, End, Hint, Message
 from spark_impl.join.rendezvous import Place, Rendezvous, join_neighbours, meet
+from spark_impl.join.side import Matcher
 from spark_impl.join.transport import Door, Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
 from tests.spark_impl.join_cases import nested_loop, pairs, random_case

@@ -1,0 +1,69 @@
+"""How much a worker sends and admits: docs/join.md, section 5. Safety depends on none of it."""
+
+import numpy as np
+import numpy.typing as npt
+
+from model.vocabulary.join import NO_WATERMARK_US, JoinConfig
+from spark_impl.join.lane import Lane
+
+RUN = 256
+"""Most arrivals that are admitted before messages are looked at again."""
+_LEAD_BLOCKS = 4
+"""Blocks that a stream may be ahead of the next arrival of the other one."""
+
+
+def can_forward(lane: Lane, config: JoinConfig) -> bool:
+    """The protocol permits to send a block, whatever the policy says."""
+    return (
+        lane.ahead is not None
+        and not lane.ended
+        and lane.unacknowledged < config.credit
+        and (len(lane.store) > 0 or block_watermark(lane) > lane.sent_wm_us)
+    )
+
+
+def blocks_to_send(lane: Lane, other: Lane, config: JoinConfig) -> int:
+    """How many blocks go now; at the end of an epoch what is overdue, and the last watermark."""
+    if not can_forward(lane, config):
+        return 0
+    zeta = config.block_size
+    wanted = 0
+    if is_overdue(lane, other, config):
+        wanted = -(-lane.store.oldest_with(other.source_us - config.window_us) // zeta)
+    if lane.over and other.over:
+        last = lane.complete and block_watermark(lane) > lane.sent_wm_us
+        wanted = max(wanted, int(last))
+    else:
+        size = len(lane.store)
+        ahead = size - (lane.est + lane.on_the_way)  # less by two blocks with every block
+        wanted = max(wanted, min(size // zeta, (ahead + zeta) // (2 * zeta)))
+    return min(wanted, config.credit - lane.unacknowledged)
+
+
+def is_overdue(lane: Lane, other: Lane, config: JoinConfig) -> bool:
+    """Some tuple in the store cannot meet anything new by waiting."""
+    if not len(lane.store) or other.source_us == NO_WATERMARK_US:
+        return False
+    return lane.store.least_ts() + config.window_us < other.source_us
+
+
+def block_watermark(lane: Lane) -> int:
+    """What holds for the stream behind everything that was sent: the store bounds it."""
+    if not len(lane.store):
+        return lane.passed_us
+    return min(lane.passed_us, lane.store.least_ts())
+
+
+def room(
+    lane: Lane, other: Lane, config: JoinConfig, seqs: npt.NDArray[np.int64], position: int
+) -> int:
+    """How many arrivals from ``position`` on may be admitted now.
+
+    The stream whose next arrival is the earlier one never waits for the other.
+    """
+    is_full = lane.ahead is not None and lane.unacknowledged >= config.credit
+    if is_full and is_overdue(lane, other, config):
+        return 0
+    lead = max(_LEAD_BLOCKS * config.block_size, RUN)
+    furthest = int(np.searchsorted(seqs, other.next_seq)) + lead
+    return max(0, min(RUN, furthest - position, len(seqs) - position))

@@ -1,0 +1,245 @@
+"""One stream's store at one worker: first in, first out, searched through indexes.
+
+Rules of this file:
+
+* A row is in the store, or a copy of what was sent, or gone. Rows stay where they are until the
+  arrays are full; then what is not gone moves to the front of larger ones.
+* A copy is found by those alone who may still have to meet it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import END_US, R, S
+from spark_impl.join.index import KEY, Index, Searched, index_kind, reach
+from spark_impl.join.matching import (
+    NONE,
+    SCHEMA,
+    Chosen,
+    FreePredicate,
+    Integers,
+    Pairs,
+    Query,
+    Tuples,
+    decide,
+    tuples_from_arrow,
+)
+
+_PAIRS_MAX = 1 << 21
+"""Most candidates that are looked at together."""
+_ROWS_MIN = 512
+_GROWTH = 2
+_STORED, _GONE = 0, -1
+"""In place of the number of the block that a copy belongs to."""
+
+
+class Matcher:
+    """What matches under one configuration.
+
+    ``free`` has functions by the names of queries; their pairs have to fulfil both the predicate
+    of the configuration and the function.
+    """
+
+    def __init__(self, config: JoinConfig, free: Mapping[str, FreePredicate] | None = None) -> None:
+        self.window_us = config.window_us
+        self.queries = tuple(
+            Query(predicate, (free or {}).get(name)) for name, predicate in config.queries
+        )
+        self.kinds = tuple(index_kind(query.predicate) for query in self.queries)
+        self.compared = 0
+        """Pairs of tuples that an index has selected so far, over all queries."""
+
+    def match(self, r: Tuples, s: Tuples) -> list[Pairs]:
+        """Matches of every query between two sets."""
+        one = Side(self, S)
+        one.append(s)
+        return [each.pairs for each in one.probe(r)]
+
+    def searched(self, tuples: Tuples) -> Searched:
+        """What indexes look at; the code of a key where none asks for it is the same for all."""
+        if KEY in self.kinds:
+            # The same in every process, without memory of what came before.
+            hashes = pd.util.hash_array(tuples.key, categorize=False)
+            return Searched(tuples.ts, tuples.value, (hashes >> np.uint64(2)).astype(np.int64))
+        return Searched(tuples.ts, tuples.value, np.zeros(len(tuples), np.int64))
+
+
+class Found(NamedTuple):
+    """Matches of one query for some probing tuples."""
+
+    at: Integers
+    """Positions of the probing tuples."""
+    pairs: Pairs
+
+
+class Side:
+    """The store of one stream."""
+
+    def __init__(self, matcher: Matcher, stream: str) -> None:
+        self._matcher = matcher
+        self._stream = stream
+        self._rows = tuples_from_arrow(SCHEMA.empty_table())
+        self._codes = np.empty(0, np.int64)
+        self._block = np.empty(0, np.int64)
+        self._begin = self._first = self._last = 0
+        """Copies lie between the first two, what is in the store between the last two."""
+        self._count = 0
+        self._least: int | None = None
+        self._indexes = {kind: Index(kind, matcher.window_us) for kind in sorted({*matcher.kinds})}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def append(self, tuples: Tuples) -> None:
+        """Store tuples; they have higher ranks than all before."""
+        count = len(tuples)
+        if not count:
+            return
+        if self._last + count > len(self._block):
+            self._make_room(count)
+        new = slice(self._last, self._last + count)
+        for mine, given in zip(self._rows.columns(), tuples.columns(), strict=True):
+            mine[new] = given
+        self._codes[new] = self._matcher.searched(tuples).code
+        self._block[new] = _STORED
+        self._last += count
+        self._count += count
+        least = int(tuples.ts.min())
+        if self._count == count:
+            self._least = least
+        elif self._least is not None:
+            self._least = min(self._least, least)
+
+    def send_oldest(self, count: int, blocks: Integers | None = None) -> Tuples:
+        """Take the oldest tuples out, all of them if there are fewer.
+
+        With the numbers of the blocks that they are sent in they stay as copies.
+        """
+        span = slice(self._first, self._last)
+        oldest = np.flatnonzero(self._block[span] == _STORED)[:count] + self._first
+        taken = self._rows.take(oldest)
+        if len(taken):
+            self._remove(oldest)
+            if blocks is not None:
+                self._block[oldest] = blocks[: len(oldest)]
+            self._first = int(oldest[-1]) + 1
+        return taken
+
+    def release(self, number: int) -> None:
+        """Nobody has to meet the copy of a block any more."""
+        copies = self._block[self._begin : self._first]
+        copies[copies == number] = _GONE
+        left = np.flatnonzero(copies != _GONE)
+        self._begin += int(left[0]) if len(left) else len(copies)
+
+    def drop_below(self, horizon_us: int) -> int:
+        """Remove the tuples with an event time below a horizon; how many there were."""
+        old = np.flatnonzero(self._stored & (self._ts < horizon_us)) + self._first
+        if len(old):
+            self._remove(old)
+        return len(old)
+
+    def oldest_with(self, before_us: int) -> int:
+        """How many of the oldest tuples have all those among them with an event time before."""
+        stored = self._stored
+        found = np.flatnonzero(stored & (self._ts < before_us))
+        return int(np.count_nonzero(stored[: found[-1] + 1])) if len(found) else 0
+
+    def least_ts(self) -> int:
+        """The least event time; there is at least one tuple."""
+        if self._least is None:
+            self._least = int(self._ts.min(where=self._stored, initial=END_US))
+        return self._least
+
+    def snapshot(self) -> Tuples:
+        """All tuples in order."""
+        return self._rows.take(np.flatnonzero(self._stored) + self._first)
+
+    def probe(self, block: Tuples, seen: Integers | None = None) -> list[Found]:
+        """Matches of every query between tuples of the other stream and this store.
+
+        Where ``seen`` gives a number for each, they meet copies of later blocks besides.
+        """
+        probes, stored = self._matcher.searched(block), self._searched
+        held = self._block[: self._last] != _GONE
+        for index in self._indexes.values():
+            index.update(stored, held)
+        found: list[Found] = []
+        for query, kind in zip(self._matcher.queries, self._matcher.kinds, strict=True):
+            chosen = self._indexes[kind].candidates(probes, reach(query.predicate), _PAIRS_MAX)
+            parts = [self._decide(block, one, here, seen, query) for one, here in chosen]
+            found.append(_together(parts))
+        return found
+
+    @property
+    def _searched(self) -> Searched:
+        return Searched(self._rows.ts, self._rows.value, self._codes)
+
+    @property
+    def _ts(self) -> Integers:
+        """Of rows in the store, and of some others."""
+        return self._rows.ts[self._first : self._last]
+
+    @property
+    def _stored(self) -> npt.NDArray[np.bool_]:
+        """Which of these are in the store."""
+        flags: npt.NDArray[np.bool_] = self._block[self._first : self._last] == _STORED
+        return flags
+
+    def _decide(
+        self, block: Tuples, one: Integers, here: Integers, seen: Integers | None, query: Query
+    ) -> Found:
+        """The matches among candidates: positions in the block, and rows."""
+        number = self._block[here]
+        good = number == _STORED
+        if seen is not None:
+            good |= number > seen[one]
+        one, here = one[good], here[good]
+        self._matcher.compared += len(one)
+        good = np.abs(block.ts[one] - self._rows.ts[here]) <= self._matcher.window_us
+        probing, stored = Chosen(block, one[good]), Chosen(self._rows, here[good])
+        r, s = (stored, probing) if self._stream == R else (probing, stored)
+        good = decide(query, r, s)
+        r, s, probing = r.where(good), s.where(good), probing.where(good)
+        return Found(probing.at, Pairs(r.source_id, s.source_id))
+
+    def _remove(self, rows: Integers) -> None:
+        self._block[rows] = _GONE
+        self._count -= len(rows)
+        if self._least is not None and (self._rows.ts[rows] <= self._least).any():
+            self._least = None
+
+    def _make_room(self, count: int) -> None:
+        """Move what is not gone to the front of larger arrays."""
+        held = self._block[: self._last] != _GONE
+        kept = np.flatnonzero(held)
+        size = _GROWTH * (len(kept) + count) + _ROWS_MIN
+        self._rows = Tuples(*(_moved(column, kept, size) for column in self._rows.columns()))
+        self._codes = _moved(self._codes, kept, size)
+        self._block = _moved(self._block, kept, size)
+        to = np.where(held, np.cumsum(held) - 1, -1)
+        for index in self._indexes.values():
+            index.moved(to)
+        self._begin = 0
+        self._first, self._last = int(np.count_nonzero(held[: self._first])), len(kept)
+
+
+def _together(parts: list[Found]) -> Found:
+    if not parts:
+        return Found(NONE.r_id, NONE)
+    if len(parts) == 1:
+        return parts[0]
+    at = np.concatenate([part.at for part in parts])
+    r_id = np.concatenate([part.pairs.r_id for part in parts])
+    return Found(at, Pairs(r_id, np.concatenate([part.pairs.s_id for part in parts])))
+
+
+def _moved(column: npt.NDArray[Any], kept: Integers, size: int) -> npt.NDArray[Any]:
+    larger = np.empty(size, column.dtype)
+    larger[: len(kept)] = column[kept]
+    return larger
