@@ -54,6 +54,6 @@ def drive(worker: Worker, arrivals: Mapping[str, Arrivals], links: Links) -> Non
         worker.work()
         outgoing, worker.outbox = worker.outbox, []
         wait_s = 0.0 if busy or worker.finished else _IDLE_S
-        for sender, message in links.exchange(outgoing, wait_s):
-            worker.receive(sender, message)
+        for sender, messages in links.exchange(outgoing, wait_s):
+            worker.receive(sender, *messages)
     links.part()

@@ -169,13 +169,17 @@ class Links:
 
     def exchange(
         self, outgoing: Iterable[tuple[int, Message]], wait_s: float
-    ) -> list[tuple[int, Message]]:
-        """Send messages; wait until some come, or ``wait_s`` seconds; what came, with its sender.
+    ) -> list[tuple[int, list[Message]]]:
+        """Send messages; wait until some come, or ``wait_s`` seconds; what came, by its sender.
 
         Raises :class:`NeighbourLost`, or :class:`spark_impl.join.wire.FrameProblem`.
         """
+        by_neighbour: dict[int, list[Message]] = {}
         for neighbour, message in outgoing:
-            self._peers[neighbour].unsent += wire.encode(message)
+            by_neighbour.setdefault(neighbour, []).append(message)
+        for neighbour, messages in by_neighbour.items():
+            for frame in wire.encode(messages):
+                self._peers[neighbour].unsent += frame
         now = time.monotonic()
         for neighbour, peer in self._peers.items():
             if not (peer.unsent or self._parting) and now - peer.spoken > _PING_S:
@@ -184,13 +188,13 @@ class Links:
             if not peer.gone and now - peer.heard > self._patience_s:
                 msg = f"{peer.name} was silent for {self._patience_s:g} s, says {self._me}"
                 raise NeighbourLost(msg)
-        came: list[tuple[int, Message]] = []
+        came: list[tuple[int, list[Message]]] = []
         for key, events in self._selector.select(min(wait_s, _PING_S)):
             peer = self._peers[key.data]
             if events & selectors.EVENT_WRITE:
                 self._send(key.data, peer)
             if events & selectors.EVENT_READ:
-                came.extend((key.data, message) for message in self._read(peer))
+                came.append((key.data, list(self._read(peer))))
         return came
 
     def part(self) -> None:
@@ -241,7 +245,7 @@ class Links:
             if kind == wire.BYE:
                 peer.gone = True
             elif kind != wire.PING:
-                yield wire.decode(kind, body)
+                yield from wire.decode(kind, body)
 
     @property
     def _me(self) -> str:

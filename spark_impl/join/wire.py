@@ -1,18 +1,20 @@
 """Messages as bytes: frames with their length in front, tuples as Arrow record batches.
 
-A frame is its length (4 bytes, without these), a kind (1 byte), fixed fields and, for a block, a
-record batch without its schema, which both sides know. Nothing here executes what it reads.
+A frame is its length (4 bytes, without these), a kind (1 byte), fixed fields and, for blocks, a
+record batch without its schema, which both sides know. Blocks of a stream that go together share a
+frame, with the fixed fields of each. Nothing here executes what it reads.
 """
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, groupby, pairwise
 from typing import Any
 
 import pyarrow as pa
 
 from model.vocabulary.join import R, S
-from spark_impl.join.matching import SCHEMA, to_arrow, tuples_from_arrow
+from spark_impl.join.matching import SCHEMA, Tuples, to_arrow, tuples_from_arrow
 from spark_impl.join.messages import Ack, Block, End, Hint, Message
 
 FRAME_BYTES_MAX = 1 << 26
@@ -21,11 +23,14 @@ GREETING_BYTES_MAX = 1 << 12
 """The same before the other side has shown that it belongs to the job."""
 
 _LENGTH = struct.Struct(">I")
-_BLOCK = struct.Struct(">cqqq")
+_TUPLES_MAX = 1 << 16
+"""Most tuples of blocks that share a frame; a block alone may have more."""
+_BLOCKS = struct.Struct(">cI")
+_BLOCK = struct.Struct(">qqqI")
 _ACK = struct.Struct(">cqqq")
 _HINT = struct.Struct(">cqq?")
 _END = struct.Struct(">cq")
-BLOCK, ACK, HINT, END, JSON, PING, BYE = range(1, 8)
+BLOCKS, ACK, HINT, END, JSON, PING, BYE = range(1, 8)
 _STREAM = {R: b"R", S: b"S"}
 _NAME = {code: name for name, code in _STREAM.items()}
 
@@ -43,40 +48,74 @@ def frame(kind: int, *parts: bytes | pa.Buffer) -> bytes:
     return _LENGTH.pack(len(body)) + body
 
 
-def encode(message: Message) -> bytes:
-    """The frame of a message."""
+def encode(messages: Iterable[Message]) -> Iterator[bytes]:
+    """The frames of messages, in order."""
+    for shared, group in groupby(messages, lambda each: isinstance(each, Block) and each.stream):
+        if shared:
+            waiting: list[Block] = []
+            for block in group:
+                assert isinstance(block, Block)
+                if sum(len(each.tuples) for each in (*waiting, block)) > _TUPLES_MAX and waiting:
+                    yield _blocks(waiting)
+                    waiting = []
+                waiting.append(block)
+            yield _blocks(waiting)
+        else:
+            yield from map(_other, group)
+
+
+def _blocks(blocks: Sequence[Block]) -> bytes:
+    heads = [_BLOCK.pack(b.number, b.seen, b.wm_us, len(b.tuples)) for b in blocks]
+    tuples = to_arrow(Tuples.concat([block.tuples for block in blocks]))
+    first = _BLOCKS.pack(_STREAM[blocks[0].stream], len(blocks))
+    return frame(BLOCKS, first, *heads, tuples.serialize())
+
+
+def _other(message: Message) -> bytes:
     stream = _STREAM[message.stream]
-    if isinstance(message, Block):
-        head = _BLOCK.pack(stream, message.number, message.seen, message.wm_us)
-        return frame(BLOCK, head, to_arrow(message.tuples).serialize())
     if isinstance(message, Ack):
         return frame(ACK, _ACK.pack(stream, message.number, message.sent_opposite, message.size))
     if isinstance(message, Hint):
         return frame(HINT, _HINT.pack(stream, message.source_wm_us, message.next_seq, message.over))
+    assert isinstance(message, End)
     return frame(END, _END.pack(stream, message.blocks))
 
 
-def decode(kind: int, body: bytes) -> Message:
-    """The message of a frame; :class:`FrameProblem` for anything else."""
+def decode(kind: int, body: bytes) -> list[Message]:
+    """The messages of a frame; :class:`FrameProblem` for anything else."""
     try:
-        if kind == BLOCK:
-            stream, number, seen, wm_us = _BLOCK.unpack_from(body)
-            batch = pa.ipc.read_record_batch(pa.py_buffer(body[_BLOCK.size :]), SCHEMA)
-            return Block(_NAME[stream], number, seen, wm_us, tuples_from_arrow(batch))
+        if kind == BLOCKS:
+            return _decode_blocks(body)
         if kind == ACK:
             stream, *numbers = _ACK.unpack(body)
-            return Ack(_NAME[stream], *numbers)
+            return [Ack(_NAME[stream], *numbers)]
         if kind == HINT:
             stream, wm_us, next_seq, over = _HINT.unpack(body)
-            return Hint(_NAME[stream], wm_us, next_seq, over)
+            return [Hint(_NAME[stream], wm_us, next_seq, over)]
         if kind == END:
             stream, blocks = _END.unpack(body)
-            return End(_NAME[stream], blocks)
-    except (struct.error, KeyError, pa.ArrowException, OSError) as error:
+            return [End(_NAME[stream], blocks)]
+    except (struct.error, KeyError, ValueError, OSError) as error:
         msg = f"a frame of kind {kind} with {len(body)} bytes cannot be read"
         raise FrameProblem(msg) from error
     msg = f"there is no kind {kind} of frame"
     raise FrameProblem(msg)
+
+
+def _decode_blocks(body: bytes) -> list[Message]:
+    stream, count = _BLOCKS.unpack_from(body)
+    end = _BLOCKS.size + count * _BLOCK.size
+    heads = list(_BLOCK.iter_unpack(body[_BLOCKS.size : end]))
+    batch = pa.ipc.read_record_batch(pa.py_buffer(memoryview(body)[end:]), SCHEMA)
+    tuples = tuples_from_arrow(batch)
+    ends = [0, *accumulate(size for *_, size in heads)]
+    if len(heads) != count or ends[-1] != len(tuples):
+        msg = f"{len(heads)} blocks and {len(tuples)} tuples came instead of {count} and {ends[-1]}"
+        raise ValueError(msg)
+    return [
+        Block(_NAME[stream], number, seen, wm_us, tuples.take(slice(*span)))
+        for (number, seen, wm_us, _), span in zip(heads, pairwise(ends), strict=True)
+    ]
 
 
 def encode_json(data: dict[str, Any]) -> bytes:

@@ -188,6 +188,8 @@ def test_messages_survive_the_wire() -> None:
     tuples = arrivals_of(events, R).tuples
     sent: list[Message] = [
         Block(R, 7, 3, -(1 << 63), tuples),
+        Block(R, 8, 4, 5, tuples.take(slice(0, 0))),
+        Block(R, 9, 4, 5, tuples.take(slice(1, 3))),
         Block(S, 8, 0, (1 << 63) - 1, tuples.take(slice(0, 0))),
         Ack(S, 1, 2, 3),
         Hint(R, 5, (1 << 63) - 1, True),
@@ -198,7 +200,8 @@ def test_messages_survive_the_wire() -> None:
         left.exchange([(1, message) for message in sent], 0.0)
         came: list[Message] = []
         while len(came) < len(sent):
-            came.extend(message for _, message in right.exchange([], 5.0))
+            for _, messages in right.exchange([], 5.0):
+                came.extend(messages)
     for before, after in zip(sent, came, strict=True):
         if isinstance(before, Block) and isinstance(after, Block):
             assert before[:4] == after[:4]
@@ -208,7 +211,7 @@ def test_messages_survive_the_wire() -> None:
             assert before == after
 
 
-@pytest.mark.parametrize("kind", [0, wire.BLOCK, wire.ACK, wire.HINT, wire.END, 99])
+@pytest.mark.parametrize("kind", [0, wire.BLOCKS, wire.ACK, wire.HINT, wire.END, 99])
 def test_a_frame_that_is_none_is_a_problem_with_a_sentence(kind: int) -> None:
     with pytest.raises(wire.FrameProblem, match="frame"):
         wire.decode(kind, b"R" + b"\x01" * 40)
