@@ -56,7 +56,7 @@ class Window(NamedTuple):
         eps = Fraction(repr(self.config.eps))
         if self.values:
             return _sum_fails(self.values, self.total - n, eps)
-        return rank_failures(Fraction(repr(self.config.q)), self.total, n, eps)
+        return rank_failures(Fraction(repr(self.config.q)), eps, self.total, n)
 
 
 def _sum_fails(values: Sequence[int], missing: int, eps: Fraction) -> Fraction:
