@@ -20,7 +20,7 @@ NAMES = ("slack",)
 """Rooms with all three producers; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
 
 EXPLORED = (*NAMES, "join")
-"""Rooms whose model can be explored."""
+"""Rooms whose model can be explored, and which have errata."""
 
 
 class Case(NamedTuple):
@@ -169,6 +169,11 @@ class Modelled(Protocol):
         """Its small scopes."""
         ...
 
+    @property
+    def errata(self) -> tuple[Erratum, ...]:
+        """What the published idea, read literally, does not keep."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -177,6 +182,7 @@ class Model:
     name: str
     check: Callable[[Workload, Trace], Evidence]
     explorer: Explorer
+    errata: tuple[Erratum, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,6 +238,11 @@ def _described(name: str, known: tuple[str, ...]) -> Any:
             f"there is no room {name!r}, only {', '.join(known)}{nearest(name, known)}"
         )
     return import_module(f"properties.{name}.room").ROOM
+
+
+def all_modelled(name: str) -> list[Modelled]:
+    """The room called ``name``, or every room that has a model for ``all``."""
+    return [modelled(each) for each in (EXPLORED if name == "all" else (name,))]
 
 
 def rooms(name: str) -> list[Room]:

@@ -221,7 +221,7 @@ VARIANTS: Mapping[str, Variant] = {
             "Blocks are sent to balance the load, and for no other reason.",
             PAPER,
             "A tuple that the other stream has moved past is sent on whatever the loads.",
-            lambda scope: replace(scope, rules=replace(NUMBERED, forces=False), block_size=3),
+            lambda scope: replace(scope, rules=replace(NUMBERED, forces=False), block_size=1),
         ),
         Variant(
             "local_timer",

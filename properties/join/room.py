@@ -8,6 +8,7 @@ from model.join.protocol import State
 from model.join.scopes import EVERYDAY, SCOPES
 from model.join.state import Action
 from model.join.variants import VARIANTS
+from properties.join.errata import ERRATA
 from properties.rooms import Explorer, Model
 
 
@@ -24,4 +25,4 @@ EXPLORER = Explorer(
     chart=_drawn,
 )
 
-ROOM = Model(name="join", check=judge, explorer=EXPLORER)
+ROOM = Model(name="join", check=judge, explorer=EXPLORER, errata=ERRATA)

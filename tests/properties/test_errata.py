@@ -7,16 +7,19 @@ from itertools import combinations
 from math import ceil, comb
 from pathlib import Path
 from statistics import fmean, pstdev
+from typing import cast
 
 import pytest
 
 from model.claims import Outcome, Verdict
+from model.join.variants import VARIANTS, Variant
 from model.vocabulary import SlackConfig
 from properties import cli
 from properties.commands import errata as command
 from properties.commands.errata import confirm
 from properties.errata import Confirmation, Erratum, Findings, markdown, told
-from properties.rooms import NAMES, Room, room
+from properties.join import behaviours, scaling
+from properties.rooms import EXPLORED, Room, all_modelled, modelled, room
 from properties.slack import control_errata, requirement_errata, small_streams
 from properties.slack.control_errata import Pattern, outcome, share
 from properties.slack.requirement_errata import Window
@@ -27,7 +30,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
 @pytest.fixture(scope="module")
 def confirmations() -> list[Confirmation]:
     """All of them, run once."""
-    known = [room(name) for name in NAMES]
+    known = all_modelled("all")
     return confirm([(each, erratum) for each in known for erratum in each.errata])
 
 
@@ -42,6 +45,10 @@ def test_every_erratum_is_confirmed(confirmations: list[Confirmation]) -> None:
         "windup",
         "smaller-root",
         "normal-quantiles",
+        "both-copies",
+        "quiet-chain",
+        "local-timer",
+        "scale-in",
     } <= {each.erratum.name for each in confirmations}
     for each in confirmations:
         assert each.findings.is_confirmed, told(each)
@@ -55,8 +62,8 @@ def test_the_page_is_current(confirmations: list[Confirmation]) -> None:
 
 
 def test_names_are_told_apart() -> None:
-    for name in NAMES:
-        names = [erratum.name for erratum in room(name).errata]
+    for name in EXPLORED:
+        names = [erratum.name for erratum in modelled(name).errata]
         assert len(set(names)) == len(names)
 
 
@@ -136,6 +143,27 @@ def test_known_of_a_window_has_its_variation() -> None:
     assert window.known.cv_squared == pytest.approx(expected)
 
 
+def test_a_chain_without_a_mistake_is_no_erratum(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = replace(VARIANTS["local_timer"], spoil=lambda scope: scope)
+    monkeypatch.setitem(cast("dict[str, Variant]", VARIANTS), "local_timer", right)
+    assert behaviours.shortest("local_timer").literal.outcome is Outcome.HOLDS
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_every_planted_bug_of_the_chain_would_be_confirmed(name: str) -> None:
+    findings = behaviours.shortest(name)
+    assert findings.is_confirmed, findings
+    assert any(line.startswith("No behaviour of fewer") for line in findings.counterexample)
+
+
+def test_a_rule_for_workers_that_is_wrong_is_not_confirmed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scaling, "is_idle", scaling.turned_round)
+    findings = scaling.scaling()
+    assert findings.same.outcome is findings.scope.outcome is Outcome.BROKEN
+
+
 # ------------------------------------------------------------------------------------- the command
 
 
@@ -173,7 +201,7 @@ def test_what_is_not_confirmed_is_exit_1(
     def with_it(name: str) -> list[Room]:
         return [replace(room("slack"), errata=(doubtful,))]
 
-    monkeypatch.setattr(command, "rooms", with_it)
+    monkeypatch.setattr(command, "all_modelled", with_it)
     code, out, _ = run(capsys)
     assert code == 1
     assert out.splitlines()[-1] == "1 of 1 erratum not confirmed: doubtful."
@@ -185,7 +213,7 @@ def test_ctrl_c_is_one_line(
     def interrupted(_name: str) -> list[Room]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "rooms", interrupted)
+    monkeypatch.setattr(command, "all_modelled", interrupted)
     assert run(capsys) == (130, "", "straggler: interrupted.\n")
 
 

@@ -33,7 +33,7 @@ SHORTEST = {
     "released_at_once": (LOST, 7),
     "seen_renewed": (LOST, 7),
     "blocking_send": (STUCK, 8),
-    "balance_alone": (STUCK, 7),
+    "balance_alone": (STUCK, 15),
     "local_timer": (LOST, 4),
     "source_watermark": (LOST, 5),
     "copies_dropped": (LOST, 9),
