@@ -1,0 +1,156 @@
+"""What balance means: imbalance, and how much of it there must be and may be at most.
+
+Source: docs/grouping.md, section 7. The upper bound is an exponential potential, as in Talwar and
+Wieder, "Balanced Allocations: the Weighted Case".
+
+Rules of this file:
+
+* Candidate sets are what matters of keys: keys with the same candidates are one, with the sum of
+  their shares (or counts).
+* Time is in microseconds, speed in tuples a microsecond, shares are numbers that sum to 1.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, expm1, log, log1p
+
+import numpy as np
+from scipy.optimize import linprog, minimize_scalar
+from scipy.sparse import coo_array
+from scipy.special import logsumexp
+
+Masses = Mapping[frozenset[int], float]
+"""Share, or count, of the keys with these candidates."""
+
+SUBSETS_MAX = 16
+"""Instances up to which all subsets are looked at."""
+
+
+# ------------------------------------------------------------------------------------- imbalance
+
+
+def work_us(counts: Sequence[int], times_us: Sequence[int]) -> list[int]:
+    """l_i, what instances are busy with their tuples."""
+    return [count * time_us for count, time_us in zip(counts, times_us, strict=True)]
+
+
+def imbalance(counts: Sequence[int], times_us: Sequence[int]) -> float:
+    """I, what the sources report: by how much the largest work exceeds the mean."""
+    work = work_us(counts, times_us)
+    return max(work) * len(work) / sum(work) - 1
+
+
+def rho(counts: Sequence[int], times_us: Sequence[int]) -> float:
+    """By how much the makespan exceeds that of a fluid, which is what is promised."""
+    return max(work_us(counts, times_us)) * total_speed(times_us) / sum(counts) - 1
+
+
+def total_speed(times_us: Sequence[int]) -> float:
+    """S."""
+    return sum(1 / time_us for time_us in times_us)
+
+
+# -------------------------------------------------------------------------------- what must be
+
+
+def masses(candidates: Iterable[tuple[frozenset[int], float]]) -> Masses:
+    """Keys with the same candidates are one."""
+    summed: dict[frozenset[int], float] = {}
+    for instances, mass in candidates:
+        summed[instances] = summed.get(instances, 0.0) + mass
+    return summed
+
+
+def least_time_us(given: Masses, times_us: Sequence[int]) -> float:
+    """lambda* by subsets, for at most 16 instances: max of mass(B)/S(B).
+
+    With counts for masses it is what the makespan of every router is at least.
+    """
+    n = len(times_us)
+    if n > SUBSETS_MAX:
+        msg = f"there are {n} instances; subsets are looked at for {SUBSETS_MAX} at most"
+        raise ValueError(msg)
+    mass = np.zeros(1 << n)
+    speed = np.zeros(1 << n)
+    for instances, each in given.items():
+        mass[sum(1 << i for i in instances)] += each
+    for i, time_us in enumerate(times_us):
+        speed[1 << i] = 1 / time_us
+    for i in range(n):  # sums over all subsets, one instance after the other
+        for sums in (mass, speed):
+            halves = sums.reshape(-1, 2, 1 << i)
+            halves[:, 1] += halves[:, 0]
+    return float(np.max(mass[1:] / speed[1:]))
+
+
+def least_time_by_splitting_us(given: Masses, times_us: Sequence[int]) -> float:
+    """lambda* as a linear programme: split every mass so that the largest work is least."""
+    pairs = [(row, i) for row, instances in enumerate(given) for i in sorted(instances)]
+    rows, columns = np.array([row for row, _ in pairs]), np.array([i for _, i in pairs])
+    parts, n = len(pairs), len(times_us)
+    ones = np.ones(parts)
+    # Unknowns: the part of each mass at each candidate, then lambda.
+    whole = coo_array((ones, (rows, np.arange(parts))), shape=(len(given), parts + 1))
+    times = np.array(times_us, dtype=np.float64)
+    work = coo_array(
+        (
+            np.concatenate([times[columns], -np.ones(n)]),
+            (
+                np.concatenate([columns, np.arange(n)]),
+                np.concatenate([np.arange(parts), np.full(n, parts)]),
+            ),
+        ),
+        shape=(n, parts + 1),
+    )
+    found = linprog(
+        np.append(np.zeros(parts), 1.0),
+        A_ub=work.tocsr(),
+        b_ub=np.zeros(n),
+        A_eq=whole.tocsr(),
+        b_eq=np.array(list(given.values())),
+    )
+    return float(found.fun)
+
+
+def rho_of_uniform_pairs(n: int, slow: int, times_slower: float, light_share: float) -> float:
+    """What rho is at least with many light keys whose two candidates are uniform.
+
+    Of n instances ``slow`` are so many times slower. The work of the keys both of whose
+    candidates are slow has nowhere else to go.
+    """
+    both_slow = slow * (slow - 1) / (n * (n - 1))
+    speeds = slow / times_slower + (n - slow)
+    return light_share * both_slow * times_slower / slow * speeds - 1
+
+
+# ------------------------------------------------------------------------------- what may be
+
+
+def largest_work_us(lambda_us: float, m: int, times_us: Sequence[int], delta: float) -> float:
+    """What max l_i exceeds with probability delta at most.
+
+    For m tuples whose keys are drawn independently, one sender, loads that start at 0 and count
+    times, and candidates that are fixed before the draws; ``lambda_us`` is lambda* of the shares
+    that the keys are drawn with.
+    """
+
+    def bound_us(log_a: float) -> float:
+        return _bound_us(exp(log_a), lambda_us, m, times_us, delta)
+
+    # Every a gives a bound. The best one lies between far less than one over all work there can be
+    # and what does not overflow.
+    lowest, highest = log(1e-4 / (max(times_us) * (m + 1))), log(500 / max(times_us))
+    found = minimize_scalar(bound_us, bounds=(lowest, highest), method="bounded")
+    return float(found.fun)
+
+
+def _bound_us(a: float, lambda_us: float, m: int, times_us: Sequence[int], delta: float) -> float:
+    """The bound for one a > 0."""
+    largest = a * max(times_us)
+    growth = lambda_us * m * expm1(largest) / largest
+    terms = [_log_expm1(largest) - _log_expm1(a * time_us) for time_us in times_us]
+    return growth + (float(logsumexp(terms)) - log(delta)) / a
+
+
+def _log_expm1(x: float) -> float:
+    """ln(e^x - 1) without overflow, and without cancellation near 0."""
+    return x + log1p(-exp(-x)) if x > 1 else log(expm1(x))

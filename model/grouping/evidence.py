@@ -1,0 +1,121 @@
+"""What a workload says of itself, and what a trace says about it, side by side.
+
+Source: docs/grouping.md, sections 1 and 4.
+
+Rules of this file:
+
+* Windows, senders and frequencies come from the workload, by counting. Heavy keys are those that
+  the trace names: whether it may name them is a claim.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from model.grouping.candidates import bucket_of, place
+from model.grouping.rules import RULES
+from model.grouping.summary import Count, counters
+from model.grouping.table import Placement, Table
+from model.vocabulary import Event, GroupingConfig, Trace, Workload
+from model.vocabulary.grouping import Heavy, Route
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The tuples between two rebalances."""
+
+    number: int
+    first_batch: int
+    arrivals: tuple[Event, ...]
+
+    @property
+    def frequencies(self) -> Counter[str]:
+        """How many tuples each key has."""
+        return Counter(event.key for event in self.arrivals)
+
+
+def windows_of(workload: Workload, config: GroupingConfig) -> tuple[Window, ...]:
+    """A window ends with the micro-batch that fills it."""
+    found: list[Window] = []
+    held: list[Event] = []
+    first = 0
+    for number, batch in enumerate(workload.batches()):
+        held.extend(batch)
+        if len(held) >= config.window_tuples:
+            found.append(Window(len(found), first, tuple(held)))
+            held, first = [], number + 1
+    return (*found, Window(len(found), first, tuple(held))) if held else tuple(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A workload, its windows, and a trace of it."""
+
+    config: GroupingConfig
+    windows: tuple[Window, ...]
+    trace: Trace
+    routes: dict[int, list[Route]]
+    """By arrival."""
+    heavy: dict[int, list[Heavy]]
+    """By window."""
+
+    def sender(self, event: Event) -> int:
+        """The sender that an arrival comes to."""
+        return event.seq % self.config.senders
+
+    def table(self, window: Window) -> Table:
+        """What the policy makes of the heavy keys that the trace names."""
+        named = self.heavy.get(window.number, []) if window.number else []
+        return Table(
+            self.config,
+            RULES,
+            window.number,
+            self.config.times_of(window.first_batch),
+            costs=(),
+            heavy={each.key: Count(each.counted, each.error) for each in named},
+            tuples=len(self.windows[window.number - 1].arrivals) if window.number else 0,
+            placement=None if window.number == 0 else self._placement(),
+        )
+
+    def _placement(self) -> Placement:
+        learnt = Counter(bucket_of(self.config, event.key) for event in self.windows[0].arrivals)
+        tuples = [learnt[number] for number in range(2 * self.config.instances)]
+        weights = {each.key: each.counted for each in self.heavy.get(1, [])}
+        return place(self.config, weights, tuples)
+
+    def full_summaries(self) -> int:
+        """Senders that saw more keys in a window than a summary has counters."""
+        k = counters(self.config)
+        return sum(
+            len({event.key for event in window.arrivals if self.sender(event) == sender}) > k
+            for window in self.windows
+            for sender in range(self.config.senders)
+        )
+
+    def instance(self, event: Event) -> int | None:
+        """Where an arrival went, if it went to one place that there is."""
+        routes = self.routes.get(event.seq, [])
+        known = len(routes) == 1 and 0 <= routes[0].instance < self.config.instances
+        return routes[0].instance if known else None
+
+    def places(self, window: Window) -> dict[str, set[int]]:
+        """Where the keys of a window went."""
+        places: dict[str, set[int]] = {}
+        for event in window.arrivals:
+            at = self.instance(event)
+            places.setdefault(event.key, set()).update(() if at is None else (at,))
+        return places
+
+
+def evidence_of(workload: Workload, trace: Trace) -> Evidence:
+    """Sort what a trace says.
+
+    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    """
+    config = GroupingConfig.from_json(workload.config)
+    routes: dict[int, list[Route]] = {}
+    for route in trace.of(Route):
+        routes.setdefault(route.seq, []).append(route)
+    heavy: dict[int, list[Heavy]] = {}
+    for named in trace.of(Heavy):
+        heavy.setdefault(named.window, []).append(named)
+    return Evidence(config, windows_of(workload, config), trace, routes, heavy)

@@ -1,0 +1,114 @@
+"""A workload through senders and instances, window by window (docs/grouping.md, as a whole).
+
+Rules of this file:
+
+* It only carries things from one part to the next: routers choose, summaries count, rules make
+  tables, instances aggregate.
+* All that senders know are values, and the same tuples make the same of them: a restart or a kill
+  goes on from there, so faults need nothing here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from math import isfinite
+
+from model.grouping import router
+from model.grouping.aggregate import aggregate, merge
+from model.grouping.rules import RULES, Learnt, entered, first_table, rebalance
+from model.grouping.summary import Summary
+from model.grouping.table import Rules, Table
+from model.vocabulary import Event, GroupingConfig, Step, System, Trace, Workload
+from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected, Route
+
+PRODUCER = "model"
+
+
+class Run:
+    """Senders on their way through a workload."""
+
+    def __init__(self, config: GroupingConfig, rules: Rules) -> None:
+        self.config = config
+        self.table = first_table(config, rules)
+        self.states = [router.initial(config, sender) for sender in range(config.senders)]
+        self.summaries: list[Summary] = [{} for _ in self.states]
+        self.tuples = 0
+        """Of the window."""
+        self.values: dict[tuple[int, str, int], list[float]] = defaultdict(list)
+        """By window, key and instance."""
+        self.steps: list[Step] = []
+
+    def batch(self, arrivals: Sequence[Event], number: int) -> None:
+        """Route a micro-batch, in a new window if the last one is full."""
+        if self.tuples >= self.config.window_tuples:
+            self._rebalance(number)
+        for event in arrivals:
+            self._route(event)
+        for sender in range(self.config.senders):
+            keys = [event.key for event in arrivals if self._sender(event) == sender]
+            before = self.summaries[sender]
+            self.summaries[sender] = entered(self.config, self.table.rules, before, keys)
+        self.tuples += len(arrivals)
+
+    def _sender(self, event: Event) -> int:
+        return event.seq % self.config.senders
+
+    def _route(self, event: Event) -> None:
+        sender = self._sender(event)
+        instance, self.states[sender] = router.route(self.table, self.states[sender], event.key)
+        self.steps.append(Route(event.seq, sender, instance))
+        if isfinite(event.value):
+            self.values[self.table.window, event.key, instance].append(event.value)
+        else:
+            self.steps.append(Rejected(event.seq, REASON_NOT_FINITE))
+
+    def _rebalance(self, batch: int) -> None:
+        buckets = [state.buckets for state in self.states]
+        self.table = rebalance(self.table, Learnt(self.tuples, self.summaries, buckets), batch)
+        self.states = [router.started(self.table, state) for state in self.states]
+        self.summaries = [{} for _ in self.states]
+        self.tuples = 0
+        self.steps.extend(heavy_steps(self.table))
+
+    def results(self) -> Iterator[Step]:
+        """Partial aggregates, and the answers."""
+        top = self.config.top
+        partials = defaultdict(list)
+        for (window, key, instance), values in sorted(self.values.items()):
+            partial = aggregate(values, top)
+            partials[window, key].append(partial)
+            yield Partial(window, instance, key, *partial[:4])
+        for (window, key), parts in partials.items():
+            answer = merge(parts, top)
+            yield Answer(window, key, *answer[:4], len(answer.distinct), answer.top)
+
+
+def heavy_steps(table: Table) -> Iterator[Heavy]:
+    """The heavy keys of a window."""
+    for key, (counted, error) in table.heavy.items():
+        candidates = tuple(sorted(table.candidates(key)))
+        yield Heavy(table.window, key, counted, error, table.tuples, candidates)
+
+
+def run(workload: Workload, rules: Rules = RULES) -> Trace:
+    """The reference trace of a workload.
+
+    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    """
+    under_way = Run(GroupingConfig.from_json(workload.config), rules)
+    for number, arrivals in enumerate(workload.batches()):
+        under_way.batch(arrivals, number)
+    return Trace(PRODUCER, [*under_way.steps, *under_way.results()])
+
+
+def system(rules: Rules) -> System:
+    """A System that follows these rules."""
+
+    def run_with_rules(workload: Workload, /) -> Trace:
+        return run(workload, rules)
+
+    return run_with_rules
+
+
+def make_system() -> System:
+    """The reference as a System."""
+    return system(RULES)

@@ -1,0 +1,199 @@
+"""Rules that look right and are not: literal readings of the source, and planted bugs.
+
+Rules of this file:
+
+* A variant is the rules of a router with entries replaced. Its example is a smallest workload on
+  which the reference keeps the promise and the variant does not.
+* For every variant there is a factory of its name, for ``--system model.grouping.variants:NAME``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import floor
+from typing import Any
+
+from model.grouping import hashes
+from model.grouping.candidates import CANDIDATES, drawn, two
+from model.grouping.claims import CANDIDATE, FEW, HEAVY, LEAST
+from model.grouping.rules import COSTS, RULES
+from model.grouping.run import system
+from model.grouping.summary import Summary
+from model.grouping.table import Rules, Table
+from model.vocabulary import Event, GroupingConfig, System, Workload
+
+PAPER = "TAG, read literally"
+PLANTED = "planted bug"
+AGREEMENT = "equal to the reference"
+"""Not a claim: with ``eps <= theta/2`` one counter too few breaks no bound of a heavy key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Rules that break a promise."""
+
+    name: str
+    promise: str
+    """The claim that it breaks."""
+    mistake: str
+    source: str
+    corrected: str
+    """The rule that keeps the promise."""
+    rules: Rules
+    example: Workload
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether the paper says it so."""
+        return self.source == PAPER
+
+    def make_system(self) -> System:
+        """The variant as a System."""
+        return system(self.rules)
+
+
+# ------------------------------------------------------------------------------ what they decide
+
+
+def _rounded_down(config: GroupingConfig) -> int:
+    return floor(1 / config.eps_share)
+
+
+def _forgets(_summary: Summary, _k: int) -> int:
+    return 0
+
+
+def _next_one(table: Table, instance: int) -> int:
+    return (instance + 1) % table.n
+
+
+def _perhaps_the_same(table: Table, key: str) -> set[int]:
+    text = hashes.text_hash(key, table.config.hash_seed)
+    return {hashes.hashed(text, j) % table.n for j in (1, 2)}
+
+
+def _drawn_if_heavy(table: Table, key: str) -> set[int]:
+    return (drawn if key in table.heavy else CANDIDATES["tag"])(table, key)
+
+
+def _uniform_if_light(table: Table, key: str) -> set[int]:
+    return (CANDIDATES["tag"] if key in table.heavy else two)(table, key)
+
+
+def _with_propagation(config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ...]:
+    pairs = zip(times_us, config.latency_us or (0,) * len(times_us), strict=True)
+    return tuple([time_us + latency_us for time_us, latency_us in pairs])
+
+
+def _last_of_equals(candidates: Sequence[int], loads: Sequence[int]) -> int:
+    return min(reversed(candidates), key=loads.__getitem__)
+
+
+def _with_candidates(policy: str, found: Callable[[Table, str], set[int]]) -> Rules:
+    return replace(RULES, candidates={**CANDIDATES, policy: found})
+
+
+# ------------------------------------------------------------------------------------- the table
+
+
+def _case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:
+    """One tuple a letter, two instances unless said otherwise."""
+    arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
+    return Workload("grouping", arrivals, {"instances": 2, "window_tuples": 1, **config}, cuts)
+
+
+VARIANTS: Mapping[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant(
+            "too_few_counters",
+            AGREEMENT,
+            "A summary has floor(1/eps) counters.",
+            PLANTED,
+            "It has ceil(1/eps).",
+            replace(RULES, counters=_rounded_down),
+            _case("abcddddd", (4, 7), theta=0.51, eps=0.252, window_tuples=7),
+        ),
+        Variant(
+            "floors_forgotten",
+            HEAVY,
+            "A merge adds nothing for a key that one of the summaries has dropped.",
+            PLANTED,
+            "It adds the smallest counter of a full summary.",
+            replace(RULES, floor=_forgets),
+            _case("abcdeeeeee", (5, 9), theta=0.5, window_tuples=9),
+        ),
+        Variant(
+            "wrong_instance_charged",
+            LEAST,
+            "The load of the next instance increases.",
+            PLANTED,
+            "The load of the chosen instance increases.",
+            replace(RULES, charged=_next_one),
+            _case("cd", policy="pkg"),
+        ),
+        Variant(
+            "one_choice_twice",
+            CANDIDATE,
+            "The second hash is independent of the first and may point at the same instance.",
+            PLANTED,
+            "The second one skips the first.",
+            _with_candidates("pkg", _perhaps_the_same),
+            _case("d", policy="pkg", instances=3),
+        ),
+        Variant(
+            "heavy_drawn",
+            FEW,
+            "A heavy key's candidates are drawn by speed, and may be one.",
+            PAPER,
+            "A key's candidates are a beginning of its rendezvous order, two at least.",
+            _with_candidates("tag", _drawn_if_heavy),
+            _case("cc", (1,)),
+        ),
+        Variant(
+            "uniform_if_light",
+            CANDIDATE,
+            "A light key's two candidates are uniform, whatever the speeds are.",
+            PAPER,
+            "They are the first two of its rendezvous order, which is weighted by speed.",
+            _with_candidates("tag", _uniform_if_light),
+            _case("b", instances=3, times_us=((0, (1, 1, 9)),)),
+        ),
+        Variant(
+            "with_propagation",
+            LEAST,
+            "The time of a tuple includes its way to the instance.",
+            PAPER,
+            "It is the time that the instance is busy; the way chooses among equals.",
+            replace(RULES, costs={**COSTS, "tag": _with_propagation}),
+            _case("adbb", window_tuples=4, latency_us=(5, 0)),
+        ),
+        Variant(
+            "loads_go_on",
+            LEAST,
+            "Loads of a window with other times are kept.",
+            PLANTED,
+            "A window starts with loads 0.",
+            replace(RULES, afresh=()),
+            _case("cc", (1,), times_us=((0, (1, 1)), (1, (1, 9)))),
+        ),
+        Variant(
+            "last_of_equals",
+            LEAST,
+            "Of equal loads the one with the highest index is taken.",
+            PLANTED,
+            "The one with the smallest latency is, then the one with the lowest index.",
+            replace(RULES, least=_last_of_equals),
+            _case("d"),
+        ),
+    )
+}
+
+too_few_counters = VARIANTS["too_few_counters"].make_system
+floors_forgotten = VARIANTS["floors_forgotten"].make_system
+wrong_instance_charged = VARIANTS["wrong_instance_charged"].make_system
+one_choice_twice = VARIANTS["one_choice_twice"].make_system
+heavy_drawn = VARIANTS["heavy_drawn"].make_system
+uniform_if_light = VARIANTS["uniform_if_light"].make_system
+with_propagation = VARIANTS["with_propagation"].make_system
+loads_go_on = VARIANTS["loads_go_on"].make_system
+last_of_equals = VARIANTS["last_of_equals"].make_system

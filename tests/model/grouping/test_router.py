@@ -1,0 +1,165 @@
+"""Routers: each policy against a few lines that say the same in another way."""
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from model.grouping import hashes, router
+from model.grouping.rules import RULES, Learnt, first_table, rebalance
+from model.grouping.summary import Count
+from model.grouping.table import Table
+from model.vocabulary import GroupingConfig
+
+
+def routed(table: Table, keys: str, sender: int = 0) -> list[int]:
+    """Where a sender's tuples go, one letter a key."""
+    state = router.started(table, router.initial(table.config, sender))
+    places = []
+    for key in keys:
+        instance, state = router.route(table, state, key)
+        places.append(instance)
+    return places
+
+
+def hot(**config: Any) -> Table:
+    """A table in which "h" is heavy."""
+    given = GroupingConfig(**{"instances": 4, **config})
+    learnt = Learnt(10, [{"h": Count(6, 0)}], [[0] * 2 * given.instances])
+    return rebalance(first_table(given, RULES), learnt, 0)
+
+
+def cold(**config: Any) -> Table:
+    """The table of window 0."""
+    return first_table(GroupingConfig(**{"instances": 4, **config}), RULES)
+
+
+def test_shuffle_takes_turns_in_the_order_of_latency() -> None:
+    assert routed(cold(policy="shuffle"), "abcdef") == [0, 1, 2, 3, 0, 1]
+    nearest = cold(policy="shuffle", latency_us=(9, 0, 9, 0))
+    assert routed(nearest, "abcdef") == [1, 3, 0, 2, 1, 3]
+
+
+def test_round_robin_starts_at_the_sender() -> None:
+    assert routed(cold(policy="round-robin"), "abcdef") == [0, 1, 2, 3, 0, 1]
+    assert routed(cold(policy="round-robin"), "abcdef", sender=6) == [2, 3, 0, 1, 2, 3]
+
+
+def test_pkg_balances_one_key_over_two() -> None:
+    counts = Counter(routed(cold(policy="pkg"), "k" * 11))
+    assert sorted(counts.values()) == [5, 6]
+
+
+def test_tag_balances_time() -> None:
+    counts = Counter(routed(hot(times_us=((0, (1, 1, 4, 4)),), gamma=0.1), "h" * 50))
+    assert [counts[i] for i in range(4)] == [20, 20, 5, 5]
+
+
+def test_nag_static_favours_the_nearest_tier() -> None:
+    counts = Counter(routed(cold(policy="nag-static", tiers=(0, 1, 2, 3)), "k" * 100))
+    assert [counts[i] for i in range(4)] == [40, 30, 20, 10]
+
+
+def test_nag_dynamic_favours_the_faster_too() -> None:
+    table = cold(policy="nag-dynamic", tiers=(0, 0, 3, 3), times_us=((0, (1, 2, 1, 2)),))
+    counts = Counter(routed(table, "k" * 150))
+    assert [counts[i] for i in range(4)] == [80, 40, 20, 10]
+
+
+def test_dkg_learns_by_the_first_hash() -> None:
+    table = cold(policy="dkg")
+    state = router.initial(table.config, 0)
+    for key in "abcab":
+        instance, state = router.route(table, state, key)
+        assert instance == hashes.first(hashes.text_hash(key, 42), 4)
+    assert sum(state.buckets) == 5
+    _, later = router.route(hot(policy="dkg"), state, "a")
+    assert later.buckets == state.buckets
+
+
+# ------------------------------------------------------------------------------------------- dag
+
+
+@pytest.mark.parametrize(("alpha", "places"), [(0.0, [0, 1, 2, 3, 0]), (1.0, [0, 0, 0, 0, 0])])
+def test_dag_weighs_where_a_key_was_against_where_there_is_little(
+    alpha: float, places: list[int]
+) -> None:
+    assert routed(hot(policy="dag", alpha=alpha), "hhhhh") == places
+
+
+def test_dag_moves_a_key_on_when_the_rest_is_idle() -> None:
+    # T = 1: staying scores .5 - .5 * 3, going on + .5; T = 2: staying .5 - .5, going on + .5; ...
+    assert routed(hot(policy="dag"), "hhhhhhhh") == [0, 1, 2, 3, 0, 1, 2, 3]
+
+
+def test_dag_forgets_where_a_key_was_with_the_window() -> None:
+    table = hot(policy="dag")
+    state = router.initial(table.config, 0)
+    for _ in range(3):
+        _, state = router.route(table, state, "h")
+    assert state.sent == {("h", 0), ("h", 1), ("h", 2)}
+    again = router.started(table, state)
+    assert (again.sent, again.loads) == (frozenset(), state.loads)
+
+
+# -------------------------------------------------------------------------------------------- cg
+
+
+def bounded(config: GroupingConfig, keys: list[str]) -> list[int]:
+    """Virtual workers of tuples: the page with no state but the list of those before."""
+    virtual: list[int] = []
+    size = 10 * config.instances
+    for key in keys:
+        text = hashes.text_hash(key, config.hash_seed)
+        tried = [hashes.hashed(text, j) % size for j in range(1, 65)]
+        room = [v for v in tried if 4 * virtual.count(v) * size < 5 * (len(virtual) + 1)]
+        loads = [virtual.count(v) for v in range(size)]
+        virtual.append(room[0] if room else loads.index(min(loads)))
+    return virtual
+
+
+@pytest.mark.parametrize("skew", [0.0, 1.0, 3.0])
+def test_cg_bounds_the_load_of_virtual_workers(skew: float) -> None:
+    table = cold(policy="cg", instances=2, times_us=((0, (1, 3)),))
+    weights = [1 / (rank + 1) ** skew for rank in range(26)]
+    keys = random.Random(7).choices("abcdefghijklmnopqrstuvwxyz", weights, k=400)
+    virtual = bounded(table.config, keys)
+    assert routed(table, "".join(keys)) == [table.owners[v] for v in virtual]
+    assert max(Counter(virtual).values()) <= 1.25 * 401 / 20 + 1
+
+
+def test_without_room_the_least_virtual_worker_takes_the_tuple(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hashes, "hashed", lambda _text, _j: 3)
+    table = cold(policy="cg", instances=1)
+    state = router.initial(table.config, 0)
+    virtual = []
+    for _ in range(4):
+        before = state.virtual
+        _, state = router.route(table, state, "k")
+        virtual.append(next(v for v in range(10) if state.virtual[v] > before[v]))
+    assert virtual == [3, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("times_us", "blocks"),
+    [((1,), [10]), ((3, 3, 3), [10, 10, 10]), ((1, 9), [18, 2]), ((1, 1, 2), [12, 12, 6])],
+)
+def test_virtual_workers_belong_by_speed(times_us: tuple[int, ...], blocks: list[int]) -> None:
+    owners = router.owners(times_us)
+    assert list(owners) == sorted(owners)
+    assert [owners.count(i) for i in range(len(times_us))] == blocks
+
+
+# ------------------------------------------------------------------------------------ all policies
+
+
+@pytest.mark.parametrize(
+    ("policy", "kept"), [("tag", False), ("tag-literal", False), ("pkg", True), ("dag", True)]
+)
+def test_loads_start_anew_or_go_on(policy: str, kept: bool) -> None:
+    table = cold(policy=policy)
+    _, state = router.route(table, router.initial(table.config, 0), "k")
+    assert any(router.started(hot(policy=policy), state).loads) == kept
