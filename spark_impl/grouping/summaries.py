@@ -1,0 +1,67 @@
+"""Space-Saving summaries that are merged, never updated tuple by tuple (docs/grouping.md, 4)."""
+
+from collections.abc import Iterable
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Counts = npt.NDArray[np.int64]
+
+
+class Summary(NamedTuple):
+    """Counters of keys; those of :data:`EXACT` counts are all there are."""
+
+    keys: pa.StringArray
+    counts: Counts
+    """At least the true frequency."""
+    errors: Counts
+    """By how much it may be too large."""
+    tuples: int
+    """N, all that were counted."""
+    floor: int
+    """What a key that is not here may have been counted at most."""
+
+
+EMPTY = Summary(pa.array([], pa.string()), np.empty(0, np.int64), np.empty(0, np.int64), 0, 0)
+
+
+def capacity(eps: float) -> int:
+    """Counters that keep the error within a share of ``eps``."""
+    return ceil(1 / eps)
+
+
+def exact(keys: pa.Array) -> Summary:
+    """All keys of a micro-batch, counted."""
+    counted = keys.value_counts()
+    counts = counted.field("counts").to_numpy().astype(np.int64)
+    texts = counted.field("values").cast(pa.string())
+    return Summary(texts, counts, np.zeros_like(counts), len(keys), 0)
+
+
+def merged(one: Summary, other: Summary, size: int) -> Summary:
+    """Both together, in at most ``size`` counters."""
+    keys = pc.unique(pa.concat_arrays([one.keys, other.keys]))
+    counts, errors = np.zeros((2, len(keys)), np.int64)
+    for each in (one, other):
+        # A last row for the keys that it does not have.
+        where = pc.index_in(keys, value_set=each.keys).fill_null(len(each.keys)).to_numpy()
+        counts += np.append(each.counts, each.floor)[where]
+        errors += np.append(each.errors, each.floor)[where]
+    table = pa.table({"count": counts, "key": keys, "row": np.arange(len(keys))})
+    order = table.sort_by([("count", "descending"), ("key", "ascending")])["row"].to_numpy()
+    kept = order[:size]
+    floor = int(counts[kept[-1]]) if len(kept) == size else 0
+    tuples = one.tuples + other.tuples
+    return Summary(keys.take(pa.array(kept)), counts[kept], errors[kept], tuples, floor)
+
+
+def merged_all(summaries: Iterable[Summary], size: int) -> Summary:
+    """All of them, from left to right."""
+    result: Summary | None = None
+    for each in summaries:
+        result = each if result is None else merged(result, each, size)
+    return EMPTY if result is None else result
