@@ -6,7 +6,7 @@ import numpy.typing as npt
 from model.vocabulary.join import NO_WATERMARK_US, JoinConfig
 from spark_impl.join.lane import Lane
 
-RUN = 256
+RUN = 1024
 """Most arrivals that are admitted before messages are looked at again."""
 _LEAD_BLOCKS = 4
 """Blocks that a stream may be ahead of the next arrival of the other one."""
