@@ -6,14 +6,18 @@ from xml.etree import ElementTree
 
 import pytest
 
+from model.join.chain import after, possible
 from model.join.chart import chart
 from model.join.diagram import arrows, mermaid
 from model.join.exploration import explore, scope_of
 from model.join.network import UNORDERED
 from model.join.protocol import Scope
+from model.join.scopes import SCOPES
+from model.join.state import initial
 from model.join.svg import arrows as arrows_of
 from model.join.svg import svg
 from model.join.variants import VARIANTS
+from model.join.worker import Pair
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "join.md").read_text(encoding="utf-8")
@@ -33,6 +37,26 @@ def test_the_picture_is_drawn_from_the_same_path() -> None:
     path = explore("fifo", "no_numbers").paths["no pair twice"]
     drawn = svg(scope_of("fifo", "no_numbers"), path)
     assert drawn == (DOCS / "join-no-numbers.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "states"), [("fifo", "6,302"), ("three", "14,693")])
+def test_states_that_know_where_pairs_came_out_are_as_many_as_said(name: str, states: str) -> None:
+    setup = SCOPES[name].setup()
+    level = [(initial(setup), frozenset[tuple[Pair, int]]())]
+    seen = set(level)
+    while level:
+        following = []
+        for state, found in level:
+            for action in possible(setup, state):
+                then, pairs = after(setup, state, action)
+                reached = then, found | {(pair, action.worker) for pair in pairs}
+                if reached not in seen:
+                    seen.add(reached)
+                    following.append(reached)
+        level = following
+    assert f"{len(seen):,}" == states
+    assert states in PAGE
+    assert f"| {explore(name).unique_states:,} |" in PAGE
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
