@@ -1,0 +1,130 @@
+"""What docs/join-guide.md shows: a chart, a worked example, and figures that were measured.
+
+Rules of this file:
+
+* Nothing is computed here that the model computes: ``python -m properties.join.guide`` prints what
+  the page has to say, and a test holds the page to it.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import ceil
+from pathlib import Path
+
+from model.explorer import Path as Behaviour
+from model.explorer import explore, reachable
+from model.join.chart import chart
+from model.join.load import Limits, Traffic, block_size, workers_for
+from model.join.protocol import Protocol, Scope, State
+from model.join.rules import FIFO
+from model.join.scopes import machine_of
+from model.join.state import Action, is_quiet
+from model.join.worker import Block
+
+# ------------------------------------------------------------------------------------- the chart
+
+SCOPE = Scope("guide", (0,), (0,), rules=FIFO)
+
+
+def passing() -> tuple[str, ...]:
+    """A tuple of R and one of S that pass each other between two workers, drawn."""
+    first = _way(Protocol(SCOPE).initial(), _is_passing)
+    then = _way(first.last, lambda state: is_quiet(state.chain))
+    return chart(SCOPE, Behaviour(first.initial, first.steps + then.steps))
+
+
+def _is_passing(state: State) -> bool:
+    channels = state.chain.right + state.chain.left
+    return all(any(isinstance(each, Block) for each in channel) for channel in channels)
+
+
+def _way(start: State, is_there: Callable[[State], bool]) -> Behaviour[State, Action]:
+    machine = replace(machine_of(SCOPE), initial=(start,))
+    return explore(machine, [reachable("there", is_there)]).paths["there"]
+
+
+# ----------------------------------------------------------------------------- the worked example
+
+RATE = 5_000
+"""Tuples a second of each stream."""
+WINDOW_S, LATENESS_S = 60, 5
+TUPLE_BYTES, HEADER_BYTES = 30, 60
+CAPACITY = 200_000
+LIMITS = Limits(0.25, 0.75, 0.75)
+LARGEST = 256
+ROUND_TRIP_S = 0.05
+BUSY = 0.749
+SIZES_HEADER = ("what", "formula", "here")
+
+
+def sizes() -> Iterator[Sequence[str]]:
+    """Rows of the worked example: what, formula, value."""
+    held = 2 * RATE * (WINDOW_S + LATENESS_S)
+    workers = workers_for(1, held / CAPACITY, LIMITS)
+    tau = held / workers / CAPACITY
+    zeta = block_size(tau, CAPACITY, workers, LIMITS.tau1, LARGEST)
+    small = block_size(BUSY, CAPACITY, workers, LIMITS.tau1, LARGEST)
+    traffic = Traffic(2 * RATE, workers, TUPLE_BYTES, HEADER_BYTES)
+    yield "tuples held", "`(lambda_R + lambda_S) (W + L)`", f"{held:,}"
+    yield "workers", "`max(1, round(held / (C tau*)))`", f"{workers}"
+    yield "utilisation then", "`held / (m C)`", f"{tau:.2f}"
+    yield "block size", "`zeta(tau)`", f"{zeta}, which is `zeta*`"
+    yield f"the same at a utilisation of {BUSY}", "`zeta(tau)`", f"{small}"
+    yield "bytes between workers", "`b(zeta)`", f"{traffic.bytes_per_s(zeta) / 1e6:.2f} MB/s"
+    bound = traffic.overhead_bound(zeta)
+    yield "headers, on top of the tuples", "`k c / (zeta l)`", f"{bound:.1%}"
+    more = traffic.overhead_bound(small)
+    yield f"the same at a utilisation of {BUSY}", "`k c / (zeta l)`", f"{more:.1%}"
+    credit = ceil(RATE * ROUND_TRIP_S / zeta)
+    yield "credit, at least", "`lambda * round trip / zeta`, rounded up", f"{credit}"
+
+
+# ---------------------------------------------------------------------------------------- figures
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "join.json"
+MEASURED = {
+    "chain of 2 workers, blocks of 64": "chain 2, 64: tuples/s",
+    "the same, 1 worker": "chain 1, 64: tuples/s",
+    "the same, 4 workers": "chain 4, 64: tuples/s",
+    "2 workers, blocks of 20": "chain 2, 20: tuples/s",
+    "2 workers, blocks of 256": "chain 2, 256: tuples/s",
+    "Spark's join of two streams on buckets": "native: tuples/s",
+    "the same, wide buckets": "native, wide: tuples/s",
+    "chain, two tables": "chain batch: tuples/s",
+    "Spark's join of two tables on buckets": "batch: tuples/s",
+}
+FIGURES_HEADER = ("contestant", "tuples/s")
+
+
+def measured(figures: Mapping[str, float]) -> Iterator[Sequence[str]]:
+    """Rows of the figures: who, and how many tuples a second."""
+    for name, key in MEASURED.items():
+        yield name, f"{figures[key]:,.0f}"
+
+
+def table(header: Sequence[str], rows: Iterator[Sequence[str]]) -> list[str]:
+    """Lines of a table in Markdown."""
+    lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
+    return [lines[0], "|---" * len(header) + "|", *lines[1:]]
+
+
+def stored() -> dict[str, float] | None:
+    """The figures of the benchmark, once it has been run."""
+    if not RESULTS.exists():
+        return None
+    figures: dict[str, float] = json.loads(RESULTS.read_text(encoding="utf-8"))["figures"]
+    return figures
+
+
+def _show() -> None:
+    lines = [*passing(), "", *table(SIZES_HEADER, sizes())]
+    figures = stored()
+    if figures is not None:
+        lines += ["", *table(FIGURES_HEADER, measured(figures))]
+    sys.stdout.write("\n".join([*lines, ""]))
+
+
+if __name__ == "__main__":
+    _show()
