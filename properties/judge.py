@@ -7,8 +7,9 @@ Rules of this file:
    neither can hide what the other would have found.
 3. A claim that a case does not put to the test does not make the case undetermined; that nothing
    was late does, and so does that nothing was compared.
-4. What happened in a case, late pairs and corrections, is what happened in the reference: a
-   system cannot talk itself into having been tested.
+4. What happened in a case, late pairs or matches, is what happened in the reference: a system
+   cannot talk itself into having been tested. How it was done, in a room where a system records
+   that, is what a claim says of the recording.
 """
 
 import time
@@ -20,7 +21,7 @@ from model.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import kind_of
 from properties.errors import UsageError
-from properties.rooms import Case, Evidence, Figures, Remark, Room
+from properties.rooms import Case, Evidence, Figures, Remark, Room, Seen
 
 AGREEMENT = "equal to the reference"
 
@@ -29,7 +30,7 @@ AGREEMENT = "equal to the reference"
 class Judgement:
     """What was found out about one case."""
 
-    room: str
+    room: Room
     case: Case
     agreement: Verdict
     evidence: Evidence
@@ -58,14 +59,11 @@ class Judgement:
         """Plain data, one object a case."""
         expected, observed = self.digests
         return {
-            "room": self.room,
+            "room": self.room.name,
             "input": self.case.name,
             "verdict": str(self.outcome),
-            "compared": self.figures.windows,
-            "late": self.figures.late,
-            "corrections": self.figures.corrections,
+            **self.figures,
             "mismatches": self.mismatches,
-            "coverage_before": self.figures.coverage_before,
             "seconds": round(self.seconds, 3),
             "label": self.case.input,
             "query": self.case.query,
@@ -106,15 +104,17 @@ def judge(room: Room, case: Case, system: System, words: Collection[type]) -> Ju
     observed, failure = attempt(system, case.workload)
     seconds = time.perf_counter() - started_s
     agreement, mismatches = agree(room, case.workload, expected, observed, words)
-    figures = room.figures(expected, words)
+    evidence = room.check(case.workload, observed)
+    seen = Seen(case, expected, observed, evidence, words)
+    figures = room.figures(seen)
     return Judgement(
-        room.name,
+        room,
         case,
         failure or agreement,
-        room.check(case.workload, observed),
+        evidence,
         room.guard(case, figures),
         figures,
-        room.remarks(case, observed),
+        room.remarks(seen),
         mismatches,
         seconds,
         (expected.digest(), observed.digest()),
@@ -122,12 +122,17 @@ def judge(room: Room, case: Case, system: System, words: Collection[type]) -> Ju
 
 
 def attempt(system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
-    """The trace of a system, or an empty one and what the system raised."""
+    """The trace of a system, or an empty one and what the system raised.
+
+    :class:`UsageError` passes: it says that the system was given no chance.
+    """
     try:
         observed = system(workload)
         if not isinstance(observed, Trace):
             raise TypeError(f"{type(observed).__name__} is what it returned, not a Trace")
         return observed, None
+    except UsageError:
+        raise
     except (Exception, SystemExit) as error:  # whatever a system raises is its failure, not ours
         if _was_interrupted(error):
             raise KeyboardInterrupt from error

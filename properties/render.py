@@ -1,7 +1,7 @@
 """What a person reads: the table of judgements and the sentence below it."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -53,32 +53,38 @@ def overall(judgements: Sequence[Judgement]) -> Outcome:
     return Outcome.HOLDS if outcomes else Outcome.UNDETERMINED
 
 
-def table(judgements: Sequence[Judgement]) -> Table:
-    """One line a case."""
+def tables(judgements: Sequence[Judgement]) -> Iterator[Table]:
+    """One for each room, in which a line is a case."""
+    for name in dict.fromkeys(judgement.room.name for judgement in judgements):
+        yield _table([judgement for judgement in judgements if judgement.room.name == name])
+
+
+def _table(judgements: Sequence[Judgement]) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("room", "input"):
-        grid.add_column(name, no_wrap=True)
+    grid.add_column("room", no_wrap=True)
+    grid.add_column("input", min_width=16)
     grid.add_column("query", overflow="fold", min_width=16)
-    for name in ("windows", "late\npairs", "correc-\ntions", "mis-\nmatches", "coverage\nbefore"):
-        grid.add_column(name, justify="right")
+    shown = judgements[0].room.shown
+    for heading in (*(figure.heading for figure in shown), "mis-\nmatches"):
+        grid.add_column(heading, justify="right", no_wrap=True)
     grid.add_column("verdict", no_wrap=True)
     grid.add_column("seconds", justify="right")
     for judgement in judgements:
-        figures = judgement.figures
         outcome = judgement.outcome
         grid.add_row(
-            judgement.room,
+            judgement.room.name,
             judgement.case.input,
             judgement.case.query,
-            f"{figures.windows:,}",
-            f"{figures.late:,}",
-            f"{figures.corrections:,}",
+            *(_written(judgement.figures[figure.name], figure.format) for figure in shown),
             f"{judgement.mismatches:,}",
-            f"{figures.coverage_before:.2%}",
             f"[{COLOURS[outcome]}]{outcome}[/]",
             f"{judgement.seconds:.1f}",
         )
     return grid
+
+
+def _written(number: float | None, how: str) -> str:
+    return "-" if number is None else format(number, how)
 
 
 def remarks(judgements: Iterable[Judgement]) -> list[str]:
@@ -97,8 +103,6 @@ def skipped(omitted: Skipped) -> str:
 
 def summary(judgements: Sequence[Judgement], system: str) -> str:
     """All cases in one sentence."""
-    windows = sum(judgement.figures.windows for judgement in judgements)
-    late = sum(judgement.figures.late for judgement in judgements)
     outcomes = [judgement.outcome for judgement in judgements]
     broken = outcomes.count(Outcome.BROKEN)
     unsaid = outcomes.count(Outcome.UNDETERMINED)
@@ -107,10 +111,12 @@ def summary(judgements: Sequence[Judgement], system: str) -> str:
         return f"{broken} of {cases} broken: {system} does not do what was promised."
     if unsaid:
         return f"{unsaid} of {cases} undetermined: {_reasons(judgements)}."
-    return (
-        f"{cases}, none broken: {system} agrees with the reference in"
-        f" {windows:,} windows, and every one of {late:,} late pairs is accounted for."
-    )
+    asked = {judgement.room.name: judgement.room for judgement in judgements}
+    agreed = [
+        room.agreed([each.figures for each in judgements if each.room is room])
+        for room in asked.values()
+    ]
+    return f"{cases}, none broken: {system} agrees with the reference in {'; in '.join(agreed)}."
 
 
 def _reasons(judgements: Sequence[Judgement]) -> str:

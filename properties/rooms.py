@@ -1,7 +1,7 @@
 """Rooms: what the command line and the property tests know about each published idea."""
 
 import argparse
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -16,10 +16,10 @@ from properties.errata import Erratum
 from properties.errors import UsageError, nearest
 from properties.tables import Columns
 
-NAMES = ("slack",)
-"""Rooms with all three producers; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
+NAMES = ("slack", "join")
+"""Rooms that are run on data; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
 
-EXPLORED = (*NAMES, "join")
+EXPLORED = NAMES
 """Rooms whose model can be explored, and which have errata."""
 
 
@@ -43,16 +43,17 @@ class Skipped(NamedTuple):
     reason: str
 
 
-class Figures(NamedTuple):
-    """What happened in a run."""
+Figures = Mapping[str, float | int | None]
+"""What happened in a run, by name; ``None`` for what was not observed."""
 
-    windows: int
-    """Windows with a final answer."""
-    late: int
-    """Late pairs."""
-    corrections: int
-    coverage_before: float
-    """Share of (tuple, window) pairs that the first answers contained."""
+
+class Figure(NamedTuple):
+    """A figure that is shown: a column of the table of judgements."""
+
+    name: str
+    heading: str
+    format: str = ","
+    """How its number is written, as in a format string."""
 
 
 class Remark(NamedTuple):
@@ -77,6 +78,19 @@ class Evidence(Protocol):
     def guards(self) -> Mapping[str, int]:
         """How often the interesting cases occurred."""
         ...
+
+
+class Seen(NamedTuple):
+    """A case that was run, with everything that was found out about it."""
+
+    case: Case
+    expected: Trace
+    """Of the reference."""
+    observed: Trace
+    evidence: Evidence
+    """Of the observed trace."""
+    words: Collection[type]
+    """Kinds of steps that are compared."""
 
 
 class PlantedBug(Protocol):
@@ -191,12 +205,14 @@ class Room:
 
     name: str
     words: tuple[type, ...]
-    """Step classes of its traces."""
-    add_options: Callable[[argparse.ArgumentParser], None]
+    """Step classes that are compared."""
+    add_options: Callable[[argparse._ArgumentGroup], None]
     cases: Callable[[argparse.Namespace, Columns], Iterator[Case | Skipped]]
     reference: Callable[[], System]
     spark: Callable[[], System]
     """The Spark pipeline, in the session that is running."""
+    slots: Callable[[Workload], int]
+    """Task slots that the session must have for a workload."""
     in_process: System
     """What of the Spark pipeline runs without Spark; records ``in_process_words`` only."""
     in_process_words: tuple[type, ...]
@@ -205,16 +221,19 @@ class Room:
     check: Callable[[Workload, Trace], Evidence]
     refuse: Callable[[Workload], None]
     """:class:`UsageError` for a stored workload that would not end, or that has no query."""
-    figures: Callable[[Trace, Collection[type]], Figures]
+    figures: Callable[[Seen], Figures]
+    shown: tuple[Figure, ...]
+    """Those of the figures that stand in the table."""
+    agreed: Callable[[Sequence[Figures]], str]
+    """What cases in which all is well agree in with the reference, as the end of a sentence."""
     guard: Callable[[Case, Figures], Verdict]
     """Whether the interesting case occurred."""
-    remarks: Callable[[Case, Trace], tuple[Remark, ...]]
-    """On the trace that was observed."""
+    remarks: Callable[[Seen], tuple[Remark, ...]]
     explorer: Explorer
-    simulate: Callable[[Mapping[str, str], int], Timed]
+    simulate: Callable[[Mapping[str, str], int], Timed] | None = None
     """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be, and
     :class:`UsageError` for a run that would not end."""
-    plot: Callable[[Any, Path], None]
+    plot: Callable[[Any, Path], None] | None = None
     """A timed run as an SVG file."""
     errata: tuple[Erratum, ...] = ()
     """What the published idea, read literally, does not keep."""

@@ -15,6 +15,11 @@ SPARK = "spark"
 """What the Spark pipeline is called where a foreign system has its MODULE:FACTORY."""
 
 
+def local_master(slots: int) -> str:
+    """The master of a session with at least so many task slots on this machine, at least two."""
+    return f"local[{max(2, slots)}]"
+
+
 @contextmanager
 def opened(reference: str, master: str | None = None) -> Iterator[Callable[[Room], System]]:
     """A system for each room; Spark runs as long as it is used, and not for a foreign one.

@@ -122,6 +122,12 @@ def arrivals(
     return tuple(Event(seq, *row) for seq, row in enumerate(rows))
 
 
+def cuts_into(rows: int, batches: int) -> tuple[int, ...]:
+    """Where to cut so many rows into equal micro-batches; none is empty, however many are asked."""
+    made = min(rows, batches)
+    return tuple(rows * number // made for number in range(1, made))
+
+
 # --------------------------------------------------------------------------------------- files
 
 

@@ -111,8 +111,8 @@ def _told(workload: Workload) -> list[str]:
     return [
         f"{head}:",
         *(
-            f"  {event.seq}. tuple {event.source_id}, key {event.key!r}, event time"
-            f" {event.event_time_us}, value {event.value!r} (batch {batch})"
+            f"  {event.seq}. tuple {event.stream}{event.source_id}, key {event.key!r}, event"
+            f" time {event.event_time_us}, value {event.value!r} (batch {batch})"
             for batch, events in enumerate(workload.batches())
             for event in events
         ),

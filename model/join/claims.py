@@ -118,26 +118,27 @@ def _across(truth: Truth) -> int:
 # --------------------------------------------------------------------------------------- claims
 
 
-def judge(workload: Workload, trace: Trace) -> Judgement:
-    """Every promise that the workload and the trace put to the test."""
+def judge(workload: Workload, trace: Trace, counts_pairs: bool = True) -> Judgement:
+    """Every promise that the workload and the trace put to the test.
+
+    ``counts_pairs``: see :func:`model.join.recorded.validate_recording`.
+    """
     truth = truth_of(workload)
     times = Counter((match.query, match.r_id, match.s_id) for match in trace.of(Match))
     found, results, forbidden = set(times), set(truth.results), set(truth.forbidden)
     verdicts = [
-        verdict_of(TWICE, [_named(pair, truth) for pair, n in sorted(times.items()) if n > 1]),
-        verdict_of(WRONG, [_named(p, truth) for p in sorted(found - results - forbidden)]),
+        verdict_of(TWICE, _told([pair for pair, n in sorted(times.items()) if n > 1], truth)),
+        verdict_of(WRONG, _told(sorted(found - results - forbidden), truth)),
         verdict_of(IN_TIME, _too_early(truth, trace)),
         verdict_of(REJECTIONS, _rejections(truth, trace)),
     ]
     if workload.flush:
-        missing = sorted(results - found)
-        verdicts.insert(1, verdict_of(LOST, [_named(pair, truth) for pair in missing]))
+        verdicts.insert(1, verdict_of(LOST, _told(sorted(results - found), truth)))
     if truth.config.epochs:
-        outside = sorted(found & forbidden)
-        verdicts.append(verdict_of(LIMITED, [_named(pair, truth) for pair in outside]))
+        verdicts.append(verdict_of(LIMITED, _told(sorted(found & forbidden), truth)))
     guards = _guards(truth, trace)
     if guards["protocol steps"]:
-        verdicts.append(validate_recording(workload, trace))
+        verdicts.append(validate_recording(workload, trace, counts_pairs))
     return Judgement(tuple(verdicts), guards)
 
 
@@ -152,6 +153,12 @@ def verdict_of(claim: str, against: Sequence[str]) -> Verdict:
         return Verdict(claim, Outcome.HOLDS, "Nothing speaks against it.")
     more = f" ({len(against):,} in all.)" if len(against) > 1 else ""
     return Verdict(claim, Outcome.BROKEN, f"{against[0]}{more}", tuple(against[:SHOWN]))
+
+
+def _told(pairs: Sequence[Found], truth: Truth) -> list[str]:
+    """A sentence for every pair; finding the tuples of those that are not shown takes too long."""
+    shown = [_named(pair, truth) for pair in pairs[:SHOWN]]
+    return [*shown, *(f"{pair}." for pair in pairs[SHOWN:])]
 
 
 def _named(found: Found, truth: Truth) -> str:

@@ -2,7 +2,7 @@
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rich.progress import Progress
@@ -12,10 +12,14 @@ from model.vocabulary import System
 from model.vocabulary.trace import kind_of
 from properties import counterexamples, render, witness
 from properties.commands.outputs import refuse_unmakable, refuse_unwritable
+from properties.durations import duration
 from properties.errors import UsageError, nearest
+from properties.join.inputs import NAMED as PAIRS
+from properties.join.queries import BATCHES as JOIN_BATCHES
 from properties.judge import Judgement, judge
 from properties.rooms import NAMES, Case, Room, Skipped, room, rooms
-from properties.systems import SPARK, opened
+from properties.slack.queries import BATCHES as SLACK_BATCHES
+from properties.systems import SPARK, local_master, opened
 from properties.tables import TIME_UNITS, Columns
 
 SUMMARY = "the Spark pipeline, or your implementation, against the reference, on data"
@@ -28,6 +32,9 @@ examples:
   straggler diff slack --input trips.csv --event-time picked_up --value fare --time-unit iso \\
       --window 1h --slide 5min
   straggler diff slack --system mypackage.slack:make
+  straggler diff join --input flights --workers 4 --on key --on "key and value within 100"
+  straggler diff join --r orders.csv --s trades.csv --event-time at --time-unit ms --value price \
+      --window 1min --lateness 5s --on "key and value >"
 
 Without --input a room takes its default inputs. A path may be a Parquet or CSV file; without an
 arrival column its rows arrive in the order of the file.
@@ -45,11 +52,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--input",
         action="append",
         metavar="NAME|PATH",
-        help="flights, umts, a recording in $STRAGGLER_DATA, or a file; may be repeated",
+        help="flights, umts, a recording in $STRAGGLER_DATA, or a file; in room join"
+        f" {', '.join(PAIRS)}; may be repeated",
     )
     parser.add_argument("--seed", type=int, default=0, help="of simulated inputs (0)")
     parser.add_argument(
-        "--batches", type=int, default=8, help="equal micro-batches (8), no more than rows"
+        "--batches",
+        type=int,
+        help=f"equal micro-batches, no more than rows ({SLACK_BATCHES}, in room join"
+        f" {JOIN_BATCHES})",
+    )
+    parser.add_argument(
+        "--window",
+        dest="window_us",
+        type=duration,
+        metavar="DURATION",
+        help="W, like 5s or 6h: length of a window (slack), or how far apart in time a pair may"
+        " be (join)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there, too")
     parser.add_argument(
@@ -63,7 +82,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="KIND,...",
         help="kinds of steps to compare, for a system that does not record all (all)",
     )
-    parser.add_argument("--master", metavar="URL", help="Spark master (local[2])")
+    parser.add_argument("--master", metavar="URL", help="Spark master (local, slots as needed)")
     parser.add_argument(
         "--counterexamples",
         type=Path,
@@ -72,8 +91,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="where counterexamples are stored (counterexamples)",
     )
     _add_columns(parser)
-    for name in NAMES:
-        room(name).add_options(parser)
+    groups = {name: parser.add_argument_group(f"query of room {name}") for name in NAMES}
+    for name, group in groups.items():
+        room(name).add_options(group)
+    parser.set_defaults(groups=groups)
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
@@ -93,20 +114,41 @@ def run(args: argparse.Namespace) -> int:
     refuse_unmakable("--counterexamples", args.counterexamples)
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be at least 0")
+    if args.batches is not None and args.batches < 1:
+        raise UsageError(f"--batches is {args.batches}; it must be at least 1")
     chosen_rooms = rooms(args.room)
+    if args.system != SPARK and len(chosen_rooms) > 1:
+        raise UsageError(f"--system {args.system!r} is of one room; name it instead of {args.room}")
+    _refuse_others(args, chosen_rooms)
     words = {each.name: chosen_words(each, args.kinds) for each in chosen_rooms}
     columns = _columns(args)
     with render.progress() as progress:
         reading = progress.add_task("reading inputs", total=None)
         chosen = [(each, case) for each in chosen_rooms for case in each.cases(args, columns)]
         progress.remove_task(reading)
-        with opened(args.system, args.master) as system_of:
+        with opened(args.system, args.master or _master(chosen)) as system_of:
             judgements, reports = _judge_all(args, chosen, words, system_of, progress)
     _print(args, chosen, judgements, reports)
     if args.json is not None:
         rows = [judgement.to_json() for judgement in judgements]
         args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     return EXIT_CODES[render.overall(judgements)]
+
+
+def _refuse_others(args: argparse.Namespace, chosen: Sequence[Room]) -> None:
+    """Refuse an option of a room that was not asked for."""
+    names = [each.name for each in chosen]
+    for name, group in args.groups.items():
+        for action in group._group_actions:
+            if name not in names and getattr(args, action.dest) != action.default:
+                flag = action.option_strings[0]
+                raise UsageError(f"{flag} is an option of room {name}, not of {args.room}")
+
+
+def _master(chosen: Chosen) -> str:
+    """As many slots as the most demanding case needs."""
+    cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
+    return local_master(max((each.slots(case.workload) for each, case in cases), default=1))
 
 
 def _columns(args: argparse.Namespace) -> Columns:
@@ -161,8 +203,10 @@ def _print(
     reports: list[list[str]],
 ) -> None:
     out = render.console()
-    out.print(render.table(judgements))
-    lines = ["", *render.remarks(judgements)] if any(each.remarks for each in judgements) else []
+    for grid in render.tables(judgements):
+        out.print(grid)
+        out.print()
+    lines = render.remarks(judgements)
     lines += [render.skipped(case) for _, case in chosen if isinstance(case, Skipped)]
     for report in reports:
         lines += ["", *report]

@@ -9,7 +9,7 @@ from properties.commands.diff import chosen_words
 from properties.counterexamples import Counterexample
 from properties.errors import UsageError
 from properties.rooms import Room, room
-from properties.systems import opened
+from properties.systems import local_master, opened
 from properties.witness import Trial
 
 SUMMARY = "run a stored counterexample again: exit code 1 if it is still one"
@@ -27,7 +27,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--system", metavar="MODULE:FACTORY", help="instead of the one that it was found with"
     )
-    parser.add_argument("--master", metavar="URL", help="Spark master (local[2])")
+    parser.add_argument("--master", metavar="URL", help="Spark master (local, slots as needed)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -37,7 +37,8 @@ def run(args: argparse.Namespace) -> int:
     words = chosen_words(tried, ",".join(found.kinds))
     _refuse_impossible(args.file.name, tried, found.workload)
     name = args.system or found.system
-    with render.progress() as progress, opened(name, args.master) as system_of:
+    master = args.master or local_master(tried.slots(found.workload))
+    with render.progress() as progress, opened(name, master) as system_of:
         progress.add_task(f"running {args.file.name}", total=None)
         broken = Trial(tried, system_of(tried), name, words).broken(found.workload)
     out = render.console()

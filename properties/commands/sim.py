@@ -46,6 +46,10 @@ def run(args: argparse.Namespace) -> int:
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
     chosen = room(args.room)
+    if chosen.simulate is None:
+        raise UsageError(f"room {chosen.name!r} has no simulation")
+    if chosen.plot is None and args.plot is not None:
+        raise UsageError(f"--plot: room {chosen.name!r} draws nothing")
     settings = dict(_setting(text) for text in args.set)
     with render.progress() as progress:
         progress.add_task("simulating", total=None)
@@ -66,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
         f" Seed {args.seed}, digest {timed.digest[:16]}."
     )
     render.print_lines(out, [*judgement.broken, summary])
-    if args.plot is not None:
+    if args.plot is not None and chosen.plot is not None:
         chosen.plot(timed, args.plot)
     if args.json is not None:
         record = {**timed.summary, "digest": timed.digest, "verdict": str(judgement.outcome)}

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import AGGREGATES, CONTROLS, METHODS, SAMPLINGS
-from properties.durations import parse_duration_us, write_duration
+from properties.durations import duration, parse_duration_us, write_duration
 from properties.errors import UsageError, counted
 from properties.slack.limits import refuse_query
 from properties.tables import Recording
@@ -31,19 +31,11 @@ FINE = Defaults("5s", "1s", ("sum", "count"))
 BY_INPUT = {"flights": Defaults("6h", "1h", ("sum",))}
 
 
-def _duration(text: str) -> int:
-    try:
-        return parse_duration_us(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
 Reader = Callable[[str], Any]
 
 # Option, setting of SlackConfig, how it is read, what it means.
 SETTINGS: tuple[tuple[str, str, Reader, str], ...] = (
-    ("--window", "size_us", _duration, "window length W, like 5s or 6h"),
-    ("--slide", "slide_us", _duration, "window slide s, at least W / 10,000"),
+    ("--slide", "slide_us", duration, "window slide s, at least W / 10,000"),
     ("--q", "q", float, "rank of the aggregate quantile (0.5)"),
     ("--control", "control", str, f"{', '.join(CONTROLS)} (conformal)"),
     ("--eps", "eps", float, "relative error that the first answer should stay below (0.05)"),
@@ -57,23 +49,22 @@ SETTINGS: tuple[tuple[str, str, Reader, str], ...] = (
         f"what is assumed about missing tuples: {', '.join(SAMPLINGS)} (exchangeable)",
     ),
     ("--cv", "cv", float, "coefficient of variation of the values (estimated)"),
-    ("--fixed-slack", "fixed_slack_us", _duration, "K of the control fixed (0s)"),
+    ("--fixed-slack", "fixed_slack_us", duration, "K of the control fixed (0s)"),
     ("--learning-rate", "learning_rate", float, "step of the control conformal (0.05)"),
     ("--kp", "kp", float, "proportional gain of the control pd (0.2)"),
     ("--kd", "kd", float, "derivative gain of the control pd (4)"),
-    ("--feedback", "feedback_us", _duration, "how long after its end a window is judged (W)"),
-    ("--max-slack", "max_slack_us", _duration, "upper limit of K"),
-    ("--max-future", "max_future_us", _duration, "how far ahead of its arrival a tuple may be"),
-    ("--gamma", "gamma_us", _duration, "event time pending before a correction starts (5s)"),
-    ("--max-age", "max_age_us", _duration, "age of a pending tuple that starts one (4 W)"),
+    ("--feedback", "feedback_us", duration, "how long after its end a window is judged (W)"),
+    ("--max-slack", "max_slack_us", duration, "upper limit of K"),
+    ("--max-future", "max_future_us", duration, "how far ahead of its arrival a tuple may be"),
+    ("--gamma", "gamma_us", duration, "event time pending before a correction starts (5s)"),
+    ("--max-age", "max_age_us", duration, "age of a pending tuple that starts one (4 W)"),
 )
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Everything that can be asked of a sliding-window query."""
-    group = parser.add_argument_group("query of room slack")
+def add_options(group: argparse._ArgumentGroup) -> None:
+    """Everything that can be asked of a sliding-window query, except for its window."""
     for flag, setting, read, meaning in SETTINGS:
-        metavar = "DURATION" if read is _duration else flag[2:].upper()
+        metavar = "DURATION" if read is duration else flag[2:].upper()
         group.add_argument(flag, dest=setting, type=read, metavar=metavar, help=meaning)
     group.add_argument(
         "--aggregate",
@@ -104,7 +95,9 @@ def queries(args: argparse.Namespace, input_name: str) -> Iterator[SlackConfig]:
         for item in fields(SlackConfig)
         if item.name != "aggregate" and (value := getattr(args, item.name, None)) is not None
     }
-    given.setdefault("size_us", parse_duration_us(defaults.window))
+    given["size_us"] = (
+        parse_duration_us(defaults.window) if args.window_us is None else args.window_us
+    )
     given.setdefault("slide_us", parse_duration_us(defaults.slide))
     # Of the aggregates that nobody asked for, those that the method is for.
     suited = METHODS.get(given.get("method", "normal"), AGGREGATES)
@@ -125,7 +118,7 @@ def queries(args: argparse.Namespace, input_name: str) -> Iterator[SlackConfig]:
 
 def _in_options(sentence: str) -> str:
     """An error about a setting, with the name of the option that sets it."""
-    others = (("--aggregate", "aggregate"), ("--tasks", "tasks"))
+    others = (("--window", "size_us"), ("--aggregate", "aggregate"), ("--tasks", "tasks"))
     for flag, setting in (*others, *(each[:2] for each in SETTINGS)):
         if sentence.startswith(f"{setting} "):
             return flag + sentence.removeprefix(setting)
@@ -144,12 +137,6 @@ def refuse_values(recording: Recording, config: SlackConfig) -> None:
             f" {first.value} at arrival {first.seq + 1}), but a relative error of a sum needs"
             " values of at least 0; ask for --control max or fixed, or another --aggregate"
         )
-
-
-def cuts(rows: int, batches: int) -> tuple[int, ...]:
-    """Where to cut so many rows into equal micro-batches; none is empty, however many are asked."""
-    made = min(rows, batches)
-    return tuple(rows * number // made for number in range(1, made))
 
 
 def describe(config: SlackConfig) -> str:

@@ -1,7 +1,7 @@
 """Room ``slack`` as the command line and the tests know it."""
 
 import argparse
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from model import diff
@@ -25,12 +25,12 @@ from model.vocabulary.slack import (
     Result,
 )
 from properties import inputs
-from properties.errors import UsageError, counted
-from properties.rooms import Case, Explorer, Figures, Room, Skipped
+from properties.errors import counted
+from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen, Skipped
 from properties.slack import limits, queries
 from properties.slack.errata import ERRATA
 from properties.slack.remarks import remarks
-from properties.tables import Columns
+from properties.tables import Columns, cuts_into
 from sim.slack import Run, from_settings
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
@@ -40,15 +40,13 @@ TOLERANCE = 1e-9
 
 def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped]:
     """One case for every query on every input that the options ask for."""
-    if args.batches < 1:
-        raise UsageError(f"--batches is {args.batches}; it must be at least 1")
     for name in args.input or DEFAULT_INPUTS:
         asked_for = bool(args.input)
         if not asked_for and name in inputs.PUBLISHED and name not in inputs.recordings_by_name():
             yield Skipped(name, inputs.missing_recording(name))
             continue
         recording = inputs.load(name, args.seed, columns)
-        cuts = queries.cuts(len(recording.events), args.batches)
+        cuts = cuts_into(len(recording.events), args.batches or queries.BATCHES)
         in_order = recording.in_order
         for config in queries.queries(args, name):
             queries.refuse_values(recording, config)
@@ -89,25 +87,41 @@ def compare(
     return diff.compare(expected, observed, chosen, identity=IDENTITY, rel_tol=tolerance)
 
 
-def figures(trace: Trace, words: Collection[type]) -> Figures:
+def figures(seen: Seen) -> Figures:
     """What happened in a run, and how many windows these kinds of steps let one compare."""
+    trace, words = seen.expected, seen.words
     final = trace.of(Final)
     tuples = sum(answer.n for answer in final)
     at_first = sum(result.n_rcv for result in trace.of(Result))
     windows = len(final) if Final in words else len(trace.of(Result)) if Result in words else 0
-    return Figures(
-        windows=windows,
-        late=len(trace.of(Late)),
-        corrections=len(trace.of(Correction)),
-        coverage_before=at_first / tuples if tuples else 1.0,
-    )
+    return {
+        "compared": windows,
+        "late": len(trace.of(Late)),
+        "corrections": len(trace.of(Correction)),
+        "coverage_before": at_first / tuples if tuples else 1.0,
+    }
+
+
+SHOWN = (
+    Figure("compared", "windows"),
+    Figure("late", "late\npairs"),
+    Figure("corrections", "correc-\ntions"),
+    Figure("coverage_before", "coverage\nbefore", ".2%"),
+)
+
+
+def agreed(cases: Sequence[Figures]) -> str:
+    """Windows and late pairs of all cases together."""
+    windows, late = (sum(each[name] or 0 for each in cases) for name in ("compared", "late"))
+    return f"{windows:,} windows, and every one of {late:,} late pairs is accounted for"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
     """Without a late pair and a correction, nothing that matters was compared."""
-    if figures.late and figures.corrections:
-        late, made = counted(figures.late, "pair"), counted(figures.corrections, "correction")
-        sentence = f"late were {late}, and there were {made}"
+    late, corrections = int(figures["late"] or 0), int(figures["corrections"] or 0)
+    if late and corrections:
+        made = counted(corrections, "correction")
+        sentence = f"late were {counted(late, 'pair')}, and there were {made}"
         return Verdict(GUARD, Outcome.HOLDS, sentence)
     if case.in_order:
         sentence = (
@@ -147,14 +161,17 @@ ROOM = Room(
     cases=cases,
     reference=make_system,
     spark=spark,
+    slots=lambda _: 2,
     in_process=in_process,
     in_process_words=(Result, Late, Judged, Rejected, Progress),
     compare=compare,
     check=judge,
     refuse=limits.refuse_workload,
     figures=figures,
+    shown=SHOWN,
+    agreed=agreed,
     guard=guard,
-    remarks=remarks,
+    remarks=lambda seen: remarks(seen.case, seen.observed),
     explorer=EXPLORER,
     simulate=simulate,
     plot=plot,

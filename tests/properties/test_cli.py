@@ -1,58 +1,19 @@
 """The command line without Spark: what it prints, what it refuses, how it exits."""
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from model.vocabulary import Trace, Workload
 from model.vocabulary.slack import Final
-from properties import cli, inputs
-from properties.inputs import DATA_VARIABLE
+from properties import inputs
 from properties.tables import Recording
+from tests.properties.straggler import Straggler, assert_refused
 
 MODEL = "model.slack:make_system"
 BUGGY = "model.slack.variants:lost_update"
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-Straggler = Callable[..., Done]
-
-
-@pytest.fixture
-def straggler(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Straggler:
-    """Run the command line in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-
-    def run(*arguments: str) -> Done:
-        try:
-            code = cli.main(list(arguments))
-        except SystemExit as left:  # --help and --version
-            code = int(left.code or 0)
-        captured = capsys.readouterr()
-        return Done(code, captured.out, captured.err)
-
-    return run
-
-
-def assert_refused(done: Done, *words: str) -> None:
-    assert (done.code, done.out) == (2, "")
-    assert done.err.count("\n") == 1, done.err
-    assert done.err.startswith("straggler: ")
-    for word in words:
-        assert word in done.err
 
 
 def stream(tmp_path: Path, *event_times_s: float) -> str:
@@ -99,7 +60,7 @@ def test_diff_without_recordings_says_what_it_leaves_out(
         return flights._replace(events=flights.events[:9_999])
 
     monkeypatch.setattr(inputs, "NAMED", {**inputs.NAMED, "flights": few_flights})
-    done = straggler("diff", "all", "--system", MODEL, "--per", "task", "--aggregate", "count")
+    done = straggler("diff", "slack", "--system", MODEL, "--per", "task", "--aggregate", "count")
     assert done.code == 0
     assert "slack  flights " in done.out
     assert "skipped iot_umts: input 'iot_umts' is a recording" in done.out
@@ -118,8 +79,8 @@ def test_json_has_an_object_a_row(straggler: Straggler, tmp_path: Path) -> None:
         "compared",
         "late",
         "corrections",
-        "mismatches",
         "coverage_before",
+        "mismatches",
         "seconds",
     ]
     assert [row["verdict"] for row in rows] == ["holds", "holds"]
@@ -223,6 +184,11 @@ def test_system_that_raises_is_broken_in_one_sentence(straggler: Straggler, tmp_
         ("diff slck", ("'slck'", "did you mean 'slack'?")),
         ("diff", ("ROOM",)),
         ("diff slack --inptu umts", ("'--inptu'", "did you mean '--input'?")),
+        ("diff slack --workers 3", ("--workers is an option of room join, not of slack",)),
+        (
+            "diff all --system model.slack:make_system",
+            ("'model.slack:make_system' is of one room",),
+        ),
         ("diff slack --input umst", ("'umst'", "flights, umts", "did you mean 'umts'?")),
         ("diff slack --input weather", ("'weather'", "known are flights, umts")),
         ("diff slack --input nowhere.csv", ("there is no file 'nowhere.csv'",)),
@@ -322,12 +288,6 @@ def test_explore_join_draws_what_a_planted_bug_does(straggler: Straggler) -> Non
     assert done.code == 1
     assert "      6. |                                 --> [r0] => (r0 s0) AGAIN\n" in done.out
     assert "(r0, s0) came out twice.\n    Broken after 6 actions.\n" in done.out
-
-
-def test_a_room_that_is_but_a_model_is_explored_and_nothing_else(straggler: Straggler) -> None:
-    assert straggler("explore", "join", "--scope", "cut", "--variant", "halves").code == 1
-    assert straggler("diff", "join").code == 2
-    assert straggler("sim", "join").code == 2
 
 
 def test_sim_prints_figures_and_draws(straggler: Straggler, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -18,18 +18,13 @@ from properties.commands import diff, explore, sim
 from properties.counterexamples import Counterexample
 from properties.errors import UsageError
 from properties.rooms import room
-from properties.slack.queries import cuts
+from properties.tables import cuts_into
 from properties.witness import Trial
+from tests.properties.straggler import Done, assert_refused
 
 MODEL = "model.slack:make_system"
 CONFIG = SlackConfig(size_us=5_000_000, slide_us=1_000_000, aggregate="count", control="max")
 WORKLOAD = Workload("slack", (Event(0, 1, "", 2_000_000, 0.1 + 0.2, 2_000_000),), CONFIG.to_json())
-
-
-class Done(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 Straggler = Callable[[str], Done]
@@ -48,14 +43,6 @@ def straggler(
         return Done(code, *capsys.readouterr())
 
     return run
-
-
-def assert_refused(done: Done, *words: str) -> None:
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith("straggler: ")
-    assert done.err.count("\n") == 1, done.err
-    for word in words:
-        assert word in done.err
 
 
 # ------------------------------------------------------------------------------ where to write
@@ -179,9 +166,9 @@ def test_what_would_not_end_is_refused(straggler: Straggler, line: str, words: s
 
 
 def test_no_more_batches_than_rows() -> None:
-    assert cuts(3, 10**11) == cuts(3, 3) == (1, 2)
-    assert cuts(0, 8) == ()
-    assert cuts(10, 4) == (2, 5, 7)
+    assert cuts_into(3, 10**11) == cuts_into(3, 3) == (1, 2)
+    assert cuts_into(0, 8) == ()
+    assert cuts_into(10, 4) == (2, 5, 7)
 
 
 # ----------------------------------------------------------------------------- whatever happens

@@ -1,0 +1,59 @@
+"""What would take all day, or all memory, is refused before it is begun."""
+
+import numpy as np
+
+from model.vocabulary import Event, JoinConfig, Workload
+from model.vocabulary.join import R
+from properties.durations import write_duration
+from properties.errors import UsageError
+
+WORKERS_MAX = 32
+"""Each is a task that runs at the same time as all others."""
+TIME_US_MAX = 1 << 62
+"""The sum of an event time and the window stays far below the end of time."""
+PAIRS_MAX = 30_000_000
+"""Pairs that the reference looks at."""
+
+
+def refuse_workload(workload: Workload) -> None:
+    """Refuse a stored workload that nobody could run.
+
+    Raises :class:`UsageError` with one sentence that names the offending value.
+    """
+    try:
+        config = JoinConfig.from_json(workload.config)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from error
+    if not workload.flush:
+        raise UsageError("flush is False; which pairs are owed then is nowhere said")
+    refuse_chain("workers", config.workers, "window_us", config.window_us)
+    for event in workload.arrivals:
+        if abs(event.event_time_us) > TIME_US_MAX // 2:
+            raise UsageError(f"event_time_us of arrival {event.seq} is {event.event_time_us}")
+    refuse_pairs(workload.arrivals, config, "window_us")
+
+
+def refuse_chain(workers_name: str, workers: int, window: str, window_us: int) -> None:
+    """Refuse a chain that is too long, or a window; the names are what the user calls them."""
+    if workers > WORKERS_MAX:
+        raise UsageError(f"{workers_name} is {workers}; at most {WORKERS_MAX} are allowed")
+    if window_us > TIME_US_MAX // 2:
+        longest = write_duration(TIME_US_MAX // 2)
+        raise UsageError(f"{window} is {write_duration(window_us)}; at most {longest} is allowed")
+
+
+def refuse_pairs(arrivals: tuple[Event, ...], config: JoinConfig, window: str) -> None:
+    """Refuse a join of which the reference would have to look at too many pairs."""
+    r_us, s_us = (
+        np.array([e.event_time_us for e in arrivals if (e.stream == R) == is_r], np.int64)
+        for is_r in (True, False)
+    )
+    s_us.sort()
+    first = np.searchsorted(s_us, r_us - config.window_us, "left")
+    last = np.searchsorted(s_us, r_us + config.window_us, "right")
+    pairs = int((last - first).sum())
+    if pairs > PAIRS_MAX:
+        raise UsageError(
+            f"{pairs:,} pairs lie within {window} {write_duration(config.window_us)} of each"
+            f" other; at most {PAIRS_MAX:,} are compared"
+        )

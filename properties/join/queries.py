@@ -1,0 +1,130 @@
+"""Queries of room ``join`` on the command line: options, defaults an input, validation."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from model.vocabulary import JoinConfig
+from properties.durations import duration, parse_duration_us, write_duration
+from properties.errors import UsageError
+from properties.join.conditions import GRAMMAR, parse_condition, write_condition
+from properties.join.limits import refuse_chain
+
+BATCHES = 4
+"""Micro-batches where ``--batches`` does not say otherwise."""
+WORKERS = 3
+"""So that there is one in the middle."""
+BLOCK_SIZE = 64
+CREDIT = 4
+
+
+class Defaults(NamedTuple):
+    """What is asked of an input when the options do not say; all conditions share one chain."""
+
+    window: str
+    conditions: tuple[str, ...]
+    lateness: str
+    block_size: int = BLOCK_SIZE
+
+
+OF_FILES = (Defaults("5s", ("key",), "5s", 8),)
+BY_INPUT = {
+    # No flight is delayed by a day, so that none is rejected; by an hour, many are.
+    "flights": (Defaults("0s", ("key",), "24h"),),
+    "january": (Defaults("1h", ("key",), "1h"),),
+    "stations": (Defaults("1h", ("value apart 10", "value within 1"), "3h", 16),),
+    "iot_umts": (Defaults("5s", ("key",), "1s", 16),),
+    "beijing": (Defaults("0s", ("key", "key and value >"), "2h"),),
+}
+
+# Option, setting of JoinConfig, what it means.
+INTEGERS = (
+    ("--workers", "workers", f"of the chain; each is a task slot ({WORKERS})"),
+    ("--block-size", "block_size", f"most tuples of a block (by input, at most {BLOCK_SIZE})"),
+    ("--credit", "credit", f"most blocks on their way over a boundary ({CREDIT})"),
+)
+
+
+def add_options(group: argparse._ArgumentGroup) -> None:
+    """Everything that can be asked of a chain, except for its window."""
+    files = "two files to join, R and S, with the columns named below"
+    group.add_argument("--r", type=Path, metavar="FILE", help=files)
+    group.add_argument("--s", type=Path, metavar="FILE", help="the other one of them")
+    group.add_argument(
+        "--on",
+        action="append",
+        metavar="CONDITION",
+        help=f"{GRAMMAR}; may be repeated, all share one chain (key)",
+    )
+    group.add_argument(
+        "--lateness",
+        dest="lateness_us",
+        type=duration,
+        metavar="DURATION",
+        help="of event times behind the largest of their stream that is let in (by input)",
+    )
+    for flag, setting, meaning in INTEGERS:
+        group.add_argument(flag, dest=setting, type=int, metavar="N", help=meaning)
+
+
+def queries(args: argparse.Namespace, input_name: str | None) -> Iterator[JoinConfig]:
+    """The chains that the options ask of an input (``None``: of files).
+
+    Raises :class:`UsageError` with one sentence that names the offending value.
+    """
+    defaults = OF_FILES if input_name is None else BY_INPUT[input_name]
+    configs = [_config(args, each) for each in defaults]
+    # Options may have made them the same.
+    yield from dict.fromkeys(configs)
+
+
+def _config(args: argparse.Namespace, defaults: Defaults) -> JoinConfig:
+    try:
+        conditions = [parse_condition(text) for text in args.on or defaults.conditions]
+    except ValueError as error:
+        raise UsageError(f"--on: {error}") from error
+    given = {
+        "window_us": parse_duration_us(defaults.window),
+        "lateness_us": parse_duration_us(defaults.lateness),
+        "workers": WORKERS,
+        "block_size": defaults.block_size,
+        "credit": CREDIT,
+    }
+    for setting in given:
+        if (value := getattr(args, setting)) is not None:
+            given[setting] = value
+    named = tuple((write_condition(condition), condition) for condition in conditions)
+    try:
+        config = JoinConfig(queries=named, **given)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise UsageError(_in_options(str(error))) from error
+    refuse_chain("--workers", config.workers, "--window", config.window_us)
+    return config
+
+
+def _in_options(sentence: str) -> str:
+    """An error about a setting, with the name of the option that sets it."""
+    others = (
+        ("--window", "window_us"),
+        ("--lateness", "lateness_us"),
+        ("--on", "the name of a query"),
+    )
+    for flag, setting in (*others, *(each[:2] for each in INTEGERS)):
+        if sentence.startswith(f"{setting} "):
+            return flag + sentence.removeprefix(setting)
+    return sentence
+
+
+def describe(config: JoinConfig) -> str:
+    """The queries in a few words: conditions, window, lateness, and what is not as by default."""
+    times = f"+-{write_duration(config.window_us)}"
+    if config.lateness_us is not None:
+        times += f", late after {write_duration(config.lateness_us)}"
+    plain = {"workers": WORKERS, "credit": CREDIT}
+    others = [
+        f"{name}={getattr(config, name)}"
+        for name, usual in plain.items()
+        if getattr(config, name) != usual
+    ]
+    return ", ".join([" | ".join(name for name, _ in config.queries), times, *others])

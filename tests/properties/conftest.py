@@ -1,0 +1,30 @@
+"""The command line as a fixture."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from properties import cli
+from properties.inputs import DATA_VARIABLE
+from tests.properties.straggler import Done, Straggler
+
+
+@pytest.fixture
+def straggler(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Straggler:
+    """Run the command line in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def run(*arguments: str) -> Done:
+        try:
+            code = cli.main(list(arguments))
+        except SystemExit as left:  # --help and --version
+            code = int(left.code or 0)
+        captured = capsys.readouterr()
+        return Done(code, captured.out, captured.err)
+
+    return run
