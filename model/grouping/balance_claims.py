@@ -67,11 +67,7 @@ def balances(
 
 def _balance(seen: Evidence, window: Window, weights: Mapping[str, int], delta: float) -> Balance:
     table, costs = seen.table(window), costs_of(seen.config, window)
-    counts = [0] * seen.config.instances
-    for event in window.arrivals:
-        at = seen.instance(event)
-        if at is not None:
-            counts[at] += 1
+    counts = seen.counts(window)
     total, m = sum(weights.values()), len(window.arrivals)
     sets = {key: frozenset(table.candidates(key)) for key in {*weights, *window.frequencies}}
     shares = balance.masses((sets[key], weight / total) for key, weight in weights.items())
@@ -79,7 +75,7 @@ def _balance(seen: Evidence, window: Window, weights: Mapping[str, int], delta: 
     lambda_us = balance.least_time_us(shares, costs)
     return Balance(
         window.number,
-        tuple(counts),
+        counts,
         table.times_us,
         max(balance.work_us(counts, costs)),
         balance.least_time_us(there, costs),

@@ -119,6 +119,24 @@ def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
     return judge(workload, trace).verdicts
 
 
+CASES = (
+    "tuples of heavy keys",
+    "tuples of light keys",
+    "keys with a choice",
+    "heavy keys with more than 2 candidates",
+    "rebalances that changed the table",
+    "windows with new times",
+    "windows with unequal times",
+    "several senders",
+    "full summaries",
+    "latencies",
+    "keys at several instances",
+    "rejected arrivals",
+    "single instances",
+)
+"""What all traces together must contain."""
+
+
 def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
     """Judgements of many traces, summed up by claim (:func:`model.claims.over_all`)."""
     return claims.over_all(cases, GUARDS)

@@ -9,7 +9,7 @@ Rules of this file:
 """
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from model.grouping.candidates import bucket_of, place
 from model.grouping.rules import RULES
@@ -57,13 +57,20 @@ class Evidence:
     """By arrival."""
     heavy: dict[int, list[Heavy]]
     """By window."""
+    _tables: dict[int, Table] = field(default_factory=dict, compare=False, repr=False)
 
     def sender(self, event: Event) -> int:
         """The sender that an arrival comes to."""
         return event.seq % self.config.senders
 
     def table(self, window: Window) -> Table:
-        """What the policy makes of the heavy keys that the trace names."""
+        """What the policy makes of the heavy keys that the trace names; it is remembered."""
+        number = window.number
+        if number not in self._tables:
+            self._tables[number] = self._table(window)
+        return self._tables[number]
+
+    def _table(self, window: Window) -> Table:
         named = self.heavy.get(window.number, []) if window.number else []
         return Table(
             self.config,
@@ -96,6 +103,11 @@ class Evidence:
         routes = self.routes.get(event.seq, [])
         known = len(routes) == 1 and 0 <= routes[0].instance < self.config.instances
         return routes[0].instance if known else None
+
+    def counts(self, window: Window) -> tuple[int, ...]:
+        """Tuples of a window at each instance."""
+        found = Counter(self.instance(event) for event in window.arrivals)
+        return tuple([found[i] for i in range(self.config.instances)])
 
     def places(self, window: Window) -> dict[str, set[int]]:
         """Where the keys of a window went."""

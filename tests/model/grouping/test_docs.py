@@ -1,0 +1,20 @@
+"""What docs/grouping.md lists is what there is."""
+
+import re
+from pathlib import Path
+
+from model.grouping.candidates import CANDIDATES
+from model.grouping.variants import VARIANTS
+from model.vocabulary.grouping import POLICIES
+
+PAGE = (Path(__file__).parents[3] / "docs" / "grouping.md").read_text(encoding="utf-8")
+
+
+def test_every_planted_bug_is_listed() -> None:
+    rows = re.findall(r"^\| `(\w+)`: (.*) \| .* \|$", PAGE, flags=re.M)
+    assert rows == [(name, variant.mistake) for name, variant in VARIANTS.items()]
+
+
+def test_every_policy_is_described_and_modelled() -> None:
+    assert re.findall(r"^\| `([\w-]+)` \|", PAGE, flags=re.M) == list(POLICIES)
+    assert list(CANDIDATES) == list(POLICIES)
