@@ -1,0 +1,1 @@
+"""Room ``grouping``: balanced routing of skewed streams to unequal workers."""

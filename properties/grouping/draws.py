@@ -1,0 +1,87 @@
+"""Streams whose keys are drawn independently, and the balance that a system keeps on them.
+
+Rules of this file:
+
+1. Same seed, same keys: policies and sizes are compared on common random numbers.
+2. A stream has two windows: in the first one nothing is known to be heavy, the second one is what
+   is promised to be balanced.
+3. What is said about a mean is said with a limit and the probability that the limit is wrong.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from random import Random
+from statistics import fmean, stdev
+
+from scipy import stats
+
+from model.grouping.balance import rho, total_speed
+from model.grouping.evidence import evidence_of
+from model.vocabulary import Event, GroupingConfig, System, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """Keys with Zipf's shares, and unequal instances to send them to."""
+
+    instances: int
+    policy: str = "tag"
+    slow: int = 0
+    """How many of the instances are slower."""
+    times_slower: int = 10
+    exponent: float = 1.0
+    keys: int = 2_000
+    window_tuples: int = 2_000
+
+    @property
+    def times_us(self) -> tuple[int, ...]:
+        """t_i, the fast instances first."""
+        return (1,) * (self.instances - self.slow) + (self.times_slower,) * self.slow
+
+    @property
+    def tuple_more(self) -> float:
+        """What one tuple more at the slowest instance adds to rho."""
+        return max(self.times_us) * total_speed(self.times_us) / self.window_tuples
+
+    def workload(self, seed: int) -> Workload:
+        """Two windows of tuples."""
+        shares = [1 / (rank + 1) ** self.exponent for rank in range(self.keys)]
+        drawn = Random(seed).choices(range(self.keys), shares, k=2 * self.window_tuples)
+        config = GroupingConfig(
+            self.instances,
+            self.policy,
+            ((0, self.times_us),),
+            window_tuples=self.window_tuples,
+            hash_seed=seed,
+        )
+        return stream([f"k{key}" for key in drawn], config)
+
+    def rho(self, system: System, seed: int, window: int = 1) -> float:
+        """Of one of the windows."""
+        workload = self.workload(seed)
+        seen = evidence_of(workload, system(workload))
+        return rho(seen.counts(seen.windows[window]), self.times_us)
+
+
+def weighted(weights: Mapping[str, int], n: int, seed: int) -> list[str]:
+    """So many keys, drawn with these weights."""
+    return Random(seed).choices(list(weights), list(weights.values()), k=n)
+
+
+def stream(keys: Sequence[str], config: GroupingConfig) -> Workload:
+    """One tuple a key, cut at the ends of windows."""
+    arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
+    cuts = tuple(range(config.window_tuples, len(keys), config.window_tuples))
+    return Workload("grouping", arrivals, config.to_json(), cuts)
+
+
+def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
+    """Of the line with the least squares."""
+    return float(stats.linregress(xs, ys).slope)
+
+
+def limits(values: Sequence[float], failure: float) -> tuple[float, float]:
+    """Lower and upper limit of the mean, each wrong with this probability (Student's t)."""
+    wide = float(stats.t.isf(failure, len(values) - 1)) * stdev(values) / sqrt(len(values))
+    return fmean(values) - wide, fmean(values) + wide
