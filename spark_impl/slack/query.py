@@ -26,7 +26,8 @@ from pyspark.sql.types import (
 )
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack import lock, sink
+from spark_impl import lock
+from spark_impl.slack import sink
 from spark_impl.slack.blocks import pack_files
 from spark_impl.slack.correction import Corrections
 from spark_impl.slack.history import History, check_source

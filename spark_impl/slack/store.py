@@ -28,7 +28,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack import lock
+from spark_impl import lock
 from spark_impl.streams import InputProblem, complete, writing
 
 VERSION = 2
