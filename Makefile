@@ -8,12 +8,10 @@ READY := .venv/ready-$(subst /,-,$(PYTHON))
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 # Tests that never start Spark run in two processes; everything else, and every file to come,
 # runs in one.
-PARALLEL := $(wildcard tests/model tests/sim tests/house tests/quality properties/join \
+PARALLEL := $(wildcard tests/model tests/sim tests/house tests/quality \
+	$(patsubst %,properties/join/test_%.py, model chain sim) \
 	$(patsubst %,properties/slack/test_%.py, \
 	model sim promise published_law requirement plots guide))
-# Tests with a session of their own: they need more slots than the one that all others share.
-OWN := $(wildcard tests/spark_impl/test_join_query.py)
-
 .DEFAULT_GOAL := help
 .PHONY: help setup diff test check bench clean java
 # Two targets that each want every core only slow each other down.
@@ -29,10 +27,9 @@ diff: java $(READY) ## the Spark pipeline against the reference, on real data
 
 test: java $(READY) ## every test and every property
 	@$(PYTEST) -n 2 $(PARALLEL); first=$$?; \
-	$(PYTEST) $(OWN); own=$$?; \
-	$(PYTEST) tests properties $(PARALLEL:%=--ignore=%) $(OWN:%=--ignore=%); last=$$?; \
-	[ $$first$$own = 00 ] || echo "failed: see the summaries further up" >&2; \
-	[ $$first$$own$$last = 000 ]
+	$(PYTEST) tests properties $(PARALLEL:%=--ignore=%); last=$$?; \
+	[ $$first = 0 ] || echo "failed: see the summary further up" >&2; \
+	[ $$first$$last = 00 ]
 
 check: $(READY) ## style, types, layers, tidiness
 	@$(BIN)/ruff check .

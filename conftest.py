@@ -65,8 +65,11 @@ def foreign_system(pytestconfig: pytest.Config) -> System | None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session for all tests; started when the first one asks for it."""
+    """One session for all tests; started when the first one asks for it.
+
+    It has slots for a chain of four workers, and a task may fail once.
+    """
     from spark_impl.session import session
 
-    with session() as running:
+    with session("local[4,2]") as running:
         yield running

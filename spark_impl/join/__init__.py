@@ -2,15 +2,19 @@
 
 from spark_impl.join.chain import run_in_process
 from spark_impl.join.epoch import ChainProblem
-from spark_impl.join.query import ChainJoin, ChainStream, results
+from spark_impl.join.found import Snapshot, results, snapshots
+from spark_impl.join.query import ChainJoin, ChainStream, one_time
 from spark_impl.join.system import make_system, run_workloads
 
 __all__ = [
     "ChainJoin",
     "ChainProblem",
     "ChainStream",
+    "Snapshot",
     "make_system",
+    "one_time",
     "results",
     "run_in_process",
     "run_workloads",
+    "snapshots",
 ]

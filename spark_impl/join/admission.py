@@ -18,8 +18,11 @@ from model.vocabulary.join import (
     Rejected,
 )
 from spark_impl.join.matching import Tuples
+from spark_impl.streams import InputProblem
 
 Integers = npt.NDArray[np.int64]
+_FARTHEST_US = 1 << 61
+"""Times beyond it, 73,000 years from 1970, could wrap around where they meet the widest window."""
 _PRUNED_AT_LEAST = 4096
 """Identities are forgotten in one go, when there are as many to forget as to keep."""
 
@@ -33,6 +36,24 @@ class Arrivals(NamedTuple):
     def run(self, first: int, last: int) -> "Arrivals":
         """The arrivals ``first``, ..., ``last - 1``."""
         return Arrivals(self.seq[first:last], self.tuples.take(slice(first, last)))
+
+
+def check_times(arrivals: Arrivals, window_us: int) -> None:
+    """Refuse event times with which nobody can count: sums and differences must not wrap around.
+
+    Raises ``InputProblem`` with one sentence.
+    """
+    times = arrivals.tuples.ts
+    if not len(times):
+        return
+    last_us = min(_FARTHEST_US, END_US - window_us) - 1
+    for farthest_us in (int(times.min()), int(times.max())):
+        if not -_FARTHEST_US <= farthest_us <= last_us:
+            msg = (
+                f"the event time {farthest_us} us is beyond all times: with a window of"
+                f" {window_us} us it must lie between {-_FARTHEST_US} and {last_us} us"
+            )
+            raise InputProblem(msg)
 
 
 class Identities(NamedTuple):

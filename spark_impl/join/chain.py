@@ -4,7 +4,8 @@ Fast, without Spark and without sockets; the network can be better or worse than
 """
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -14,10 +15,12 @@ import pyarrow as pa
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import END_US, STREAMS, Match, R, S
 from model.vocabulary.trace import Step
-from spark_impl.join.admission import Arrivals
+from spark_impl.join.admission import Arrivals, check_times
 from spark_impl.join.checkpoint import decode_state, empty_state, encode_state
+from spark_impl.join.elastic import adopt
 from spark_impl.join.matching import SCHEMA, tuples_from_arrow
 from spark_impl.join.messages import Message
+from spark_impl.join.queries import Counts, ranks_of
 from spark_impl.join.side import Matcher
 from spark_impl.join.worker import Worker
 
@@ -146,43 +149,63 @@ class _Runner:
                     self._collect(self._workers[worker])
 
 
-def run_in_process(workload: Workload, network: Network = FIFO, seed: int | None = None) -> Trace:
+def run_in_process(
+    workload: Workload,
+    network: Network = FIFO,
+    seed: int | None = None,
+    workers: Sequence[int] = (),
+) -> Trace:
     """Run a workload with an interleaving drawn from ``seed`` (default: that of the workload).
 
     A fault of the kind ``kill`` breaks its batch off in the middle and runs it again from the
-    state before it. The trace holds every step of the protocol. Raises ``ValueError`` for an
-    arrival of an unknown stream, ``RuntimeError`` if the chain stands still.
+    state before it. ``workers`` gives their number in epoch 0, 1, ... and then over again, instead
+    of that of the configuration. The trace holds every step of the protocol. Raises ``ValueError``
+    for an arrival of an unknown stream or time, ``RuntimeError`` if the chain stands still.
     """
-    config = JoinConfig.from_json(workload.config)
+    given = JoinConfig.from_json(workload.config)
     choose = random.Random(workload.seed if seed is None else seed)
     killed = {fault.at for fault in workload.faults if fault.kind == "kill"}
-    matcher = Matcher(config)
-    states = [encode_state(empty_state())] * config.workers
+    sizes = workers or (given.workers,)
+    states = [encode_state(empty_state())] * sizes[0]
+    admitted = [Counts(0, 0)]
     trace: list[Step] = []
     batches: list[Iterable[Event] | None] = [*workload.batches()]
     for epoch, events in enumerate([*batches, None] if workload.flush else batches):
-        arrivals = {name: arrivals_of(events or (), name) for name in STREAMS}
+        config = replace(given, workers=sizes[epoch % len(sizes)])
+        arrivals = {name: arrivals_of(events or (), name, config.window_us) for name in STREAMS}
         for attempt in range(2 if epoch in killed else 1):
             steps: list[Step] = []
-            workers = [
-                Worker(
-                    config,
-                    number,
-                    matcher,
-                    decode_state(state),
-                    epoch,
-                    flush=events is None,
-                    record=steps.append,
-                )
-                for number, state in enumerate(states)
-            ]
+            chain = _chain(config, states, epoch, admitted, events is None, steps.append)
             breaks_off = choose.randint(1, 50) if epoch in killed and attempt == 0 else None
-            _Runner(workers, arrivals, network, choose, events is None).run(breaks_off)
-        states = [encode_state(worker.state()) for worker in workers]
+            _Runner(chain, arrivals, network, choose, events is None).run(breaks_off)
+        states = [encode_state(worker.state()) for worker in chain]
+        r, s = chain[0].state().r_intake, chain[-1].state().s_intake
+        admitted.append(Counts(r.tuples if r else 0, s.tuples if s else 0))
         trace.extend(steps)
-        for worker in workers:
+        for worker in chain:
             trace.extend(results_of(worker, config))
     return Trace("spark", trace)
+
+
+def _chain(
+    config: JoinConfig,
+    states: Sequence[bytes],
+    epoch: int,
+    admitted: Sequence[Counts],
+    flush: bool,
+    record: Callable[[Step], None],
+) -> list[Worker]:
+    """The workers of an epoch, with what those of the epoch before held."""
+    matcher = Matcher(config, ranks=ranks_of(config, epoch, admitted.__getitem__))
+    workers = []
+    for number in range(config.workers):
+        state, found = adopt(
+            lambda old: decode_state(states[old]), len(states), config.workers, number, matcher
+        )
+        workers.append(
+            Worker(config, number, matcher, state, epoch, flush=flush, record=record, found=found)
+        )
+    return workers
 
 
 def make_system(network: Network = FIFO) -> System:
@@ -203,8 +226,11 @@ def results_of(worker: Worker, config: JoinConfig) -> Iterator[Step]:
     yield from worker.rejected
 
 
-def arrivals_of(events: Iterable[Event], stream: str) -> Arrivals:
-    """The arrivals of one stream among events; ``ValueError`` for a stream that is neither."""
+def arrivals_of(events: Iterable[Event], stream: str, window_us: int) -> Arrivals:
+    """The arrivals of one stream among events.
+
+    Raises ``ValueError`` for a stream that is neither, and for a time beyond all times.
+    """
     own: list[Event] = []
     for event in events:
         if event.stream not in STREAMS:
@@ -221,4 +247,7 @@ def arrivals_of(events: Iterable[Event], stream: str) -> Arrivals:
         "key": [event.key for event in own],
     }
     table = pa.table([pa.array(columns[each.name], each.type) for each in SCHEMA], schema=SCHEMA)
-    return Arrivals(np.array([event.seq for event in own], np.int64), tuples_from_arrow(table))
+    seq = np.array([event.seq for event in own], np.int64)
+    arrivals = Arrivals(seq, tuples_from_arrow(table))
+    check_times(arrivals, window_us)
+    return arrivals

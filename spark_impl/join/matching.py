@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from model.vocabulary.join import And, Apart, Band, Equi, Predicate
+from model.vocabulary.join import And, Apart, Band, Equi, Predicate, R
+from spark_impl.join.queries import Ranks
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -96,6 +97,11 @@ class Chosen(NamedTuple):
     at: Integers
 
     @property
+    def rank(self) -> Integers:
+        """Their ranks."""
+        return self.whole.rank[self.at]
+
+    @property
     def source_id(self) -> Integers:
         """Their identities."""
         return self.whole.source_id[self.at]
@@ -128,11 +134,24 @@ class Query(NamedTuple):
 
     predicate: Predicate
     free: FreePredicate | None
+    ranks: Ranks | None = None
+    """Tuples that it pairs; ``None``: all."""
+
+    def may_pair(self, block: Tuples, stream: str) -> bool:
+        """Some tuple of a block, which is in the order of ranks, may belong to a pair."""
+        if self.ranks is None or not len(block):
+            return len(block) > 0
+        (first_r, first_s), (end_r, end_s) = self.ranks
+        first, end = (first_r, end_r) if stream == R else (first_s, end_s)
+        return bool(block.rank[-1] >= first and block.rank[0] < end)
 
 
 def decide(query: Query, r: Chosen, s: Chosen) -> Flags:
     """Which pairs of tuples a query wants."""
     good = holds(query.predicate, r, s)
+    if query.ranks is not None:
+        first, end = query.ranks
+        good &= (r.rank >= first.r) & (r.rank < end.r) & (s.rank >= first.s) & (s.rank < end.s)
     if query.free is not None:
         some = np.flatnonzero(good)
         if len(some):

@@ -16,19 +16,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
-from model.vocabulary.trace import Step
-from spark_impl.join.epoch import (
-    COLUMNS,
-    ChainProblem,
-    Plan,
-    Summary,
-    check_slots,
-    run_epoch,
-    sentence_of,
-)
+from spark_impl.join.epoch import ChainProblem, sentence_of
+from spark_impl.join.found import admitted, matches, results
 from spark_impl.join.matching import FreePredicate
-from spark_impl.join.rendezvous import Place
-from spark_impl.join.store import MATCHES, Store, load_store, open_store
+from spark_impl.join.running import Chain
+from spark_impl.join.store import MATCHES, load_store
+from spark_impl.join.task import COLUMNS
 from spark_impl.streams import InputProblem
 
 log = logging.getLogger("straggler.join")
@@ -37,64 +30,6 @@ Condition: TypeAlias = Predicate | FreePredicate
 Sink: TypeAlias = Callable[[DataFrame, int], None]
 DEFAULT_QUERY = "join"
 """Name of the query when there is one without a name."""
-PATIENCE_S = 60.0
-
-
-class Chain:
-    """A chain with its store: runs one epoch after the other.
-
-    Raises :class:`spark_impl.streams.InputProblem` when the store belongs to another chain, and
-    :class:`spark_impl.session.EnvironmentProblem` when there are fewer task slots than workers.
-    """
-
-    def __init__(
-        self,
-        spark: SparkSession,
-        config: JoinConfig,
-        store: Path,
-        free: Mapping[str, FreePredicate] | None = None,
-        *,
-        recording: bool = False,
-        on_step: Callable[[Step], None] | None = None,
-        patience_s: float = PATIENCE_S,
-    ) -> None:
-        check_slots(spark, config.workers)
-        self._spark = spark
-        self._config = config
-        self._free = dict(free or {})
-        self._recording = recording
-        self._on_step = on_step
-        self._patience_s = patience_s
-        self.store = open_store(store, config, self._free)
-
-    @property
-    def flushed(self) -> bool:
-        """The last epoch is over: nothing follows it."""
-        last = self.store.last()
-        return last is not None and last.flush
-
-    def advance(self, rows: DataFrame | None) -> list[Summary]:
-        """Run the next epoch: arrivals with ``stream`` and the columns of inputs, or a flush."""
-        before = self.store.last()
-        if before is not None and before.flush:
-            msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
-            raise InputProblem(msg)
-
-        def plan(place: Place) -> Plan:
-            return Plan(
-                config=self._config,
-                free=self._free,
-                store=self.store,
-                before=before,
-                epoch=0 if before is None else before.epoch + 1,
-                flush=rows is None,
-                place=place,
-                patience_s=self._patience_s,
-                recording=self._recording,
-                on_step=self._on_step,
-            )
-
-        return run_epoch(self._spark, rows, plan)
 
 
 class ChainJoin:
@@ -104,7 +39,8 @@ class ChainJoin:
     ``And``), or a function on columns (:data:`spark_impl.join.matching.FreePredicate`), or several
     of them by name; all share one chain of ``workers`` tasks that run at the same time. A pair
     matches if its event times differ by at most ``window_us`` besides. The other arguments are
-    those of ``model.vocabulary.JoinConfig``.
+    those of ``model.vocabulary.JoinConfig``; with ``recording`` the steps of all workers are
+    written down, with ``history`` the tuples that are admitted, which :func:`one_time` needs.
 
     Inputs have the columns ``source_id`` (long, an identity: what comes again counts once), ``key``
     (text), ``event_time_us`` (long) and ``value`` (double); streams also ``seq`` (long, the order
@@ -120,11 +56,14 @@ class ChainJoin:
         block_size: int = 64,
         credit: int = 4,
         lateness_us: int | None = None,
+        epochs: tuple[tuple[str, int, int | None], ...] = (),
         recording: bool = False,
+        history: bool = False,
     ) -> None:
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
         self._free = {name: each for name, each in given.items() if callable(each)}
         self._recording = recording
+        self._history = history
         self._config = JoinConfig(
             window_us=window_us,
             queries=tuple((name, _declared(each)) for name, each in given.items()),
@@ -132,6 +71,7 @@ class ChainJoin:
             block_size=block_size,
             credit=credit,
             lateness_us=lateness_us,
+            epochs=epochs,
         )
 
     def join(self, r: DataFrame, s: DataFrame, store: str | Path | None = None) -> DataFrame:
@@ -147,8 +87,8 @@ class ChainJoin:
         rows = _both(r, s, F.col("event_time_us"))
         where = Path(store or tempfile.mkdtemp(prefix="straggler-join-")).absolute()
         try:
-            chain = Chain(spark, ordered, where, self._free, recording=self._recording)
-            if chain.store.last() is not None:
+            chain = self._open(spark, ordered, where)
+            if chain.epochs:
                 msg = f"{where} holds the results of another join"
                 raise InputProblem(msg)
             rejected = sum(each.rejected for each in chain.advance(rows))
@@ -157,7 +97,7 @@ class ChainJoin:
                 log.warning("%d tuples match nothing: their values are not finite", rejected)
             if store is not None:
                 return results(spark, where)
-            files = [path for own in chain.store.files("matches-*").values() for path in own]
+            files = chain.store.files("matches-*.parquet", chain.store.epochs())
             if not files:
                 return spark.createDataFrame([], from_arrow_schema(MATCHES))
             return spark.createDataFrame(pq.ParquetDataset(files, schema=MATCHES).read())
@@ -172,12 +112,17 @@ class ChainJoin:
 
         ``checkpoint`` is the folder for state and results, which :func:`results` reads; the driver
         and all workers reach it under this path, and whoever opens it again goes on where it
-        stopped. ``sink`` is called with the pairs of every epoch and its number, once more after a
-        crash at that moment.
+        stopped: with more or fewer workers, and with other queries. A query that is new begins with
+        the next epoch, one that is gone ends with the last one. ``sink`` is called with the pairs
+        of every epoch and its number, once more after a crash at that moment.
         """
-        where = Path(checkpoint).absolute()
-        chain = Chain(r.sparkSession, self._config, where, self._free, recording=self._recording)
+        chain = self._open(r.sparkSession, self._config, Path(checkpoint).absolute())
         return ChainStream(chain, _both(r, s, F.col("seq")), sink)
+
+    def _open(self, spark: SparkSession, config: JoinConfig, store: Path) -> Chain:
+        return Chain(
+            spark, config, store, self._free, recording=self._recording, history=self._history
+        )
 
 
 class ChainStream:
@@ -210,7 +155,7 @@ class ChainStream:
         if not self._chain.flushed:
             self.run_available()
             self._chain.advance(None)
-            self._hand_on(self._rows.sparkSession)
+        self._hand_on(self._rows.sparkSession)  # again, for a crash may have come before it
 
     def _start(self, **trigger: str | bool) -> StreamingQuery:
         return (
@@ -222,8 +167,7 @@ class ChainStream:
 
     def _epoch(self, rows: DataFrame, batch: int) -> None:
         """Spark calls it for every micro-batch, again after a crash."""
-        last = self._chain.store.last()
-        expected = 0 if last is None else last.epoch + 1
+        expected = self._chain.epochs
         if batch == expected:
             self._chain.advance(rows)
         elif batch != expected - 1:
@@ -232,28 +176,35 @@ class ChainStream:
         self._hand_on(rows.sparkSession)
 
     def _hand_on(self, spark: SparkSession) -> None:
-        last = self._chain.store.last()
-        if self._sink is not None and last is not None:
-            self._sink(_matches(spark, self._chain.store, [last.epoch]), last.epoch)
+        last = self._chain.epochs - 1
+        if self._sink is not None and last >= 0:
+            self._sink(matches(spark, self._chain.store, [last]), last)
 
 
-def results(spark: SparkSession, store: str | Path) -> DataFrame:
-    """All pairs that a chain has found: a row ``query, r_id, s_id, epoch`` for each.
+def one_time(
+    spark: SparkSession,
+    store: str | Path,
+    predicate: Condition | Mapping[str, Condition],
+    first_epoch: int,
+    last_epoch: int,
+    *,
+    workers: int = 1,
+    into: str | Path | None = None,
+) -> DataFrame:
+    """All pairs among the tuples that a chain admitted in some epochs: rows ``query, r_id, s_id``.
 
-    An epoch that is being run, or that a crash cut short, does not show. Raises
-    :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a chain.
+    The window is that of the chain, the two epochs are included, and the chain has to have kept
+    its history; it may be running. ``into`` is the ``store`` of :meth:`ChainJoin.join`. Raises
+    :class:`spark_impl.streams.InputProblem` when one of the epochs has not happened yet or has no
+    history, :class:`ChainProblem` when the join fails.
     """
-    _, place = load_store(Path(store).absolute())
-    return _matches(spark, place, [done.epoch for done in place.commits()])
-
-
-def _matches(spark: SparkSession, place: Store, epochs: list[int]) -> DataFrame:
-    by_epoch = place.files("matches-*.parquet")
-    files = [str(path) for epoch in epochs for path in by_epoch[epoch]]
-    schema = from_arrow_schema(MATCHES)
-    if not files:
-        return spark.createDataFrame([], schema)
-    return spark.read.schema(schema).parquet(*files)
+    if first_epoch > last_epoch:
+        msg = f"the first epoch {first_epoch} comes after the last one, {last_epoch}"
+        raise InputProblem(msg)
+    place = load_store(Path(store).absolute())
+    config = place.commit_of(last_epoch).config
+    r, s = (admitted(spark, place, stream, first_epoch, last_epoch) for stream in (R, S))
+    return ChainJoin(workers, config.window_us, predicate).join(r, s, into).drop("epoch")
 
 
 def _declared(condition: Condition) -> Predicate:

@@ -20,7 +20,7 @@ from spark_impl.join import wire
 from spark_impl.join.transport import Address, Door, greet, listen, log, read_json
 
 _TICK_S = 0.2
-"""How soon the server notices that it shall stop."""
+"""How often the server looks for tasks that are gone."""
 
 
 class Meeting(NamedTuple):
@@ -70,6 +70,8 @@ class Rendezvous:
         trace: TracebackType | None,
     ) -> None:
         self._stop.set()
+        with suppress(OSError):  # a visitor wakes the server at once
+            socket.create_connection(self._listener.getsockname()[:2], timeout=_TICK_S).close()
         self._thread.join()
 
     def _serve(self) -> None:

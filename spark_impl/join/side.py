@@ -7,7 +7,7 @@ Rules of this file:
 * A copy is found by those alone who may still have to meet it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from spark_impl.join.matching import (
     decide,
     tuples_from_arrow,
 )
+from spark_impl.join.queries import Ranks
 
 _PAIRS_MAX = 1 << 21
 """Most candidates that are looked at together."""
@@ -42,13 +43,20 @@ class Matcher:
     """What matches under one configuration.
 
     ``free`` has functions by the names of queries; their pairs have to fulfil both the predicate
-    of the configuration and the function.
+    of the configuration and the function. ``ranks`` says which tuples each query pairs.
     """
 
-    def __init__(self, config: JoinConfig, free: Mapping[str, FreePredicate] | None = None) -> None:
+    def __init__(
+        self,
+        config: JoinConfig,
+        free: Mapping[str, FreePredicate] | None = None,
+        ranks: Sequence[Ranks | None] | None = None,
+    ) -> None:
         self.window_us = config.window_us
+        limits = ranks or [None] * len(config.queries)
         self.queries = tuple(
-            Query(predicate, (free or {}).get(name)) for name, predicate in config.queries
+            Query(predicate, (free or {}).get(name), limit)
+            for (name, predicate), limit in zip(config.queries, limits, strict=True)
         )
         self.kinds = tuple(index_kind(query.predicate) for query in self.queries)
         self.compared = 0
@@ -171,6 +179,9 @@ class Side:
             index.update(stored, held)
         found: list[Found] = []
         for query, kind in zip(self._matcher.queries, self._matcher.kinds, strict=True):
+            if not query.may_pair(block, S if self._stream == R else R):
+                found.append(_together([]))
+                continue
             chosen = self._indexes[kind].candidates(probes, reach(query.predicate), _PAIRS_MAX)
             parts = [self._decide(block, one, here, seen, query) for one, here in chosen]
             found.append(_together(parts))

@@ -1,12 +1,13 @@
 """The folder in which a chain keeps what it found and where it stands.
 
-    query.json                              configuration, names of free predicates, version
+    query.json                              version, and what never changes of the configuration
     checkpoint/                             Spark's own, when the input is a stream
     epochs/<epoch>/<attempt>/state-<i>.arrow       what worker i holds after the epoch
     epochs/<epoch>/<attempt>/matches-<i>.parquet   pairs that worker i found in the epoch
     epochs/<epoch>/<attempt>/rejected-<i>.parquet  arrivals that it did not let in
     epochs/<epoch>/<attempt>/steps-<i>.ndjson      what it did, if that is recorded
-    commits/<epoch>.json                    which attempt at the epoch counts
+    epochs/<epoch>/<attempt>/admitted-<stream>.parquet  tuples let in, if a history is kept
+    commits/<epoch>.json                    which attempt at the epoch counts, and what came of it
 
 Rules of this file:
 
@@ -19,20 +20,21 @@ Rules of this file:
 import json
 import os
 import shutil
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from model.vocabulary import JoinConfig
-from spark_impl.join.checkpoint import decode_state, empty_state, encode_state
+from spark_impl.join.checkpoint import decode_state, encode_state
 from spark_impl.join.lane import WorkerState
+from spark_impl.join.queries import FIXED, Counts
 from spark_impl.streams import InputProblem
 
-VERSION = 1
+VERSION = 2
 MATCHES = pa.schema(
     [("query", pa.string()), ("r_id", pa.int64()), ("s_id", pa.int64()), ("epoch", pa.int64())]
 )
@@ -52,6 +54,36 @@ class Commit(NamedTuple):
     epoch: int
     attempt: str
     flush: bool
+    config: JoinConfig
+    """The chain as it was in this epoch, with all queries that it ever had."""
+    functions: tuple[str, ...]
+    """Queries whose predicates are functions, which this file cannot hold."""
+    history: bool
+    """The tuples that were admitted are kept."""
+    committed_us: int
+    """Wall-clock time on the driver, since 1970."""
+    matches: Mapping[str, int]
+    """Pairs found in this epoch, by query."""
+    rejected: int
+    """Arrivals of this epoch that were not let in."""
+    admitted: Counts
+    """Tuples admitted so far."""
+    held: Counts
+    """Tuples in the stores of all workers afterwards."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; :meth:`from_json` reads it back."""
+        return {**self._asdict(), "config": self.config.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Commit":
+        """Build from plain data."""
+        given = dict(data)
+        given["config"] = JoinConfig.from_json(given["config"])
+        given["functions"] = tuple(given["functions"])
+        for name in ("admitted", "held"):
+            given[name] = Counts(*given[name])
+        return cls(**given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +103,44 @@ class Store:
 
     def commits(self) -> list[Commit]:
         """The epochs that happened, in order."""
-        found = [
-            Commit(**json.loads(path.read_text(encoding="utf-8")))
-            for path in self.root.glob("commits/[0-9]*.json")
-        ]
-        return sorted(found)
+        return [self.commit_of(epoch) for epoch in self.epochs()]
+
+    def epochs(self) -> list[int]:
+        """Numbers of the epochs that happened, in order."""
+        return sorted(int(path.stem) for path in self.root.glob("commits/[0-9]*.json"))
+
+    def commit_of(self, epoch: int) -> Commit:
+        """An epoch that happened; :class:`InputProblem` if it has not."""
+        try:
+            text = (self.root / "commits" / f"{epoch}.json").read_text(encoding="utf-8")
+        except FileNotFoundError:
+            msg = f"epoch {epoch} of the chain in {self.root} has not happened"
+            raise InputProblem(msg) from None
+        return Commit.from_json(json.loads(text))
 
     def last(self) -> Commit | None:
         """The last epoch that happened."""
-        return max(self.commits(), default=None)
+        epochs = self.epochs()
+        return self.commit_of(epochs[-1]) if epochs else None
+
+    def admitted_before(self, epoch: int) -> Counts:
+        """Tuples admitted before an epoch, by stream; the epoch before it happened."""
+        return self.commit_of(epoch - 1).admitted if epoch else Counts(0, 0)
 
     def commit(self, done: Commit) -> None:
         """Make an attempt count, then remove what no run needs any more."""
         folder = self.root / "commits"
         folder.mkdir(exist_ok=True)
-        write_bytes(folder / f"{done.epoch}.json", json.dumps(done._asdict()).encode("utf-8"))
+        text = json.dumps(done.to_json(), indent=1)
+        write_bytes(folder / f"{done.epoch}.json", text.encode("utf-8"))
         for path in (self.root / "epochs" / str(done.epoch)).iterdir():
             if path.name != done.attempt:
                 shutil.rmtree(path, ignore_errors=True)
         for path in self.root.glob(f"epochs/{done.epoch - 2}/*/state-*.arrow"):
             path.unlink(missing_ok=True)
 
-    def load_state(self, before: Commit | None, worker: int) -> WorkerState:
+    def load_state(self, before: Commit, worker: int) -> WorkerState:
         """What a worker held after an epoch."""
-        if before is None:
-            return empty_state()
         path = self.folder(before.epoch, before.attempt) / f"state-{worker}.arrow"
         return decode_state(path.read_bytes())
 
@@ -116,12 +161,11 @@ class Store:
         text = "".join(f"{line}\n" for line in lines)
         write_bytes(self._file(epoch, attempt, f"{name}.ndjson"), text.encode("utf-8"))
 
-    def files(self, pattern: str) -> dict[int, list[Path]]:
-        """Files of epochs that happened, by epoch."""
-        return {
-            done.epoch: sorted(self.folder(done.epoch, done.attempt).glob(pattern))
-            for done in self.commits()
-        }
+    def files(self, pattern: str, epochs: Iterable[int]) -> list[Path]:
+        """Files of some epochs, which happened."""
+        counting = (self.commit_of(epoch) for epoch in epochs)
+        folders = [self.folder(done.epoch, done.attempt) for done in counting]
+        return [path for folder in folders for path in sorted(folder.glob(pattern))]
 
     def _file(self, epoch: int, attempt: str, name: str) -> Path:
         folder = self.folder(epoch, attempt)
@@ -129,41 +173,54 @@ class Store:
         return folder / name
 
 
-def open_store(root: Path, config: JoinConfig, free: Collection[str]) -> Store:
+def open_store(root: Path, config: JoinConfig) -> Store:
     """The store of a chain, made if it does not exist.
 
     Raises :class:`InputProblem`, and writes nothing, when it belongs to another chain.
     """
-    wanted = {"version": VERSION, "config": config.to_json(), "free": sorted(free)}
-    path = root / "query.json"
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
+    if (root / "query.json").exists():
+        store = load_store(root)
+        found, wanted = _query(root), _identity(config)
         if found != wanted:
             msg = f"{root} belongs to another chain: {found}, this one is {wanted}"
             raise InputProblem(msg)
-    elif root.exists() and (not root.is_dir() or any(root.iterdir())):
+        return store
+    if root.exists() and not (root.is_dir() and all(map(_is_hidden, root.iterdir()))):
         msg = f"{root} is neither an empty folder nor the store of a chain"
         raise InputProblem(msg)
-    else:
-        root.mkdir(parents=True, exist_ok=True)
-        write_bytes(path, json.dumps(wanted, indent=1).encode("utf-8"))
+    root.mkdir(parents=True, exist_ok=True)
+    write_bytes(root / "query.json", json.dumps(_identity(config), indent=1).encode("utf-8"))
     return Store(root)
 
 
-def load_store(root: Path) -> tuple[JoinConfig, Store]:
-    """The store that a chain has written, and its configuration.
+def load_store(root: Path) -> Store:
+    """The store that a chain has written.
 
     Raises :class:`InputProblem` when there is none.
     """
-    path = root / "query.json"
-    if not path.exists():
+    if not (root / "query.json").exists():
         msg = f"{root} is not the store of a chain"
         raise InputProblem(msg)
-    found = json.loads(path.read_text(encoding="utf-8"))
-    if found.get("version") != VERSION:
-        msg = f"{root} was written by version {found.get('version')!r} of the store, not {VERSION}"
+    version = _query(root).get("version")
+    if version != VERSION:
+        msg = f"{root} was written by version {version!r} of the store, not {VERSION}"
         raise InputProblem(msg)
-    return JoinConfig.from_json(found["config"]), Store(root)
+    return Store(root)
+
+
+def _is_hidden(path: Path) -> bool:
+    """Ours, from a run that was killed while it made the store, or of no concern."""
+    return path.name.startswith(".")
+
+
+def _identity(config: JoinConfig) -> dict[str, Any]:
+    """What never changes about a chain."""
+    return {"version": VERSION, **{name: getattr(config, name) for name in FIXED}}
+
+
+def _query(root: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((root / "query.json").read_text(encoding="utf-8"))
+    return found
 
 
 def write_bytes(path: Path, data: bytes) -> None:

@@ -12,8 +12,8 @@ from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.epoch import ChainProblem
-from spark_impl.join.query import Chain
-from spark_impl.join.store import Store
+from spark_impl.join.running import Chain
+from spark_impl.join.store import Store, load_store
 from spark_impl.systems import one_at_a_time
 
 _SCHEMA = pa.schema(
@@ -73,7 +73,7 @@ def _run(spark: SparkSession, workload: Workload, folder: Path) -> Trace:
         chain.advance(rows)
     if workload.flush:
         chain.advance(None)
-    return Trace("spark", _steps(chain.store))
+    return read_trace(folder)
 
 
 def _kill(_: Step) -> None:
@@ -96,18 +96,21 @@ def rows_of(spark: SparkSession, events: tuple[Event, ...]) -> DataFrame:
     return spark.createDataFrame(pa.Table.from_pylist(rows, _SCHEMA))
 
 
+def read_trace(store: Path) -> Trace:
+    """Everything that counts of what a chain with a recording has written."""
+    return Trace("spark", _steps(load_store(store)))
+
+
 def _steps(store: Store) -> Iterator[Step]:
     """Everything that counts, as steps."""
-    for epoch, paths in store.files("matches-*.parquet").items():
-        for path in paths:
-            for row in pq.read_table(path).to_pylist():
-                yield Match(row["query"], row["r_id"], row["s_id"], epoch)
-    for paths in store.files("rejected-*.parquet").values():
-        for path in paths:
-            for row in pq.read_table(path).to_pylist():
-                yield Rejected(**row)
-    for paths in store.files("steps-*.ndjson").values():
-        for path in paths:
-            for line in path.read_text(encoding="utf-8").splitlines():
-                step = json.loads(line)
-                yield _WORDS[step.pop("kind")](**step)
+    epochs = store.epochs()
+    for path in store.files("matches-*.parquet", epochs):
+        for row in pq.read_table(path).to_pylist():
+            yield Match(row["query"], row["r_id"], row["s_id"], row["epoch"])
+    for path in store.files("rejected-*.parquet", epochs):
+        for row in pq.read_table(path).to_pylist():
+            yield Rejected(**row)
+    for path in store.files("steps-*.ndjson", epochs):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            step = json.loads(line)
+            yield _WORDS[step.pop("kind")](**step)

@@ -47,8 +47,8 @@ _PATIENCE = 64
 class Worker:
     """One worker in one epoch.
 
-    ``record`` is called with every step of the protocol, in order. With ``flush`` the epoch admits
-    nothing and ends with empty stores.
+    ``record`` is called with every step of the protocol, in order, ``keep`` with all tuples that
+    are admitted here. With ``flush`` the epoch admits nothing and ends with empty stores.
     """
 
     def __init__(
@@ -61,17 +61,21 @@ class Worker:
         *,
         flush: bool = False,
         record: Callable[[Step], None] | None = None,
+        keep: Callable[[str, Tuples], None] | None = None,
+        found: list[list[Pairs]] | None = None,
     ) -> None:
         self._config = config
         self._matcher = matcher
         self._recorder = Recorder(epoch, number, record)
+        self._keep = keep
         self._is_quiet = False
         self.number = number
         self.epoch = epoch
         self.outbox: list[tuple[int, Message]] = []
         """Messages to send, in order, with the neighbour that each is for."""
-        self.found: list[list[Pairs]] = [[] for _ in config.queries]
-        """Pairs by query; whoever runs the worker may take them away at any time."""
+        self.found: list[list[Pairs]] = found or [[] for _ in config.queries]
+        """Pairs by query, those from before the first step among them; whoever runs the worker may
+        take them away at any time."""
         self.rejected: list[Rejected] = []
         left = number - 1 if number > 0 else None
         right = number + 1 if number < config.workers - 1 else None
@@ -98,6 +102,8 @@ class Worker:
             found = self._emit(other.store.probe(tuples))
             lane.store.append(tuples)
             self._recorder.admit(stream, int(tuples.rank[0]), len(tuples), len(found))
+            if self._keep is not None:
+                self._keep(stream, tuples)
         lane.passed_us = lane.source_us = max(lane.source_us, intake.watermark_us)
         lane.next_seq = next_seq
         self._send_hint(lane)

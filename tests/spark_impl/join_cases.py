@@ -88,11 +88,20 @@ def nested_loop(workload: Workload) -> Counter[Pair]:
     """Every pair of every query, with how often it may come: once."""
     config = JoinConfig.from_json(workload.config)
     taken, _ = admitted(workload)
+    epochs = {event.seq: n for n, events in enumerate(workload.batches()) for event in events}
+
+    def is_of(query: str, event: Event) -> bool:
+        first, last = config.span(query)
+        return first <= epochs[event.seq] and (last is None or epochs[event.seq] <= last)
+
     return Counter(
         (name, r.source_id, s.source_id)
         for name, predicate in config.queries
         for r, s in product(taken["R"], taken["S"])
-        if abs(r.event_time_us - s.event_time_us) <= config.window_us and holds(predicate, r, s)
+        if abs(r.event_time_us - s.event_time_us) <= config.window_us
+        and is_of(name, r)
+        and is_of(name, s)
+        and holds(predicate, r, s)
     )
 
 

@@ -57,7 +57,7 @@ class Chain:
         worker = Worker(self.config, number, Matcher(self.config), state, epoch, flush=flush)
         entering = {R: 0, S: self.config.workers - 1}
         arrivals = {
-            stream: arrivals_of(self.case.arrivals, stream)
+            stream: arrivals_of(self.case.arrivals, stream, self.config.window_us)
             for stream in STREAMS
             if entering[stream] == number and not flush
         }
@@ -185,7 +185,7 @@ def test_an_oversized_frame_of_a_neighbour_is_refused() -> None:
 
 def test_messages_survive_the_wire() -> None:
     events = random_case(5).arrivals
-    tuples = arrivals_of(events, R).tuples
+    tuples = arrivals_of(events, R, 0).tuples
     sent: list[Message] = [
         Block(R, 7, 3, -(1 << 63), tuples),
         Block(R, 8, 4, 5, tuples.take(slice(0, 0))),
@@ -215,3 +215,33 @@ def test_messages_survive_the_wire() -> None:
 def test_a_frame_that_is_none_is_a_problem_with_a_sentence(kind: int) -> None:
     with pytest.raises(wire.FrameProblem, match="frame"):
         wire.decode(kind, b"R" + b"\x01" * 40)
+
+
+def test_strangers_keep_no_worker_from_meeting_the_others(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """At the rendezvous and at a worker: one is silent, others send what does not belong."""
+    caplog.set_level(logging.WARNING, "straggler.join")
+    with Rendezvous(HOST, 2, timeout_s=10.0) as rendezvous, ThreadPoolExecutor(2) as pool:
+        place = rendezvous.place
+        with closing(listen(HOST)) as left, closing(listen(HOST)) as right:
+            addresses = [listener.getsockname()[:2] for listener in (left, right)]
+            doors = (place.address, *addresses)
+            strangers = [socket.create_connection(address) for address in doors * (1 + len(BAD))]
+            for stranger, sent in zip(strangers[len(doors) :], list(BAD.values()) * 3, strict=True):
+                stranger.sendall(sent)
+            jobs = [
+                pool.submit(meet, place, number, number, address)
+                for number, address in enumerate(addresses)
+            ]
+            meeting, same = (job.result() for job in jobs)
+            assert meeting == same
+            joined = [
+                pool.submit(join_neighbours, listener, number, meeting, place)
+                for number, listener in enumerate((left, right))
+            ]
+            assert [list(job.result()) for job in joined] == [[1], [0]]
+        for each in (*strangers, *(c for job in joined for c in job.result().values())):
+            each.close()
+    assert "its token is wrong" in caplog.text
+    assert "2147483647 bytes came" in caplog.text

@@ -1,0 +1,140 @@
+"""What fails in a chain on Spark, at every stage: results are those of a run without failures."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from model.vocabulary import Event, JoinConfig
+from model.vocabulary.join import (
+    Ack,
+    Admit,
+    Drop,
+    Forward,
+    Quiet,
+    Receive,
+)
+from model.vocabulary.trace import Step
+from spark_impl.join import ChainProblem
+from spark_impl.join.epoch import advice
+from spark_impl.join.lane import WorkerState
+from spark_impl.join.running import Chain
+from spark_impl.join.store import Commit, Store
+from spark_impl.join.system import rows_of
+from spark_impl.streams import InputProblem
+from tests.spark_impl.join_cases import nested_loop
+from tests.spark_impl.test_join_query import case_with, found_in
+
+STAGES: dict[str, Callable[[Step], bool]] = {
+    "admission": lambda step: isinstance(step, Admit),
+    "a block is sent": lambda step: isinstance(step, Forward),
+    "a block of R comes": lambda step: isinstance(step, Receive) and step.stream == "R",
+    "a block of S comes": lambda step: isinstance(step, Receive) and step.stream == "S",
+    "an acknowledgement comes": lambda step: isinstance(step, Ack),
+    "tuples are dropped": lambda step: isinstance(step, Drop),
+    "the end": lambda step: isinstance(step, Quiet),
+}
+
+
+def test_tasks_that_die_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    """In every epoch one, each time at another stage of the protocol."""
+    case = case_with(workers=3, batches=len(STAGES))
+    stages = dict(enumerate(STAGES))
+
+    def die_once(step: Step) -> None:
+        epoch: int = step._asdict()["epoch"]
+        died = tmp_path / f"died-{epoch}"
+        if epoch in stages and STAGES[stages[epoch]](step) and not died.exists():
+            died.touch()
+            os._exit(1)  # as if the process were killed
+
+    config = JoinConfig.from_json(case.config)
+    chain = Chain(spark, config, tmp_path / "store", on_step=die_once)
+    for events in case.batches():
+        chain.advance(rows_of(spark, events))
+    chain.advance(None)
+    reached = [stage for epoch, stage in stages.items() if (tmp_path / f"died-{epoch}").exists()]
+    assert reached == list(STAGES)
+    assert found_in(spark, tmp_path / "store") == nested_loop(case)
+
+
+def test_a_task_that_always_fails_fails_the_epoch_with_a_sentence(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    case = case_with(workers=2)
+    first, second = case.batches()
+    config = JoinConfig.from_json(case.config)
+
+    def fail(step: Step) -> None:
+        msg = f"no {step.__class__.__name__} today"
+        raise RuntimeError(msg)
+
+    Chain(spark, config, tmp_path / "store").advance(rows_of(spark, first))
+    before = found_in(spark, tmp_path / "store")
+    broken = Chain(spark, config, tmp_path / "store", on_step=fail)
+    with pytest.raises(ChainProblem, match=r"^(no Admit today|worker \d is lost, says worker \d)"):
+        broken.advance(rows_of(spark, second))
+    assert found_in(spark, tmp_path / "store") == before
+
+
+class TornStore(Store):
+    """A store whose tasks die once between results and state, and whose driver fails once."""
+
+    def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:
+        note = self.root.parent / f"died-{epoch}"
+        if worker == 1 and not note.exists():
+            note.touch()
+            os._exit(1)
+        super().write_state(epoch, attempt, worker, state)
+
+    def commit(self, done: Commit) -> None:
+        note = self.root.parent / f"failed-{done.epoch}"
+        if not note.exists():
+            note.touch()
+            msg = "no commit today"
+            raise OSError(msg)
+        super().commit(done)
+
+
+def test_what_is_half_written_does_not_count(spark: SparkSession, tmp_path: Path) -> None:
+    case = case_with(workers=2)
+    config = JoinConfig.from_json(case.config)
+    for events in (*case.batches(), None):
+        rows = None if events is None else rows_of(spark, events)
+        chain = Chain(spark, config, tmp_path / "store")
+        chain.store = TornStore(tmp_path / "store")
+        before = found_in(spark, tmp_path / "store")
+        with pytest.raises(OSError, match="no commit today"):
+            chain.advance(rows)
+        assert found_in(spark, tmp_path / "store") == before
+        chain.advance(rows)
+    assert len(list(tmp_path.glob("died-*"))) == len(list(tmp_path.glob("failed-*"))) == 3
+    assert found_in(spark, tmp_path / "store") == nested_loop(case)
+
+
+def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path) -> None:
+    case = case_with(workers=2)
+    config = JoinConfig.from_json(case.config)
+    one, other = (Chain(spark, config, tmp_path / "store") for _ in range(2))
+    one.advance(rows_of(spark, case.arrivals))
+    with pytest.raises(InputProblem, match=r"^the chain in .*store was continued elsewhere"):
+        other.advance(rows_of(spark, case.arrivals))
+
+
+def test_a_time_beyond_all_times_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    config = JoinConfig.from_json(case_with(workers=2).config)
+    event = Event(0, 0, "a", (1 << 63) - 1, 0.0, 0, "S")
+    sentence = f"^the event time {(1 << 63) - 1} us is beyond all times"
+    with pytest.raises(ChainProblem, match=sentence):
+        Chain(spark, config, tmp_path / "store").advance(rows_of(spark, (event,)))
+    assert not found_in(spark, tmp_path / "store")
+
+
+def test_who_gets_no_second_attempt_is_told_how_to_get_one() -> None:
+    assert advice("local[2]", 3) == (
+        "nothing of epoch 3 counts; whoever runs it again goes on from there;"
+        " Spark tries once under local[2], and up to four times under local[2,4]"
+    )
+    assert "under" not in advice("local[2,4]", 3) + advice("spark://host:7077", 3)

@@ -1,0 +1,161 @@
+"""Two streams joined in micro-batches, opened again with other workers and other queries."""
+
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from model.vocabulary import Event, JoinConfig, Workload
+from model.vocabulary.join import STREAMS, And, Equi, Predicate, R, S
+from spark_impl.join import ChainJoin, ChainProblem, ChainStream, one_time, results, snapshots
+from spark_impl.join.query import Sink
+from spark_impl.streams import InputProblem, append
+from tests.spark_impl.join_cases import Pair, admitted, nested_loop
+from tests.spark_impl.test_join_query import case_with
+
+SCHEMA = pa.schema(
+    [
+        ("seq", pa.int64()),
+        ("source_id", pa.int64()),
+        ("key", pa.string()),
+        ("event_time_us", pa.int64()),
+        ("value", pa.float64()),
+    ]
+)
+COLUMNS = "seq long, source_id long, key string, event_time_us long, value double"
+Queries = dict[str, Predicate]
+
+
+def stream_of(
+    spark: SparkSession,
+    folder: Path,
+    workers: int,
+    queries: Queries,
+    sink: Sink | None = None,
+    lateness_us: int = 8,
+) -> ChainStream:
+    r, s = (spark.readStream.schema(COLUMNS).parquet(str(folder / each)) for each in STREAMS)
+    join = ChainJoin(
+        workers, WINDOW_US, queries, block_size=3, lateness_us=lateness_us, history=True
+    )
+    return join.stream(r, s, folder / "store", sink)
+
+
+def arrive(folder: Path, events: tuple[Event, ...]) -> None:
+    for stream in STREAMS:
+        own = [event._asdict() for event in events if event.stream == stream]
+        append(folder / stream, pa.Table.from_pylist(own, SCHEMA))
+
+
+def counted(rows: DataFrame) -> Counter[Pair]:
+    return Counter((row.query, row.r_id, row.s_id) for row in rows.collect())
+
+
+WINDOW_US = 10
+RUNS: list[tuple[int, Queries]] = [
+    (2, {"old": And(), "gone": Equi("key")}),
+    (4, {"old": And(), "gone": Equi("key"), "new": And()}),
+    (1, {"old": And(), "new": And()}),
+    (3, {"old": And(), "new": And()}),
+]
+EPOCHS = (("gone", 0, 1), ("new", 1, None))
+
+
+def case_of_runs() -> Workload:
+    """A micro-batch a run; the window is that of :func:`stream_of`."""
+    case = case_with(workers=2, batches=len(RUNS))
+    queries: Queries = {"old": And(), "gone": Equi("key"), "new": And()}
+    config = JoinConfig(WINDOW_US, tuple(queries.items()), lateness_us=8, epochs=EPOCHS)
+    return case.with_(config=config.to_json())
+
+
+def test_a_chain_goes_on_with_other_workers_and_other_queries(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    case = case_of_runs()
+    handed: dict[int, int] = {}
+    failed: list[int] = []
+
+    def sink(rows: DataFrame, epoch: int) -> None:
+        """Fails once, when the epoch has happened and Spark does not know it yet."""
+        if epoch == 2 and not failed:
+            failed.append(epoch)
+            msg = "the sink is full"
+            raise OSError(msg)
+        handed[epoch] = rows.count()
+
+    for events, (workers, queries) in zip(case.batches(), RUNS, strict=True):
+        arrive(tmp_path, events)
+        stream = stream_of(spark, tmp_path, workers, queries, sink)
+        if not failed and len(handed) == 2:
+            with pytest.raises(ChainProblem, match="the sink is full"):
+                stream.run_available()
+        stream.run_available()
+    stream.flush()
+    handed.pop(len(RUNS))  # as if a crash had come between the flush and the sink
+    stream.flush()
+    store = tmp_path / "store"
+    expected = nested_loop(case)
+    assert counted(results(spark, store)) == expected
+    assert {name for name, _, _ in expected} == {"old", "gone", "new"}
+    assert failed == [2]
+    assert sum(handed.values()) == sum(expected.values())
+    look_at_snapshots(spark, store, case)
+    ask_once(spark, store, case)
+
+
+def look_at_snapshots(spark: SparkSession, store: Path, case: Workload) -> None:
+    found = snapshots(store)
+    assert [each.epoch for each in found] == list(range(len(RUNS) + 1))
+    assert [each.workers for each in found] == [2, 4, 1, 3, 3]
+    assert [each.flush for each in found] == [False] * len(RUNS) + [True]
+    assert [each.committed_us for each in found] == sorted(each.committed_us for each in found)
+    taken, rejected = admitted(case)
+    assert sum(each.admitted.r for each in found) == len(taken[R])
+    assert sum(each.admitted.s for each in found) == len(taken[S])
+    assert sum(each.rejected for each in found) == len(rejected) > 0
+    assert found[-1].held == (0, 0) != found[-2].held
+    through = 0
+    for each in found:
+        through += sum(each.matches.values())
+        assert results(spark, store, through_epoch=each.epoch).count() == through
+    with pytest.raises(InputProblem, match=r"^epoch 9 of the chain in .* has not happened$"):
+        results(spark, store, through_epoch=9)
+
+
+def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
+    """A question about epochs that are over."""
+    once = JoinConfig(WINDOW_US, (("join", And()),), lateness_us=8, epochs=(("join", 1, 2),))
+    expected = nested_loop(case.with_(config=once.to_json()))
+    assert counted(one_time(spark, store, And(), 1, 2, workers=2)) == expected
+    assert expected
+    with pytest.raises(InputProblem, match=r"epoch 7 of the chain in .* has not happened"):
+        one_time(spark, store, And(), 1, 7)
+    with pytest.raises(InputProblem, match="the first epoch 2 comes after the last one, 1"):
+        one_time(spark, store, And(), 2, 1)
+
+
+def test_what_a_chain_was_cannot_be_changed(spark: SparkSession, tmp_path: Path) -> None:
+    arrive(tmp_path, case_of_runs().arrivals)
+    before = stream_of(spark, tmp_path, 1, {"old": And()})
+    before.run_available()
+    with pytest.raises(InputProblem, match="the query 'old' was another one"):
+        stream_of(spark, tmp_path, 1, {"old": Equi("key")})
+    with pytest.raises(InputProblem, match=r"belongs to another chain: .*'lateness_us': 8"):
+        stream_of(spark, tmp_path, 1, {"old": And()}, lateness_us=9)
+    before.flush()
+    with pytest.raises(InputProblem, match="was flushed, and nothing may follow that"):
+        before._chain.advance(None)
+
+
+def test_without_a_history_nothing_can_be_asked_later(spark: SparkSession, tmp_path: Path) -> None:
+    case = case_with(workers=1)
+    r, s = (
+        spark.createDataFrame(pa.Table.from_pylist([event._asdict() for event in own], SCHEMA))
+        for own in admitted(case)[0].values()
+    )
+    ChainJoin(1, WINDOW_US, And()).join(r, s, tmp_path / "store")
+    with pytest.raises(InputProblem, match="the tuples of epoch 0 were not kept"):
+        one_time(spark, tmp_path / "store", And(), 0, 0)
