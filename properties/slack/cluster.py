@@ -6,14 +6,12 @@ of their own. Two tasks take their executor with them, by SIGKILL, each once: on
 has read its part of the history. Each leaves a note in ``killed``: the number of the process.
 """
 
-import os
-import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from properties.killing import end_executor_once
 from properties.slack import driver
 from spark_impl.session import session
 from spark_impl.slack import history, sink
@@ -29,17 +27,8 @@ def fatal(work: _Function, note: Path) -> _Function:
     def run(*given: Any) -> Any:
         done = work(*given)
         done = done if hasattr(done, "num_rows") else list(done)
-        try:
-            with note.open("x", encoding="utf-8") as out:
-                # A worker of Python is a child of a daemon, which is a child of the executor.
-                stat = Path(f"/proc/{os.getppid()}/stat").read_text(encoding="utf-8")
-                executor = int(stat.rpartition(")")[2].split()[1])
-                out.write(str(executor))
-        except FileExistsError:
-            return iter(done) if isinstance(done, list) else done
-        os.kill(executor, signal.SIGKILL)
-        time.sleep(600)  # the daemon ends this process, too
-        return None
+        end_executor_once(note)
+        return iter(done) if isinstance(done, list) else done
 
     return run
 

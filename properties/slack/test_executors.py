@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from properties.killing import assert_ended, needs_proc, run_to_its_end
 from properties.slack.cluster import FATAL_BATCH
 from properties.slack.driver import prepare
-from properties.slack.test_kill import Driver, assert_equal_to_model, workload_of
+from properties.slack.test_kill import assert_equal_to_model, workload_of
 from spark_impl.slack.store import load_store
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="executors are found in /proc")
+@needs_proc
 @pytest.mark.timeout(600)
 def test_answers_are_exact_though_executors_die_in_a_batch_and_in_a_correction(
     tmp_path: Path, spark: SparkSession, seed: int
@@ -24,13 +25,8 @@ def test_answers_are_exact_though_executors_die_in_a_batch_and_in_a_correction(
     size = len(workload.arrivals)
     workload = workload.with_(cuts=(size // 3, 2 * size // 3))
     prepare(tmp_path, workload)
-    with Driver(tmp_path, "properties.slack.cluster") as driver:
-        last = driver.read_until("done")
-        assert last == "done", (tmp_path / "stderr").read_text(encoding="utf-8")
-        killed = {path.name: int(path.read_text()) for path in (tmp_path / "killed").iterdir()}
-        assert sorted(killed) == ["correction", "micro-batch"]
-        assert len(set(killed.values())) == 2
-        assert not [pid for pid in killed.values() if Path(f"/proc/{pid}").exists()]
+    driver = run_to_its_end(tmp_path, "properties.slack.cluster")
+    assert_ended(tmp_path / "killed", ["correction", "micro-batch"])
     batches = [line for line in driver.lines if line.startswith("begin ")]
     assert len(batches) == len(set(batches)), "Spark repeated a task, not a batch"
     _config, store = load_store(tmp_path / "store")

@@ -1,22 +1,13 @@
 """A driver killed with SIGKILL, again and again, at any moment: answers stay exact (tier 4).
 
-What the killed process has not written is lost, what it has half written is there; the next one
-finds only the store and Spark's checkpoint. Nothing may be missing or counted twice.
+Nothing may be missing or counted twice. How drivers are killed: :mod:`properties.killing`.
 """
 
 import itertools
 import json
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -24,6 +15,7 @@ from pyspark.sql import SparkSession
 from model.vocabulary import SlackConfig, Workload
 from properties import profiles
 from properties.judge import broken_sentences
+from properties.killing import Kill, kills, needs_proc, run_to_its_end
 from properties.rooms import room
 from properties.slack.driver import prepare
 from properties.slack.test_model import unbatched
@@ -34,87 +26,12 @@ from spark_impl.slack.system import CASE, read_trace
 
 BATCHES = 10
 AT_ONCE = 2
-KILLS_A_QUERY = 5
-MOMENTS = (("begin", 1.0), ("begin", 0.1), ("end", 0.1))
-"""A kill comes within so many seconds after the driver said that a batch begins or ends: at any
-time in it, near its beginning, between its end and Spark's note that it is done."""
-PATIENCE_S = 120
+DRIVER = "properties.slack.driver"
 
 CONFIGS = (
     SlackConfig(1_000_000, 200_000, tasks=2, max_slack_us=20_000, gamma_us=1_000_000),
     SlackConfig(900_000, 500_000, aggregate="median", control="fixed", keyed=False, tasks=2),
 )
-
-ENVIRONMENT = {
-    "PYTHONPATH": os.pathsep.join(sys.path),
-    # These processes do not live long enough for a second compiler or collectors side by side.
-    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-}
-
-
-class Kill(NamedTuple):
-    """When one driver process died."""
-
-    after: str
-    """The last line that it said."""
-    is_in_batch: bool
-    """It died within ``foreachBatch``."""
-
-
-class Driver:
-    """One driver process, in a session of its own so that all of it can be killed."""
-
-    def __init__(self, folder: Path, module: str = "properties.slack.driver") -> None:
-        scratch = folder / "scratch"
-        scratch.mkdir(exist_ok=True)
-        self.lines: list[str] = []
-        with (folder / "stderr").open("a", encoding="utf-8") as stderr:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", module, str(folder)],
-                env={**os.environ, "TMPDIR": str(scratch), **ENVIRONMENT},
-                stdout=subprocess.PIPE,
-                stderr=stderr,
-                text=True,
-                start_new_session=True,
-            )
-
-    def __enter__(self) -> "Driver":
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        """End every process of the session at once, workers of Python included."""
-        for pid in _session(self.process.pid):
-            with suppress(ProcessLookupError):  # it went with another one, just now
-                os.kill(pid, signal.SIGKILL)
-        remaining, _stderr = self.process.communicate(timeout=PATIENCE_S)
-        self.lines += remaining.split("\n")[:-1]
-        ends_s = time.monotonic() + PATIENCE_S
-        while _session(self.process.pid) and time.monotonic() < ends_s:
-            time.sleep(0.01)
-
-    def read_until(self, *starts: str) -> str:
-        """Read lines until one that begins so; the last line if there are no more."""
-        assert self.process.stdout is not None
-        while line := self.process.stdout.readline():
-            self.lines.append(line.strip())
-            if line.startswith(starts):
-                break
-        return self.lines[-1] if self.lines else ""
-
-
-def _session(leader: int) -> list[int]:
-    """Processes of a session that are there, ended ones left out."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                state = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(state[3]) == leader and state[0] != "Z":
-                found.append(int(entry.name))
-    # The leader dies first: it would notice that Java is gone, and leave in its own way.
-    return sorted(found, key=lambda pid: pid != leader)
 
 
 def workload_of(number: int, seed: int) -> Workload:
@@ -124,43 +41,16 @@ def workload_of(number: int, seed: int) -> Workload:
     return Workload("slack", events, config, cuts, seed=seed, name=f"query-{number}")
 
 
-def kills(folder: Path, random: Random) -> Iterator[Kill]:
-    """Start the driver and kill it, some times; only kills that interrupted it count.
-
-    How far it comes before it is killed is a matter of the machine: it may be over too early.
-    """
-    for _ in range(KILLS_A_QUERY):
-        with Driver(folder) as driver:
-            moment, seconds = random.choice(MOMENTS)
-            for _ in range(random.randint(1, 2)):
-                line = driver.read_until(moment, "done")
-            time.sleep(random.uniform(0, seconds))
-        stderr = (folder / "stderr").read_text(encoding="utf-8")
-        assert line.startswith((moment, "done")), (line, stderr)
-        if "done" in driver.lines:
-            return
-        assert driver.process.returncode == -signal.SIGKILL, (driver.lines, stderr)
-        last = driver.lines[-1]
-        yield Kill(last, last.startswith("begin"))
-
-
-def run_to_its_end(folder: Path) -> None:
-    with Driver(folder) as driver:
-        last = driver.read_until("done")
-        assert last == "done", (folder / "stderr").read_text(encoding="utf-8")
-        assert driver.process.wait(PATIENCE_S) == 0
-
-
 def interrupted(folder: Path, workload: Workload) -> list[Kill]:
     """Run a query to its end, with interruptions."""
     folder.mkdir()
     prepare(folder, workload)
-    seen = list(kills(folder, Random(f"{workload.seed}/{workload.name}")))
-    run_to_its_end(folder)
+    seen = list(kills(folder, DRIVER, Random(f"{workload.seed}/{workload.name}")))
+    run_to_its_end(folder, DRIVER)
     return seen
 
 
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are found in /proc")
+@needs_proc
 @pytest.mark.timeout(1_800)
 def test_answers_are_exact_however_often_the_driver_is_killed(
     tmp_path: Path, spark: SparkSession, seed: int

@@ -1,0 +1,156 @@
+"""Driver processes that are killed with SIGKILL, again and again, at any moment (tier 4).
+
+What a killed process has not written is lost, what it has half written is there; the next one finds
+only what lies in its folder. A driver is a module with ``main(folder)`` that goes on from there
+and says on stdout where it is: ``begin 3`` and ``end 3`` around micro-batch 3, ``done`` at the end.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import pytest
+
+KILLS_A_QUERY = 5
+MOMENTS = (("begin", 1.0), ("begin", 0.1), ("end", 0.1))
+"""A kill comes within so many seconds after the driver said that a batch begins or ends: at any
+time in it, near its beginning, between its end and Spark's note that it is done."""
+PATIENCE_S = 120
+
+ENVIRONMENT = {
+    "PYTHONPATH": os.pathsep.join(sys.path),
+    # These processes do not live long enough for a second compiler or collectors side by side.
+    "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+}
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="processes are found in /proc"
+)
+
+
+class Kill(NamedTuple):
+    """When one driver process died."""
+
+    after: str
+    """The last line that it said."""
+    is_in_batch: bool
+    """It died within ``foreachBatch``."""
+
+
+class Driver:
+    """One driver process, in a session of its own so that all of it can be killed."""
+
+    def __init__(self, folder: Path, module: str) -> None:
+        scratch = folder / "scratch"
+        scratch.mkdir(exist_ok=True)
+        self.lines: list[str] = []
+        with (folder / "stderr").open("a", encoding="utf-8") as stderr:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", module, str(folder)],
+                env={**os.environ, "TMPDIR": str(scratch), **ENVIRONMENT},
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+                start_new_session=True,
+            )
+
+    def __enter__(self) -> "Driver":
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """End every process of the session at once, workers of Python included."""
+        for pid in _session(self.process.pid):
+            with suppress(ProcessLookupError):  # it went with another one, just now
+                os.kill(pid, signal.SIGKILL)
+        remaining, _stderr = self.process.communicate(timeout=PATIENCE_S)
+        self.lines += remaining.split("\n")[:-1]
+        ends_s = time.monotonic() + PATIENCE_S
+        while _session(self.process.pid) and time.monotonic() < ends_s:
+            time.sleep(0.01)
+
+    def read_until(self, *starts: str) -> str:
+        """Read lines until one that begins so; the last line if there are no more."""
+        assert self.process.stdout is not None
+        while line := self.process.stdout.readline():
+            self.lines.append(line.strip())
+            if line.startswith(starts):
+                break
+        return self.lines[-1] if self.lines else ""
+
+
+def _session(leader: int) -> list[int]:
+    """Processes of a session that are there, ended ones left out."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state = (entry / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(state[3]) == leader and state[0] != "Z":
+                found.append(int(entry.name))
+    # The leader dies first: it would notice that Java is gone, and leave in its own way.
+    return sorted(found, key=lambda pid: pid != leader)
+
+
+def kills(
+    folder: Path, module: str, random: Random, at_most: int = KILLS_A_QUERY
+) -> Iterator[Kill]:
+    """Start the driver and kill it, some times; only kills that interrupted it count.
+
+    How far it comes before it is killed is a matter of the machine: it may be over too early.
+    """
+    for _ in range(at_most):
+        with Driver(folder, module) as driver:
+            moment, seconds = random.choice(MOMENTS)
+            for _ in range(random.randint(1, 2)):
+                line = driver.read_until(moment, "done")
+            time.sleep(random.uniform(0, seconds))
+        stderr = (folder / "stderr").read_text(encoding="utf-8")
+        assert line.startswith((moment, "done")), (line, stderr)
+        if "done" in driver.lines:
+            return
+        assert driver.process.returncode == -signal.SIGKILL, (driver.lines, stderr)
+        last = driver.lines[-1]
+        yield Kill(last, last.startswith("begin"))
+
+
+def run_to_its_end(folder: Path, module: str) -> Driver:
+    """Start the driver and let it finish; what it said is in what is returned."""
+    with Driver(folder, module) as driver:
+        last = driver.read_until("done")
+        assert last == "done", (folder / "stderr").read_text(encoding="utf-8")
+        assert driver.process.wait(PATIENCE_S) == 0
+    return driver
+
+
+def end_executor_once(note: Path) -> None:
+    """End the executor that the calling task runs on, by SIGKILL, unless ``note`` is there.
+
+    For a worker of Python. The note says which process it was.
+    """
+    try:
+        with note.open("x", encoding="utf-8") as out:
+            # A worker of Python is a child of a daemon, which is a child of the executor.
+            stat = Path(f"/proc/{os.getppid()}/stat").read_text(encoding="utf-8")
+            executor = int(stat.rpartition(")")[2].split()[1])
+            out.write(str(executor))
+    except FileExistsError:
+        return
+    os.kill(executor, signal.SIGKILL)
+    time.sleep(600)  # the daemon ends this process, too
+
+
+def assert_ended(notes: Path, names: Sequence[str]) -> None:
+    """There are these notes of :func:`end_executor_once`, of processes that are no more."""
+    ended = {path.name: int(path.read_text(encoding="utf-8")) for path in notes.iterdir()}
+    assert sorted(ended) == sorted(names)
+    assert len(set(ended.values())) == len(names)
+    assert not [pid for pid in ended.values() if Path(f"/proc/{pid}").exists()]
