@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 # Tests that never start Spark run in two processes; everything else, and every file to come,
 # runs in one.
 PARALLEL := $(wildcard tests/model tests/sim tests/house tests/quality \
-	$(patsubst %,properties/join/test_%.py, model chain sim) \
+	$(patsubst %,properties/join/test_%.py, model chain sim guide) \
 	$(patsubst %,properties/slack/test_%.py, \
 	model sim promise published_law requirement plots guide))
 .DEFAULT_GOAL := help

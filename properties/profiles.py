@@ -17,6 +17,8 @@ class Effort(NamedTuple):
     """Packed Spark jobs, each with a query of its own."""
     cases: int
     """Cases in a packed job."""
+    chains: int
+    """Chains of room ``join``, one after another."""
     kills: int
     """Times that a driver process is killed, over all queries."""
     tuples: int
@@ -28,9 +30,13 @@ class Effort(NamedTuple):
 
 
 EFFORTS = {
-    "dev": Effort(packs=1, cases=50, kills=2, tuples=120_000, processes=1, subsets=4_000),
-    "ci": Effort(packs=8, cases=250, kills=10, tuples=120_000, processes=6, subsets=8_000),
-    "nightly": Effort(packs=32, cases=500, kills=60, tuples=400_000, processes=6, subsets=100_000),
+    "dev": Effort(packs=1, cases=50, chains=4, kills=2, tuples=120_000, processes=1, subsets=4_000),
+    "ci": Effort(
+        packs=8, cases=250, chains=16, kills=10, tuples=120_000, processes=6, subsets=8_000
+    ),
+    "nightly": Effort(
+        packs=32, cases=500, chains=200, kills=60, tuples=400_000, processes=6, subsets=100_000
+    ),
 }
 
 

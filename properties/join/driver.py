@@ -1,0 +1,103 @@
+"""The driver process of a chain over two streams, to be killed.
+
+``python -m properties.join.driver FOLDER`` goes on with the chain in a folder from wherever it
+stopped, until it is over, flush included. Each time it is started the chain has another number of
+workers. It says on stdout where it is, as :mod:`properties.killing` wants it.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from model.vocabulary import JoinConfig, Workload
+from model.vocabulary.join import STREAMS
+from spark_impl.join import ChainJoin, ChainStream
+from spark_impl.join.query import Sink
+from spark_impl.session import session
+from spark_impl.streams import append
+
+MASTER = "local[3,2]"
+COLUMNS = "seq long, source_id long, key string, event_time_us long, value double"
+
+
+class AnnouncedStream(ChainStream):
+    """The join as it is, with a line before and after each micro-batch."""
+
+    def _epoch(self, rows: DataFrame, batch: int) -> None:
+        _say(f"begin {batch}")
+        super()._epoch(rows, batch)
+        _say(f"end {batch}")
+
+
+def prepare(folder: Path, workload: Workload) -> None:
+    """Lay out what :func:`main` takes: a file of each stream a micro-batch."""
+    workload.write(folder / "workload.json")
+    for batch in workload.batches():
+        for stream in STREAMS:
+            rows = [event._asdict() for event in batch if event.stream == stream]
+            append(folder / stream, pa.Table.from_pylist(rows))
+
+
+def workload_in(folder: Path) -> Workload:
+    """What :func:`prepare` was given."""
+    return Workload.from_json(json.loads((folder / "workload.json").read_text(encoding="utf-8")))
+
+
+def main(folder: Path) -> None:
+    """Go on with the join in ``folder`` from wherever it stopped, until it is over."""
+    config = JoinConfig.from_json(workload_in(folder).config)
+    with (folder / "starts").open("a+", encoding="utf-8") as starts:
+        starts.write("started\n")
+        starts.seek(0)
+        workers = 1 + len(starts.readlines()) % 3
+    join = ChainJoin(
+        workers,
+        config.window_us,
+        dict(config.queries),
+        block_size=config.block_size,
+        lateness_us=config.lateness_us,
+    )
+    with session(MASTER) as spark:
+        r, s = (source(spark, folder / stream) for stream in STREAMS)
+        plain = join.stream(r, s, folder / "store")
+        stream = AnnouncedStream(plain._chain, plain._rows, sink_to(folder / "handed"))
+        _say("started")
+        stream.run_available()
+        stream.flush()
+        _say("done")
+
+
+def source(spark: SparkSession, folder: Path) -> DataFrame:
+    """A stream that takes one file in every micro-batch."""
+    return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def sink_to(folder: Path) -> Sink:
+    """Writes the pairs of an epoch into a file of its own, again if need be."""
+    folder.mkdir(exist_ok=True)
+
+    def hand_on(rows: DataFrame, epoch: int) -> None:
+        scratch = folder / f".{epoch}"
+        scratch.write_text(json.dumps([list(row) for row in rows.collect()]), encoding="utf-8")
+        scratch.replace(folder / f"{epoch}.json")
+
+    return hand_on
+
+
+def handed(folder: Path) -> list[tuple[str, int, int]]:
+    """All pairs that the sink was given, by query and in order."""
+    files = (folder / "handed").glob("[0-9]*.json")
+    rows = (row for path in files for row in json.loads(path.read_text(encoding="utf-8")))
+    return sorted((query, r_id, s_id) for query, r_id, s_id, _ in rows)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
