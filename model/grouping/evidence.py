@@ -5,7 +5,8 @@ Source: docs/grouping.md, sections 1 and 4.
 Rules of this file:
 
 * Windows, senders and frequencies come from the workload, by counting. Heavy keys are those that
-  the trace names: whether it may name them is a claim.
+  the trace names: whether it may name them is a claim. A count that cannot be is taken for the
+  nearest one that can.
 """
 
 from collections import Counter
@@ -72,14 +73,15 @@ class Evidence:
 
     def _table(self, window: Window) -> Table:
         named = self.heavy.get(window.number, []) if window.number else []
+        n = len(self.windows[window.number - 1].arrivals) if window.number else 0
         return Table(
             self.config,
             RULES,
             window.number,
             self.config.times_of(window.first_batch),
             costs=(),
-            heavy={each.key: Count(each.counted, each.error) for each in named},
-            tuples=len(self.windows[window.number - 1].arrivals) if window.number else 0,
+            heavy={each.key: Count(min(max(1, each.counted), n), each.error) for each in named},
+            tuples=n,
             placement=None if window.number == 0 else self._placement(),
         )
 

@@ -87,8 +87,14 @@ class Trace:
 def _parse(line: str, number: int, words: Mapping[str, Any]) -> Step:
     try:
         row = json.loads(line)
-        step: Step = words[row.pop("kind")](**row)
+        word = words[row.pop("kind")]
+        step: Step = word(**{name: _as_recorded(value) for name, value in row.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         msg = f"line {number} is not a step of this room: {line.strip()[:120]}"
         raise ValueError(msg) from error
     return step
+
+
+def _as_recorded(value: Any) -> Any:
+    """JSON has no tuples, steps have no lists."""
+    return tuple(value) if isinstance(value, list) else value

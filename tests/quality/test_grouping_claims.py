@@ -160,6 +160,14 @@ def test_every_claim_can_be_broken_and_the_right_traces_are_right() -> None:
         assert not broken(workload, run(workload))
 
 
+@pytest.mark.parametrize("counted", [-1, 0, 10**15])
+@pytest.mark.parametrize("policy", ["tag", "tag-literal", "d-choices", "dkg"])
+def test_a_count_that_cannot_be_is_told_and_harms_nobody(policy: str, counted: int) -> None:
+    case = CASE.with_(config={**CONFIG, "policy": policy, "draw_tuples": 1})
+    trace = changed(case, Heavy, at(0, counted=counted))
+    assert f"was counted {counted}" in broken(case, trace)[HEAVY]
+
+
 def test_too_many_candidates_in_all_are_found() -> None:
     two = CASE.with_(config={**CONFIG, "instances": 2, "times_us": []})
     trace = changed(two, Heavy, at(0, candidates=(0, 1, 0, 1)))
