@@ -91,34 +91,47 @@ class Admission(NamedTuple):
         return self.streams[S]
 
 
+class Gate:
+    """Lets arrivals in, or not, one after the other (docs/join.md, section 2)."""
+
+    def __init__(self, config: JoinConfig) -> None:
+        self.config = config
+        self.admitted = {stream: Admitted([], [], []) for stream in STREAMS}
+        self.rejected: list[Rejected] = []
+        self.redelivered = 0
+        self._known: dict[str, set[int]] = {stream: set() for stream in STREAMS}
+
+    def offer(self, epoch: int, event: Event) -> bool:
+        """Whether an arrival is admitted; ``ValueError`` if its stream is none of the two."""
+        if event.stream not in self.admitted:
+            msg = f"stream is {event.stream!r}; it must be one of {', '.join(STREAMS)}"
+            raise ValueError(msg)
+        stream, known = self.admitted[event.stream], self._known[event.stream]
+        wm_us = stream.wm_us[-1] if stream.wm_us else NO_WATERMARK_US
+        if not isfinite(event.value):
+            self.rejected.append(_rejected(event, REASON_NOT_FINITE))
+        elif event.event_time_us < wm_us:
+            self.rejected.append(_rejected(event, REASON_LATE))
+        elif event.source_id in known:
+            self.redelivered += 1
+        else:
+            known.add(event.source_id)
+            stream.tuples.append(event)
+            stream.epochs.append(epoch)
+            stream.wm_us.append(_wm_us(self.config, wm_us, event))
+            return True
+        return False
+
+
 def admission(workload: Workload) -> Admission:
-    """Let the arrivals in, or not, in their order (docs/join.md, section 2).
+    """Let the arrivals of a workload in, or not, in their order.
 
     Raises ``ValueError`` for an arrival whose stream is none of the two.
     """
-    config = JoinConfig.from_json(workload.config)
-    streams = {stream: Admitted([], [], []) for stream in STREAMS}
-    known: dict[str, set[int]] = {stream: set() for stream in STREAMS}
-    rejected = []
-    redelivered = 0
+    gate = Gate(JoinConfig.from_json(workload.config))
     for epoch, event in _arrivals(workload):
-        if event.stream not in streams:
-            msg = f"stream is {event.stream!r}; it must be one of {', '.join(STREAMS)}"
-            raise ValueError(msg)
-        stream = streams[event.stream]
-        wm_us = stream.wm_us[-1] if stream.wm_us else NO_WATERMARK_US
-        if not isfinite(event.value):
-            rejected.append(_rejected(event, REASON_NOT_FINITE))
-        elif event.event_time_us < wm_us:
-            rejected.append(_rejected(event, REASON_LATE))
-        elif event.source_id in known[event.stream]:
-            redelivered += 1
-        else:
-            known[event.stream].add(event.source_id)
-            stream.tuples.append(event)
-            stream.epochs.append(epoch)
-            stream.wm_us.append(_wm_us(config, wm_us, event))
-    return Admission(streams, rejected, redelivered)
+        gate.offer(epoch, event)
+    return Admission(gate.admitted, gate.rejected, gate.redelivered)
 
 
 def _arrivals(workload: Workload) -> Iterator[tuple[int, Event]]:

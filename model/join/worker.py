@@ -241,3 +241,9 @@ def hear(worker: Worker, stream: str, heard_us: int) -> Worker:
     """The watermark of a stream at its source has come by as a hint."""
     lane, _ = lanes(worker, stream)
     return with_lane(worker, stream, lane._replace(heard_us=max(lane.heard_us, heard_us)))
+
+
+def told(worker: Worker, stream: str, size: int) -> Worker:
+    """The size of the next worker's store of a stream has come by as a hint."""
+    lane, _ = lanes(worker, stream)
+    return with_lane(worker, stream, lane._replace(neighbour=size))
