@@ -12,12 +12,13 @@ from time import perf_counter
 
 from benchmarks.slack_model import CONFIG, arrivals
 from model.vocabulary import Workload
+from sim.batches import cut
 from sim.cluster import Worker
 from sim.distributions import Exponential
 from sim.slack.answers import observe
 from sim.slack.series import series_of
 from sim.slack.summary import summary_of
-from sim.slack.timed import Cluster, Room, cut
+from sim.slack.timed import Cluster, Room
 
 ROUNDS = 3
 SAMPLES = 300

@@ -83,7 +83,9 @@ class Station(Generic[T]):
     """A :class:`Worker` at work.
 
     ``done(item, arrived_us, started_us)`` is called when a tuple has been served; ``env.now`` is
-    the time. Raises ``ValueError`` for a random service time without ``rng``.
+    the time. ``work``, if given, is asked for the work of a tuple when its service begins: where
+    that depends on what the worker has done before. Raises ``ValueError`` for a random service
+    time without ``rng``.
 
     The Timeout of an interrupted service still fires, without effect: after a slowdown or a failure
     ``env.run()`` may end later than the last thing that happened.
@@ -103,6 +105,7 @@ class Station(Generic[T]):
         "_slowdowns",
         "_speed",
         "_time_of_gone_us",
+        "_work",
         "blocked",
         "blocked_us",
         "dropped",
@@ -119,6 +122,7 @@ class Station(Generic[T]):
         worker: Worker,
         done: Callable[[T, float, float], object],
         rng: np.random.Generator | None = None,
+        work: Callable[[T], float] | None = None,
     ) -> None:
         self.worker = worker
         self.offered = 0
@@ -135,6 +139,7 @@ class Station(Generic[T]):
         """Tuples in queue and service, over time."""
         self._env = env
         self._done = done
+        self._work = work
         self._draws = endless(worker.service, rng)
         self._speed = worker.speed
         self._queue: deque[_Job[T]] = deque()
@@ -265,6 +270,8 @@ class Station(Generic[T]):
     def _serve(self, job: _Job[T], now: float) -> None:
         if job.started_us == inf:
             job.started_us = now
+            if self._work is not None:
+                job.work_us = self._work(job.item)
         job.since_us = now
         end = simpy.Timeout(self._env, job.work_us / self._speed)
         end.callbacks.append(self._finish)

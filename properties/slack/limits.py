@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from model.vocabulary import SlackConfig, Workload
 from properties.durations import LONGEST_US, write_duration
 from properties.errors import UsageError
-from sim.slack.settings import AUTO, DEFAULTS
+from sim.settings import AUTO
+from sim.slack.settings import DEFAULTS
 
 WINDOWS_MAX = 10_000
 """Windows that a tuple may be in: a run takes time and memory for each of them."""

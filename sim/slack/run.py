@@ -8,6 +8,7 @@ import numpy as np
 
 from model.vocabulary import SlackConfig, System, Trace, Workload
 from sim.arrivals import simulate_arrivals
+from sim.batches import cut
 from sim.cluster import Worker
 from sim.distributions import require
 from sim.plan import Plan
@@ -15,7 +16,7 @@ from sim.slack.answers import observe
 from sim.slack.scenarios import scenario
 from sim.slack.series import Series, series_of
 from sim.slack.summary import Summary, summary_of
-from sim.slack.timed import ORDINARY, Cluster, Room, cut
+from sim.slack.timed import ORDINARY, Cluster, Room
 
 
 @dataclass(frozen=True, slots=True, eq=False)

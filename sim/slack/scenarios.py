@@ -1,7 +1,6 @@
 """Streams for room ``slack``: the fitted scenarios, the disorder processes, a difficult one."""
 
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 
 from sim.disorder import Burst
 from sim.distributions import Exponential, Pareto
@@ -9,6 +8,7 @@ from sim.network import Place
 from sim.plan import Plan, Source
 from sim.processes import PROCESSES
 from sim.scenarios import SCENARIOS as FITTED
+from sim.settings import chosen
 
 SECOND_US = 1_000_000
 
@@ -46,14 +46,4 @@ SCENARIOS: Mapping[str, Callable[[int], Plan]] = {**FITTED, "bursts": bursts, **
 
 def scenario(name: str) -> Callable[[int], Plan]:
     """The scenario called ``name``; ``ValueError`` with a suggestion when there is none."""
-    if name not in SCENARIOS:
-        known = ", ".join(SCENARIOS)
-        msg = f"scenario is {name!r}; it must be one of {known}{nearest(name, SCENARIOS)}"
-        raise ValueError(msg)
-    return SCENARIOS[name]
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the known word closest to ``word``, or nothing."""
-    found = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    return chosen("scenario", name, SCENARIOS)

@@ -1,21 +1,15 @@
-"""Settings of a run as text, the way a command line passes them: ``--set key=value``."""
+"""Settings of a run of room ``slack``."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from math import isfinite
-from typing import TypeAlias
 
 from model.vocabulary import SlackConfig
 from sim.cluster import Worker
 from sim.distributions import Constant, Distribution, Exponential, require
 from sim.plan import Plan, Source
+from sim.settings import AUTO, Setting, integer, is_yes, number, with_defaults
 from sim.slack.run import Run, simulate
-from sim.slack.scenarios import nearest, scenario
-
-Setting: TypeAlias = int | float | str
-
-AUTO = "auto"
-"""What docs/slack.md says happens when nothing is said."""
+from sim.slack.scenarios import scenario
 
 DEFAULTS: Mapping[str, Setting] = {
     "scenario": "umts",
@@ -53,7 +47,7 @@ DEFAULTS: Mapping[str, Setting] = {
     "row_us": 1.0,
     "trigger_interval_us": 1_000_000,
 }
-"""Every setting with its default."""
+"""Every setting with its default; ``auto`` is what docs/slack.md says happens by itself."""
 
 _WHEN_NOT_AUTO: Mapping[str, type[int] | type[float]] = {
     "messages": int,
@@ -73,12 +67,7 @@ def from_settings(settings: Mapping[str, str], seed: int) -> Run:
 
     Raises ``ValueError`` with one sentence that names the offending key or value.
     """
-    for key in settings:
-        if key not in DEFAULTS:
-            known = ", ".join(DEFAULTS)
-            msg = f"there is no setting {key!r}{nearest(key, DEFAULTS)}; known are {known}"
-            raise ValueError(msg)
-    given = {key: str(settings.get(key, default)).strip() for key, default in DEFAULTS.items()}
+    given = with_defaults(settings, DEFAULTS)
     names = {field.name for field in fields(SlackConfig)}
     query = {key: _value(key, text) for key, text in given.items() if key in names}
     return simulate(
@@ -87,9 +76,9 @@ def from_settings(settings: Mapping[str, str], seed: int) -> Run:
         seed,
         workers=_workers(given),
         batch_worker=Worker(speed=_speed("batch_speed", given["batch_speed"])),
-        correction_us=_number("correction_us", given["correction_us"], float),
-        row_us=_number("row_us", given["row_us"], float),
-        trigger_interval_us=_integer("trigger_interval_us", given["trigger_interval_us"]),
+        correction_us=number("correction_us", given["correction_us"], float),
+        row_us=number("row_us", given["row_us"], float),
+        trigger_interval_us=integer("trigger_interval_us", given["trigger_interval_us"]),
     )
 
 
@@ -97,37 +86,20 @@ def _value(key: str, text: str) -> int | float | str | bool | None:
     """A setting of the query."""
     default = DEFAULTS[key]
     if key in _YES_OR_NO:
-        require(text in ("yes", "no"), key, text, "yes or no")
-        return text == "yes"
+        return is_yes(key, text)
     if key in _WHEN_NOT_AUTO:
-        return None if text == AUTO else _number(key, text, _WHEN_NOT_AUTO[key])
-    return text if isinstance(default, str) else _number(key, text, type(default))
-
-
-def _number(key: str, text: str, kind: type[int] | type[float]) -> int | float:
-    expected = "an integer" if kind is int else "a finite number"
-    if key in _WHEN_NOT_AUTO:
-        expected += f", or {AUTO}"
-    try:
-        number = kind(text)
-    except ValueError:
-        number = float("nan")
-    require(isfinite(number), key, text, expected)
-    return number
-
-
-def _integer(key: str, text: str) -> int:
-    return int(_number(key, text, int))
+        return None if text == AUTO else number(key, text, _WHEN_NOT_AUTO[key], or_auto=True)
+    return text if isinstance(default, str) else number(key, text, type(default))
 
 
 def _speed(key: str, text: str) -> float:
-    speed = _number(key, text, float)
+    speed = number(key, text, float)
     require(speed > 0, key, text, "above 0")
     return speed
 
 
 def _workers(given: Mapping[str, str]) -> tuple[Worker, ...]:
-    kind, service_us = given["service"], _number("service_us", given["service_us"], float)
+    kind, service_us = given["service"], number("service_us", given["service_us"], float)
     require(kind in _SERVICES, "service", kind, " or ".join(_SERVICES))
     require(service_us > 0, "service_us", given["service_us"], "above 0")
     service: Distribution = Constant(service_us)
@@ -142,7 +114,7 @@ def _plan(given: Mapping[str, str], seed: int) -> Plan:
     plan = scenario(given["scenario"])(seed)
     if given["messages"] == AUTO:
         return plan
-    messages = _integer("messages", given["messages"])
+    messages = int(number("messages", given["messages"], int, or_auto=True))
     require(messages > 0, "messages", messages, "above 0")
     sources = tuple(
         replace(source, events=messages) if isinstance(source, Source) else source

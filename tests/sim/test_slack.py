@@ -17,13 +17,14 @@ from model.slack.claims import check
 from model.slack.correction import Window
 from model.vocabulary import Event, Fault, SlackConfig, Workload
 from model.vocabulary.slack import Cleared, Correction, Final, Late, Result
+from sim.batches import cut
 from sim.cluster import Worker
 from sim.distributions import Constant, Exponential
 from sim.plan import Plan, Row, Source, replay
 from sim.scenarios import umts
 from sim.slack import DEFAULTS, Run, from_settings, make_system, simulate
 from sim.slack.answers import observe
-from sim.slack.timed import Cluster, Room, cut
+from sim.slack.timed import Cluster, Room
 from sim.statistics import batch_means
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,0 +1,261 @@
+"""Contents of the admitted tuples as arrays: joins by blocks, through an index, counted.
+
+Source: docs/join.md, sections 1 and 8.
+
+Rules of this file:
+
+* It answers what the model's machine asks about contents (``model.join.worker.Content``), for
+  whole blocks at once; what a worker does with the answers is the machine's business.
+* Pairs are kept here, as arrays, instead of being handed to the machine one by one.
+* An index selects *candidates*, the comparisons that are counted; the predicate and the window
+  decide on each of them.
+"""
+
+from collections.abc import Mapping
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.join.worker import Pair, Ranks, other
+from model.vocabulary import Event, JoinConfig
+from model.vocabulary.join import END_US, STREAMS, And, Apart, Band, Equi, Ineq, Predicate, R
+
+Array: TypeAlias = NDArray[Any]
+IntArray: TypeAlias = NDArray[np.int64]
+BoolArray: TypeAlias = NDArray[np.bool_]
+NONE = np.empty(0, dtype=np.int64)
+
+_OPERATORS = {
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
+    "!=": np.not_equal,
+}
+
+
+class Held:
+    """Ranks in a store or block, as an array that is never changed.
+
+    The machine cuts ranks, puts them together and counts them; this does it without a copy of each
+    number.
+    """
+
+    __slots__ = ("least_us", "ranks")
+
+    def __init__(self, ranks: IntArray = NONE) -> None:
+        self.ranks = ranks
+        self.least_us: int | None = None
+        """Least event time, once somebody has asked."""
+
+    def __len__(self) -> int:
+        return len(self.ranks)
+
+    @overload
+    def __getitem__(self, part: int) -> int: ...
+
+    @overload
+    def __getitem__(self, part: slice) -> "Held": ...
+
+    def __getitem__(self, part: int | slice) -> "int | Held":
+        return int(self.ranks[part]) if isinstance(part, int) else Held(self.ranks[part])
+
+    def __add__(self, others: "Held | tuple[int, ...]") -> "Held":
+        if not len(others):
+            return self
+        return Held(np.concatenate((self.ranks, _array(others))))
+
+    def as_ranks(self) -> Ranks:
+        """Under the name by which the machine knows it."""
+        return cast("Ranks", self)
+
+
+def _array(ranks: "Held | Ranks") -> IntArray:
+    return ranks.ranks if isinstance(ranks, Held) else np.array(ranks, dtype=np.int64)
+
+
+class Columns(NamedTuple):
+    """The admitted tuples of one stream, by rank; filled as they are admitted."""
+
+    event_us: IntArray
+    key: IntArray
+    """Number of the key in the order of code points."""
+    value: NDArray[np.float64]
+    epoch: IntArray
+
+
+class Found(NamedTuple):
+    """Pairs of one query, by rank."""
+
+    query: int
+    r: IntArray
+    s: IntArray
+
+
+class Access(NamedTuple):
+    """How an index finds candidates: those whose column differs by at most ``width``."""
+
+    column: str
+    width: float
+
+
+class Index:
+    """Contents of both streams, with what was compared and found so far."""
+
+    def __init__(self, config: JoinConfig, sizes: Mapping[str, int], keys: Mapping[str, int]):
+        self.config = config
+        self.columns = {stream: _empty(sizes[stream]) for stream in STREAMS}
+        self.comparisons = 0
+        """Candidates that were compared, over all queries."""
+        self._keys = keys
+        self._found: list[Found] = []
+        self._access = [_access(config, predicate) for _, predicate in config.queries]
+
+    def add(self, stream: str, rank: int, event: Event, epoch: int) -> None:
+        """A tuple has been admitted."""
+        columns = self.columns[stream]
+        columns.event_us[rank] = event.event_time_us
+        columns.key[rank] = self._keys[event.key]
+        columns.value[rank] = event.value
+        columns.epoch[rank] = epoch
+
+    def take(self) -> list[Found]:
+        """What was found since the last time."""
+        found, self._found = self._found, []
+        return found
+
+    def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
+        """Keep the pairs of tuples of a stream with tuples of the other one; return none."""
+        block, others = _array(tuples), _array(met)
+        if len(block) and len(others):
+            for number in range(len(self._access)):
+                one, another = self._candidates(number, stream, block, others)
+                self.comparisons += len(one)
+                r, s = (one, another) if stream == R else (another, one)
+                good = self._is_pair(number, r, s)
+                if good.any():
+                    self._found.append(Found(number, r[good], s[good]))
+        return ()
+
+    def least_us(self, stream: str, ranks: Ranks) -> int:
+        """Least event time; ``END_US`` of no tuples."""
+        if not len(ranks):
+            return END_US
+        held = cast("Held", ranks)
+        if held.least_us is None:
+            held.least_us = int(self.columns[stream].event_us[held.ranks].min())
+        return held.least_us
+
+    def parted(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
+        """Those with an event time below the horizon, and the others, in their order."""
+        if self.least_us(stream, ranks) >= horizon_us:
+            return ranks[:0], ranks
+        held = cast("Held", ranks).ranks
+        older = self.columns[stream].event_us[held] < horizon_us
+        return Held(held[older]).as_ranks(), Held(held[~older]).as_ranks()
+
+    def _candidates(
+        self, number: int, stream: str, block: IntArray, others: IntArray
+    ) -> tuple[IntArray, IntArray]:
+        """The smaller side is sorted, the larger one searches in it."""
+        column, width = self._access[number]
+        own = getattr(self.columns[stream], column)[block]
+        foreign = getattr(self.columns[other(stream)], column)[others]
+        if len(own) <= len(foreign):
+            at, position = _near(own, foreign, width)
+            return block[position], others[at]
+        at, position = _near(foreign, own, width)
+        return block[at], others[position]
+
+    def _is_pair(self, number: int, r: IntArray, s: IntArray) -> BoolArray:
+        name, predicate = self.config.queries[number]
+        of_r, of_s = self.columns["R"], self.columns["S"]
+        good: BoolArray = np.abs(of_r.event_us[r] - of_s.event_us[s]) <= self.config.window_us
+        good &= self._holds(predicate, r, s)
+        first, last = self.config.span(name)
+        for epochs in (of_r.epoch[r], of_s.epoch[s]):
+            good &= epochs >= first
+            if last is not None:
+                good &= epochs <= last
+        return good
+
+    def _holds(self, predicate: Predicate, r: IntArray, s: IntArray) -> BoolArray:
+        """As ``model.join.oracle.holds``, for arrays of pairs."""
+        if isinstance(predicate, And):
+            good = np.ones(len(r), dtype=np.bool_)
+            for part in predicate.parts:
+                good &= self._holds(part, r, s)
+            return good
+        column = predicate.left if isinstance(predicate, Ineq) else predicate.column
+        left = getattr(self.columns["R"], column)[r]
+        right = getattr(self.columns["S"], column)[s]
+        return _compared(predicate, left, right)
+
+
+def _compared(predicate: Predicate, left: Array, right: Array) -> BoolArray:
+    if isinstance(predicate, Equi):
+        return np.equal(left, right)
+    if isinstance(predicate, Band | Apart):
+        with np.errstate(over="ignore"):
+            is_near: BoolArray = np.abs(left - right) <= predicate.eps
+        return is_near if isinstance(predicate, Band) else ~is_near
+    assert not isinstance(predicate, And)
+    good: BoolArray = _OPERATORS[predicate.op](left, right)
+    return good
+
+
+def _empty(size: int) -> Columns:
+    return Columns(
+        np.zeros(size, dtype=np.int64),
+        np.zeros(size, dtype=np.int64),
+        np.zeros(size, dtype=np.float64),
+        np.zeros(size, dtype=np.int64),
+    )
+
+
+def keys_of(events: tuple[Event, ...]) -> Mapping[str, int]:
+    """A number for every key, in the order of code points."""
+    return {key: number for number, key in enumerate(sorted({event.key for event in events}))}
+
+
+def _access(config: JoinConfig, predicate: Predicate) -> Access:
+    """The best index there is for a predicate: equality, else a band, else the window."""
+    parts = list(_parts(predicate))
+    for part in parts:
+        if isinstance(part, Equi):
+            return Access(part.column, 0)
+    for part in parts:
+        if isinstance(part, Band):
+            return Access(part.column, part.eps)
+    return Access("event_us", config.window_us)
+
+
+def _parts(predicate: Predicate) -> chain[Predicate] | tuple[Predicate]:
+    if isinstance(predicate, And):
+        return chain.from_iterable(_parts(part) for part in predicate.parts)
+    return (predicate,)
+
+
+def _near(few: Array, many: Array, width: float) -> tuple[IntArray, IntArray]:
+    """Positions in ``many`` and in ``few`` of all pairs that differ by at most ``width``.
+
+    With a little more than ``width`` between floats: the difference that decides is rounded.
+    """
+    order = np.argsort(few, kind="stable")
+    low = high = ordered = few[order]
+    if few.dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            reach = width + 4 * np.spacing(np.maximum(np.abs(ordered), width)) if width else 0.0
+            low, high = ordered - reach, ordered + reach
+    elif width:
+        low, high = ordered - int(width), ordered + int(width)
+    # Both ascend with ``few``, so that what lies near is a run of it.
+    first = np.searchsorted(high, many, side="left")
+    counts = np.searchsorted(low, many, side="right") - first
+    hit = np.flatnonzero(counts)
+    counts, first = counts[hit], first[hit]
+    starts = np.cumsum(counts) - counts
+    inside = np.arange(int(counts.sum())) + np.repeat(first - starts, counts)
+    return np.repeat(hit, counts), order[inside]

@@ -1,0 +1,170 @@
+"""Where the streams enter: who is let in, who is shed, and when a source pauses.
+
+Source: docs/join.md, sections 2, 5 and 8.
+
+Rules of this file:
+
+* What an arrival becomes is decided once, when it is taken for the first time, and kept as durable
+  as the arrival: a replayed epoch admits the same.
+* The gate is the reference's (``model.join.oracle.Gate``).
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+
+import simpy
+
+from model.join.oracle import Gate
+from model.vocabulary import Event
+from model.vocabulary.join import STREAMS
+from sim.distributions import FloatArray
+from sim.join.content import Index
+from sim.join.crew import Crew
+
+
+class Doors:
+    """Decides on arrivals, in the order in which the sources take them."""
+
+    def __init__(
+        self, arrivals: Sequence[Event], epochs: Sequence[int], gate: Gate, index: Index
+    ) -> None:
+        self.arrivals = arrivals
+        self.epochs = epochs
+        """Epoch of each arrival."""
+        self.gate = gate
+        self.index = index
+        self.share = 0.0
+        """That is shed at present."""
+        self.shed: set[int] = set()
+        """Positions of what was shed."""
+        self._ranks = dict.fromkeys(STREAMS, 0)
+
+    def admits(self, position: int, chance: float) -> bool:
+        """Whether an arrival is admitted; ``chance`` is a uniform draw of its own."""
+        event, epoch = self.arrivals[position], self.epochs[position]
+        # One arrival of an epoch always stays, so that there is no epoch without arrivals.
+        is_first = position == 0 or self.epochs[position - 1] < epoch
+        if chance < self.share and not is_first:
+            self.shed.add(position)
+            return False
+        if not self.gate.offer(epoch, event):
+            return False
+        rank = self._ranks[event.stream]
+        self.index.add(event.stream, rank, event, epoch)
+        self._ranks[event.stream] = rank + 1
+        return True
+
+
+class Source:
+    """One stream on its way in, a run of arrivals at a time.
+
+    ``admit(stream, n)`` is called when n tuples enter; call :meth:`taken` when they have.
+    ``waits(stream)`` says whether the chain wants a pause. ``wake()`` is called when there may be
+    something to take, and asks the sources to :meth:`look`.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        stream: str,
+        doors: Doors,
+        start_us: int,
+        chances: FloatArray,
+        crew: Crew,
+        admit: Callable[[str, int], object],
+        waits: Callable[[str], bool],
+        wake: Callable[[], None],
+    ) -> None:
+        self.stream = stream
+        self.other: Source
+        self.positions = [n for n, each in enumerate(doors.arrivals) if each.stream == stream]
+        arrivals = [doors.arrivals[position] for position in self.positions]
+        self.times_us = [each.arrival_us - start_us for each in arrivals]
+        self.event_us = [each.event_time_us for each in arrivals]
+        self.at = 0
+        """Arrivals taken."""
+        self.end = 0
+        """Arrivals up to the end of the epoch."""
+        self.pauses = 0
+        self._env, self._doors, self._crew = env, doors, crew
+        self._epochs = [doors.epochs[position] for position in self.positions]
+        self._chances = chances[self.positions].tolist()
+        self._admit, self._waits, self._wake = admit, waits, wake
+        self._entered = [0]
+        """Admitted tuples among the first n arrivals, as far as is decided."""
+        self._busy = False
+        self._is_asleep = False
+        self._is_paused = False
+
+    @property
+    def is_done(self) -> bool:
+        """Whether everything that the epoch has of the stream has entered."""
+        return self.at == self.end and not self._busy
+
+    def begin(self, epoch: int, at: int) -> None:
+        """Start an epoch, perhaps again, at the arrival where it starts."""
+        self.at = at
+        self.end = bisect_right(self._epochs, epoch)
+        self._busy = self._is_paused = False
+
+    def stop(self) -> None:
+        """Hand over nothing more, until the next start."""
+        self.end = self.at
+        self._busy = False
+
+    def taken(self) -> None:
+        """What was handed over has been admitted."""
+        self._busy = False
+
+    def look(self) -> None:
+        """Hand over what has come, or wait for it."""
+        while not self._busy and self.at < self.end:
+            now = self._env.now
+            due = bisect_right(self.times_us, now, self.at, self.end)
+            if due == self.at:
+                self._sleep()
+                return
+            if self._has_to_pause():
+                return
+            last = min(due, self.at + self._crew.intake_tuples)
+            self._decide(last)
+            n = self._entered[last] - self._entered[self.at]
+            self.at = last
+            self._busy = n > 0
+            if n:
+                self._admit(self.stream, n)
+
+    def waiting(self) -> int:
+        """Arrivals that have come and are not taken."""
+        return bisect_right(self.times_us, self._env.now) - self.at
+
+    def _sleep(self) -> None:
+        """Wake at the next moment of intake after the next arrival."""
+        if self._is_asleep:
+            return
+        self._is_asleep = True
+        step_us = self._crew.intake_us
+        wake_us = -(-self.times_us[self.at] // step_us) * step_us
+        wake = simpy.Timeout(self._env, max(0.0, wake_us - self._env.now))
+        wake.callbacks.append(self._wake_up)
+
+    def _wake_up(self, _: simpy.Event) -> None:
+        self._is_asleep = False
+        self._wake()
+
+    def _has_to_pause(self) -> bool:
+        """Only the stream whose next arrival is the later one may pause for the other."""
+        pace_us, other = self._crew.pace_us, self.other
+        if pace_us is None:
+            return False
+        is_ahead = (
+            other.at < other.end and self.event_us[self.at] - other.event_us[other.at] > pace_us
+        )
+        was_paused, self._is_paused = self._is_paused, is_ahead or self._waits(self.stream)
+        self.pauses += self._is_paused and not was_paused
+        return self._is_paused
+
+    def _decide(self, last: int) -> None:
+        for n in range(len(self._entered) - 1, last):
+            admitted = self._doors.admits(self.positions[n], self._chances[n])
+            self._entered.append(self._entered[n] + admitted)

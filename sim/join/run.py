@@ -1,0 +1,148 @@
+"""One timed run of room ``join``: two streams through a chain, and figures."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.vocabulary import Event, JoinConfig, Step, System, Trace, Workload
+from model.vocabulary.join import STREAMS, Match, R, S
+from sim.arrivals import simulate_arrivals
+from sim.batches import cut
+from sim.faults import Schedule
+from sim.join.crew import Control, Crew
+from sim.join.series import Series, series_of
+from sim.join.summary import Summary, summary_of
+from sim.join.timed import Room, Stream
+from sim.plan import IDS_PER_SOURCE, Plan
+
+PRODUCER = "sim"
+ORDINARY = Crew()
+UNCONTROLLED = Control()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What a run gave."""
+
+    workload: Workload
+    """The arrivals that were not shed, in their order, and the epochs: the model or Spark, given
+    this, must find the same."""
+    trace: Trace
+    """Matches, rejections and, if they were recorded, the steps of the protocol."""
+    series: Series
+    """Columns of one table; see :func:`sim.join.series.series_of`."""
+    summary: Summary
+    """Figures by name; see :mod:`sim.join.summary`."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything in this run, in hexadecimal."""
+        sha = hashlib.sha256(self.trace.digest().encode("ascii"))
+        for part in (self.workload.to_json(), *self.summary.items()):
+            sha.update(repr(part).encode("utf-8"))
+        for name, column in self.series.items():
+            sha.update(name.encode("utf-8"))
+            sha.update(column.tobytes())
+        return sha.hexdigest()
+
+
+def simulate(
+    plan: Plan,
+    config: JoinConfig,
+    seed: int,
+    *,
+    crew: Crew = ORDINARY,
+    control: Control = UNCONTROLLED,
+    faults: Schedule = (),
+    epoch_us: int = 10_000_000,
+    record: bool = False,
+) -> Run:
+    """Run a plan through a chain until every pair has come out.
+
+    Even sources of the plan are of R, odd ones of S. Arrivals depend on the seed and the plan
+    alone: chains of any shape meet the same. An epoch ends every ``epoch_us``, if anything
+    arrived. ``faults``: workers ``worker-0``, ... pause, slow down or fail; links ``right-0``,
+    ``left-0``, ... are clogged. ``record`` keeps the steps of the protocol; a chain whose workers
+    come and go has none.
+
+    The same seed gives the same run. Raises ``ValueError`` with one sentence that names the
+    offending value.
+    """
+    events = tuple(_of_a_stream(event) for event in simulate_arrivals(plan, seed).events)
+    cuts, _ = cut(events, plan.epoch_us, epoch_us)
+    stream = Stream(events, cuts, plan.epoch_us, name=plan.name)
+    return simulate_stream(
+        stream, config, seed, crew=crew, control=control, faults=faults, record=record
+    )
+
+
+def simulate_stream(
+    stream: Stream,
+    config: JoinConfig,
+    seed: int,
+    *,
+    crew: Crew = ORDINARY,
+    control: Control = UNCONTROLLED,
+    faults: Schedule = (),
+    record: bool = False,
+) -> Run:
+    """The same for arrivals that are there; the seed then draws what is shed."""
+    room = Room(stream, config, crew, control, faults, seed, record and not control.scale)
+    room.run()
+    head: Summary = {"input": stream.name, "seed": seed, "workers": config.workers}
+    summary = {**head, **summary_of(room)}
+    return Run(_workload(room, seed), _trace(room), series_of(room), summary)
+
+
+def _of_a_stream(event: Event) -> Event:
+    source, number = divmod(event.source_id, IDS_PER_SOURCE)
+    # R and S use the same numbers: an identity is a number of a stream.
+    identity = source // 2 * IDS_PER_SOURCE + number
+    return event._replace(source_id=identity, stream=STREAMS[source % 2])
+
+
+def _kept(room: Room) -> list[int]:
+    """Positions of the arrivals that were not shed."""
+    shed = room.doors.shed
+    return [n for n in range(len(room.stream.arrivals)) if n not in shed]
+
+
+def _workload(room: Room, seed: int) -> Workload:
+    kept = _kept(room)
+    arrivals = tuple([room.stream.arrivals[n]._replace(seq=seq) for seq, n in enumerate(kept)])
+    cuts = tuple(np.searchsorted(kept, room.stream.cuts).tolist())
+    config, stream = room.config.to_json(), room.stream
+    return Workload("join", arrivals, config, cuts, seed=seed, flush=stream.flush, name=stream.name)
+
+
+def _trace(room: Room) -> Trace:
+    seq_of = {n: seq for seq, n in enumerate(_kept(room))}
+    rejected = [each._replace(seq=seq_of[each.seq]) for each in room.gate.rejected]
+    return Trace(PRODUCER, [*rejected, *_matches(room), *room.steps])
+
+
+def _matches(room: Room) -> Iterator[Step]:
+    admitted = room.gate.admitted
+    r_ids, s_ids = ([event.source_id for event in admitted[name].tuples] for name in (R, S))
+    for _at_us, epoch, (query, r, s) in room.emitted:
+        name = room.config.queries[query][0]
+        for each_r, each_s in zip(r.tolist(), s.tolist(), strict=True):
+            yield Match(name, r_ids[each_r], s_ids[each_s], epoch)
+
+
+def make_system() -> System:
+    """The timed chain as a System: a workload's arrivals are replayed when they came."""
+
+    def replay(workload: Workload, /) -> Trace:
+        config = JoinConfig.from_json(workload.config)
+        return simulate_stream(stream_of(workload), config, workload.seed, record=True).trace
+
+    return replay
+
+
+def stream_of(workload: Workload) -> Stream:
+    """What arrives in a workload; the run starts at its first arrival."""
+    start_us = workload.arrivals[0].arrival_us if workload.arrivals else 0
+    return Stream(workload.arrivals, workload.cuts, start_us, workload.flush, workload.name)

@@ -1,0 +1,78 @@
+"""Pairs of streams for room ``join``. All simulated.
+
+Even sources belong to R, odd ones to S. Values are whole numbers, uniform from 1 to
+:data:`HIGHEST_VALUE`, and independent of everything.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from sim.distributions import Constant, Distribution, Exponential
+from sim.plan import Plan, Source
+
+SECOND_US = 1_000_000
+HIGHEST_VALUE = 10_000
+KEYS = tuple("abcdefgh")
+DELAY = Exponential(SECOND_US / 50)
+
+
+class Rates(NamedTuple):
+    """Tuples a second of either stream, and for how long."""
+
+    r_hz: float
+    s_hz: float
+    seconds: float
+
+
+def _source(rate_hz: float, start_s: float, seconds: float, delay: Distribution = DELAY) -> Source:
+    return Source(
+        events=round(rate_hz * seconds),
+        interval=Exponential(SECOND_US / rate_hz),
+        start_us=round(start_s * SECOND_US),
+        delay=delay,
+        keys=KEYS,
+        zipf=1.0,
+        high=HIGHEST_VALUE,
+    )
+
+
+def steady(rates: Rates) -> Plan:
+    """Two Poisson streams with a little disorder."""
+    r_hz, s_hz, seconds = rates
+    sources = (_source(r_hz, 0, seconds), _source(s_hz, 0, seconds))
+    return Plan(sources, name="steady, simulated")
+
+
+def bursts(rates: Rates) -> Plan:
+    """The same, with five times as much in two twentieths of the time."""
+    r_hz, s_hz, seconds = rates
+    sources = list(steady(rates).sources)
+    for start in (0.3, 0.7):
+        for rate_hz in (r_hz, s_hz):
+            sources.append(_source(4 * rate_hz, start * seconds, seconds / 20))
+    return Plan(tuple(sources), name="bursts, simulated")
+
+
+def doubling(rates: Rates) -> Plan:
+    """Twice as much in the second quarter of the time."""
+    r_hz, s_hz, seconds = rates
+    sources = list(steady(rates).sources)
+    sources += [_source(rate_hz, 0.25 * seconds, 0.25 * seconds) for rate_hz in (r_hz, s_hz)]
+    return Plan(tuple(sources), name="doubling, simulated")
+
+
+def racing(rates: Rates) -> Plan:
+    """R comes at once; each tuple of S is as old as a quarter of the run when it comes."""
+    r_hz, s_hz, seconds = rates
+    late = Constant(seconds * SECOND_US / 4)
+    sources = (_source(r_hz, 0, seconds), _source(s_hz, 0, seconds, late))
+    return Plan(sources, name="racing, simulated")
+
+
+SCENARIOS: Mapping[str, Callable[[Rates], Plan]] = {
+    "steady": steady,
+    "bursts": bursts,
+    "doubling": doubling,
+    "racing": racing,
+}
+"""By name."""

@@ -1,0 +1,122 @@
+"""A timed run of a chain in figures.
+
+Rules of this file:
+
+* Names end in their unit; shares and utilisation are fractions of 1.
+* A figure of which nothing was seen is left out.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+
+from model.join.load import Traffic
+from model.vocabulary.join import STREAMS
+from sim.distributions import FloatArray
+from sim.join.timed import Emitted, Room
+
+Figure: TypeAlias = float | int | str
+Summary: TypeAlias = dict[str, Figure]
+
+
+def summary_of(room: Room) -> Summary:
+    """All figures."""
+    return {**_counts(room), **_latencies(room), **_load(room), **_bandwidth(room)}
+
+
+def _counts(room: Room) -> Summary:
+    arrivals, shed = len(room.stream.arrivals), len(room.doors.shed)
+    admitted = {name: len(room.gate.admitted[name].tuples) for name in STREAMS}
+    results = sum(len(each.found.r) for each in room.emitted)
+    comparisons = room.index.comparisons
+    return {
+        "arrivals": arrivals,
+        "shed": shed,
+        "rejected": len(room.gate.rejected),
+        "redelivered": room.gate.redelivered,
+        "admitted_r": admitted["R"],
+        "admitted_s": admitted["S"],
+        "epochs": len(room.commits_us),
+        "results": results,
+        "comparisons": comparisons,
+        **({"efficiency": results / comparisons} if comparisons else {}),
+        "failures": room.failures,
+        "arrivals_taken_again": room.redone,
+        "intake_pauses": sum(source.pauses for source in room.sources.values()),
+        "resized": ", ".join(f"{before} to {after}" for _, before, after in room.resized) or "no",
+    }
+
+
+def latencies_us(room: Room) -> tuple[FloatArray, FloatArray]:
+    """When each result came out, and how long after the arrival of its later tuple."""
+    arrived = [
+        np.array([each.arrival_us for each in room.gate.admitted[name].tuples], dtype=np.int64)
+        - room.stream.start_us
+        for name in STREAMS
+    ]
+
+    def latency_us(each: Emitted) -> FloatArray:
+        r_us, s_us = arrived[0][each.found.r], arrived[1][each.found.s]
+        return each.at_us - np.maximum(r_us, s_us)
+
+    if not room.emitted:
+        return np.empty(0), np.empty(0)
+    sizes = [len(each.found.r) for each in room.emitted]
+    times_us = np.repeat([each.at_us for each in room.emitted], sizes)
+    return times_us, np.concatenate([latency_us(each) for each in room.emitted])
+
+
+def _latencies(room: Room) -> Summary:
+    _, latency_us = latencies_us(room)
+    if not len(latency_us):
+        return {}
+    return {
+        "mean_latency_us": float(latency_us.mean()),
+        "median_latency_us": float(np.median(latency_us)),
+        "p99_latency_us": float(np.percentile(latency_us, 99)),
+    }
+
+
+def _load(room: Room) -> Summary:
+    """Tuples held, utilisation, workers' time."""
+    samples, now_us = room.samples, room.end_us
+    held = [each.held for each in samples]
+    means = [each.mean for each in samples]
+    false_sheds = [each for each in samples if each.mean <= room.control.limits.tau1 < each.fullest]
+    return {
+        "duration_us": now_us,
+        "mean_held": float(np.mean(held)),
+        "peak_held": max(held),
+        "peak_waiting": max(each.waiting for each in samples),
+        "mean_utilisation": float(np.mean(means)),
+        "peak_utilisation": max(means),
+        "fullest_worker": max(each.fullest for each in samples),
+        "samples_with_a_full_worker": len(false_sheds),
+        **{f"busy_{n}": station.utilisation() for n, station in enumerate(room.line.stations)},
+    }
+
+
+def _bandwidth(room: Room) -> Summary:
+    """Bytes between workers, against the formula of docs/join.md, section 8."""
+    traffic, costs, now_us = room.line.traffic, room.crew.costs, room.end_us
+    if not traffic.blocks or not now_us:
+        return {}
+    headers = costs.header_bytes * (traffic.blocks + traffic.acks)
+    payload = costs.tuple_bytes * traffic.tuples
+    mean_block = traffic.tuples / traffic.blocks
+    figures: Summary = {
+        "blocks": traffic.blocks,
+        "mean_block": mean_block,
+        "bytes_per_s": (payload + headers) / now_us * 1e6,
+        "hint_bytes_per_s": costs.header_bytes * traffic.hints / now_us * 1e6,
+        "header_share": headers / payload,
+    }
+    if room.resized:
+        return figures
+    admitted = sum(len(room.gate.admitted[name].tuples) for name in STREAMS)
+    expected = Traffic(
+        admitted / now_us * 1e6, room.config.workers, costs.tuple_bytes, costs.header_bytes
+    )
+    figures["bytes_per_s_bound"] = expected.bytes_per_s(mean_block)
+    figures["header_share_bound"] = expected.overhead_bound(mean_block)
+    return figures

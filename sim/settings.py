@@ -1,0 +1,64 @@
+"""Settings as text, the way a command line passes them: ``--set key=value``."""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from math import isfinite
+from typing import TypeAlias, TypeVar
+
+from sim.distributions import require
+
+T = TypeVar("T")
+Setting: TypeAlias = int | float | str
+
+AUTO = "auto"
+"""Whatever happens when nothing is said."""
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """``"; did you mean 'x'?"`` for the known word closest to ``word``, or nothing."""
+    found = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def chosen(what: str, name: str, known: Mapping[str, T]) -> T:
+    """What is known as ``name``; ``ValueError`` with a suggestion when there is no such thing."""
+    if name not in known:
+        msg = f"{what} is {name!r}; it must be one of {', '.join(known)}{nearest(name, known)}"
+        raise ValueError(msg)
+    return known[name]
+
+
+def with_defaults(settings: Mapping[str, str], defaults: Mapping[str, Setting]) -> dict[str, str]:
+    """Every setting as text; ``ValueError`` for a key that has no default."""
+    for key in settings:
+        if key not in defaults:
+            known = ", ".join(defaults)
+            msg = f"there is no setting {key!r}{nearest(key, defaults)}; known are {known}"
+            raise ValueError(msg)
+    return {key: str(settings.get(key, default)).strip() for key, default in defaults.items()}
+
+
+def number(
+    key: str, text: str, kind: type[int] | type[float], *, or_auto: bool = False
+) -> int | float:
+    """A finite number; ``ValueError`` naming the key and the text for anything else."""
+    expected = "an integer" if kind is int else "a finite number"
+    if or_auto:
+        expected += f", or {AUTO}"
+    try:
+        value = kind(text)
+    except ValueError:
+        value = float("nan")
+    require(isfinite(value), key, text, expected)
+    return value
+
+
+def integer(key: str, text: str) -> int:
+    """An integer; ``ValueError`` as for :func:`number`."""
+    return int(number(key, text, int))
+
+
+def is_yes(key: str, text: str) -> bool:
+    """Whether the text is ``yes``; ``ValueError`` if it is not ``no`` either."""
+    require(text in ("yes", "no"), key, text, "yes or no")
+    return text == "yes"
