@@ -38,13 +38,14 @@ def with_defaults(settings: Mapping[str, str], defaults: Mapping[str, Setting]) 
     return {key: str(settings.get(key, default)).strip() for key, default in defaults.items()}
 
 
-def number(
-    key: str, text: str, kind: type[int] | type[float], *, or_auto: bool = False
-) -> int | float:
-    """A finite number; ``ValueError`` naming the key and the text for anything else."""
+def number(key: str, text: str, kind: type[int] | type[float], *, other: str = "") -> int | float:
+    """A finite number; ``ValueError`` naming the key and the text for anything else.
+
+    ``other`` is the word that the caller takes instead.
+    """
     expected = "an integer" if kind is int else "a finite number"
-    if or_auto:
-        expected += f", or {AUTO}"
+    if other:
+        expected += f", or {other}"
     try:
         value = kind(text)
     except ValueError:

@@ -1,5 +1,14 @@
 """Room ``join``, timed: what a chain of workers costs and holds (docs/join.md)."""
 
 from sim.join.run import Run, make_system, simulate, simulate_stream, stream_of
+from sim.join.settings import DEFAULTS, from_settings
 
-__all__ = ["Run", "make_system", "simulate", "simulate_stream", "stream_of"]
+__all__ = [
+    "DEFAULTS",
+    "Run",
+    "from_settings",
+    "make_system",
+    "simulate",
+    "simulate_stream",
+    "stream_of",
+]

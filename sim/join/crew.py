@@ -58,7 +58,7 @@ class Crew:
     """A source looks for arrivals at multiples of this."""
     intake_tuples: int = 256
     """Most arrivals that a source takes at once."""
-    hint_us: int = 10_000
+    hint_us: int = 100_000
     """Every so often workers send hints where no other message went."""
     pace_us: int | None = None
     """How far the event time of a stream's next arrival may lie ahead of the other's before its

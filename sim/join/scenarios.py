@@ -24,10 +24,17 @@ class Rates(NamedTuple):
     seconds: float
 
 
-def _source(rate_hz: float, start_s: float, seconds: float, delay: Distribution = DELAY) -> Source:
+def _source(
+    rate_hz: float,
+    start_s: float,
+    seconds: float,
+    delay: Distribution = DELAY,
+    is_regular: bool = False,
+) -> Source:
+    mean_us = SECOND_US / rate_hz
     return Source(
         events=round(rate_hz * seconds),
-        interval=Exponential(SECOND_US / rate_hz),
+        interval=Constant(mean_us) if is_regular else Exponential(mean_us),
         start_us=round(start_s * SECOND_US),
         delay=delay,
         keys=KEYS,
@@ -54,10 +61,14 @@ def bursts(rates: Rates) -> Plan:
 
 
 def doubling(rates: Rates) -> Plan:
-    """Twice as much in the second quarter of the time."""
+    """Two regular streams, with twice as much in the second quarter of the time."""
     r_hz, s_hz, seconds = rates
-    sources = list(steady(rates).sources)
-    sources += [_source(rate_hz, 0.25 * seconds, 0.25 * seconds) for rate_hz in (r_hz, s_hz)]
+    spans = ((0.0, 1.0), (0.25, 0.25))
+    sources = [
+        _source(rate_hz, start * seconds, share * seconds, is_regular=True)
+        for start, share in spans
+        for rate_hz in (r_hz, s_hz)
+    ]
     return Plan(tuple(sources), name="doubling, simulated")
 
 

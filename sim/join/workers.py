@@ -60,7 +60,7 @@ class Task:
         self.heard_us: int | None = None
         """Watermark at the source from which the message comes: of R to the right, else of S."""
         self.size: int | None = None
-        """A hint's store size of the stream that comes the other way."""
+        """Tuples in the sender's store of the stream that comes the other way."""
         self.outbox: list[Sent] = []
         self.found: list[Found] = []
 
@@ -160,10 +160,10 @@ class Line:
         """Let workers send hints where there is news; returns how many were sent.
 
         News is a watermark that has moved by a part of the window, or a store that has changed by
-        two blocks since the neighbour heard of it; ``eager``: by anything.
+        a block since the neighbour heard of it; ``eager``: by anything.
         """
         step_us = 1 if eager else self.setup.window_us // HINTS_A_WINDOW + 1
-        size = 1 if eager else 2 * self.setup.block_size
+        size = 1 if eager else self.setup.block_size
         boundaries = range(len(self.workers) - 1)
         directions = [(at, to_right) for at in boundaries for to_right in (True, False)]
         return sum([self._hint_over(*each, step_us, size) for each in directions])
@@ -247,10 +247,10 @@ class Line:
         message.to_right = boundary == at
         worker = self.workers[at]
         message.heard_us = (worker.r if message.to_right else worker.s).heard_us
-        told_size = self._told.get((boundary, message.to_right), (0, 0))[1]
-        if message.what == "acknowledge":
-            told_size = len(lanes(worker, message.stream)[0].store)
-        self._told[boundary, message.to_right] = (message.heard_us, told_size)
+        # The neighbour sends us the stream that comes from there: that store's size matters to it.
+        # An acknowledgement says the same by itself.
+        message.size = len((worker.s if message.to_right else worker.r).store)
+        self._told[boundary, message.to_right] = (message.heard_us, message.size)
         costs = self.crew.costs
         n_bytes = costs.header_bytes + costs.tuple_bytes * tuples
         task.outbox.append(Sent(self._link(boundary, message.to_right), message, n_bytes))

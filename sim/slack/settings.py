@@ -88,7 +88,7 @@ def _value(key: str, text: str) -> int | float | str | bool | None:
     if key in _YES_OR_NO:
         return is_yes(key, text)
     if key in _WHEN_NOT_AUTO:
-        return None if text == AUTO else number(key, text, _WHEN_NOT_AUTO[key], or_auto=True)
+        return None if text == AUTO else number(key, text, _WHEN_NOT_AUTO[key], other=AUTO)
     return text if isinstance(default, str) else number(key, text, type(default))
 
 
@@ -114,7 +114,7 @@ def _plan(given: Mapping[str, str], seed: int) -> Plan:
     plan = scenario(given["scenario"])(seed)
     if given["messages"] == AUTO:
         return plan
-    messages = int(number("messages", given["messages"], int, or_auto=True))
+    messages = int(number("messages", given["messages"], int, other=AUTO))
     require(messages > 0, "messages", messages, "above 0")
     sources = tuple(
         replace(source, events=messages) if isinstance(source, Source) else source

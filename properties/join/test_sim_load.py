@@ -1,0 +1,222 @@
+"""Load, bandwidth, latency and size of a chain in time (docs/join.md, sections 7 and 8)."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from model.claims import Outcome
+from model.join.claims import judge
+from model.join.load import Traffic
+from model.vocabulary.join import Match
+from sim.join import Run, from_settings
+from sim.network import Tiers
+
+CALM: Mapping[str, float | str] = {
+    "scenario": "steady",
+    "seconds": 20,
+    "rate_r_hz": 100,
+    "rate_s_hz": 100,
+    "window_us": 2_000_000,
+    "blocks": "fixed",
+    "capacity": 1_000,
+    "tiers": "node",
+    "speeds": "1",
+}
+"""Far from any limit."""
+
+
+def run(**settings: object) -> Run:
+    given = {**CALM, **settings}
+    return from_settings({key: str(value) for key, value in given.items()}, seed=1)
+
+
+def figure(timed: Run, name: str) -> float:
+    return float(timed.summary[name])
+
+
+def results(timed: Run) -> list[tuple[str, int, int]]:
+    """Matches without the epoch that they came in."""
+    return sorted(match[:3] for match in timed.trace.of(Match))
+
+
+def assert_all_hold(timed: Run) -> None:
+    for verdict in judge(timed.workload, timed.trace).verdicts:
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
+    assert figure(timed, "results") > 0
+
+
+# ------------------------------------------------------------------------------------- bandwidth
+
+
+@pytest.mark.parametrize("block_size", [4, 16, 64])
+def test_bandwidth_lies_at_most_five_percent_below_the_formula(block_size: int) -> None:
+    timed = run(block_size=block_size)
+    measured, bound = figure(timed, "bytes_per_s"), figure(timed, "bytes_per_s_bound")
+    assert 0.95 * bound <= measured <= bound
+    assert figure(timed, "mean_block") > 0.9 * block_size
+    overhead = figure(timed, "header_share")
+    assert overhead <= 2 * 50 / (figure(timed, "mean_block") * 100) + 1e-12
+
+
+def test_the_formula_with_one_header_a_block_is_too_low_for_small_blocks() -> None:
+    timed = run(block_size=4)
+    tuples_per_s = (figure(timed, "admitted_r") + figure(timed, "admitted_s")) / (
+        figure(timed, "duration_us") / 1e6
+    )
+    too_low = Traffic(tuples_per_s, 4, 100, 50, headers=1)
+    assert figure(timed, "bytes_per_s") > too_low.bytes_per_s(figure(timed, "mean_block"))
+
+
+def test_queries_share_the_bandwidth_and_chains_do_not() -> None:
+    alone, together = run(queries=1), run(queries=4)
+    assert figure(together, "results") > 3 * figure(alone, "results")
+    assert figure(together, "bytes_per_s") == pytest.approx(figure(alone, "bytes_per_s"), rel=0.01)
+    chains = [run(queries=1, eps=50 + n) for n in range(4)]
+    apart = sum(figure(chain, "bytes_per_s") for chain in chains)
+    assert apart == pytest.approx(4 * figure(together, "bytes_per_s"), rel=0.01)
+    found = sum(figure(chain, "results") for chain in chains)
+    assert found == figure(together, "results")
+
+
+# ------------------------------------------------------------------------------------------ load
+
+HEAVY: Mapping[str, float | str] = {
+    "rate_r_hz": 400,
+    "rate_s_hz": 40,
+    "window_us": 5_000_000,
+    "seconds": 12,
+    "workers": 8,
+    "capacity": 400,
+    "block_size": 50,
+    "trigger_interval_us": 100_000_000,
+    "control_us": 100_000,
+    "hint_us": 10_000,
+}
+"""Mean utilisation about 0.7, nearly all of it R; one epoch."""
+
+
+def full_workers(timed: Run) -> int:
+    """Moments, once the window is full, at which a worker is above tau1 and the mean is not."""
+    series = timed.series
+    settled = (series["time_us"] >= 6.5e6) & (series["time_us"] <= 11.5e6)
+    assert (series["utilisation"][settled] > 0.6).all(), "there was no load"
+    false = (series["fullest"] > 0.8) & (series["utilisation"] <= 0.8) & settled
+    return int(false.sum())
+
+
+def test_no_worker_is_full_while_the_mean_is_not() -> None:
+    assert full_workers(run(**HEAVY, blocks="adaptive")) == 0
+
+
+def test_large_blocks_fill_a_worker_too_early() -> None:
+    assert full_workers(run(**HEAVY, blocks="fixed"))
+
+
+OVERLOAD: Mapping[str, float | str] = {"capacity": 105, "seconds": 30}
+
+
+@pytest.mark.parametrize("rule", ["linear", "quadratic"])
+def test_results_are_exact_over_what_was_not_shed(rule: str) -> None:
+    timed = run(**OVERLOAD, shed=rule)
+    assert figure(timed, "shed") > 0
+    assert figure(timed, "arrivals") == figure(timed, "shed") + len(timed.workload.arrivals)
+    assert_all_hold(timed)
+    unshed = run(**OVERLOAD)
+    assert figure(timed, "mean_utilisation") < figure(unshed, "mean_utilisation")
+
+
+def test_nothing_is_shed_below_the_limit() -> None:
+    timed = run(capacity=200, shed="linear")
+    assert 0.4 < figure(timed, "peak_utilisation") <= 0.8
+    assert figure(timed, "shed") == 0
+
+
+def test_shedding_is_switched_less_often_with_a_margin() -> None:
+    def switches(margin: float) -> int:
+        timed = run(**OVERLOAD, shed="linear", base=0.2, margin=margin)
+        sheds = timed.series["shed"] > 0
+        return int((sheds[1:] != sheds[:-1]).sum())
+
+    assert switches(0.0) > 2 * switches(0.1) > 0
+
+
+CASE_STUDY: Mapping[str, float | str] = {
+    "scenario": "doubling",
+    "seconds": 1_200,
+    "rate_r_hz": 5,
+    "rate_s_hz": 5,
+    "window_us": 16_000_000,
+    "capacity": 100,
+    "scale": "yes",
+    "blocks": "adaptive",
+    "intake_us": 200_000,
+    "trigger_interval_us": 5_000_000,
+}
+"""Twice the load in the second quarter of twenty minutes; four workers at half of tau1."""
+
+
+def test_four_workers_become_eight_and_four_again() -> None:
+    timed = run(**CASE_STUDY)
+    assert timed.summary["resized"] == "4 to 8, 8 to 4"
+    assert_all_hold(timed)
+    minutes, workers = timed.series["time_us"] / 60e6, timed.series["workers"]
+    out, back = minutes[workers == 8][0], minutes[workers == 8][-1]
+    assert 5 + 0.5 <= out <= 6.5, "the load doubles after 5 minutes, for 30 s it is watched"
+    assert 10 + 5 <= back <= 16.5, "it halves after 10 minutes, for 5 min it is watched"
+
+
+@pytest.mark.parametrize("workers", [2, 4, 8])
+def test_the_largest_sustainable_rate_grows_with_the_workers(workers: int) -> None:
+    def shed(rate_hz: float) -> float:
+        size = {"workers": workers, "rate_r_hz": rate_hz, "rate_s_hz": rate_hz}
+        timed = run(**size, shed="linear", capacity=100, block_size=8, seconds=15)
+        return figure(timed, "shed")
+
+    # 2 * rate * window tuples are held by m workers of 100, up to tau1 = 0.8 each.
+    largest_hz = 0.8 * 100 * workers / (2 * 2.0)
+    assert shed(0.8 * largest_hz) == 0
+    assert shed(1.3 * largest_hz) > 0
+
+
+# ----------------------------------------------------------------------------- latency, pausing
+
+
+def test_results_come_later_over_farther_tiers() -> None:
+    latencies = [
+        figure(
+            run(
+                tiers=tier,
+                window_us=100_000,
+                lateness_us=50_000,
+                rate_r_hz=200,
+                rate_s_hz=200,
+                seconds=2,
+                block_size=1,
+                eps=1_000,
+                intake_us=1_000,
+                hint_us=2_000,
+            ),
+            "mean_latency_us",
+        )
+        for tier in Tiers._fields
+    ]
+    assert latencies == sorted(latencies)
+    assert latencies[3] > latencies[0] + Tiers().elsewhere.latency_us
+
+
+def test_a_pause_of_the_intake_keeps_the_state_small() -> None:
+    racing = {"scenario": "racing", "trigger_interval_us": 1_000_000_000, "seconds": 40}
+    free, paused = run(**racing), run(**racing, pace_us=100_000)
+    assert figure(free, "intake_pauses") == 0
+    assert figure(paused, "intake_pauses") > 0
+    assert 2 * figure(paused, "peak_held") < figure(free, "peak_held")
+    assert results(free) == results(paused)
+
+
+def test_a_failure_costs_time_and_no_result() -> None:
+    calm, failed = run(), run(fail_at_us=15_000_000)
+    assert figure(failed, "failures") == 1
+    assert figure(failed, "arrivals_taken_again") > 0
+    assert results(calm) == results(failed)
+    assert np.nanmax(failed.series["waiting"]) > np.nanmax(calm.series["waiting"])
