@@ -12,6 +12,7 @@ from model.join.load import (
     Watch,
     block_size,
     fullest,
+    share_to_shed,
     shed_share,
     sheds,
     watch,
@@ -80,6 +81,14 @@ def test_hysteresis_keeps_shedding_from_chattering() -> None:
 
     assert switches(0.0) == 99
     assert switches(0.05) == 1
+
+
+def test_shedding_that_goes_on_below_tau1_sheds_its_base() -> None:
+    assert share_to_shed(False, 0.72, 0.75, 0.1, 1, 0.05) == 0
+    assert share_to_shed(True, 0.72, 0.75, 0.1, 1, 0.05) == 0.1
+    assert share_to_shed(True, 0.70, 0.75, 0.1, 1, 0.05) == 0
+    assert share_to_shed(False, 0.875, 0.75, 0.1, 1, 0.05) == pytest.approx(0.55)
+    assert share_to_shed(True, 0.72, 0.75, 0.0, 1, 0.05) == 0
 
 
 def loads(workers: int, zeta: int) -> list[tuple[int, ...]]:

@@ -1,11 +1,14 @@
 """Golden state counts: whoever changes what can happen will notice here."""
 
+from dataclasses import replace
+
 import pytest
 
 from model.claims import Outcome, combine
 from model.explorer import render
 from model.join.chart import chart
 from model.join.exploration import explore, scope_of
+from model.join.protocol import Protocol, State
 from model.join.scopes import EVERYDAY, SCOPES, machine_of
 from properties.join import golden
 from properties.join.golden import GOLDEN
@@ -20,6 +23,30 @@ def test_a_scope_holds_with_its_golden_count(name: str) -> None:
     assert [v for v in found.verdicts if v.outcome is not Outcome.HOLDS] == []
     assert (found.unique_states, found.transitions) == GOLDEN[name]
     assert found.cut is None
+
+
+@pytest.mark.parametrize(("block_size", "next_waits"), [(1, True), (2, False)])
+def test_a_pair_is_out_when_both_streams_have_moved_past_it(
+    block_size: int, next_waits: bool
+) -> None:
+    """Without a flush the next pair may wait; nothing waits longer than that."""
+    past = replace(SCOPES["balanced"], ends=False, block_size=block_size)
+    protocol = Protocol(past)
+    level, resting = [protocol.initial()], []
+    seen = set(level)
+    while level:
+        following: list[State] = []
+        for state in level:
+            reached = [then for _, then in protocol.actions(state)]
+            resting += [state] * (not reached)
+            new = dict.fromkeys(then for then in reached if then not in seen)
+            seen.update(new)
+            following += new
+        level = following
+    bit = {pair: 1 << number for number, pair in enumerate(past.pairs)}
+    assert resting
+    assert all(state.once & bit[0, 0] for state in resting)
+    assert any(not state.once & bit[1, 1] for state in resting) is next_waits
 
 
 def test_scopes_of_every_day_are_scopes() -> None:
