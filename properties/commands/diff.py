@@ -33,7 +33,7 @@ examples:
       --window 1h --slide 5min
   straggler diff slack --system mypackage.slack:make
   straggler diff join --input flights --workers 4 --on key --on "key and value within 100"
-  straggler diff join --r orders.csv --s trades.csv --event-time at --time-unit ms --value price \
+  straggler diff join --r orders.csv --s trades.csv --event-time at --time-unit ms --value price \\
       --window 1min --lateness 5s --on "key and value >"
 
 Without --input a room takes its default inputs. A path may be a Parquet or CSV file; without an

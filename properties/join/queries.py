@@ -48,7 +48,7 @@ INTEGERS = (
 
 def add_options(group: argparse._ArgumentGroup) -> None:
     """Everything that can be asked of a chain, except for its window."""
-    files = "two files to join, R and S, with the columns named below"
+    files = "two files to join, R and S, with the columns named above"
     group.add_argument("--r", type=Path, metavar="FILE", help=files)
     group.add_argument("--s", type=Path, metavar="FILE", help="the other one of them")
     group.add_argument(
