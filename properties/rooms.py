@@ -237,6 +237,8 @@ class Room:
     """A timed run as an SVG file."""
     errata: tuple[Erratum, ...] = ()
     """What the published idea, read literally, does not keep."""
+    in_process_max: int | None = None
+    """Arrivals beyond which Spark is faster than what runs in process."""
 
 
 def room(name: str) -> Room:

