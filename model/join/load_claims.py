@@ -39,10 +39,13 @@ class Moment(NamedTuple):
     """A chain at one moment of a run."""
 
     at_us: int
-    utilisations: tuple[float, ...]
-    """Of every worker: tuples held, divided by ``capacity``."""
+    workers: int
+    mean: float
+    """Utilisation of the workers: tuples held, divided by ``capacity``."""
+    fullest: float
+    """Utilisation of the fullest worker."""
     smoothed: float
-    """Mean utilisation that shedding goes by."""
+    """Utilisation that shedding goes by."""
     share: float
     """Of the arrivals from now on, to be shed."""
     offered: int
@@ -50,12 +53,7 @@ class Moment(NamedTuple):
     shed: int
     """Of these, shed."""
     wanted: int
-    """Workers that the run has decided on from now on."""
-
-    @property
-    def mean(self) -> float:
-        """Mean utilisation."""
-        return sum(self.utilisations) / len(self.utilisations)
+    """Workers that were decided on; it may take until they are there."""
 
 
 class Rule(NamedTuple):
@@ -96,13 +94,13 @@ def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
 def judge(moments: Sequence[Moment], rule: Rule) -> Judgement:
     """Imbalance, shedding and scaling over the moments of one run."""
     changes = Counter(
-        moment.wanted > len(moment.utilisations)
-        for moment in moments
-        if moment.wanted != len(moment.utilisations)
+        after.workers > before.workers
+        for before, after in pairwise(moments)
+        if after.workers != before.workers
     )
     guards = {
         LOADED: sum(
-            rule.limits.aim < each.mean < max(each.utilisations) and _is_promised(each, rule)
+            rule.limits.aim < each.mean < each.fullest and _is_promised(each, rule)
             for each in moments
         ),
         SHARES: sum(0 < each.share < 1 for each in moments),
@@ -121,17 +119,16 @@ def judge(moments: Sequence[Moment], rule: Rule) -> Judgement:
 def _is_promised(moment: Moment, rule: Rule) -> bool:
     """Whether the mean is not above tau1, and a block need not be smaller than a tuple."""
     spare = 2 * rule.capacity * (rule.limits.tau1 - moment.mean)
-    return spare >= 0 and spare >= len(moment.utilisations) - 1
+    return spare >= 0 and spare >= moment.workers - 1
 
 
 def _false_shedding(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
     tau1 = rule.limits.tau1
     for moment in moments:
-        fullest = max(moment.utilisations)
-        if _is_promised(moment, rule) and fullest > tau1 + ROUNDING:
+        if _is_promised(moment, rule) and moment.fullest > tau1 + ROUNDING:
             yield (
                 f"At {moment.at_us} us the mean utilisation is {moment.mean:.3f} and that of the"
-                f" fullest worker {fullest:.3f}, above {tau1:g}."
+                f" fullest worker {moment.fullest:.3f}, above {tau1:g}."
             )
 
 
@@ -186,10 +183,11 @@ def _chatter(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
 
 
 def _scaled_otherwise(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
-    seen = Watch()
+    seen, expected = Watch(), 0
     for moment in moments:
-        now = len(moment.utilisations)
-        seen, expected = watch(seen, moment.at_us, now, moment.mean, rule.limits)
+        now = moment.workers
+        if expected in (0, now):  # Nobody looks while a change is under way.
+            seen, expected = watch(seen, moment.at_us, now, moment.mean, rule.limits)
         if moment.wanted != expected:
             yield (
                 f"At {moment.at_us} us the utilisation of {now} workers is {moment.mean:.3f};"
