@@ -32,7 +32,7 @@ class Effort(NamedTuple):
 EFFORTS = {
     "dev": Effort(packs=1, cases=50, chains=4, kills=2, tuples=120_000, processes=1, subsets=4_000),
     "ci": Effort(
-        packs=8, cases=250, chains=16, kills=10, tuples=120_000, processes=6, subsets=8_000
+        packs=8, cases=128, chains=16, kills=10, tuples=120_000, processes=6, subsets=8_000
     ),
     "nightly": Effort(
         packs=32, cases=500, chains=200, kills=60, tuples=400_000, processes=6, subsets=100_000

@@ -1,7 +1,7 @@
 """How well the promise of quality is kept: ``python -m properties.slack.promise_table [TUPLES]``.
 
 It prints the table of the guide (Markdown, the same every time), for streams of 120,000 tuples, or
-as many as are asked for. ``test_promise.py`` tests the same runs.
+as many as are asked for. ``test_promise.py`` tests the same queries and processes.
 """
 
 import sys

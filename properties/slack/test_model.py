@@ -19,6 +19,7 @@ from properties.rooms import room
 from properties.strategies import CUTS_MAX, cases, configs, cuts, reordered
 
 CASES_FOR_GUARDS = 400
+CASES_FOR_CRASHES = 150
 NEEDED = ("late pairs", "mixed tuples", "corrections of several windows", "misses")
 
 
@@ -79,7 +80,7 @@ def test_a_crash_changes_no_final_answer(system: System, case: Workload, fault: 
 def test_crashes_hit_corrections(seed: int) -> None:
     hit = [
         fault
-        for case, fault in packs.collect(st.tuples(cases(), FAULTS), CASES_FOR_GUARDS, seed)
+        for case, fault in packs.collect(st.tuples(cases(), FAULTS), CASES_FOR_CRASHES, seed)
         if any(step.batch == fault.at for step in room("slack").reference()(case).of(Correction))
     ]
     assert {fault.kind for fault in hit} == {"restart", "kill"}, "no crash was near a correction"

@@ -46,6 +46,9 @@ System: TypeAlias = Callable[[Workload], Trace]
 
 ENOUGH = 50_000
 """Tuples on which what is badly wrong shows."""
+SHORTER = 2 / 3
+"""Share of a stream that is enough for all aggregates but counts: their errors are rarer. It leaves
+fewer windows than the table of the guide has, and wider limits; what they fail with stays."""
 
 
 class Found(NamedTuple):
@@ -83,8 +86,14 @@ def found(events: tuple[Event, ...], config: SlackConfig, system: System, failur
 @cache
 def as_promised(process: str, aggregate: str, system: System, seed: int) -> Found:
     query = replace(QUERY, aggregate=aggregate)
-    events = arrivals(process, effort().tuples, seed)
+    events = long_enough(process, aggregate, seed)
     return found(events, query, system, bonferroni(FAILURE, PROMISES))
+
+
+def long_enough(process: str, aggregate: str, seed: int) -> tuple[Event, ...]:
+    """As many arrivals as show whether the promise is kept for an aggregate."""
+    events = arrivals(process, effort().tuples, seed)
+    return events if aggregate == "count" else events[: int(len(events) * SHORTER)]
 
 
 def in_profile() -> tuple[str, ...]:
@@ -179,7 +188,7 @@ ROBUST = ("sum", "avg", "median", "quantile")
 @pytest.mark.parametrize("aggregate", ROBUST)
 def test_adversarial_sampling_keeps_the_promise_even_there(aggregate: str, seed: int) -> None:
     query = replace(QUERY, aggregate=aggregate, sampling="adversarial")
-    events = arrivals(DEPENDENT, effort().tuples, seed)
+    events = long_enough(DEPENDENT, aggregate, seed)
     shown = found(events, query, make_system(), bonferroni(FAILURE, ROBUST))
     assert shown.wrong.at_most(query.delta) is Outcome.HOLDS, shown.wrong.sentence(query.delta)
     assert shown.misses

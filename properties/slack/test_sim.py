@@ -10,6 +10,7 @@ from properties import packs
 from properties.judge import broken_sentences
 from properties.rooms import room
 from properties.strategies import TimedCase, timed_cases
+from sim.scenarios import umts
 from sim.slack import Run, simulate
 
 RUNS_FOR_GUARDS = 200
@@ -50,7 +51,8 @@ def test_every_control_meets_the_same_arrivals() -> None:
         SlackConfig(5_000_000, 1_000_000, tasks=2, control=control, fixed_slack_us=200_000)
         for control in CONTROLS
     ]
-    runs = [simulate("umts", config, seed=11) for config in configs]
+    plan = umts(11, messages=300)
+    runs = [simulate(plan, config, seed=11) for config in configs]
     assert len({timed.workload.arrivals for timed in runs}) == 1
     evidence = [judge(timed.workload, timed.trace) for timed in runs]
     assert all(each.guards["late pairs"] for each in evidence)
