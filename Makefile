@@ -9,9 +9,11 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 # Tests that never start Spark run in two processes; everything else, and every file to come,
 # runs in one.
 PARALLEL := $(wildcard tests/model tests/sim tests/house tests/quality \
-	$(patsubst %,properties/join/test_%.py, model chain sim guide) \
-	$(patsubst %,properties/slack/test_%.py, \
-	model sim promise published_law requirement plots guide))
+	$(filter-out %_spark.py,$(wildcard tests/properties/test_*.py)) \
+	$(patsubst %,tests/spark_impl/test_%.py, correlation join_chain join_matching \
+	join_transport kernel lost_history quality requirement streams) \
+	$(patsubst %,properties/*/test_%.py, \
+	chain determinism guide model promise published_law requirement sim sim_load))
 .DEFAULT_GOAL := help
 .PHONY: help setup diff test check bench clean java
 # Two targets that each want every core only slow each other down.
@@ -26,7 +28,7 @@ diff: java $(READY) ## the Spark pipeline against the reference, on real data
 	@$(BIN)/straggler diff all
 
 test: java $(READY) ## every test and every property
-	@$(PYTEST) -n 2 $(PARALLEL); first=$$?; \
+	@$(PYTEST) -n 2 --dist worksteal $(PARALLEL); first=$$?; \
 	$(PYTEST) tests properties $(PARALLEL:%=--ignore=%); last=$$?; \
 	[ $$first = 0 ] || echo "failed: see the summary further up" >&2; \
 	[ $$first$$last = 00 ]
