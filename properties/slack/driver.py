@@ -48,7 +48,6 @@ def run(spark: SparkSession, folder: Path) -> None:
     config = SlackConfig.from_json(Workload.from_json(data).config)
     query = AnnouncedQuery(spark, config, folder / "history", folder / "store", [CASE])
     _say("started")
-    query.run_available()
     query.flush()
     _say("done")
 

@@ -63,12 +63,13 @@ def run_workloads(
         for j in range(done, upto):
             append(history, _file(batches, j))
         done = max(done, upto)
-        SlackQuery(spark, config, history, store, [CASE]).run_available()
+        query = SlackQuery(spark, config, history, store, [CASE])
+        if fault is None and any(workload.flush for workload in cases.values()):
+            query.flush(lambda group: cases[group[0]].flush)  # after all that is there
+        else:
+            query.run_available()
         if fault is not None and fault.kind == "kill":
             lose_commit(store, fault.at)
-    if any(workload.flush for workload in cases.values()):
-        query = SlackQuery(spark, config, history, store, [CASE])
-        query.flush(lambda group: cases[group[0]].flush)
     return read_trace(spark, store, {name: len(each) for name, each in batches.items()})
 
 
