@@ -70,7 +70,7 @@ def simulate(
     The same seed gives the same run. Raises ``ValueError`` with one sentence that names the
     offending value.
     """
-    events = tuple(_of_a_stream(event) for event in simulate_arrivals(plan, seed).events)
+    events = arrivals_of(plan, seed)
     cuts, _ = cut(events, plan.epoch_us, epoch_us)
     stream = Stream(events, cuts, plan.epoch_us, name=plan.name)
     return simulate_stream(
@@ -94,6 +94,11 @@ def simulate_stream(
     head: Summary = {"input": stream.name, "seed": seed, "workers": config.workers}
     summary = {**head, **summary_of(room)}
     return Run(_workload(room, seed), _trace(room), series_of(room), summary)
+
+
+def arrivals_of(plan: Plan, seed: int) -> tuple[Event, ...]:
+    """What arrives of a plan, with the streams: even sources are of R, odd ones of S."""
+    return tuple([_of_a_stream(event) for event in simulate_arrivals(plan, seed).events])
 
 
 def _of_a_stream(event: Event) -> Event:

@@ -8,7 +8,7 @@ Rules of this file:
 """
 
 from collections.abc import Mapping
-from math import nan
+from math import ceil, nan
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +19,9 @@ from sim.join.timed import Room, Sample
 
 Series: TypeAlias = Mapping[str, FloatArray]
 
+ROWS = 300
+"""At most so many rows; of a longer run every second sample, every third, ... is one."""
+
 
 def series_of(room: Room) -> Series:
     """All columns.
@@ -28,7 +31,8 @@ def series_of(room: Room) -> Series:
     ``block_size``; ``shed``: share; ``busy``: share of the interval in which workers worked;
     ``latency_us``: mean over the results of the interval.
     """
-    table = np.array(room.samples, dtype=np.float64).reshape(-1, len(Sample._fields))
+    samples = room.samples[:: ceil(len(room.samples) / ROWS)]
+    table = np.array(samples, dtype=np.float64).reshape(-1, len(Sample._fields))
     columns = dict(zip(Sample._fields, table.T, strict=True))
     time_us = columns.pop("at_us")
     busy_us = np.diff(columns.pop("busy_us"), prepend=0.0)
