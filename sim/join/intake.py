@@ -37,6 +37,8 @@ class Doors:
         """That is shed at present."""
         self.shed: set[int] = set()
         """Positions of what was shed."""
+        self.offered = 0
+        """Arrivals that could be shed."""
         self._ranks = dict.fromkeys(STREAMS, 0)
 
     def admits(self, position: int, chance: float) -> bool:
@@ -44,6 +46,7 @@ class Doors:
         event, epoch = self.arrivals[position], self.epochs[position]
         # One arrival of an epoch always stays, so that there is no epoch without arrivals.
         is_first = position == 0 or self.epochs[position - 1] < epoch
+        self.offered += not is_first
         if chance < self.share and not is_first:
             self.shed.add(position)
             return False

@@ -62,6 +62,12 @@ class Sample(NamedTuple):
     """Shed."""
     busy_us: float
     """Time so far in which workers worked, over all of them."""
+    wanted: int
+    """Workers that were decided on."""
+    offered: int
+    """Arrivals so far that could be shed."""
+    dropped: int
+    """Of these, shed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +347,9 @@ class Room:
                 self.line.setup.block_size,
                 self.doors.share,
                 sum(station.utilisation() * now for station in self.line.stations),
+                self._wanted,
+                self.doors.offered,
+                len(self.doors.shed),
             )
         )
 
