@@ -44,14 +44,14 @@ def ranges(draw: st.DrawFn, query: str) -> tuple[str, int, int | None]:
 
 
 @st.composite
-def configs(draw: st.DrawFn, limited: bool = True) -> JoinConfig:
+def configs(draw: st.DrawFn) -> JoinConfig:
     """Chains of every shape, among them a single worker and blocks larger than both streams.
 
-    With ``limited`` some queries pair the tuples of some epochs alone.
+    Some queries pair the tuples of some epochs alone.
     """
     predicates = draw(st.lists(PREDICATES, min_size=1, max_size=3))
     names = tuple(f"q{number}" for number in range(len(predicates)))
-    some = [name for name in names if limited and draw(st.booleans())]
+    some = [name for name in names if draw(st.booleans())]
     return JoinConfig(
         window_us=draw(st.sampled_from([0, 1, 2, 8, 64])) * UNIT_US,
         queries=tuple(zip(names, predicates, strict=True)),
@@ -82,13 +82,13 @@ def _of_a_stream(event: Event) -> Event:
 
 
 @st.composite
-def cases(draw: st.DrawFn, limited: bool = True) -> Workload:
+def cases(draw: st.DrawFn) -> Workload:
     """A chain and two streams for it, cut into epochs, mostly with a flush at the end."""
     events = draw(arrivals())
     return Workload(
         "join",
         events,
-        draw(configs(limited)).to_json(),
+        draw(configs()).to_json(),
         draw(cuts(len(events))),
         seed=draw(SEEDS),
         flush=draw(st.sampled_from([True, True, True, False])),
