@@ -10,10 +10,11 @@ PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 # runs in one.
 PARALLEL := $(wildcard tests/model tests/sim tests/house tests/quality \
 	$(filter-out %_spark.py,$(wildcard tests/properties/test_*.py)) \
-	$(patsubst %,tests/spark_impl/test_%.py, correlation join_chain join_matching \
-	join_transport kernel lost_history quality requirement streams) \
+	$(patsubst %,tests/spark_impl/test_%.py, correlation join_chain join_elastic join_epochs \
+	join_matching join_transport kernel lost_history quality requirement streams) \
 	$(patsubst %,properties/*/test_%.py, \
 	chain determinism guide model promise published_law requirement sim sim_load))
+
 .DEFAULT_GOAL := help
 .PHONY: help setup diff test check bench clean java
 # Two targets that each want every core only slow each other down.
