@@ -10,8 +10,8 @@ recognition of redeliveries): stream, tables, corrections with their check of th
 ``native`` is ``withWatermark``, ``window``, append mode, Parquet sink, as Spark comes.
 ``native_same_settings`` has its checkpoint files written as the adaptive query has them written
 (``spark_impl.slack.query``), a setting that Spark does not document. Both wait for a fixed
-watermark delay: the mean slack K of the adaptive query at the end of the warm-up; its mean
-over the measured batches is among the figures.
+watermark delay: the mean slack K that the adaptive query has over the measured batches, known from
+a run of it over the same files beforehand. So all three wait equally long on the mean.
 
 In every round all three take the same new files, one after the other, each first by turns. A rate
 is the median over all batches, except the first of every round, which starts the query, of tuples
@@ -131,9 +131,9 @@ def side_by_side(spark: SparkSession, per_tuple: int, place: Path) -> dict[str, 
     """Rates of the three, their ratios, and what the adaptive query had to do."""
     slide_us = SLIDES_US[per_tuple]
     config = SlackConfig(SIZE_US, slide_us, tasks=4, eps=0.02, dedup=False)
+    delay_us = int(_calibrated_s(spark, config, per_tuple, place / "calibration") * SECOND_US)
     tables, history = Stream().files(seed=per_tuple), place / "history"
     rates: dict[str, list[float]] = {}
-    delay_us = 0
     for number in range(ROUNDS):
         sizes = _add(history, tables)
         query = SlackQuery(spark, config, history, place / "store")
@@ -145,8 +145,6 @@ def side_by_side(spark: SparkSession, per_tuple: int, place: Path) -> dict[str, 
                 found = batch_rates(partial(native, spark, place, name, slide_us, delay_us), sizes)
             if number:
                 rates.setdefault(name, []).extend(found)
-            elif name == "adaptive":
-                delay_us = int(_mean_slack_s(query.store, FILES - 2) * SECOND_US)
     rate = {name: median(each) for name, each in rates.items()}
     return {
         **rate,
@@ -158,6 +156,14 @@ def side_by_side(spark: SparkSession, per_tuple: int, place: Path) -> dict[str, 
         "late pairs, share": _late_pairs(query.store),
         "rows read a correction / rows needed": _read_to_needed(query.store),
     }
+
+
+def _calibrated_s(spark: SparkSession, config: SlackConfig, seed: int, place: Path) -> float:
+    """Mean K of the adaptive query over the batches that will be measured, seconds."""
+    _add(place / "history", Stream().files(seed), ROUNDS * FILES)
+    query = SlackQuery(spark, config, place / "history", place / "store")
+    query.run_available()
+    return _mean_slack_s(query.store, FILES)
 
 
 def native(
