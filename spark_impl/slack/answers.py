@@ -122,9 +122,9 @@ def corrections(spark: SparkSession, store: str | Path) -> DataFrame:
 
     Columns: the grouping columns, ``task``, ``batch``, ``reason`` (``gamma``, ``age`` or
     ``flush``), ``pairs`` and ``windows`` that it covered, ``rows_needed`` (rows of the history in
-    these windows) and ``rows_read`` (rows that were read to find them, for all tasks that the
-    batch corrected). Raises :class:`spark_impl.streams.InputProblem` when ``store`` is not the
-    store of a query.
+    these windows) and ``rows_read`` (rows that were read to find them, then or before, for all
+    tasks that the batch corrected). Raises :class:`spark_impl.streams.InputProblem` when ``store``
+    is not the store of a query.
     """
     _, place = load_store(Path(store).absolute())
     rows = _undisturbed(place, lambda last: _table(spark, place, "correction", last))

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from model.vocabulary import SlackConfig, task_of
-from spark_impl.slack.panes import compact
+from spark_impl.slack.panes import compact, stable_order
 from spark_impl.slack.records import Ints, Rows
 from spark_impl.slack.slots import SLOT
 from spark_impl.streams import InputProblem, reading
@@ -165,9 +165,7 @@ def split(table: pa.Table, by: Sequence[str]) -> list[tuple[tuple[Any, ...], pa.
     codes, values = combined(table, by)
     if len(values) == 1:
         return [(values[0], table)]
-    # numpy sorts 16 bits by radix, which is a multiple faster
-    order = np.argsort(codes.astype(np.uint16) if len(values) < 1 << 16 else codes, kind="stable")
-    table = table.take(pa.array(order))
+    table = table.take(pa.array(stable_order(codes, len(values))))
     sizes = np.bincount(codes, minlength=len(values))
     starts = np.cumsum(sizes) - sizes
     return [

@@ -12,8 +12,8 @@ from scipy.stats import t as student
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import MAX_CORRELATED
-from spark_impl.slack.panes import by_window
-from spark_impl.slack.records import Floats, Ints, Rows
+from spark_impl.slack.panes import by_window, stable_order
+from spark_impl.slack.records import Floats, Ints
 
 UNTESTED = "untested"
 CONTRADICTED = "contradicted"
@@ -47,25 +47,30 @@ class AssumptionStatus(NamedTuple):
     high: float | None
 
 
-def figures(config: SlackConfig, rows: Rows) -> Figures:
-    """Figures of all recorded windows from their distinct tuples; ``Rows.key`` is the place."""
+def figures(
+    config: SlackConfig, place: Ints, seq: Ints, event_time_us: Ints, value: Floats
+) -> Figures:
+    """Figures of all recorded windows from their distinct tuples: the columns have one of each."""
     spec = config.windows
     stride = -(-spec.size_us // spec.slide_us)
-    last = rows.event_time_us // spec.slide_us
+    last = event_time_us // spec.slide_us
     j = last - last % stride  # the only recorded window that may contain the tuple
-    inside = j * spec.slide_us + spec.size_us > rows.event_time_us
+    inside = j * spec.slide_us + spec.size_us > event_time_us
     order = np.flatnonzero(inside)
-    if np.any(np.diff(rows.seq[order]) < 0):
-        order = order[np.argsort(rows.seq[order])]
-    n_places = int(rows.key.max()) + 1 if len(rows.key) else 1
-    j, place, window = by_window(j[order], rows.key[order], n_places)
-    order = order[_stable(window, len(j))]
+    n_places = int(place.max()) + 1 if len(place) else 1
+    j, place, window = by_window(j[order], place[order], n_places)
     n = np.bincount(window, minlength=len(j))
     start = np.cumsum(n) - n
-    delay = _delays(rows.event_time_us[order], start, n)
+    by_arrival = stable_order(window, len(j))
+    backwards = np.diff(seq[order[by_arrival]]) < 0
+    backwards[start[1:] - 1] = False  # from one window to the next
+    if backwards.any():
+        by_arrival = np.lexsort((seq[order], window))
+    order = order[by_arrival]
+    delay = _delays(event_time_us[order], start, n)
     small = np.repeat(n <= MAX_CORRELATED, n)  # beyond, the sums might not fit
     x = np.where(small, _balance(delay, start, n), 0)
-    y = np.where(small, _balance(rows.value[order], start, n), 0)
+    y = np.where(small, _balance(value[order], start, n), 0)
     sums = (np.add.reduceat(each, start) if len(start) else start for each in (x * y, x * x, y * y))
     found = (place, j, *sums)
     return Figures._make(column[n <= MAX_CORRELATED] for column in found)
@@ -86,11 +91,6 @@ def status(cross: Floats, delay_spread: Floats, value_spread: Floats) -> Assumpt
     low, high = rho - reach, rho + reach
     word = NOT_CONTRADICTED if low <= 0 <= high else CONTRADICTED
     return AssumptionStatus(word, windows, rho, low, high)
-
-
-def _stable(codes: Ints, size: int) -> Ints:
-    """Stable order of codes below ``size``; numpy sorts 16 bits by radix, a multiple faster."""
-    return np.argsort(codes.astype(np.uint16) if size < 1 << 16 else codes, kind="stable")
 
 
 def _delays(ts: Ints, start: Ints, n: Ints) -> Ints:
@@ -121,7 +121,7 @@ def _balance(values: Ints | Floats, start: Ints, n: Ints) -> Ints:
     """For every tuple how many of its window are smaller less how many are larger."""
     window = np.repeat(np.arange(len(n)), n)
     order = np.argsort(values)  # of equal ones the order does not matter
-    order = order[_stable(window[order], len(n))]
+    order = order[stable_order(window[order], len(n))]
     ordered = values[order]
     new = np.ones(len(values), np.bool_)
     new[1:] = ordered[1:] != ordered[:-1]

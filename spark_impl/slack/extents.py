@@ -14,6 +14,8 @@ Stretch: TypeAlias = tuple[int, int]
 class Extent(NamedTuple):
     """What the footer of a file says about one of its row groups."""
 
+    number: int
+    """Which row group it is."""
     rows: int
     least: int
     most: int
@@ -38,12 +40,16 @@ class Extents:
         """The files that may hold values of the stretches, and their row groups that may."""
         found = {}
         for path in paths:
-            if path not in self._known:
-                self._known[path] = _extents(path, self._column)
-            inside = [each for each in self._known[path] if any(map(each.overlaps, stretches))]
+            inside = [each for each in self.of(path) if any(map(each.overlaps, stretches))]
             if inside:
                 found[path] = inside
         return found
+
+    def of(self, path: str) -> list[Extent]:
+        """The row groups of a file."""
+        if path not in self._known:
+            self._known[path] = _extents(path, self._column)
+        return self._known[path]
 
     def forget(self, paths: Iterable[str]) -> None:
         """Files that were replaced."""
@@ -56,13 +62,13 @@ def _extents(path: str, column: str) -> list[Extent]:
         footer = pq.read_metadata(path)
     # by whole paths: a column of structs may have a leaf of the same name
     place = [footer.schema.column(i).path for i in range(len(footer.schema))].index(column)
-    return [_extent(footer.row_group(i), place) for i in range(footer.num_row_groups)]
+    return [_extent(i, footer.row_group(i), place) for i in range(footer.num_row_groups)]
 
 
-def _extent(group: pq.RowGroupMetaData, place: int) -> Extent:
+def _extent(number: int, group: pq.RowGroupMetaData, place: int) -> Extent:
     columns = [group.column(i).statistics for i in range(group.num_columns)]
     nulls = any(each is None or not each.has_null_count or each.null_count for each in columns)
     values = columns[place]
     if values is None or not values.has_min_max:
-        return Extent(group.num_rows, -(1 << 63), (1 << 63) - 1, nulls)
-    return Extent(group.num_rows, values.min, values.max, nulls)
+        return Extent(number, group.num_rows, -(1 << 63), (1 << 63) - 1, nulls)
+    return Extent(number, group.num_rows, values.min, values.max, nulls)

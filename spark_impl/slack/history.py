@@ -1,31 +1,35 @@
 """Reads the part of a history that corrections need."""
 
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from functools import reduce
 from operator import or_
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from model.vocabulary import SlackConfig
 from spark_impl.slack import recompute
-from spark_impl.slack.blocks import COLUMNS, check_columns, group_type, typed
-from spark_impl.slack.extents import Extents, Stretch
-from spark_impl.slack.recompute import Found, Wanted
-from spark_impl.slack.records import Rows
+from spark_impl.slack.blocks import COLUMNS, check_columns, group_type
+from spark_impl.slack.extents import Extent, Extents, Stretch
+from spark_impl.slack.pieces import ROWS_KEPT, Cutting, Piece, Pieces
+from spark_impl.slack.recompute import Found, Tuples, Wanted
 from spark_impl.slack.slots import SLOT
 from spark_impl.slack.store import TABLES
 from spark_impl.streams import DATA_FILES, InputProblem, reading
 
 ROWS_ON_DRIVER = 4_000_000
 """When more rows than this have to be read, the workers do it."""
-_ROWS = (
-    "seq long, source_id long, key long, event_time_us long, value double, "
-    "arrival_us long, flaw long"
-)
+_HANDS = min(4, os.cpu_count() or 1)
+_FEW_ROWS = 50_000
+"""So few are not dealt out to threads."""
+_TUPLES = "place long, seq long, source_id long, event_time_us long, value double"
 _OUR_NAMES = {"task", "batch", SLOT, *(name for table in TABLES.values() for name in table)}
 _FOUND = (
     "place long, j long, value double, n long, deliveries long, rows long, "
@@ -63,14 +67,24 @@ def data_files(source: Path) -> list[str]:
 
 
 class History:
-    """The files of a history."""
+    """The files of a history; what corrections will want next is read while the stream works."""
 
-    def __init__(self, spark: SparkSession, source: Path, groups: tuple[pa.Field, ...]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: SlackConfig,
+        source: Path,
+        groups: tuple[pa.Field, ...],
+    ) -> None:
         self._spark = spark
         self._source = source
-        self._groups = groups
+        self._cutting = Cutting(config, groups)
+        self._pieces = Pieces(self._cutting)
         self._extents = Extents("event_time_us")
-        self._begun: set[str] = set()
+        self._arrivals = Extents("seq")
+        self._begun: dict[str, int] = {}
+        self._threads = ThreadPoolExecutor(_HANDS)
+        self._ahead: Future[None] | None = None
 
     @property
     def source(self) -> Path:
@@ -81,49 +95,89 @@ class History:
         """Raise :class:`InputProblem` for a file of no length: Spark passes over it, for ever."""
         for path in data_files(self._source):
             if path not in self._begun:
-                if not Path(path).stat().st_size:
+                found = Path(path).stat()
+                if not found.st_size:
                     msg = f"{path} is empty, so it is not complete yet"
                     raise InputProblem(msg)
-                self._begun.add(path)
+                self._begun[path] = found.st_mtime_ns
+
+    def read_ahead(self, seq: int) -> None:
+        """Begin to read the file behind arrival ``seq``, which the next correction will want."""
+        self._catch_up()
+        self._ahead = self._threads.submit(self._read_ahead, seq, dict(self._begun))
+
+    def _read_ahead(self, seq: int, files: dict[str, int]) -> None:
+        # Whoever needs a file that cannot be read is told so when it reads the file again.
+        with suppress(Exception):
+            behind: list[Extent] = []
+            for path in sorted(files, key=lambda path: files[path], reverse=True):
+                if self._arrivals.of(path)[0].least <= seq:
+                    break
+                behind, last = self._extents.of(path), path
+            # A correction wants the file before it as well, and all or nothing is kept.
+            if sum(group.rows for group in behind) <= ROWS_KEPT // 2:
+                self._pieces.of([(last, group) for group in behind])
+
+    def _catch_up(self) -> None:
+        if self._ahead is not None:
+            self._ahead.result()
+            self._ahead = None
 
     def recompute(self, want: Wanted) -> tuple[Found, int]:
-        """Recompute some windows; also the number of rows in the row groups that this read."""
-        stretches = recompute.stretches_us(want)
+        """Recompute some windows; also the number of rows in the row groups that this looked at."""
+        self._catch_up()
+        stretches, last = recompute.stretches_us(want), int(want.limit.max())
         found = self._extents.overlapping(data_files(self._source), stretches)
-        files = list(found)
-        groups = [extent for extents in found.values() for extent in extents]
-        rows = sum(extent.rows for extent in groups)
-        names = recompute.columns_needed(want.config)
-        if any(extent.nulls for extent in groups):
-            names = list(COLUMNS)  # a NULL anywhere takes the row out
-        read = _reader(names, self._groups, stretches)
+        groups = [
+            (path, group)
+            for path, extents in found.items()
+            for group in extents
+            if self._arrivals.of(path)[group.number].least <= last  # else it lies ahead
+        ]
+        rows = sum(group.rows for _, group in groups)
+        read = _reader(self._cutting, groups, stretches)
         if rows > ROWS_ON_DRIVER:
-            return self._on_workers(want, files, read), rows
-        return recompute.evaluate(want, recompute.select(want, read(files))), rows
+            return self._on_workers(want, len(groups), read), rows
+        if rows > ROWS_KEPT:
+            pieces = [piece for number in range(len(groups)) for piece in read(number)]
+        else:
+            pieces = self._pieces.of(groups)
+        return self._here(want, pieces, 1 if rows < _FEW_ROWS else _HANDS), rows
+
+    def _here(self, want: Wanted, pieces: Sequence[Piece], hands: int) -> Found:
+        """Recompute in this process, places dealt out to threads."""
+
+        def some(hand: int) -> Found:
+            mine = np.arange(len(want.places)) % hands == hand
+            chosen = [recompute.select(want, piece, mine) for piece in pieces]
+            return recompute.evaluate(want, recompute.joined(chosen))
+
+        parts = list(self._threads.map(some, range(hands)))
+        return Found._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
     def _on_workers(
-        self, want: Wanted, files: list[str], read: Callable[[list[str]], pa.Table]
+        self, want: Wanted, groups: int, read: Callable[[int], Iterator[Piece]]
     ) -> Found:
-        """The same on the workers: a file at a time, then the rows of a place together."""
+        """The same on the workers: a row group at a time, then the rows of a place together."""
 
         def selected(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for batch in batches:
-                for path in batch.column("path").to_pylist():
-                    rows = recompute.select(want, read([path]))
+            for number in (row for batch in batches for row in batch.column("number").to_pylist()):
+                for piece in read(number):
+                    rows = recompute.select(want, piece)
                     yield pa.RecordBatch.from_pydict(rows._asdict())
 
         def evaluated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             given = list(batches)
             if given:
                 table = pa.Table.from_batches(given)
-                rows = Rows._make(table.column(name).to_numpy() for name in Rows._fields)
+                rows = Tuples._make(table.column(name).to_numpy() for name in Tuples._fields)
                 yield pa.RecordBatch.from_pydict(recompute.evaluate(want, rows)._asdict())
 
-        paths = self._spark.createDataFrame([(path,) for path in files], "path string")
+        numbers = self._spark.range(groups).withColumnRenamed("id", "number")
         found = (
-            paths.repartition(len(files))
-            .mapInArrow(selected, _ROWS)
-            .repartition("key")
+            numbers.repartition(groups)
+            .mapInArrow(selected, _TUPLES)
+            .repartition("place")
             .mapInArrow(evaluated, _FOUND)
             .toArrow()
         )
@@ -131,22 +185,14 @@ class History:
 
 
 def _reader(
-    names: list[str], groups: tuple[pa.Field, ...], stretches: Sequence[Stretch]
-) -> Callable[[list[str]], pa.Table]:
-    """Reads some columns of files, rows whose event time lies in one of some stretches.
-
-    Row groups without such rows are passed over: their footers say so.
-    """
+    cutting: Cutting, groups: Sequence[tuple[str, Extent]], stretches: Sequence[Stretch]
+) -> Callable[[int], Iterator[Piece]]:
+    """Reads one of some row groups, only rows whose event time lies in one of some stretches."""
     time = pc.field("event_time_us")
-    columns = [*(field.name for field in groups), *names]
     where = reduce(or_, ((time >= start) & (time < end) for start, end in stretches))
 
-    def read(files: list[str]) -> pa.Table:
-        if not files:  # the history has lost them; the correction will say so
-            kinds = [*groups, *((name, COLUMNS[name]) for name in names)]
-            return pa.schema(kinds).empty_table()
-        kind = ds.ParquetFileFormat(dictionary_columns=["key"])
-        rows = ds.dataset(files, format=kind).to_table(columns=columns, filter=where)
-        return typed(rows, groups)
+    def read(number: int) -> Iterator[Piece]:
+        path, group = groups[number]
+        return cutting.pieces(path, group, where)
 
     return read

@@ -43,6 +43,11 @@ def compact(codes: Ints) -> tuple[Ints, Ints]:
     return np.flatnonzero(present) + least, (np.cumsum(present) - 1)[offset]
 
 
+def stable_order(codes: Ints, size: int) -> Ints:
+    """Stable order of codes below ``size``; numpy sorts 16 bits by radix, a multiple faster."""
+    return np.argsort(codes.astype(np.uint16) if size < 1 << 16 else codes, kind="stable")
+
+
 def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     """All j with ``lo <= j <= hi`` of every row: (row, j), rows in order; empty runs allowed."""
     count = np.maximum(hi - lo + 1, 0)

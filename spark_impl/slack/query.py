@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -99,7 +100,8 @@ class SlackQuery:
         groups = check_source(self._source, group_columns)
         self._store = open_store(Path(store).absolute(), config, groups)
         self._groups = from_arrow_schema(pa.schema(groups))
-        self._history = History(spark, self._source, groups)
+        self._history = History(spark, config, self._source, groups)
+        self._reached: int | None = None
         self._corrections = Corrections(config, self._store, self._history)
         self._writing = threading.Lock()
 
@@ -233,6 +235,8 @@ class SlackQuery:
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Everything that a micro-batch writes; Spark calls for it, again after a crash."""
         self._history.refuse_empty()
+        if self._reached is not None:
+            self._history.read_ahead(self._reached)
         self._store.begin(batch)
         schema = self._store.schema("progress")
         columns = StructType([field for field in answers.schema if field.name in schema.names])
@@ -240,6 +244,7 @@ class SlackQuery:
         write = sink.stage(self._store, self._config, batch)
         progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
         self._corrections.run(batch, progress)
+        self._reached = pc.max(progress.column("seq")).as_py()
 
 
 def wait_for(query: StreamingQuery, store: Path | None = None) -> None:

@@ -6,6 +6,7 @@ Rules of this file:
   and key, and everything is computed for all places at once.
 * :func:`select` looks at every row on its own, :func:`evaluate` needs all rows of a place; between
   the two, rows may travel to other machines.
+* What one place gives does not depend on others, so places may be dealt out to threads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,18 +15,17 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from model.vocabulary import SlackConfig, task_of
+from model.vocabulary import SlackConfig
 from spark_impl.slack import correlation
 from spark_impl.slack import panes as pane_math
-from spark_impl.slack.arrivals import reject
 from spark_impl.slack.blocks import combined
 from spark_impl.slack.extents import Stretch
-from spark_impl.slack.records import Bools, Ints, Rows
+from spark_impl.slack.pieces import Piece, span_us
+from spark_impl.slack.records import Bools, Floats, Ints
 
 Who: TypeAlias = tuple[Any, ...]
 """Values of the grouping columns, then the task."""
 
-_NEVER = -(1 << 62)
 _STRETCHES = 16
 
 
@@ -46,6 +46,20 @@ class Wanted(NamedTuple):
     """For every wanted window of a place, the pending pairs that ask for it."""
 
 
+class Tuples(NamedTuple):
+    """Rows of the history that lie in wanted windows; columns of equal length."""
+
+    place: Ints
+    seq: Ints
+    source_id: Ints
+    event_time_us: Ints
+    value: Floats
+
+    def take(self, which: Any) -> "Tuples":
+        """The rows at some positions, under a mask, or of a slice."""
+        return Tuples._make(column[which] for column in self)
+
+
 class Found(NamedTuple):
     """Recomputed windows; columns of equal length."""
 
@@ -64,14 +78,6 @@ class Found(NamedTuple):
     value_spread: Ints
 
 
-def columns_needed(config: SlackConfig) -> list[str]:
-    """Columns of the history that :func:`select` looks at, besides the grouping columns."""
-    names = ["seq", "source_id", "key", "event_time_us", "value"]
-    if config.max_future_us is not None:
-        names.append("arrival_us")
-    return names
-
-
 def wanted(
     config: SlackConfig, by: Sequence[str], pending: pa.Table, limits: Mapping[Who, int]
 ) -> tuple[Wanted, Ints]:
@@ -85,64 +91,67 @@ def wanted(
     return Wanted(config, tuple(by), places, limit, windows, chosen, pairs), place
 
 
-def select(want: Wanted, rows: pa.Table) -> Rows:
-    """The rows that lie in a wanted window of their place; ``Rows.key`` holds the place."""
-    config = want.config
-    if any(column.null_count for column in rows.columns):
-        rows = rows.drop_null()
-    place = _places(want, rows)
-    ts = rows.column("event_time_us").to_numpy()
-    seq = rows.column("seq").to_numpy()
-    good = _hit(want, place, ts)
-    good &= seq <= np.append(want.limit, _NEVER)[place]
-    zeros = np.zeros(len(ts), np.int64)
-    taken = Rows(
-        seq=seq,
-        source_id=rows.column("source_id").to_numpy(),
-        key=place,
-        event_time_us=ts,
-        value=rows.column("value").to_numpy(),
-        arrival_us=zeros if config.max_future_us is None else rows.column("arrival_us").to_numpy(),
-        flaw=zeros,
-    ).take(good)
-    bad = reject(config, taken) > 0
-    return taken.take(~bad) if bad.any() else taken
-
-
-def _places(want: Wanted, rows: pa.Table) -> Ints:
-    """The place of every row, one more than the last where no window is wanted."""
+def select(want: Wanted, piece: Piece, mine: Bools | None = None) -> Tuples:
+    """The rows that lie in a wanted window of their place, ``mine`` masks some places."""
     number = {values: place for place, values in enumerate(want.places)}
-    none = len(number)
-    config = want.config
-    codes, values = combined(rows, [*want.by[:-1], "key"])
-    places = [
-        (*groups, task_of(key, config.tasks), key if config.keyed else "")
-        for *groups, key in values
-    ]
-    return np.array([number.get(place, none) for place in places], np.int64)[codes]
+    known = [number.get(values, -1) for values in piece.places]
+    place = np.array(known, np.int64)[piece.place]
+    size_us, slide_us, span = want.config.size_us, want.config.slide_us, span_us(want.config)
+    first = (piece.span * span - size_us) // slide_us + 1
+    hit = _is_hit(want, place, first, ((piece.span + 1) * span - 1) // slide_us)
+    hit &= place >= 0
+    if mine is not None:
+        hit &= mine[place]
+    rows = np.repeat(hit, piece.size)
+    near = Tuples(
+        np.repeat(place[hit], piece.size[hit]),
+        piece.seq[rows],
+        piece.source_id[rows],
+        piece.event_time_us[rows],
+        piece.value[rows],
+    )
+    good = _in_wanted(want, near)
+    if piece.last_seq > want.limit.min(initial=piece.last_seq):
+        good &= near.seq <= want.limit[near.place]
+    return near if good.all() else near.take(good)
 
 
-def _hit(want: Wanted, place: Ints, ts: Ints) -> Bools:
-    """Whether a tuple lies in a wanted window of its place; looked up once a pane."""
-    spec, size = want.config.windows, len(want.windows)
-    pane, owner, position = pane_math.by_window(ts // spec.pane_us, place, len(want.places) + 1)
-    lo = np.searchsorted(want.windows, (pane * spec.pane_us - spec.size_us) // spec.slide_us + 1)
-    last = pane * spec.pane_us // spec.slide_us
+def _in_wanted(want: Wanted, rows: Tuples) -> Bools:
+    """Whether each row lies in a wanted window of its place; looked up once a pane."""
+    spec = want.config.windows
+    pane = rows.event_time_us // spec.pane_us
+    pane, place, position = pane_math.by_window(pane, rows.place, max(len(want.places), 1))
+    first = (pane * spec.pane_us - spec.size_us) // spec.slide_us + 1
+    return _is_hit(want, place, first, pane * spec.pane_us // spec.slide_us)[position]
+
+
+def _is_hit(want: Wanted, place: Ints, first: Ints, last: Ints) -> Bools:
+    """Whether one of the windows ``first .. last`` of a place is wanted."""
+    size = len(want.windows)
+    lo = np.searchsorted(want.windows, first)
     hi = np.searchsorted(want.windows, last, side="right") - 1
-    nearest = np.searchsorted(want.wanted, owner * size + lo)
+    nearest = np.searchsorted(want.wanted, place * size + lo)
     inside: Bools = nearest < len(want.wanted)
-    inside &= want.wanted[np.minimum(nearest, len(want.wanted) - 1)] <= owner * size + hi
-    return inside[position]
+    inside &= want.wanted[np.minimum(nearest, len(want.wanted) - 1)] <= place * size + hi
+    return inside
 
 
-def evaluate(want: Wanted, rows: Rows) -> Found:
+def joined(parts: Sequence[Tuples]) -> Tuples:
+    """The rows of all parts, in their order."""
+    none = np.empty(0, np.int64)
+    nothing = Tuples(none, none, none, none, np.empty(0))
+    columns = zip(nothing, *parts, strict=True)
+    return Tuples._make(np.concatenate(column) for column in columns)
+
+
+def evaluate(want: Wanted, rows: Tuples) -> Found:
     """Answers of the wanted windows from all selected rows of some places."""
     config, spec = want.config, want.config.windows
     n_places = len(want.places)
-    needed = np.bincount(rows.key, minlength=n_places)
+    needed = np.bincount(rows.place, minlength=n_places)
     rows, again = _first_deliveries(want, rows)
     lo = np.maximum((rows.event_time_us - spec.size_us) // spec.slide_us + 1, want.windows[0])
-    panes = pane_math.fill(config, rows.key, rows.event_time_us, rows.value, lo, n_places)
+    panes = pane_math.fill(config, rows.place, rows.event_time_us, rows.value, lo, n_places)
     found = pane_math.answers(config, panes, int(want.windows[-1]) + 1, n_places)
     asked = np.isin(_codes(want, found.key, found.j), want.wanted)
     place, j = found.key[asked], found.j[asked]
@@ -168,17 +177,17 @@ def _positions(want: Wanted, place: Ints, j: Ints) -> Ints:
     return np.where(want.wanted[nearest] == codes, nearest, -1)
 
 
-def _per_window(want: Wanted, rows: Rows) -> Ints:
+def _per_window(want: Wanted, rows: Tuples) -> Ints:
     """How many of some rows lie in every wanted window."""
     spec, ts = want.config.windows, rows.event_time_us
     row, j = pane_math.expand((ts - spec.size_us) // spec.slide_us + 1, ts // spec.slide_us)
-    position = _positions(want, rows.key[row], j)
+    position = _positions(want, rows.place[row], j)
     return np.bincount(position[position >= 0], minlength=len(want.wanted))
 
 
-def _correlations(want: Wanted, rows: Rows, place: Ints, j: Ints) -> list[Ints]:
+def _correlations(want: Wanted, rows: Tuples, place: Ints, j: Ints) -> list[Ints]:
     """Columns of :class:`Found` from ``correlated`` on, for some windows of places."""
-    figures = correlation.figures(want.config, rows)
+    figures = correlation.figures(want.config, rows.place, rows.seq, rows.event_time_us, rows.value)
     _, here, there = np.intersect1d(
         _codes(want, place, j), _codes(want, figures.place, figures.j), return_indices=True
     )
@@ -190,13 +199,13 @@ def _correlations(want: Wanted, rows: Rows, place: Ints, j: Ints) -> list[Ints]:
     return columns
 
 
-def _first_deliveries(want: Wanted, rows: Rows) -> tuple[Rows, Rows]:
+def _first_deliveries(want: Wanted, rows: Tuples) -> tuple[Tuples, Tuples]:
     """Every identity once in its task, the delivery that arrived first; and the other rows."""
     ids = np.sort(rows.source_id)
     if not np.any(ids[1:] == ids[:-1]):
         return rows, rows.take(slice(0, 0))
     tasks = {values[:-1]: number for number, values in enumerate(want.places)}
-    task = np.array([tasks[values[:-1]] for values in want.places], np.int64)[rows.key]
+    task = np.array([tasks[values[:-1]] for values in want.places], np.int64)[rows.place]
     order = np.lexsort((rows.seq, rows.source_id, task))
     task, ids = task[order], rows.source_id[order]
     first = np.ones(len(order), np.bool_)

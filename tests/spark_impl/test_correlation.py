@@ -20,8 +20,12 @@ def rows(events: list[tuple[int, int, float]], place: int = 0) -> Rows:
     return Rows(seq, seq, zeros + place, ts, value.astype(float), zeros, zeros)
 
 
+def measured(config: SlackConfig, given: Rows) -> correlation.Figures:
+    return correlation.figures(config, given.key, given.seq, given.event_time_us, given.value)
+
+
 def figures(config: SlackConfig, given: Rows) -> list[tuple[int, ...]]:
-    columns = correlation.figures(config, given)
+    columns = measured(config, given)
     return sorted(zip(*(column.tolist() for column in columns), strict=True))
 
 
@@ -128,7 +132,7 @@ def test_independent_values_are_rarely_contradicted_and_dependent_ones_are() -> 
         value = draw.lognormal(size=5_000) + strength * delay
         order = np.argsort(ts + delay, kind="stable")
         events = zip(range(5_000), ts[order].tolist(), value[order].tolist(), strict=True)
-        found = correlation.figures(config, rows(list(events)))
+        found = measured(config, rows(list(events)))
         floats = (each.astype(float) for each in found[2:])
         return correlation.status(*floats).status
 

@@ -142,7 +142,7 @@ def finish(place: Store, source: Path, batch: int, found: Tables) -> None:
     place.begin(batch)
     for name in STREAM_TABLES:
         place.write(name, batch, found[name])
-    history_files = History(None, source, ())  # type: ignore[arg-type]
+    history_files = History(None, CONFIG, source, ())  # type: ignore[arg-type]
     Corrections(CONFIG, place, history_files).run(batch, found["progress"])
 
 

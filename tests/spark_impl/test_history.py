@@ -92,13 +92,13 @@ def test_correction_reads_only_row_groups_that_overlap(tmp_path: Path) -> None:
     write(tmp_path, "1", list(range(100)), group_size=10)
     write(tmp_path, "2", list(range(1000, 1100)))
     write(tmp_path, "3", list(range(2000, 2100)), group_size=50)
-    found, rows = History(None, tmp_path, GROUPS).recompute(wanted([40, 2050]))  # type: ignore[arg-type]
+    found, rows = History(None, CONFIG, tmp_path, GROUPS).recompute(wanted([40, 2050]))  # type: ignore[arg-type]
     assert rows == 10 + 50
     assert found.rows.sum() == 20  # two windows of ten, redeliveries included
     assert sorted(set(found.j.tolist())) == [8, 410]
 
 
-def _sorted(found: Found) -> list[tuple[float, ...]]:
+def in_order(found: Found) -> list[tuple[float, ...]]:
     return sorted(zip(*(column.tolist() for column in found), strict=True))
 
 
@@ -110,11 +110,11 @@ def test_workers_find_what_the_driver_finds(
         times = [100 * name + draw.randrange(-60, 160) for _ in range(400)]
         write(tmp_path, str(name), times, group_size=150)
     want = wanted([0, 5, 10, 120, 125, 130, 300, 430], limit=4200)
-    reader = History(spark, tmp_path, GROUPS)
+    reader = History(spark, CONFIG, tmp_path, GROUPS)
     on_driver, rows = reader.recompute(want)
     monkeypatch.setattr(history, "ROWS_ON_DRIVER", rows - 1)
     on_workers, same_rows = reader.recompute(want)
-    assert _sorted(on_workers) == _sorted(on_driver)
+    assert in_order(on_workers) == in_order(on_driver)
     assert same_rows == rows
     assert on_driver.correlated.sum() > 10
     assert np.any(on_driver.cross != 0)

@@ -1,0 +1,121 @@
+"""Rows of a history that corrections keep, and read ahead."""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from spark_impl.slack import history, pieces
+from spark_impl.slack.extents import Extent
+from spark_impl.slack.history import History
+from spark_impl.slack.pieces import Cutting, Piece, Pieces
+from tests.spark_impl.test_history import CONFIG, GROUPS, in_order, wanted, write
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the files that were opened for their rows."""
+    names: list[str] = []
+    really = pq.ParquetFile
+
+    def opening(path: str, **options: Any) -> Any:
+        names.append(Path(path).stem)
+        return really(path, **options)
+
+    monkeypatch.setattr(pq, "ParquetFile", opening)
+    return names
+
+
+def three_files(folder: Path) -> History:
+    for number in range(3):
+        write(folder, str(number), list(range(100 * number, 100 * number + 100)))
+    found = History(None, CONFIG, folder, GROUPS)  # type: ignore[arg-type]
+    found.refuse_empty()
+    return found
+
+
+def test_what_was_read_is_not_read_again(tmp_path: Path, opened: list[str]) -> None:
+    files = three_files(tmp_path)
+    first, rows = files.recompute(wanted([40, 95]))
+    assert opened == ["0", "1"]
+    again, as_many = files.recompute(wanted([40, 95]))
+    assert opened == ["0", "1"]
+    assert in_order(first) == in_order(again)
+    assert rows == as_many == 200
+
+
+def test_file_behind_an_arrival_is_read_ahead(tmp_path: Path, opened: list[str]) -> None:
+    files = three_files(tmp_path)
+    files.read_ahead(99)  # the arrivals of the first file
+    files.recompute(wanted([140]))
+    assert opened == ["1"]
+    files.read_ahead(2099)
+    files.recompute(wanted([140]))
+    assert opened == ["1"]  # there is nothing behind the last
+
+
+def test_what_lies_ahead_is_not_read_for_a_correction(tmp_path: Path, opened: list[str]) -> None:
+    files = three_files(tmp_path)
+    _, rows = files.recompute(wanted([95], limit=99))
+    assert opened == ["0"]
+    assert rows == 100
+
+
+def test_file_that_cannot_be_read_ahead_is_no_failure(tmp_path: Path) -> None:
+    files = three_files(tmp_path)
+    path = tmp_path / "1.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(b"torn")
+    for _ in range(2):  # the second waits for the first
+        files.read_ahead(99)
+    path.write_bytes(whole)
+    found, _ = files.recompute(wanted([140]))
+    assert found.n.sum() > 0
+
+
+def test_file_that_is_gone_is_not_remembered(tmp_path: Path) -> None:
+    files = three_files(tmp_path)
+    files.read_ahead(99)
+    (tmp_path / "1.parquet").unlink()
+    found, rows = files.recompute(wanted([140]))
+    assert not len(found.n)
+    assert not rows
+
+
+def test_rows_kept_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "ROWS_KEPT", 250)
+    read: list[int] = []
+
+    class Counting(Cutting):
+        def pieces(self, path: str, group: Extent, where: object = None) -> Iterator[Piece]:
+            read.append(group.number)
+            return super().pieces(path, group)
+
+    write(tmp_path, "1", list(range(500)), group_size=100)
+    kept = Pieces(Counting(CONFIG, GROUPS))
+    groups = [(str(tmp_path / "1.parquet"), Extent(i, 100, 0, 0, False)) for i in range(5)]
+    assert sum(len(piece.seq) for piece in kept.of(groups)) == 500  # asked for is given
+    kept.of(groups[3:])
+    assert read == [0, 1, 2, 3, 4]
+    kept.of(groups[:3])  # takes the place of those
+    assert read == [0, 1, 2, 3, 4, 0, 1, 2]
+    kept.of(groups[2:3])
+    assert read == [0, 1, 2, 3, 4, 0, 1, 2]
+
+
+def test_threads_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = random.Random(2)
+    for name in range(3):
+        write(tmp_path, str(name), [100 * name + draw.randrange(-60, 160) for _ in range(400)])
+    want = wanted([0, 5, 10, 120, 125, 200], limit=2200)
+    found = []
+    for few, hands, kept in ((1, 3, 10**6), (10**6, 1, 10**6), (1, 2, 0)):
+        monkeypatch.setattr(history, "_FEW_ROWS", few)
+        monkeypatch.setattr(history, "_HANDS", hands)
+        monkeypatch.setattr(history, "ROWS_KEPT", kept)
+        found.append(History(None, CONFIG, tmp_path, GROUPS).recompute(want)[0])  # type: ignore[arg-type]
+    assert in_order(found[0]) == in_order(found[1]) == in_order(found[2])
+    assert found[0].correlated.sum() > 5
