@@ -13,6 +13,7 @@ from model.claims import Outcome
 from model.join import run
 from model.join.claims import CASES, GUARDS, judge, over_all
 from model.join.exploration import explore
+from model.join.recorded import CLAIM as CONFORMS
 from model.join.scopes import EVERYDAY, SCOPES
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import Match, Rejected
@@ -37,13 +38,17 @@ def test_no_claim_is_broken(system: System, case: Workload) -> None:
     assert not broken, "\n".join(broken)
 
 
-def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
+def test_every_claim_is_put_to_the_test(
+    system: System, foreign_system: System | None, seed: int
+) -> None:
     drawn = packs.collect(cases(), CASES_FOR_GUARDS, seed)
     evidence = [judge(case, system(case)) for case in drawn]
     for guard in CASES:
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
     verdicts = over_all(evidence)
-    assert {verdict.claim for verdict in verdicts} == set(GUARDS)
+    put = {verdict.claim for verdict in verdicts}
+    # A system of somebody else need not be a chain.
+    assert put == set(GUARDS) or (foreign_system and put == set(GUARDS) - {CONFORMS})
     for verdict in verdicts:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
 
