@@ -230,10 +230,10 @@ class Room:
     """Whether the interesting case occurred."""
     remarks: Callable[[Seen], tuple[Remark, ...]]
     explorer: Explorer
-    simulate: Callable[[Mapping[str, str], int], Timed] | None = None
+    simulate: Callable[[Mapping[str, str], int], Timed]
     """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be, and
     :class:`UsageError` for a run that would not end."""
-    plot: Callable[[Any, Path], None] | None = None
+    plot: Callable[[Any, Path], None]
     """A timed run as an SVG file."""
     errata: tuple[Erratum, ...] = ()
     """What the published idea, read literally, does not keep."""

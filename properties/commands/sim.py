@@ -20,6 +20,7 @@ EXAMPLES = """\
 examples:
   straggler sim slack --seed 7
   straggler sim slack --set control=max --set size_us=5s --plot run.svg
+  straggler sim join --set scale=yes --set workers=2 --plot chain.svg
   straggler sim slack --set nonsense=1              lists the settings there are
 """
 
@@ -46,10 +47,6 @@ def run(args: argparse.Namespace) -> int:
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
     chosen = room(args.room)
-    if chosen.simulate is None:
-        raise UsageError(f"room {chosen.name!r} has no simulation")
-    if chosen.plot is None and args.plot is not None:
-        raise UsageError(f"--plot: room {chosen.name!r} draws nothing")
     settings = dict(_setting(text) for text in args.set)
     with render.progress() as progress:
         progress.add_task("simulating", total=None)
@@ -70,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         f" Seed {args.seed}, digest {timed.digest[:16]}."
     )
     render.print_lines(out, [*judgement.broken, summary])
-    if args.plot is not None and chosen.plot is not None:
+    if args.plot is not None:
         chosen.plot(timed, args.plot)
     if args.json is not None:
         record = {**timed.summary, "digest": timed.digest, "verdict": str(judgement.outcome)}
@@ -82,7 +79,7 @@ def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"--set {text!r} is not KEY=VALUE")
-    if key.endswith("_us") and value[-1:].isalpha() and value != "auto":
+    if key.endswith("_us") and value[-1:].isalpha() and not value.isalpha():
         try:
             value = str(parse_duration_us(value))
         except ValueError as error:

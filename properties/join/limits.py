@@ -1,16 +1,22 @@
 """What would take all day, or all memory, is refused before it is begun."""
 
+from collections.abc import Mapping
+from math import isfinite
+
 import numpy as np
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import R
-from properties.durations import write_duration
+from properties.durations import LONGEST_US, write_duration
 from properties.errors import UsageError
+from sim.join import DEFAULTS
 
 WORKERS_MAX = 32
 """Each is a task that runs at the same time as all others."""
 TIME_US_MAX = 1 << 62
 """The sum of an event time and the window stays far below the end of time."""
+TUPLES_MAX = 200_000
+"""Of a timed run."""
 PAIRS_MAX = 30_000_000
 """Pairs that the reference looks at."""
 
@@ -40,6 +46,37 @@ def refuse_chain(workers_name: str, workers: int, window: str, window_us: int) -
     if window_us > TIME_US_MAX // 2:
         longest = write_duration(TIME_US_MAX // 2)
         raise UsageError(f"{window} is {write_duration(window_us)}; at most {longest} is allowed")
+
+
+def refuse_settings(settings: Mapping[str, str]) -> None:
+    """Refuse settings of a timed run with which it would not end; others are for the run to judge.
+
+    Raises :class:`UsageError` with one sentence that names the offending value.
+    """
+    given = {**DEFAULTS, **settings}
+    for key, text in settings.items():
+        number = _number(text)
+        if key.endswith("_us") and number is not None and abs(number) > LONGEST_US:
+            raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
+    r_hz, s_hz, seconds, workers, window_us = (
+        _number(given[key]) or 0.0
+        for key in ("rate_r_hz", "rate_s_hz", "seconds", "workers", "window_us")
+    )
+    refuse_chain("workers", int(workers), "window_us", int(window_us))
+    tuples = (r_hz + s_hz) * seconds
+    if tuples > TUPLES_MAX:
+        raise UsageError(
+            f"seconds is {given['seconds']}: {tuples:,.0f} tuples are more than the"
+            f" {TUPLES_MAX:,} that are simulated at most"
+        )
+
+
+def _number(text: object) -> float | None:
+    try:
+        number = float(str(text))
+    except ValueError:
+        return None
+    return number if isfinite(number) else None
 
 
 def refuse_pairs(arrivals: tuple[Event, ...], config: JoinConfig, window: str) -> None:

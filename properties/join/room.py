@@ -1,7 +1,8 @@
 """Room ``join`` as the command line and the tests know it."""
 
 import argparse
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path as FilePath
 
 from model import diff
 from model.claims import Judgement, Outcome, Verdict
@@ -23,6 +24,7 @@ from properties.join import inputs, limits, queries
 from properties.join.errata import ERRATA
 from properties.rooms import Case, Explorer, Figure, Figures, Remark, Room, Seen, Skipped
 from properties.tables import Columns, cuts_into
+from sim.join import Run, from_settings
 
 GUARD = "pairs met where it is difficult"
 COUNTED_MAX = 2_000
@@ -192,6 +194,20 @@ def remarks(seen: Seen) -> tuple[Remark, ...]:
 # --------------------------------------------------------------------------------------- wired up
 
 
+def simulate(settings: Mapping[str, str], seed: int) -> Run:
+    """One timed run."""
+    limits.refuse_settings(settings)
+    return from_settings(settings, seed)
+
+
+def plot(run: Run, path: FilePath) -> None:
+    """The run over time, as SVG."""
+    # Imported here, for matplotlib takes a second that nothing else on the command line needs.
+    from sim.join.figures import plot_run
+
+    plot_run(run, path)
+
+
 def _drawn(scope: str, variant: str, path: Path[State, Action]) -> tuple[str, ...]:
     return chart(scope_of(scope, variant), path)
 
@@ -224,6 +240,8 @@ ROOM = Room(
     guard=guard,
     remarks=remarks,
     explorer=EXPLORER,
+    simulate=simulate,
+    plot=plot,
     errata=ERRATA,
     in_process_max=30_000,
 )

@@ -171,3 +171,32 @@ def test_a_stored_workload_that_cannot_be_run_is_refused(straggler: Straggler, f
         assert old in text
         stored.write_text(text.replace(old, new), encoding="utf-8")
         assert_refused(straggler("replay", f"counterexamples/{stored.name}"), word)
+
+
+def test_sim_prints_figures_and_draws(straggler: Straggler, tmp_path: Path) -> None:
+    settings = ("--set", "seconds=5", "--set", "pace_us=never", "--set", "window_us=500ms")
+    done = straggler("sim", "join", "--seed", "2", *settings, "--json", "run.json")
+    assert (done.code, done.err) == (0, "")
+    assert "Scheduling and batches changed no step" in done.out
+    figures = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert figures["verdict"] == "holds"
+    assert straggler("sim", "join", *settings, "--plot", "run.svg").code == 0
+    assert "<svg" in (tmp_path / "run.svg").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("sekonds=1", ("'sekonds'", "did you mean 'seconds'?")),
+        ("seconds=1e9", ("seconds is 1e9", "at most")),
+        ("seconds=inf", ("inf",)),
+        ("workers=99", ("workers is 99", "at most 32")),
+        ("window_us=5parsecs", ("'5parsecs'",)),
+        (f"commit_us={2**70}", ("commit_us is",)),
+        ("pace_us=sometimes", ("pace_us", "'sometimes'")),
+    ],
+)
+def test_sim_refuses_in_one_sentence(
+    straggler: Straggler, setting: str, words: tuple[str, ...]
+) -> None:
+    assert_refused(straggler("sim", "join", "--set", setting), *words)
