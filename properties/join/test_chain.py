@@ -4,14 +4,18 @@ Whatever the network does, the results are those of the nested loop, and what th
 a behaviour of the protocol.
 """
 
+from random import Random
+
 import pytest
 
 from model.claims import Outcome
+from model.join import run
 from model.join.claims import CASES, judge, over_all
 from model.join.recorded import validate_recording
-from model.vocabulary.join import Forward, Receive
+from model.vocabulary.join import Forward, Quiet, Receive, Rejected
 from properties import packs
 from properties.join.strategies import cases
+from properties.join.test_model import results
 from spark_impl.join import run_in_process
 from spark_impl.join.chain import Network
 
@@ -39,3 +43,17 @@ def test_workers_keep_the_promises_of_the_chain(name: str, seed: int) -> None:
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
     assert any(trace.of(Forward) for trace in traces), "no block was sent"
     assert any(trace.of(Receive) for trace in traces), "no block came"
+
+
+def test_workers_that_come_and_go_between_epochs_change_no_result(seed: int) -> None:
+    random = Random(seed)
+    taken_over = 0
+    for case in packs.collect(cases(), CASES_A_NETWORK, seed):
+        flushed = case.with_(flush=True)
+        sizes = tuple(random.randint(1, 5) for _ in range(4))
+        trace = run_in_process(flushed, NETWORKS["cut"], seed, workers=sizes)
+        reference = run(flushed)
+        assert results(trace) == results(reference), sizes
+        assert trace.of(Rejected) == reference.of(Rejected), sizes
+        taken_over += sum(step.r_held + step.s_held for step in trace.of(Quiet))
+    assert taken_over, "no worker held anything when their number changed"
