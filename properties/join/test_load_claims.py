@@ -1,7 +1,6 @@
 """Claims about load (``model/join/load_claims.py``) on timed runs, moment by moment."""
 
-from collections.abc import Callable
-from itertools import pairwise
+from dataclasses import replace
 
 import pytest
 
@@ -11,57 +10,17 @@ from model.join.load_claims import (
     NO_FALSE_SHEDDING,
     SCALED,
     SHED_AS_ASKED,
-    Moment,
-    Rule,
+    Shared,
     judge,
+    judge_bytes,
+    judge_shared,
     over_all,
 )
 from model.vocabulary.join import END_US
-from properties.join.test_sim_load import CASE_STUDY, HEAVY, OVERLOAD, run
-from sim.join import run as runs
-from sim.join.series import Series, series_of
-from sim.join.timed import Room
+from properties.join.test_sim_load import CASE_STUDY, HEAVY, OVERLOAD, figure, run
+from sim.join import Run
 
-Look = Callable[..., Room]
 SHEDS = {"shed": "linear", "base": 0.2, "margin": 0.1}
-
-
-@pytest.fixture
-def look(monkeypatch: pytest.MonkeyPatch) -> Look:
-    """Run with settings, and keep the room with its samples."""
-    kept: list[Room] = []
-
-    def keep(room: Room) -> Series:
-        kept.append(room)
-        return series_of(room)
-
-    monkeypatch.setattr(runs, "series_of", keep)
-
-    def room_of(**settings: object) -> Room:
-        run(**settings)
-        return kept[-1]
-
-    return room_of
-
-
-def moments(room: Room) -> list[Moment]:
-    """Samples as the claims ask for them."""
-    first = room.samples[0]
-    return [
-        Moment(
-            round(sample.at_us),
-            sample.workers,
-            sample.mean,
-            sample.fullest,
-            sample.smoothed,
-            sample.share,
-            sample.offered - before.offered,
-            sample.dropped - before.dropped,
-            sample.wanted,
-        )
-        for before, sample in pairwise([first, *room.samples])
-    ]
-
 
 SETTLED_US = 6_500_000, 11_500_000
 """The window of the heavy run is full and its tuples are spread; before that the first to expire
@@ -69,37 +28,69 @@ leave neighbours that differ by more than a block."""
 
 
 def verdict_on(
-    room: Room, claim: str, power: int = 1, within_us: tuple[int, int] | None = None
+    timed: Run, claim: str, power: int | None = None, within_us: tuple[int, int] | None = None
 ) -> Verdict:
-    control = room.control
-    rule = Rule(control.limits, control.capacity, control.base, power, control.margin)
+    rule = timed.rule._replace(power=power or timed.rule.power)
     first_us, last_us = within_us or (0, END_US)
-    chosen = [moment for moment in moments(room) if first_us <= moment.at_us <= last_us]
+    chosen = [moment for moment in timed.moments if first_us <= moment.at_us <= last_us]
     verdicts = over_all([judge(chosen, rule)])
     return next(verdict for verdict in verdicts if verdict.claim == claim)
 
 
-def test_there_is_no_false_shedding(look: Look) -> None:
-    room = look(**HEAVY, blocks="adaptive")
-    verdict = verdict_on(room, NO_FALSE_SHEDDING, within_us=SETTLED_US)
+def test_there_is_no_false_shedding() -> None:
+    timed = run(**HEAVY, blocks="adaptive")
+    verdict = verdict_on(timed, NO_FALSE_SHEDDING, within_us=SETTLED_US)
     assert verdict.outcome is Outcome.HOLDS, verdict.sentence
 
 
-def test_a_fixed_block_size_is_found(look: Look) -> None:
-    room = look(**HEAVY, blocks="fixed")
-    assert verdict_on(room, NO_FALSE_SHEDDING, within_us=SETTLED_US).outcome is Outcome.BROKEN
+def test_a_fixed_block_size_is_found() -> None:
+    timed = run(**HEAVY, blocks="fixed")
+    assert verdict_on(timed, NO_FALSE_SHEDDING, within_us=SETTLED_US).outcome is Outcome.BROKEN
 
 
 @pytest.mark.parametrize(("rule", "power"), [("linear", 1), ("quadratic", 2)])
-def test_what_is_asked_for_is_shed(look: Look, rule: str, power: int) -> None:
-    room = look(**OVERLOAD, **{**SHEDS, "shed": rule})
+def test_what_is_asked_for_is_shed(rule: str, power: int) -> None:
+    timed = run(**OVERLOAD, **{**SHEDS, "shed": rule})
     for claim in (SHED_AS_ASKED, CALM):
-        verdict = verdict_on(room, claim, power)
+        verdict = verdict_on(timed, claim)
         assert verdict.outcome is Outcome.HOLDS, (claim, verdict.sentence)
     # The other rule asks for another share.
-    assert verdict_on(room, SHED_AS_ASKED, power=3 - power).outcome is Outcome.BROKEN
+    assert verdict_on(timed, SHED_AS_ASKED, power=3 - power).outcome is Outcome.BROKEN
 
 
-def test_workers_come_and_go_as_asked(look: Look) -> None:
-    verdict = verdict_on(look(**CASE_STUDY), SCALED)
+def test_workers_come_and_go_as_asked() -> None:
+    verdict = verdict_on(run(**CASE_STUDY), SCALED)
     assert verdict.outcome is Outcome.HOLDS, verdict.sentence
+
+
+@pytest.mark.parametrize("block_size", [4, 16, 64])
+def test_bytes_are_those_of_the_formula(block_size: int) -> None:
+    timed = run(block_size=block_size)
+    measured = figure(timed, "mean_block"), figure(timed, "bytes_per_s")
+    assert figure(timed, "mean_block") > 0.9 * block_size
+    (verdict,) = judge_bytes(timed.traffic, *measured).verdicts
+    assert verdict.outcome is Outcome.HOLDS, verdict.sentence
+    # A header is sent with every block and with every acknowledgement; to count one is too few.
+    if block_size == 4:
+        too_low = replace(timed.traffic, headers=1)
+        assert judge_bytes(too_low, *measured).verdicts[0].outcome is Outcome.BROKEN
+
+
+def test_queries_share_the_bandwidth_and_chains_do_not() -> None:
+    together = {count: run(queries=count) for count in (1, 4)}
+    shared = [Shared(count, sent(timed), found(timed)) for count, timed in together.items()]
+    (verdict,) = judge_shared(shared).verdicts
+    assert verdict.outcome is Outcome.HOLDS, verdict.sentence
+    chains = [run(queries=1, eps=50 + n) for n in range(4)]
+    apart = Shared(4, sum(map(sent, chains)), sum(map(found, chains)))
+    assert apart.results == shared[1].results
+    assert judge_shared([shared[0], apart]).verdicts[0].outcome is Outcome.BROKEN
+    assert apart.bytes == pytest.approx(4 * shared[1].bytes, rel=0.01)
+
+
+def sent(timed: Run) -> int:
+    return round(figure(timed, "bytes_per_s") * figure(timed, "duration_us") / 1e6)
+
+
+def found(timed: Run) -> int:
+    return int(figure(timed, "results"))

@@ -7,7 +7,6 @@ import pytest
 
 from model.claims import Outcome
 from model.join.claims import judge
-from model.join.load import Traffic
 from model.vocabulary.join import Match
 from sim.join import Run, from_settings
 from sim.network import Tiers
@@ -46,39 +45,6 @@ def assert_all_hold(timed: Run) -> None:
     assert figure(timed, "results") > 0
 
 
-# ------------------------------------------------------------------------------------- bandwidth
-
-
-@pytest.mark.parametrize("block_size", [4, 16, 64])
-def test_bandwidth_lies_at_most_five_percent_below_the_formula(block_size: int) -> None:
-    timed = run(block_size=block_size)
-    measured, bound = figure(timed, "bytes_per_s"), figure(timed, "bytes_per_s_bound")
-    assert 0.95 * bound <= measured <= bound
-    assert figure(timed, "mean_block") > 0.9 * block_size
-    overhead = figure(timed, "header_share")
-    assert overhead <= 2 * 50 / (figure(timed, "mean_block") * 100) + 1e-12
-
-
-def test_the_formula_with_one_header_a_block_is_too_low_for_small_blocks() -> None:
-    timed = run(block_size=4)
-    tuples_per_s = (figure(timed, "admitted_r") + figure(timed, "admitted_s")) / (
-        figure(timed, "duration_us") / 1e6
-    )
-    too_low = Traffic(tuples_per_s, 4, 100, 50, headers=1)
-    assert figure(timed, "bytes_per_s") > too_low.bytes_per_s(figure(timed, "mean_block"))
-
-
-def test_queries_share_the_bandwidth_and_chains_do_not() -> None:
-    alone, together = run(queries=1), run(queries=4)
-    assert figure(together, "results") > 3 * figure(alone, "results")
-    assert figure(together, "bytes_per_s") == pytest.approx(figure(alone, "bytes_per_s"), rel=0.01)
-    chains = [run(queries=1, eps=50 + n) for n in range(4)]
-    apart = sum(figure(chain, "bytes_per_s") for chain in chains)
-    assert apart == pytest.approx(4 * figure(together, "bytes_per_s"), rel=0.01)
-    found = sum(figure(chain, "results") for chain in chains)
-    assert found == figure(together, "results")
-
-
 # ------------------------------------------------------------------------------------------ load
 
 HEAVY: Mapping[str, float | str] = {
@@ -94,23 +60,6 @@ HEAVY: Mapping[str, float | str] = {
     "hint_us": 10_000,
 }
 """Mean utilisation about 0.7, nearly all of it R; one epoch."""
-
-
-def full_workers(timed: Run) -> int:
-    """Moments, once the window is full, at which a worker is above tau1 and the mean is not."""
-    series = timed.series
-    settled = (series["time_us"] >= 6.5e6) & (series["time_us"] <= 11.5e6)
-    assert (series["utilisation"][settled] > 0.6).all(), "there was no load"
-    false = (series["fullest"] > 0.8) & (series["utilisation"] <= 0.8) & settled
-    return int(false.sum())
-
-
-def test_no_worker_is_full_while_the_mean_is_not() -> None:
-    assert full_workers(run(**HEAVY, blocks="adaptive")) == 0
-
-
-def test_large_blocks_fill_a_worker_too_early() -> None:
-    assert full_workers(run(**HEAVY, blocks="fixed"))
 
 
 OVERLOAD: Mapping[str, float | str] = {"capacity": 105, "seconds": 30}

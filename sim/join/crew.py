@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from math import inf
 
 from model.join.load import Limits
+from model.join.load_claims import Rule
 from sim.distributions import require
 from sim.network import Tier, Tiers, check_tier
 
 TIERS = Tiers()
 LIMITS = Limits(0.25, 0.8, 0.8)
 BLOCK_SIZES = ("fixed", "adaptive")
-SHEDDING = {"no": 0, "linear": 1, "quadratic": 2}
-"""Rule and its power (docs/join.md, section 8)."""
+SHEDDING = {"no": 1, "linear": 1, "quadratic": 2}
+"""Rules with the power of each (docs/join.md, section 8)."""
 
 
 def require_at_least_0(owner: object, *names: str) -> None:
@@ -99,6 +100,12 @@ class Control:
     scale: bool = False
     """Whether workers come and go."""
     every_us: int = 1_000_000
+
+    @property
+    def rule(self) -> Rule:
+        """What the claims about load have to know."""
+        power = SHEDDING[self.shed]
+        return Rule(self.limits, self.capacity, self.base, power, self.margin)
 
     def __post_init__(self) -> None:
         require(self.capacity > 0, "capacity", self.capacity, "above 0")

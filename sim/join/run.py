@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.join.load import Traffic
+from model.join.load_claims import Moment, Rule
 from model.vocabulary import Event, JoinConfig, Step, System, Trace, Workload
 from model.vocabulary.join import STREAMS, Match, R, S
 from sim.arrivals import simulate_arrivals
@@ -13,7 +15,7 @@ from sim.batches import cut
 from sim.faults import Schedule
 from sim.join.crew import Control, Crew
 from sim.join.series import Series, series_of
-from sim.join.summary import Summary, summary_of
+from sim.join.summary import Summary, summary_of, traffic_of
 from sim.join.timed import Room, Stream
 from sim.plan import IDS_PER_SOURCE, Plan
 
@@ -35,6 +37,12 @@ class Run:
     """Columns of one table; see :func:`sim.join.series.series_of`."""
     summary: Summary
     """Figures by name; see :mod:`sim.join.summary`."""
+    moments: tuple[Moment, ...]
+    """The load, for the claims of ``model.join.load_claims``."""
+    rule: Rule
+    """By which it was controlled."""
+    traffic: Traffic
+    """What the chain carried, for the formula of docs/join.md, section 8."""
 
     @property
     def digest(self) -> str:
@@ -93,7 +101,15 @@ def simulate_stream(
     room.run()
     head: Summary = {"input": stream.name, "seed": seed, "workers": config.workers}
     summary = {**head, **summary_of(room)}
-    return Run(_workload(room, seed), _trace(room), series_of(room), summary)
+    return Run(
+        _workload(room, seed),
+        _trace(room),
+        series_of(room),
+        summary,
+        tuple([sample.moment for sample in room.samples]),
+        control.rule,
+        traffic_of(room),
+    )
 
 
 def arrivals_of(plan: Plan, seed: int) -> tuple[Event, ...]:

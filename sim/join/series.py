@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from model.join.load_claims import Moment
 from sim.distributions import FloatArray
 from sim.join.summary import latencies_us
 from sim.join.timed import Room, Sample
@@ -32,10 +33,11 @@ def series_of(room: Room) -> Series:
     ``latency_us``: mean over the results of the interval.
     """
     samples = room.samples[:: ceil(len(room.samples) / ROWS)]
-    table = np.array(samples, dtype=np.float64).reshape(-1, len(Sample._fields))
-    columns = dict(zip(Sample._fields, table.T, strict=True))
-    time_us = columns.pop("at_us")
-    busy_us = np.diff(columns.pop("busy_us"), prepend=0.0)
+    rows = [(*moment, *rest) for moment, *rest in samples]
+    names = (*Moment._fields, *Sample._fields[1:])
+    table = np.array(rows, dtype=np.float64).reshape(-1, len(names))
+    columns = dict(zip(names, table.T, strict=True))
+    time_us, busy_us = columns["at_us"], np.diff(columns["busy_us"], prepend=0.0)
     return {
         "time_us": time_us,
         "workers": columns["workers"],

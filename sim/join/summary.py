@@ -81,8 +81,10 @@ def _load(room: Room) -> Summary:
     """Tuples held, utilisation, workers' time."""
     samples, now_us = room.samples, room.end_us
     held = [each.held for each in samples]
-    means = [each.mean for each in samples]
-    false_sheds = [each for each in samples if each.mean <= room.control.limits.tau1 < each.fullest]
+    moments = [each.moment for each in samples]
+    means = [each.mean for each in moments]
+    tau1 = room.control.limits.tau1
+    full = [each for each in moments if each.mean <= tau1 < each.fullest]
     return {
         "duration_us": now_us,
         "mean_held": float(np.mean(held)),
@@ -90,8 +92,8 @@ def _load(room: Room) -> Summary:
         "peak_waiting": max(each.waiting for each in samples),
         "mean_utilisation": float(np.mean(means)),
         "peak_utilisation": max(means),
-        "fullest_worker": max(each.fullest for each in samples),
-        "samples_with_a_full_worker": len(false_sheds),
+        "fullest_worker": max(each.fullest for each in moments),
+        "moments_with_a_full_worker": len(full),
         **{f"busy_{n}": station.utilisation() for n, station in enumerate(room.line.stations)},
     }
 
@@ -113,10 +115,15 @@ def _bandwidth(room: Room) -> Summary:
     }
     if room.resized:
         return figures
-    admitted = sum(len(room.gate.admitted[name].tuples) for name in STREAMS)
-    expected = Traffic(
-        admitted / now_us * 1e6, room.config.workers, costs.tuple_bytes, costs.header_bytes
-    )
+    expected = traffic_of(room)
     figures["bytes_per_s_bound"] = expected.bytes_per_s(mean_block)
     figures["header_share_bound"] = expected.overhead_bound(mean_block)
     return figures
+
+
+def traffic_of(room: Room) -> Traffic:
+    """What the formula of docs/join.md, section 8, asks about a run."""
+    costs = room.crew.costs
+    admitted = sum(len(room.gate.admitted[name].tuples) for name in STREAMS)
+    per_s = admitted / room.end_us * 1e6 if room.end_us else 0.0
+    return Traffic(per_s, room.config.workers, costs.tuple_bytes, costs.header_bytes)

@@ -9,7 +9,6 @@ Rules of this file:
 * The number of workers changes between epochs, on a quiet chain, by the model's merge and split.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -19,6 +18,7 @@ import numpy as np
 import simpy
 
 from model.join import chain, load
+from model.join.load_claims import Moment
 from model.join.oracle import Gate
 from model.join.recording import Recorder
 from model.join.run import next_epoch
@@ -30,7 +30,7 @@ from model.vocabulary.join import STREAMS, R, S
 from sim import faults
 from sim.faults import Fail, Schedule
 from sim.join.content import Found, Held, Index, keys_of
-from sim.join.crew import SHEDDING, Control, Crew
+from sim.join.crew import Control, Crew
 from sim.join.intake import Doors, Source
 from sim.join.workers import Line, Task
 from sim.seeds import Seeds
@@ -47,27 +47,14 @@ class Emitted(NamedTuple):
 class Sample(NamedTuple):
     """The chain as it was at one moment."""
 
-    at_us: float
-    workers: int
-    mean: float
-    """Utilisation: tuples held by a worker, divided by the capacity."""
-    fullest: float
-    smoothed: float
+    moment: Moment
     held: int
     """Tuples in stores, over all workers."""
     waiting: int
     """Arrivals that have come and are not taken."""
     block_size: int
-    share: float
-    """Shed."""
     busy_us: float
     """Time so far in which workers worked, over all of them."""
-    wanted: int
-    """Workers that were decided on."""
-    offered: int
-    """Arrivals so far that could be shed."""
-    dropped: int
-    """Of these, shed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +125,7 @@ class Room:
         self._watch = load.Watch()
         self._wanted = config.workers
         self._smoothed = 0.0
-        self._is_shedding = False
+        self._offered = self._shed = 0  # at the last moment
         start = initial(self.line.setup)
         lane = Lane(store=Held().as_ranks())
         self._saved = start._replace(workers=(Worker(lane, lane),) * config.workers)
@@ -309,49 +296,42 @@ class Room:
         control, limits = self.control, self.control.limits
         workers = self.line.workers
         held = [len(r.store) + len(s.store) for r, s in workers]
-        mean = sum(held) / len(held) / control.capacity
+        m, mean = len(held), sum(held) / len(held) / control.capacity
         self._smoothed += control.smoothing * (mean - self._smoothed)
         if control.blocks == "adaptive":
-            largest, m = self.config.block_size, len(workers)
+            largest = self.config.block_size
             size = load.block_size(mean, control.capacity, m, limits.tau1, largest)
             self.line.set_block_size(size)
-        if SHEDDING[control.shed]:
-            self._shed()
-        if control.scale and self._wanted == len(workers):
-            now_us = round(self.env.now)
-            self._watch, self._wanted = load.watch(self._watch, now_us, len(workers), mean, limits)
-        self._sample(held, mean)
+        rule, did = control.rule, self.doors.share > 0
+        if control.shed != "no":
+            self.doors.share = load.share_to_shed(
+                did, self._smoothed, limits.tau1, rule.base, rule.power, rule.margin
+            )
+        now_us = round(self.env.now)
+        if control.scale and self._wanted == m:
+            self._watch, self._wanted = load.watch(self._watch, now_us, m, mean, limits)
+        offered, shed = self.doors.offered, len(self.doors.shed)
+        moment = Moment(
+            now_us,
+            m,
+            mean,
+            max(held) / control.capacity,
+            self._smoothed,
+            self.doors.share,
+            offered - self._offered,
+            shed - self._shed,
+            self._wanted,
+        )
+        self._offered, self._shed = offered, shed
+        self._sample(moment, sum(held))
         if not self.is_over:
             self._later(control.every_us, partial(self._tick))
 
-    def _shed(self) -> None:
-        control, tau1 = self.control, self.control.limits.tau1
-        self._is_shedding = load.sheds(self._is_shedding, self._smoothed, tau1, control.margin)
-        share = 0.0
-        if self._is_shedding:
-            power = SHEDDING[control.shed]
-            share = max(control.base, load.shed_share(self._smoothed, tau1, control.base, power))
-        self.doors.share = share
-
-    def _sample(self, held: Sequence[int], mean: float) -> None:
-        now = self.env.now
-        self.samples.append(
-            Sample(
-                now,
-                len(held),
-                mean,
-                max(held) / self.control.capacity,
-                self._smoothed,
-                sum(held),
-                sum(source.waiting() for source in self.sources.values()),
-                self.line.setup.block_size,
-                self.doors.share,
-                sum(station.utilisation() * now for station in self.line.stations),
-                self._wanted,
-                self.doors.offered,
-                len(self.doors.shed),
-            )
-        )
+    def _sample(self, moment: Moment, held: int) -> None:
+        waiting = sum(source.waiting() for source in self.sources.values())
+        busy_us = sum(station.utilisation() for station in self.line.stations) * self.env.now
+        size = self.line.setup.block_size
+        self.samples.append(Sample(moment, held, waiting, size, busy_us))
 
     def _resize(self) -> float:
         """Change the number of workers on the quiet chain; returns how long it takes."""
