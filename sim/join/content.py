@@ -11,7 +11,7 @@ Rules of this file:
   decide on each of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast, overload
 
@@ -113,13 +113,14 @@ class Index:
         self._found: list[Found] = []
         self._access = [_access(config, predicate) for _, predicate in config.queries]
 
-    def add(self, stream: str, rank: int, event: Event, epoch: int) -> None:
-        """A tuple has been admitted."""
-        columns = self.columns[stream]
-        columns.event_us[rank] = event.event_time_us
-        columns.key[rank] = self._keys[event.key]
-        columns.value[rank] = event.value
-        columns.epoch[rank] = epoch
+    def add(self, stream: str, rank: int, events: Sequence[Event], epoch: int) -> None:
+        """Tuples have been admitted in an epoch, the first of them with this rank."""
+        columns, keys = self.columns[stream], self._keys
+        new = slice(rank, rank + len(events))
+        columns.event_us[new] = [event.event_time_us for event in events]
+        columns.key[new] = [keys[event.key] for event in events]
+        columns.value[new] = [event.value for event in events]
+        columns.epoch[new] = epoch
 
     def take(self) -> list[Found]:
         """What was found since the last time."""

@@ -9,8 +9,9 @@ Rules of this file:
 * The gate is the reference's (``model.join.oracle.Gate``).
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import simpy
 
@@ -41,21 +42,25 @@ class Doors:
         """Arrivals that could be shed."""
         self._ranks = dict.fromkeys(STREAMS, 0)
 
-    def admits(self, position: int, chance: float) -> bool:
-        """Whether an arrival is admitted; ``chance`` is a uniform draw of its own."""
-        event, epoch = self.arrivals[position], self.epochs[position]
+    def decide(self, stream: str, positions: Sequence[int], chances: Sequence[float]) -> list[bool]:
+        """Which arrivals of one epoch are admitted; each has a uniform draw of its own."""
+        epoch, share, offer = self.epochs[positions[0]], self.share, self.gate.offer
         # One arrival of an epoch always stays, so that there is no epoch without arrivals.
-        is_first = position == 0 or self.epochs[position - 1] < epoch
-        self.offered += not is_first
-        if chance < self.share and not is_first:
-            self.shed.add(position)
-            return False
-        if not self.gate.offer(epoch, event):
-            return False
-        rank = self._ranks[event.stream]
-        self.index.add(event.stream, rank, event, epoch)
-        self._ranks[event.stream] = rank + 1
-        return True
+        first = bisect_left(self.epochs, epoch)
+        decisions, admitted = [], []
+        for position, chance in zip(positions, chances, strict=True):
+            event = self.arrivals[position]
+            self.offered += position != first
+            if chance < share and position != first:
+                self.shed.add(position)
+                decisions.append(False)
+            else:
+                decisions.append(offer(epoch, event))
+                if decisions[-1]:
+                    admitted.append(event)
+        self.index.add(stream, self._ranks[stream], admitted, epoch)
+        self._ranks[stream] += len(admitted)
+        return decisions
 
 
 class Source:
@@ -168,6 +173,7 @@ class Source:
         return self._is_paused
 
     def _decide(self, last: int) -> None:
-        for n in range(len(self._entered) - 1, last):
-            admitted = self._doors.admits(self.positions[n], self._chances[n])
-            self._entered.append(self._entered[n] + admitted)
+        new = slice(len(self._entered) - 1, last)
+        if new.start < last:
+            decisions = self._doors.decide(self.stream, self.positions[new], self._chances[new])
+            self._entered += list(accumulate(decisions, initial=self._entered.pop()))

@@ -36,9 +36,9 @@ def filled(config: JoinConfig, seed: int) -> tuple[Index, list[Event], list[Even
     rng = np.random.default_rng(seed)
     r, s = ([event(stream, n, rng) for n in range(N)] for stream in (R, S))
     index = Index(config, {R: N, S: N}, keys_of((*r, *s)))
-    for n in range(N):
-        index.add(R, n, r[n], n // 20)
-        index.add(S, n, s[n], n // 20)
+    for n in range(0, N, 20):
+        index.add(R, n, r[n : n + 20], n // 20)
+        index.add(S, n, s[n : n + 20], n // 20)
     return index, r, s
 
 
