@@ -84,7 +84,8 @@ class Station(Generic[T]):
 
     ``done(item, arrived_us, started_us)`` is called when a tuple has been served; ``env.now`` is
     the time. ``work``, if given, is asked for the work of a tuple when its service begins: where
-    that depends on what the worker has done before. Raises ``ValueError`` for a random service
+    that depends on what the worker has done before. It is asked before the end of the service
+    before is told. Raises ``ValueError`` for a random service
     time without ``rng``.
 
     The Timeout of an interrupted service still fires, without effect: after a slowdown or a failure

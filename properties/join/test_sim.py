@@ -94,7 +94,8 @@ def test_every_pair_comes_out_once_whatever_the_timing(case: TimedCase) -> None:
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
-    runs = [run(case) for case in packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
+    drawn = packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)
+    runs = [run(case) for case in drawn]
     evidence = [judge(timed.workload, timed.trace) for timed in runs]
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
@@ -102,6 +103,13 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
     for figure in ("shed", "failures", "arrivals_taken_again", "intake_pauses", "blocks"):
         assert sum(int(timed.summary.get(figure, 0)) for timed in runs), f"there were no {figure}"
+    crossed = {
+        tier
+        for case, timed in zip(drawn, runs, strict=True)
+        if "blocks" in timed.summary
+        for tier in case.crew.tiers[: int(timed.summary["workers"]) - 1]
+    }
+    assert crossed == set(TIERS), "a tier was never crossed"
     resized = {str(timed.summary["resized"]) for timed in runs}
     assert any("1 to 2" in each for each in resized), "no worker came"
     assert any("2 to 1" in each for each in resized), "no worker went"

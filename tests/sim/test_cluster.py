@@ -195,3 +195,22 @@ def test_bad_values_are_named() -> None:
         Run(Worker()).station.slow(-2)
     with pytest.raises(ValueError, match="needs a random stream"):
         Station(simpy.Environment(), Worker(Exponential(1.0)), print)
+
+
+def test_work_may_depend_on_what_was_done_before() -> None:
+    env = simpy.Environment()
+    done: list[tuple[str, float]] = []
+    station: Station[str] = Station(
+        env,
+        Worker(Constant(1.0), speed=0.5),
+        lambda item, _arrived_us, _started_us: done.append((item, env.now)),
+        work=lambda _item: 10.0 * (1 + len(done)),
+    )
+    for item in ("a", "b"):
+        station.offer(item)
+    simpy.Timeout(env, 30.0).callbacks.append(lambda _: station.pause())
+    simpy.Timeout(env, 130.0).callbacks.append(lambda _: station.resume())
+    env.run()
+    # The next service begins before the end of the last one is told; what is interrupted is not
+    # asked for again.
+    assert done == [("a", 20.0), ("b", 140.0)]

@@ -4,6 +4,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from sim.figures import plot_controls, plot_run
+from sim.join import from_settings as run_chain
+from sim.join.figures import plot_run as plot_chain
 from sim.plan import Plan, Source
 from sim.slack import from_settings, simulate
 from tests.sim.test_slack import QUERY
@@ -50,4 +52,23 @@ def test_controls_side_by_side(tmp_path: Path) -> None:
     assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
     words = " ".join("".join(element.itertext()) for element in ElementTree.fromstring(text).iter())
     for label in ("conformal", "pd", "max", "required", "corrected", "of the run (min)", "seed 1"):
+        assert label in words
+
+
+def test_a_chain_is_plotted_the_same_every_time(tmp_path: Path) -> None:
+    timed = run_chain({"seconds": "3", "scale": "yes"}, 1)
+    for name in ("one.svg", "two.svg"):
+        plot_chain(timed, tmp_path / name)
+    text = (tmp_path / "one.svg").read_text(encoding="utf-8")
+    assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
+    words = " ".join("".join(element.itertext()) for element in ElementTree.fromstring(text).iter())
+    for label in (
+        "bursts, simulated",
+        "4 workers at the start, seed 1",
+        "fullest worker",
+        "waiting",
+        "shed (%)",
+        "From the arrival of the later tuple to the result",
+        "time since the start of the run (s)",
+    ):
         assert label in words
