@@ -169,7 +169,10 @@ def guard(case: Case, figures: Figures) -> Verdict:
         needed.append(("in_the_middle", "no pair was found in the middle of the chain"))
     lacking = [sentence for name, sentence in needed if not figures[name]]
     if lacking:
-        sentence = f"{lacking[0]} in {case.input}: the cases that matter never came up"
+        sentence = (
+            f"{lacking[0]} in {case.input}: the cases that matter never came up (more tuples, or a"
+            " smaller --block-size, may help)"
+        )
         return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
     sentence = f"{counted(int(figures['across_epochs'] or 0), 'match')} came across epochs"
     return Verdict(GUARD, Outcome.HOLDS, sentence)

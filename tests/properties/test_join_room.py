@@ -143,7 +143,7 @@ def test_what_never_came_up_is_undetermined(name: str, sentence: str) -> None:
     assert ROOM.guard(each, figures).outcome is Outcome.HOLDS
     verdict = ROOM.guard(each, {**figures, name: 0})
     assert verdict.outcome is Outcome.UNDETERMINED
-    assert verdict.sentence == f"{sentence} in made: the cases that matter never came up"
+    assert verdict.sentence.startswith(f"{sentence} in made: the cases that matter never came up")
 
 
 def test_short_chains_have_no_middle() -> None:
