@@ -1,9 +1,11 @@
 """Runs one worker over its connections until its part of an epoch is over."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from model.vocabulary.join import END_US
 from spark_impl.join.admission import Arrivals
+from spark_impl.join.matchfile import ROWS_MAX
+from spark_impl.join.matching import Pairs
 from spark_impl.join.transport import Links
 from spark_impl.join.worker import Worker
 
@@ -42,10 +44,17 @@ class _Source:
         return int(seqs[self._position]) if self._position < len(seqs) else END_US
 
 
-def drive(worker: Worker, arrivals: Mapping[str, Arrivals], links: Links) -> None:
+def drive(
+    worker: Worker,
+    arrivals: Mapping[str, Arrivals],
+    links: Links,
+    hand_on: Callable[[list[list[Pairs]]], None] | None = None,
+) -> None:
     """Admit, work and talk until the worker has finished and its neighbours need it no more.
 
-    ``arrivals`` has the streams that enter at this worker, none in a flush. Raises what
+    ``arrivals`` has the streams that enter at this worker, none in a flush. ``hand_on`` is given
+    the pairs by query, many at a time and what is left at the end; without it they stay in
+    ``worker.found``. Raises what
     :meth:`spark_impl.join.transport.Links.exchange` raises.
     """
     sources = [_Source(worker, stream, own) for stream, own in sorted(arrivals.items())]
@@ -56,4 +65,6 @@ def drive(worker: Worker, arrivals: Mapping[str, Arrivals], links: Links) -> Non
         wait_s = 0.0 if busy or worker.finished else _IDLE_S
         for sender, messages in links.exchange(outgoing, wait_s):
             worker.receive(sender, *messages)
+        if hand_on is not None and (worker.finished or worker.pairs_held > ROWS_MAX):
+            hand_on(worker.take_found())
     links.part()

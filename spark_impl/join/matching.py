@@ -153,10 +153,10 @@ def decide(query: Query, r: Chosen, s: Chosen) -> Flags:
         first, end = query.ranks
         good &= (r.rank >= first.r) & (r.rank < end.r) & (s.rank >= first.s) & (s.rank < end.s)
     if query.free is not None:
-        some = np.flatnonzero(good)
-        if len(some):
-            pairs = r.where(some).tuples(), s.where(some).tuples()
-            good[some] = np.asarray(query.free(*pairs), np.bool_)
+        if not good.all():
+            r, s = r.where(good), s.where(good)
+        if len(r.at):
+            good[good] = np.asarray(query.free(r.tuples(), s.tuples()), np.bool_)
     return good
 
 

@@ -54,7 +54,7 @@ class ChainJoin:
         predicate: Condition | Mapping[str, Condition],
         *,
         block_size: int = 64,
-        credit: int = 4,
+        credit: int = 16,
         lateness_us: int | None = None,
         epochs: tuple[tuple[str, int, int | None], ...] = (),
         recording: bool = False,

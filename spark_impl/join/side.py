@@ -31,7 +31,7 @@ from spark_impl.join.matching import (
 )
 from spark_impl.join.queries import Ranks
 
-_PAIRS_MAX = 1 << 21
+_PAIRS_MAX = 1 << 18
 """Most candidates that are looked at together."""
 _ROWS_MIN = 512
 _GROWTH = 2
@@ -210,9 +210,8 @@ class Side:
         good = number == _STORED
         if seen is not None:
             good |= number > seen[one]
-        one, here = one[good], here[good]
-        self._matcher.compared += len(one)
-        good = np.abs(block.ts[one] - self._rows.ts[here]) <= self._matcher.window_us
+        self._matcher.compared += int(np.count_nonzero(good))
+        good &= np.abs(block.ts[one] - self._rows.ts[here]) <= self._matcher.window_us
         probing, stored = Chosen(block, one[good]), Chosen(self._rows, here[good])
         r, s = (stored, probing) if self._stream == R else (probing, stored)
         good = decide(query, r, s)

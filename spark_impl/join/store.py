@@ -146,12 +146,12 @@ class Store:
 
     def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:
         """What a worker holds after an attempt at an epoch."""
-        write_bytes(self._file(epoch, attempt, f"state-{worker}.arrow"), encode_state(state))
+        write_bytes(self.file(epoch, attempt, f"state-{worker}.arrow"), encode_state(state))
 
     def write_table(self, epoch: int, attempt: str, name: str, rows: pa.Table) -> None:
         """Rows that a worker found; nothing for no rows."""
         if rows.num_rows:
-            path = self._file(epoch, attempt, f"{name}.parquet")
+            path = self.file(epoch, attempt, f"{name}.parquet")
             scratch = path.with_name(f".{path.name}")
             pq.write_table(rows, scratch, compression="zstd")
             scratch.replace(path)
@@ -159,7 +159,7 @@ class Store:
     def write_lines(self, epoch: int, attempt: str, name: str, lines: Iterable[str]) -> None:
         """The recording of a worker."""
         text = "".join(f"{line}\n" for line in lines)
-        write_bytes(self._file(epoch, attempt, f"{name}.ndjson"), text.encode("utf-8"))
+        write_bytes(self.file(epoch, attempt, f"{name}.ndjson"), text.encode("utf-8"))
 
     def files(self, pattern: str, epochs: Iterable[int]) -> list[Path]:
         """Files of some epochs, which happened."""
@@ -167,7 +167,8 @@ class Store:
         folders = [self.folder(done.epoch, done.attempt) for done in counting]
         return [path for folder in folders for path in sorted(folder.glob(pattern))]
 
-    def _file(self, epoch: int, attempt: str, name: str) -> Path:
+    def file(self, epoch: int, attempt: str, name: str) -> Path:
+        """Where an attempt writes a file, in a folder that is there."""
         folder = self.folder(epoch, attempt)
         folder.mkdir(parents=True, exist_ok=True)
         return folder / name

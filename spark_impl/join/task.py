@@ -19,11 +19,12 @@ from spark_impl.join.checkpoint import empty_state
 from spark_impl.join.drive import drive
 from spark_impl.join.elastic import adopt
 from spark_impl.join.lane import WorkerState
+from spark_impl.join.matchfile import MatchFile
 from spark_impl.join.matching import FreePredicate, Tuples, to_arrow, tuples_from_arrow
 from spark_impl.join.queries import Ranks
 from spark_impl.join.rendezvous import Place, join_neighbours, meet
 from spark_impl.join.side import Matcher
-from spark_impl.join.store import MATCHES, REJECTED, Commit, Store
+from spark_impl.join.store import REJECTED, Commit, Store
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
 from spark_impl.streams import InputProblem
@@ -43,6 +44,7 @@ SUMMARY = pa.schema(
         ("matches", pa.list_(pa.int64())),
         ("rejected", pa.int64()),
         ("bytes_sent", pa.int64()),
+        ("compared", pa.int64()),
         ("r_admitted", pa.int64()),
         ("s_admitted", pa.int64()),
         ("r_held", pa.int64()),
@@ -82,6 +84,8 @@ class Summary(NamedTuple):
     rejected: int
     bytes_sent: int
     """To its neighbours."""
+    compared: int
+    """Pairs of tuples that were compared, after an index had selected them."""
     r_admitted: int
     """In all epochs; 0 where the stream does not enter."""
     s_admitted: int
@@ -102,19 +106,22 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
         address = listener.getsockname()[:2]
         meeting = meet(plan.place, number, context.taskAttemptId(), address)
         connections = join_neighbours(listener, number, meeting, plan.place)
+    where = plan.epoch, meeting.attempt
+    queries = [name for name, _ in plan.config.queries]
+    found = MatchFile(plan.store.file(*where, f"matches-{number}.parquet"), queries, plan.epoch)
     with closing(Links(number, connections, plan.patience_s)) as links:
         try:
-            drive(worker, arrivals, links)
+            drive(worker, arrivals, links, found.write)
         except NeighbourLost:
             time.sleep(_CAUSE_FIRST_S)
             raise
-    where = plan.epoch, meeting.attempt
+    found.close()
     if plan.recording:
         plan.store.write_lines(*where, f"steps-{number}", steps)
     for stream, parts in kept.items():
         rows = pa.Table.from_batches(list(map(to_arrow, parts)))
         plan.store.write_table(*where, f"admitted-{stream}", rows)
-    yield _write(plan, meeting.attempt, worker, links.bytes_sent)
+    yield _write(plan, meeting.attempt, worker, found.counts, links.bytes_sent)
 
 
 def _worker(plan: Plan, number: int, steps: list[str], kept: dict[str, list[Tuples]]) -> Worker:
@@ -143,38 +150,28 @@ def _worker(plan: Plan, number: int, steps: list[str], kept: dict[str, list[Tupl
     )
 
 
-def _write(plan: Plan, attempt: str, worker: Worker, bytes_sent: int) -> pa.RecordBatch:
-    """Put down what a worker found and holds, in the folder of this attempt; its summary."""
+def _write(
+    plan: Plan, attempt: str, worker: Worker, matches: Sequence[int], bytes_sent: int
+) -> pa.RecordBatch:
+    """Put down what a worker rejected and holds, in the folder of this attempt; its summary."""
     where = plan.epoch, attempt
     rejected = pa.Table.from_pylist([each._asdict() for each in worker.rejected], REJECTED)
     state = worker.state()
-    plan.store.write_table(*where, f"matches-{worker.number}", _matches(plan.config, worker))
     plan.store.write_table(*where, f"rejected-{worker.number}", rejected)
     plan.store.write_state(*where, worker.number, state)
     summary = Summary(
         worker=worker.number,
         attempt=attempt,
-        matches=[sum(len(pairs.r_id) for pairs in found) for found in worker.found],
+        matches=matches,
         rejected=rejected.num_rows,
         bytes_sent=bytes_sent,
+        compared=worker.compared,
         r_admitted=0 if state.r_intake is None else state.r_intake.tuples,
         s_admitted=0 if state.s_intake is None else state.s_intake.tuples,
         r_held=len(state.r),
         s_held=len(state.s),
     )
     return pa.RecordBatch.from_pylist([summary._asdict()], SUMMARY)
-
-
-def _matches(config: JoinConfig, worker: Worker) -> pa.Table:
-    """Everything that a worker found, a row a pair."""
-    tables = [MATCHES.empty_table()]
-    for (name, _), found in zip(config.queries, worker.found, strict=True):
-        for pairs in found:
-            count = len(pairs.r_id)
-            query, epoch = pa.repeat(name, count), pa.repeat(worker.epoch, count)
-            columns = [query, pa.array(pairs.r_id), pa.array(pairs.s_id), epoch.cast(pa.int64())]
-            tables.append(pa.table(columns, schema=MATCHES))
-    return pa.concat_tables(tables)
 
 
 def _recorder(plan: Plan, lines: list[str]) -> Callable[[Step], None] | None:

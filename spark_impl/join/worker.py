@@ -74,8 +74,8 @@ class Worker:
         self.outbox: list[tuple[int, Message]] = []
         """Messages to send, in order, with the neighbour that each is for."""
         self.found: list[list[Pairs]] = found or [[] for _ in config.queries]
-        """Pairs by query, those from before the first step among them; whoever runs the worker may
-        take them away at any time."""
+        """Pairs by query, with those from before the first step; :meth:`take_found` takes them."""
+        self.pairs_held = sum(len(pairs.r_id) for own in self.found for pairs in own)
         self.rejected: list[Rejected] = []
         left = number - 1 if number > 0 else None
         right = number + 1 if number < config.workers - 1 else None
@@ -210,6 +210,17 @@ class Worker:
                         self.outbox.append((neighbour, copy.block))
                 if lane.ended:
                     self.outbox.append((neighbour, End(lane.stream, lane.sent)))
+
+    @property
+    def compared(self) -> int:
+        """Pairs of tuples that were compared, after an index had selected them."""
+        return self._matcher.compared
+
+    def take_found(self) -> list[list[Pairs]]:
+        """The pairs found since they were taken the last time, by query."""
+        taken, self.found = self.found, [[] for _ in self.found]
+        self.pairs_held = 0
+        return taken
 
     @property
     def finished(self) -> bool:
@@ -383,4 +394,5 @@ class Worker:
         for kept, each in zip(self.found, found, strict=True):
             if len(each.at):
                 kept.append(each.pairs)
+                self.pairs_held += len(each.at)
         return np.concatenate([each.at for each in found])

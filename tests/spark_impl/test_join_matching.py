@@ -1,6 +1,7 @@
 """Stores and what they find, against a comparison of everything with everything."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -128,3 +129,41 @@ def test_keys_compare_by_code_point(predicate: Ineq) -> None:
     outcome = {"<": r.rank < s.rank, "<=": r.rank <= s.rank, ">": r.rank > s.rank}
     wanted = outcome.get(predicate.op, r.rank >= s.rank)
     assert holds(predicate, r, s).tolist() == wanted.tolist()
+
+
+def test_a_copy_is_found_by_who_may_still_have_to_meet_it() -> None:
+    draw = np.random.default_rng(5)
+    config = JoinConfig(window_us=10**6, queries=(("all", And()),))
+    side = Side(Matcher(config), S)
+    side.append(some(draw, 9))
+    for number in (1, 2):
+        side.send_oldest(3, np.repeat(number, 3))
+    probing = some(draw, 3)
+    seen = np.array([0, 1, 2])
+
+    def met() -> list[set[int]]:
+        (found,) = side.probe(probing, seen)
+        return [set((found.pairs.s_id[found.at == at] // 10).tolist()) for at in range(3)]
+
+    assert met() == [{*range(9)}, {*range(3, 9)}, {*range(6, 9)}]
+    side.release(2)
+    assert met() == [{0, 1, 2, 6, 7, 8}, {6, 7, 8}, {6, 7, 8}]
+    side.append(some(draw, 2000, first=9))  # moves everything
+    assert [len(each) for each in met()] == [2006, 2003, 2003]
+    side.release(1)
+    assert [len(each) for each in met()] == [2003, 2003, 2003]
+    (found,) = side.probe(probing)
+    assert set((found.pairs.s_id // 10).tolist()) == {*range(6, 2009)}
+
+
+def test_keys_are_found_however_far_apart_times_lie() -> None:
+    config = JoinConfig(window_us=50, queries=(("same", Equi("key")),))
+    side = Side(Matcher(config), S)
+    draw = np.random.default_rng(6)
+    held = some(draw, 0)
+    for step, start_us in enumerate((0, 10**3, 10**9, 5, 10**17, -(10**17))):
+        new = some(draw, 300, first=step * 300)
+        new = replace(new, ts=new.ts % 100 + start_us)
+        side.append(new)
+        held = Tuples.concat([held, new])
+        assert counted([each.pairs for each in side.probe(new)]) == expected(config, new, held)

@@ -10,13 +10,14 @@ from contextlib import closing, contextmanager
 import pytest
 
 from model.vocabulary import JoinConfig, Trace, Workload
-from model.vocabulary.join import STREAMS, R, S
+from model.vocabulary.join import STREAMS, Match, R, S
 from model.vocabulary.trace import Step
 from spark_impl.join import wire
 from spark_impl.join.chain import arrivals_of, results_of
 from spark_impl.join.checkpoint import empty_state
 from spark_impl.join.drive import drive
 from spark_impl.join.lane import WorkerState
+from spark_impl.join.matching import Pairs
 from spark_impl.join.messages import Ack, Block, End, Hint, Message
 from spark_impl.join.rendezvous import Place, Rendezvous, join_neighbours, meet
 from spark_impl.join.side import Matcher
@@ -31,7 +32,9 @@ TOKEN = "a secret"
 class Chain:
     """Workers in threads, joined by real connections."""
 
-    def __init__(self, case: Workload) -> None:
+    def __init__(self, case: Workload, taken: list[int] | None = None) -> None:
+        self.taken = taken
+        """How many pairs were handed on at a time, if they are."""
         self.config = JoinConfig.from_json(case.config)
         self.case = case
         self.states = [empty_state()] * self.config.workers
@@ -61,8 +64,17 @@ class Chain:
             for stream in STREAMS
             if entering[stream] == number and not flush
         }
+
+        def hand_on(found: list[list[Pairs]]) -> None:
+            assert self.taken is not None
+            self.taken.append(sum(len(each.r_id) for own in found for each in own))
+            for (name, _), own in zip(self.config.queries, found, strict=True):
+                for each in own:
+                    ids = zip(each.r_id.tolist(), each.s_id.tolist(), strict=True)
+                    self.found += [Match(name, r_id, s_id, epoch) for r_id, s_id in ids]
+
         with closing(Links(number, connections, 20.0)) as links:
-            drive(worker, arrivals, links)
+            drive(worker, arrivals, links, None if self.taken is None else hand_on)
         self.found.extend(results_of(worker, self.config))
         return worker.state()
 
@@ -74,6 +86,21 @@ def test_over_real_connections_every_pair_exactly_once(seed: int) -> None:
     chain.run(0, flush=False)
     chain.run(1, flush=True)
     assert pairs(Trace("spark", chain.found)) == nested_loop(case)
+
+
+def test_pairs_are_handed_on_while_there_are_more_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spark_impl.join.drive.ROWS_MAX", 10)
+    monkeypatch.setattr("spark_impl.join.pace.RUN", 4)
+    case = random_case(11, tuples=120)
+    case = case.with_(config={**case.config, "workers": 1, "block_size": 1})
+    everything, parts = Chain(case), list[int]()
+    little = Chain(case, parts)
+    for chain in (everything, little):
+        chain.run(0, flush=False)
+        chain.run(1, flush=True)
+    assert pairs(Trace("spark", little.found)) == pairs(Trace("spark", everything.found))
+    assert max(parts) < sum(parts) / 2
+    assert len(parts) > 2, "not only at the end of both epochs"
 
 
 def test_a_task_of_an_older_attempt_is_not_met() -> None:
@@ -245,3 +272,32 @@ def test_strangers_keep_no_worker_from_meeting_the_others(
             each.close()
     assert "its token is wrong" in caplog.text
     assert "2147483647 bytes came" in caplog.text
+
+
+def test_blocks_of_a_stream_share_a_frame_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    tuples = arrivals_of(random_case(5, tuples=120).arrivals, R, 0).tuples.take(slice(0, 20))
+    parts = [tuples.take(slice(begin, begin + 5)) for begin in range(0, 20, 5)]
+    blocks = [Block(R, number, 0, 0, part) for number, part in enumerate(parts, 1)]
+    sent: list[Message] = [*blocks, Ack(S, 1, 1, 1), blocks[0], blocks[1]._replace(stream=S)]
+    assert len(list(wire.encode(sent))) == 4
+    monkeypatch.setattr(wire, "_TUPLES_MAX", 12)
+    frames = wire.Frames(wire.FRAME_BYTES_MAX)
+    encoded = list(wire.encode(sent))
+    assert len(encoded) == 5
+    came = [
+        each
+        for frame in encoded
+        for kind, body in frames.feed(frame)
+        for each in wire.decode(kind, body)
+    ]
+    assert [each[:3] for each in came] == [each[:3] for each in sent]
+
+
+def test_a_frame_whose_blocks_do_not_add_up_is_a_problem() -> None:
+    tuples = arrivals_of(random_case(5).arrivals, R, 0).tuples.take(slice(0, 4))
+    (frame,) = wire.encode([Block(R, 1, 0, 0, tuples)])
+    ((kind, body),) = wire.Frames(wire.FRAME_BYTES_MAX).feed(frame)
+    wrong = body.replace((4).to_bytes(4, "big"), (5).to_bytes(4, "big"), 1)
+    assert wrong != body
+    with pytest.raises(wire.FrameProblem, match="cannot be read"):
+        wire.decode(kind, wrong)

@@ -1,0 +1,37 @@
+"""Pairs on their way to a file, and who holds how many of them."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from spark_impl.join.matchfile import MatchFile
+from spark_impl.join.matching import Pairs
+
+
+def pairs(first: int, count: int) -> Pairs:
+    return Pairs(np.arange(first, first + count), np.arange(first, first + count) * 10)
+
+
+def test_a_file_shows_when_it_is_complete(tmp_path: Path) -> None:
+    file = MatchFile(tmp_path / "matches-0.parquet", ("a", "b"), epoch=3)
+    file.write([[pairs(0, 2), pairs(5, 1)], []])
+    file.write([[], [pairs(7, 1)]])
+    assert not list(tmp_path.rglob("matches-*"))
+    file.close()
+    rows = pq.read_table(tmp_path / "matches-0.parquet").to_pylist()
+    assert [tuple(row.values()) for row in rows] == [
+        ("a", 0, 0, 3),
+        ("a", 1, 10, 3),
+        ("a", 5, 50, 3),
+        ("b", 7, 70, 3),
+    ]
+    assert file.counts == [3, 1]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_no_pair_is_no_file(tmp_path: Path) -> None:
+    file = MatchFile(tmp_path / "matches-0.parquet", ("a",), epoch=0)
+    file.write([[]])
+    file.close()
+    assert list(tmp_path.iterdir()) == []
