@@ -1,0 +1,221 @@
+"""The chain against Spark's own joins: the same band join, the same files, side by side.
+
+Two streams of 200,000 tuples each arrive by turns, in the order of time, one of each a millisecond;
+values are drawn from a million. A pair matches if its values differ by at most 50 and its times by
+at most 20 s: about 766,000 pairs. A file has 40,000 tuples of one stream, a micro-batch takes a
+file of each; every contestant writes Parquet. There are four task slots, two shuffle partitions.
+
+Spark joins two streams only by an equality, so a band join needs a work-around: each tuple gets the
+number of the bucket that its value lies in, a row of R is repeated for every bucket within its
+band, and what has the same bucket is compared. Buckets are as wide as the band reaches: with wider
+ones fewer rows are repeated, and more are compared.
+
+``chain m, zeta`` and ``native`` are joins of two streams, ``batch`` and ``chain batch`` the same
+of two tables. ``plain`` is a join of two tables by the band alone, which compares every pair, of
+20,000 tuples a stream. Rates are tuples a second: for streams the median over the micro-batches
+without the first of each run, by ``triggerExecution`` of Spark's progress report, and ``whole``
+from the start of a run to the last pair, the flush included; for tables the median over runs.
+
+The efficiency P is results by comparisons that were left after the index. For ``native`` these
+are counted as if its state held only what its watermark asks for, which is the best case.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.streaming.query import StreamingQuery
+
+from benchmarks._join_input import (
+    EPS,
+    FILES,
+    SCHEMA,
+    STEP_US,
+    TUPLES,
+    WINDOW,
+    bands,
+    config_of,
+    inputs,
+)
+from benchmarks._join_load import load, shared
+from model.vocabulary.join import STREAMS, R, S
+from spark_impl.join import ChainJoin, results
+from spark_impl.session import session
+
+PLAIN_TUPLES = 20_000
+ROUNDS = 2
+"""After one that warms up."""
+CHAINS = [(1, 64), (2, 20), (2, 64), (2, 256), (4, 64)]
+"""Workers and block sizes."""
+
+
+class Run(NamedTuple):
+    """What one run of a contestant took."""
+
+    batch_rates: list[float]
+    whole: float
+    pairs: int
+
+
+def measure() -> dict[str, float]:
+    """All figures; rates in tuples a second."""
+    with session("local[4]", long_running=True) as spark, inputs(TUPLES, FILES) as place:
+        figures = side_by_side(spark, place)
+        figures |= load(spark, place, sorted({zeta for _, zeta in CHAINS}))
+        figures |= shared(spark, place)
+        with inputs(PLAIN_TUPLES, 1) as small:
+            plain = table_run(spark, small, _plain)
+            figures["plain: tuples/s"] = plain.whole
+    return figures
+
+
+# ------------------------------------------------------------------------- against Spark's own
+
+
+def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
+    """Rates of all, and their ratios."""
+    contestants: dict[str, Callable[[], Run]] = {
+        **{f"chain {m}, {zeta}": partial(chain_run, spark, place, m, zeta) for m, zeta in CHAINS},
+        "native": partial(native_run, spark, place, EPS),
+        "chain batch": partial(table_run, spark, place, _chain_table),
+        "batch": partial(table_run, spark, place, partial(_bucketed, width=EPS)),
+    }
+    warm = ("chain 2, 64", "native", "batch")
+    runs: dict[str, list[Run]] = {name: [] for name in contestants}
+    for number in range(ROUNDS + 1):
+        for name, run in contestants.items():
+            if number:
+                runs[name].append(run())
+            elif name in warm:
+                run()
+    assert len({run.pairs for own in runs.values() for run in own}) == 1, "all find the same"
+    rate = {
+        name: median(each for run in own for each in run.batch_rates or [run.whole])
+        for name, own in runs.items()
+    }
+    whole = {name: median(run.whole for run in own) for name, own in runs.items()}
+    return {
+        **{f"{name}: tuples/s": each for name, each in rate.items()},
+        **{f"{name}: whole": each for name, each in whole.items() if runs[name][0].batch_rates},
+        "chain 2, 64 / native": rate["chain 2, 64"] / rate["native"],
+        "goal, chain / native": 4.0,
+        "chain 2, 64 / native, whole": whole["chain 2, 64"] / whole["native"],
+        "chain 2, 64 / batch": rate["chain 2, 64"] / rate["batch"],
+        "chain batch / batch": rate["chain batch"] / rate["batch"],
+        "goal, chain / batch": 0.4,
+        "pairs": runs["batch"][0].pairs,
+    }
+
+
+def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> Run:
+    """The chain over two streams, with a flush."""
+    with tempfile.TemporaryDirectory(dir=place) as out:
+        begun = time.perf_counter()
+        joined = _chain(workers, zeta).stream(
+            _stream(spark, place, R), _stream(spark, place, S), Path(out) / "chain"
+        )
+        rates = _batch_rates(joined.start)
+        joined.flush()
+        took_s = time.perf_counter() - begun
+        return Run(rates, 2 * TUPLES / took_s, results(spark, Path(out) / "chain").count())
+
+
+def native_run(spark: SparkSession, place: Path, width: int) -> Run:
+    """Spark's own join of two streams on buckets."""
+    with tempfile.TemporaryDirectory(dir=place) as out:
+        begun = time.perf_counter()
+        at = F.timestamp_micros("event_time_us")
+        r, s = (
+            _stream(spark, place, stream).withColumn("at", at).withWatermark("at", "0 seconds")
+            for stream in STREAMS
+        )
+        pairs = _in_buckets(r, s, width)
+        written = pairs.writeStream.format("parquet").option("path", f"{out}/pairs")
+        rates = _batch_rates(written.option("checkpointLocation", f"{out}/checkpoint").start)
+        took_s = time.perf_counter() - begun
+        return Run(rates, 2 * TUPLES / took_s, spark.read.parquet(f"{out}/pairs").count())
+
+
+def table_run(spark: SparkSession, place: Path, join: Callable[..., DataFrame | None]) -> Run:
+    """A join of two tables."""
+    with tempfile.TemporaryDirectory(dir=place) as out:
+        r, s = (spark.read.schema(SCHEMA).parquet(str(place / stream)) for stream in STREAMS)
+        tuples = sum(len(pq.read_table(place / stream, columns=["seq"])) for stream in STREAMS)
+        begun = time.perf_counter()
+        pairs = join(r, s, Path(out))
+        if pairs is not None:
+            pairs.write.parquet(f"{out}/pairs")
+        took_s = time.perf_counter() - begun
+        found = results(spark, out).count() if pairs is None else _count(spark, f"{out}/pairs")
+        return Run([], tuples / took_s, found)
+
+
+def _count(spark: SparkSession, path: str) -> int:
+    return spark.read.parquet(path).count()
+
+
+def _chain(workers: int, zeta: int) -> ChainJoin:
+    config = config_of(workers, zeta, bands(1))
+    return ChainJoin(
+        workers,
+        config.window_us,
+        dict(config.queries),
+        block_size=zeta,
+        credit=config.credit,
+        lateness_us=config.lateness_us,
+    )
+
+
+def _chain_table(r: DataFrame, s: DataFrame, out: Path) -> None:
+    _chain(2, 64).join(r, s, out)
+
+
+def _stream(spark: SparkSession, place: Path, stream: str) -> DataFrame:
+    files = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    return files.parquet(str(place / stream))
+
+
+def _batch_rates(start: Callable[[], StreamingQuery]) -> list[float]:
+    """Tuples a second of every micro-batch without the first."""
+    query = start()
+    try:
+        query.processAllAvailable()
+        done = [each for each in query.recentProgress if each.numInputRows]
+    finally:
+        query.stop()
+    assert len(done) == FILES, "a file of each stream is a micro-batch"
+    return [1000 * each.numInputRows / each.durationMs["triggerExecution"] for each in done[1:]]
+
+
+def _bucketed(r: DataFrame, s: DataFrame, _: Path, width: int) -> DataFrame:
+    at = F.timestamp_micros("event_time_us")
+    return _in_buckets(r.withColumn("at", at), s.withColumn("at", at), width)
+
+
+def _in_buckets(r: DataFrame, s: DataFrame, width: int) -> DataFrame:
+    """The band join by an equality of buckets."""
+    bounds = (F.floor((F.col("value") + reach) / width) for reach in (-EPS, EPS))
+    r = r.withColumn("bucket", F.explode(F.sequence(*bounds)))
+    s = s.withColumn("bucket", F.floor(F.col("value") / width))
+    return _pairs(r, s, F.col("r.bucket") == F.col("s.bucket"))
+
+
+def _plain(r: DataFrame, s: DataFrame, _: Path) -> DataFrame:
+    at = F.timestamp_micros("event_time_us")
+    return _pairs(r.withColumn("at", at), s.withColumn("at", at), F.lit(True))
+
+
+def _pairs(r: DataFrame, s: DataFrame, besides: Column) -> DataFrame:
+    window = F.expr(f"INTERVAL {WINDOW * STEP_US} MICROSECONDS")
+    near = F.abs(F.col("r.value") - F.col("s.value")) <= EPS
+    since, until = F.col("s.at") - window, F.col("s.at") + window
+    fits = besides & near & (F.col("r.at") >= since) & (F.col("r.at") <= until)
+    chosen = F.col("r.source_id").alias("r_id"), F.col("s.source_id").alias("s_id")
+    return r.alias("r").join(s.alias("s"), fits).select(*chosen)
