@@ -17,7 +17,7 @@ from sim.faults import Clog, Fail, Pause, Schedule, Slow
 from sim.join import Run, simulate_stream, stream_of
 from sim.join.crew import TIERS, Control, Costs, Crew
 
-RUNS_FOR_GUARDS = 200
+RUNS_FOR_GUARDS = 100
 
 # ------------------------------------------------------------------------------------- any timing
 

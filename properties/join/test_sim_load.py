@@ -1,6 +1,7 @@
 """Load, bandwidth, latency and size of a chain in time (docs/join.md, sections 7 and 8)."""
 
 from collections.abc import Mapping
+from functools import cache
 
 import numpy as np
 import pytest
@@ -27,7 +28,13 @@ CALM: Mapping[str, float | str] = {
 
 def run(**settings: object) -> Run:
     given = {**CALM, **settings}
-    return from_settings({key: str(value) for key, value in given.items()}, seed=1)
+    return _run(tuple([(key, str(given[key])) for key in sorted(given)]))
+
+
+@cache
+def _run(settings: tuple[tuple[str, str], ...]) -> Run:
+    """Several tests look at the same run."""
+    return from_settings(dict(settings), seed=1)
 
 
 def figure(timed: Run, name: str) -> float:
