@@ -133,20 +133,13 @@ EACH = 100
 """Tuples of a window, for each instance."""
 
 
-def slopes_over_instances(system: System, policy: str, seed: int) -> list[float]:
-    keys, each = (5_000, 4 * EACH) if is_nightly() else (2_000, EACH)
-    found = []
-    for repetition in seeds(seed):
-        rhos = [
-            Draws(n, policy, slow=n // 2, keys=keys, window_tuples=each * n).rho(system, repetition)
-            for n in SIZES
-        ]
-        found.append(slope(SIZES, rhos))
-    return found
-
-
 def test_rho_does_not_grow_with_instances(system: System, seed: int) -> None:
-    _, upper = limits(slopes_over_instances(system, "tag", seed), FAILURE)
+    keys, each = (5_000, 4 * EACH) if is_nightly() else (1_000, 2 * EACH)
+    slopes = []
+    for repetition in seeds(seed):
+        draws = [Draws(n, slow=n // 2, keys=keys, window_tuples=each * n) for n in SIZES]
+        slopes.append(slope(SIZES, [drawn.rho(system, repetition) for drawn in draws]))
+    _, upper = limits(slopes, FAILURE)
     assert upper < GROWTH, f"slope is up to {upper:g} (failure {FAILURE:g})"
 
 
@@ -159,7 +152,8 @@ def test_two_choices_do_grow_with_instances(system: System, seed: int) -> None:
 
 
 def test_rho_does_not_grow_with_tuples(system: System, seed: int) -> None:
-    sizes = [2**e for e in range(8, 17 if is_nightly() else 14)]
+    # In shorter windows a large key may be taken for a light one, and be left with two slow ones.
+    sizes = [2**e for e in range(10, 17 if is_nightly() else 14)]
     found = []
     for repetition in seeds(seed):
         rhos = [Draws(16, slow=8, window_tuples=m).rho(system, repetition) for m in sizes]
@@ -173,7 +167,7 @@ def test_before_anything_is_known_to_be_heavy_rho_is_large(system: System, seed:
     # Why the promise begins with window 1.
     case = Draws(64, slow=32, exponent=1.5, window_tuples=EACH * 64)
     assert case.rho(system, seed, window=0) > 2
-    assert case.rho(system, seed) < 0.1
+    assert case.rho(system, seed) < 2.5 * case.tuple_more
 
 
 # ----------------------------------------------------------------------- read literally, refuted
@@ -197,7 +191,8 @@ def test_uniform_candidates_cannot_balance_unequal_workers(
 def test_the_corrected_reading_is_nowhere_worse(
     system: System, seed: int, exponent: float, slow: int
 ) -> None:
-    case = Draws(16, slow=slow, exponent=exponent, window_tuples=EACH * 16)
+    each = 4 * EACH if is_nightly() else EACH
+    case = Draws(16, slow=slow, exponent=exponent, window_tuples=each * 16)
     more = [
         case.rho(system, s) - replace(case, policy="tag-literal").rho(system, s)
         for s in seeds(seed)
