@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from typing import NamedTuple
 
 from model.explorer import Path as Behaviour
 from model.explorer import explore, reachable
@@ -85,23 +86,34 @@ def sizes() -> Iterator[Sequence[str]]:
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "join.json"
 MEASURED = {
-    "chain of 2 workers, blocks of 64": "chain 2, 64: tuples/s",
-    "the same, 1 worker": "chain 1, 64: tuples/s",
-    "the same, 4 workers": "chain 4, 64: tuples/s",
-    "2 workers, blocks of 20": "chain 2, 20: tuples/s",
-    "2 workers, blocks of 256": "chain 2, 256: tuples/s",
-    "Spark's join of two streams on buckets": "native: tuples/s",
-    "the same, wide buckets": "native, wide: tuples/s",
-    "chain, two tables": "chain batch: tuples/s",
-    "Spark's join of two tables on buckets": "batch: tuples/s",
+    "chain of 2 workers, blocks of 64, on streams": ("chain 2, 64: tuples/s", ",.0f"),
+    "the same, blocks of 20": ("chain 2, 20: tuples/s", ",.0f"),
+    "the same, blocks of 256": ("chain 2, 256: tuples/s", ",.0f"),
+    "the same, 1 worker": ("chain 1, 64: tuples/s", ",.0f"),
+    "the same, 4 workers": ("chain 4, 64: tuples/s", ",.0f"),
+    "Spark's join of two streams on buckets": ("native: tuples/s", ",.0f"),
+    "chain of 2 workers on tables": ("chain batch: tuples/s", ",.0f"),
+    "Spark's join of two tables on buckets": ("batch: tuples/s", ",.0f"),
+    "tuples held by the chain, by those in the windows": (
+        "zeta 64: held / content of the windows",
+        ".2f",
+    ),
+    "bytes between workers by the least there can be, blocks of 64": (
+        "zeta 64: bytes / least bytes",
+        ".2f",
+    ),
+    "pairs found by pairs compared, chain": ("P of the chain", ".2f"),
+    "the same, Spark's streams on buckets": ("P of native", ".2f"),
+    "bytes of 16 queries by those of one": ("16 queries: bytes / bytes of one", ".2f"),
 }
-FIGURES_HEADER = ("contestant", "tuples/s")
+"""Name in the guide: name in the results, and how it is written."""
+FIGURES_HEADER = ("what", "tuples/s, or a ratio")
 
 
 def measured(figures: Mapping[str, float]) -> Iterator[Sequence[str]]:
-    """Rows of the figures: who, and how many tuples a second."""
-    for name, key in MEASURED.items():
-        yield name, f"{figures[key]:,.0f}"
+    """Rows of the figures."""
+    for name, (key, form) in MEASURED.items():
+        yield name, f"{figures[key]:{form}}"
 
 
 def table(header: Sequence[str], rows: Iterator[Sequence[str]]) -> list[str]:
@@ -110,19 +122,22 @@ def table(header: Sequence[str], rows: Iterator[Sequence[str]]) -> list[str]:
     return [lines[0], "|---" * len(header) + "|", *lines[1:]]
 
 
-def stored() -> dict[str, float] | None:
-    """The figures of the benchmark, once it has been run."""
-    if not RESULTS.exists():
-        return None
-    figures: dict[str, float] = json.loads(RESULTS.read_text(encoding="utf-8"))["figures"]
-    return figures
+class Results(NamedTuple):
+    """What the benchmark has stored."""
+
+    cores: int
+    figures: Mapping[str, float]
+
+
+def stored() -> Results:
+    """The latest run of the benchmark."""
+    data = json.loads(RESULTS.read_text(encoding="utf-8"))
+    return Results(data["cores"], data["figures"])
 
 
 def _show() -> None:
     lines = [*passing(), "", *table(SIZES_HEADER, sizes())]
-    figures = stored()
-    if figures is not None:
-        lines += ["", *table(FIGURES_HEADER, measured(figures))]
+    lines += ["", *table(FIGURES_HEADER, measured(stored().figures))]
     sys.stdout.write("\n".join([*lines, ""]))
 
 

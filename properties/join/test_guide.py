@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from properties.join.guide import (
-    FIGURES_HEADER,
     SIZES_HEADER,
     measured,
     passing,
@@ -14,6 +13,7 @@ from properties.join.guide import (
     table,
 )
 
+CORES, FACTOR = 2, 1.8
 GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "join-guide.md").read_text(encoding="utf-8")
 
 
@@ -25,8 +25,18 @@ def test_the_example_is_what_the_formulae_say() -> None:
     assert "\n".join(table(SIZES_HEADER, sizes())) in GUIDE
 
 
-def test_figures_are_those_of_the_benchmark() -> None:
-    figures = stored()
-    if figures is None or table(FIGURES_HEADER, iter(()))[0] not in GUIDE:
-        pytest.skip("the guide has no figures, or they have not been measured")
-    assert "\n".join(table(FIGURES_HEADER, measured(figures))) in GUIDE
+def test_figures_are_like_those_of_the_benchmark() -> None:
+    results = stored()
+    # Another run gives other figures, but not quite other ones.
+    if results.cores != CORES:
+        pytest.skip(f"the figures of the guide are from {CORES} cores, these from {results.cores}")
+    told = {row[0]: row[1] for row in rows_of(GUIDE)}
+    for name, figure in measured(results.figures):
+        now, then = (float(text.replace(",", "")) for text in (figure, told[name]))
+        assert then / FACTOR <= now <= then * FACTOR, (name, figure, told[name])
+
+
+def rows_of(page: str) -> list[list[str]]:
+    """Cells of all tables of two columns."""
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if line.startswith("| ")]
+    return [row for row in rows if len(row) == 2]
