@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from model.grouping.rules import RULES, entered, merge_all
 from model.grouping.summary import Count, Summary, counters, exact, floor_of, merge
+from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig
 
 KEYS = st.lists(st.sampled_from("aaabbcdefgh"), max_size=12)
@@ -55,6 +56,16 @@ def test_with_a_counter_for_every_key_counts_are_exact(
     keys = [key for batch in batches for key in batch]
     if len(set(keys)) <= counters(config):
         assert summarised(config, batches) == exact(keys)
+
+
+def test_one_counter_too_few_breaks_the_bound() -> None:
+    config = GroupingConfig(2, theta=0.9, eps=0.4)
+    k, errors = counters(config), []
+    for rules in (RULES, VARIANTS["too_few_counters"].rules):
+        found = entered(config, rules, entered(config, rules, {}, "aabb"), "c")
+        errors.append(max(each.error for each in found.values()))
+    assert errors == [0, 2]
+    assert errors[0] * k <= 5 < errors[1] * k
 
 
 def test_a_key_that_comes_back_may_have_been_there_as_often_as_the_least() -> None:
