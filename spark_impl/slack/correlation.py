@@ -47,14 +47,18 @@ class AssumptionStatus(NamedTuple):
     high: float | None
 
 
+def recorded(config: SlackConfig, event_time_us: Ints) -> Ints:
+    """For every tuple the only recorded window that may contain it."""
+    last = event_time_us // config.slide_us
+    return last - last % -(-config.size_us // config.slide_us)
+
+
 def figures(
     config: SlackConfig, place: Ints, seq: Ints, event_time_us: Ints, value: Floats
 ) -> Figures:
     """Figures of all recorded windows from their distinct tuples: the columns have one of each."""
     spec = config.windows
-    stride = -(-spec.size_us // spec.slide_us)
-    last = event_time_us // spec.slide_us
-    j = last - last % stride  # the only recorded window that may contain the tuple
+    j = recorded(config, event_time_us)
     inside = j * spec.slide_us + spec.size_us > event_time_us
     order = np.flatnonzero(inside)
     n_places = int(place.max()) + 1 if len(place) else 1
@@ -128,8 +132,9 @@ def _balance(values: Ints | Floats, start: Ints, n: Ints) -> Ints:
     new[start] = True
     runs = np.flatnonzero(new)
     length = np.diff(runs, append=len(values))
-    smaller = np.repeat(runs, length) - start[window]
-    larger = n[window] - smaller - np.repeat(length, length)
+    own = window[runs]
+    smaller = runs - start[own]
+    larger = n[own] - smaller - length
     out = np.empty(len(values), np.int64)
-    out[order] = smaller - larger
+    out[order] = np.repeat(smaller - larger, length)
     return out

@@ -95,16 +95,16 @@ class Cutting(NamedTuple):
             rows = rows.take(~bad)
         span = rows.event_time_us // span_us(config)
         span, place, cell = by_window(span, rows.key, max(len(places), 1))
-        rows = rows.take(stable_order(cell, len(span)))
+        order = stable_order(cell, len(span))
         return Piece(
             places,
             place,
             span,
             np.bincount(cell, minlength=len(span)),
-            rows.seq,
-            rows.source_id,
-            rows.event_time_us,
-            rows.value,
+            rows.seq[order],
+            rows.source_id[order],
+            rows.event_time_us[order],
+            rows.value[order],
             int(rows.seq.max(initial=-1)),
         )
 

@@ -187,6 +187,9 @@ def _per_window(want: Wanted, rows: Tuples) -> Ints:
 
 def _correlations(want: Wanted, rows: Tuples, place: Ints, j: Ints) -> list[Ints]:
     """Columns of :class:`Found` from ``correlated`` on, for some windows of places."""
+    recorded = correlation.recorded(want.config, rows.event_time_us)
+    which, owner, position = pane_math.by_window(recorded, rows.place, max(len(want.places), 1))
+    rows = rows.take((_positions(want, owner, which) >= 0)[position])
     figures = correlation.figures(want.config, rows.place, rows.seq, rows.event_time_us, rows.value)
     _, here, there = np.intersect1d(
         _codes(want, place, j), _codes(want, figures.place, figures.j), return_indices=True
