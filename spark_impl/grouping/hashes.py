@@ -40,7 +40,7 @@ def modulo(base: Unsigned, number: int, places: int) -> Places:
 
 
 def unit(base: Unsigned, number: int) -> npt.NDArray[np.float64]:
-    """``u(k, number)`` for every key, between 0 and 1, never either of them."""
+    """``u(k, number)`` for every key: above 0, at most 1."""
     return ((hashed(base, number) >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
 
 

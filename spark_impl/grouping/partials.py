@@ -1,8 +1,16 @@
 """What instances make of their tuples, and what that makes together (docs/grouping.md, 6)."""
 
+from collections.abc import Iterable, Iterator
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from spark_impl.grouping.routing import INSTANCE
 
 PARTIAL = pa.schema(
     [
@@ -29,6 +37,43 @@ ANSWER = pa.schema(
 """A row a window and key."""
 
 _GROUP = ["window", "instance", "key"]
+_INPUT = pa.schema([field for field in PARTIAL if field.name in _GROUP]).append(
+    pa.field("value", pa.float64())
+)
+
+
+def partial_aggregates(
+    rows: DataFrame, key: str, value: str, *, window: int = 0, top: int = 3
+) -> DataFrame:
+    """What every instance makes of the rows that it got; values that are not finite are left out.
+
+    ``rows`` are spread (:class:`spark_impl.grouping.Grouping`): a partition is an instance. Columns
+    are those of :data:`PARTIAL`.
+    """
+    chosen = {
+        "window": F.lit(window).cast("bigint"),
+        "instance": F.col(INSTANCE).cast("bigint"),
+        "key": F.col(key),
+        "value": F.col(value).cast("double"),
+    }
+    named = rows.select([column.alias(name) for name, column in chosen.items()])
+    task = partial(_partials_of, top=top)
+    return named.mapInArrow(task, from_arrow_schema(PARTIAL))
+
+
+def merged_answers(parts: DataFrame, *, top: int = 3) -> DataFrame:
+    """Partial aggregates of all instances and micro-batches together: columns of :data:`ANSWER`."""
+    task = partial(_answers_of, top=top)
+    return parts.repartition("window", "key").mapInArrow(task, from_arrow_schema(ANSWER))
+
+
+def _partials_of(batches: Iterable[pa.RecordBatch], top: int) -> Iterator[pa.RecordBatch]:
+    rows = pa.Table.from_batches(batches, schema=_INPUT)
+    yield from partials(rows.filter(pc.is_finite(rows.column("value"))), top).to_batches()
+
+
+def _answers_of(batches: Iterable[pa.RecordBatch], top: int) -> Iterator[pa.RecordBatch]:
+    yield from answers(pa.Table.from_batches(batches, schema=PARTIAL), top).to_batches()
 
 
 def partials(rows: pa.Table, top: int) -> pa.Table:
@@ -40,22 +85,31 @@ def partials(rows: pa.Table, top: int) -> pa.Table:
     return _with_lists(grouped, rows, _GROUP, top).select(PARTIAL.names).cast(PARTIAL)
 
 
+def merged(parts: pa.Table, top: int) -> pa.Table:
+    """Partial aggregates of the same window, instance and key in one row."""
+    return _together(parts, _GROUP, top).select(PARTIAL.names).cast(PARTIAL)
+
+
 def answers(parts: pa.Table, top: int) -> pa.Table:
     """All partial aggregates of a key in a window, together."""
-    group = ["window", "key"]
+    found = _together(parts, ["window", "key"], top)
+    distinct = pc.list_value_length(found.column("values")).cast(pa.int64())
+    return found.append_column("distinct", distinct).select(ANSWER.names).cast(ANSWER)
+
+
+def _together(parts: pa.Table, group: list[str], top: int) -> pa.Table:
     summed = [("n", "sum"), ("total", "sum"), ("least", "min"), ("greatest", "max")]
     grouped = parts.group_by(group).aggregate(summed)
     grouped = grouped.rename_columns([*group, "n", "total", "least", "greatest"])
     values = _with_lists(grouped, _unfolded(parts, "values"), group, top).column("values")
-    grouped = _with_lists(grouped, _unfolded(parts, "top"), group, top)
-    distinct = pc.list_value_length(values).cast(pa.int64())
-    return grouped.append_column("distinct", distinct).select(ANSWER.names).cast(ANSWER)
+    found = _with_lists(grouped, _unfolded(parts, "top"), group, top)
+    return found.set_column(found.column_names.index("values"), "values", values)
 
 
 def _unfolded(parts: pa.Table, name: str) -> pa.Table:
     """A row for every value of a column of lists, with the group that it belongs to."""
     lists = parts.column(name).combine_chunks()
-    rows = parts.select(["window", "key"]).take(pc.list_parent_indices(lists))
+    rows = parts.select(_GROUP).take(pc.list_parent_indices(lists))
     return rows.append_column("value", pc.list_flatten(lists))
 
 

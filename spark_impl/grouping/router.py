@@ -57,15 +57,22 @@ def route(
 ) -> tuple[Instances, SenderState]:
     """The instance of each tuple of a micro-batch, by its key, and the state afterwards."""
     encoded = keys.dictionary_encode()
-    distinct: list[str] = encoded.dictionary.to_pylist()
-    codes = encoded.indices.to_numpy()
-    own = _OWN.get(config.policy, _least)
-    found, state = own(config, table, sender, state, distinct, codes)
+    found, state = choose(config, table, sender, state, encoded)
     summary = merged(state.summary, exact(keys), capacity(config.eps_share))
-    state = state._replace(summary=summary, routed=state.routed + len(keys))
+    state = state._replace(summary=summary)
     if config.policy == "dkg" and table.buckets is None:
-        state = state._replace(buckets=_bucketed(config, state, distinct, codes))
+        state = state._replace(buckets=_bucketed(config, state, encoded))
     return found, state
+
+
+def choose(
+    config: GroupingConfig, table: Table, sender: int, state: SenderState, keys: pa.DictionaryArray
+) -> tuple[Instances, SenderState]:
+    """The instance of each tuple, and the state afterwards; nothing is learned."""
+    own = _OWN.get(config.policy, _least)
+    codes = keys.indices.to_numpy()
+    found, state = own(config, table, sender, state, keys.dictionary.to_pylist(), codes)
+    return found, state._replace(routed=state.routed + len(codes))
 
 
 def costs(config: GroupingConfig, times: tuple[int, ...]) -> list[int]:
@@ -216,14 +223,12 @@ def _owners(table: Table, number: int) -> list[int]:
 
 
 def _bucketed(
-    config: GroupingConfig,
-    state: SenderState,
-    distinct: list[str],
-    codes: npt.NDArray[np.int32],
+    config: GroupingConfig, state: SenderState, keys: pa.DictionaryArray
 ) -> tuple[int, ...]:
     size = 2 * config.instances
-    base = hashes.bases(distinct, config.hash_seed)
-    counted = np.bincount(hashes.modulo(base, 3, size)[codes], minlength=size)
+    base = hashes.bases(keys.dictionary.to_pylist(), config.hash_seed)
+    bucket = hashes.modulo(base, 3, size)[keys.indices.to_numpy()]
+    counted = np.bincount(bucket, minlength=size)
     return tuple((counted + np.array(state.buckets or (0,) * size, np.int64)).tolist())
 
 

@@ -1,51 +1,120 @@
 """The router as a System: workloads in, traces out."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import Event, GroupingConfig, Trace, Workload
+from model.vocabulary import Event, GroupingConfig, System, Trace, Workload
 from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected, Route
 from model.vocabulary.trace import Step
 from spark_impl.grouping.candidates import candidates
-from spark_impl.grouping.partials import answers, partials
-from spark_impl.grouping.router import Instances
+from spark_impl.grouping.partials import PARTIAL, answers, merged, partial_aggregates, partials
+from spark_impl.grouping.query import MicroBatch, Spreader
+from spark_impl.grouping.router import SenderState, begun, route
+from spark_impl.grouping.routing import Columns
 from spark_impl.grouping.table import Table
-from spark_impl.grouping.windows import advanced, route_all, start
+from spark_impl.grouping.windows import advanced, start
+from spark_impl.systems import one_at_a_time
 
 PRODUCER = "spark"
+_ROWS = pa.schema([("seq", pa.int64()), ("key", pa.string()), ("value", pa.float64())])
+_COLUMNS = Columns("key", "seq")
+
+
+def make_system(master: str = "local[2]") -> System:
+    """The pipeline as a callable; it uses the running session, or one of its own for each call."""
+    return one_at_a_time(run_workloads, "grouping", master)
+
+
+def run_workloads(
+    spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
+) -> dict[str, Trace]:
+    """Run workloads one after the other, each with a store of its own below ``workdir``.
+
+    After a fault ``restart`` the store is opened anew; after ``kill`` the micro-batch is also
+    spread and worked on once more.
+    """
+    return {
+        name: Trace(PRODUCER, _run(spark, workload, workdir / str(number)))
+        for number, (name, workload) in enumerate(cases.items())
+    }
+
+
+def _run(spark: SparkSession, workload: Workload, folder: Path) -> Iterator[Step]:
+    config = GroupingConfig.from_json(workload.config)
+    faults = {(fault.kind, fault.at) for fault in workload.faults}
+    spreader = Spreader(config, _COLUMNS, folder)
+    parts = []
+    for number, events in enumerate(workload.batches()):
+        standing = spreader.standing()
+        if standing.tuples == 0:
+            yield from _heavy(config, standing.table)
+        observed: list[pa.Table] = []
+        work = partial(_at_instances, config=config, observed=observed)
+        rows = spark.createDataFrame(_table(events))
+        spreader.advance(rows, work, number)
+        if {("kill", number), ("restart", number)} & faults:
+            spreader = Spreader(config, _COLUMNS, folder)
+        if ("kill", number) in faults:
+            spreader.advance(rows, work, number)
+        routes, own = observed[-2:]
+        parts.append(own)
+        yield from _routes(config, routes)
+        yield from _rejected(events)
+    yield from _aggregates(config, parts)
+
+
+def _at_instances(
+    rows: DataFrame, batch: MicroBatch, *, config: GroupingConfig, observed: list[pa.Table]
+) -> None:
+    """Note where every row went, and what the instances made of them."""
+    spread = rows.persist()
+    observed.append(spread.select("seq", "instance").toArrow())
+    found = partial_aggregates(spread, "key", "value", window=batch.window, top=config.top)
+    observed.append(found.toArrow())
+    spread.unpersist()
 
 
 def run_in_process(workload: Workload) -> Trace:
     """Run a workload without Spark: all senders and instances in this process."""
-    return Trace(PRODUCER, _steps(workload))
+    return Trace(PRODUCER, _in_process(workload))
 
 
-def _steps(workload: Workload) -> Iterator[Step]:
+def _in_process(workload: Workload) -> Iterator[Step]:
     config = GroupingConfig.from_json(workload.config)
-    progress = start(config)
-    tables = []
+    standing = start(config)
+    states = [SenderState()] * config.senders
+    parts = []
     for events in workload.batches():
-        if progress.tuples == 0:
-            yield from heavy_steps(config, progress.table)
-        own = [
-            [event for event in events if event.seq % config.senders == sender]
-            for sender in range(config.senders)
-        ]
-        keys = [pa.array([event.key for event in each], pa.string()) for each in own]
-        found, states = route_all(config, progress, keys)
-        for sender, (each, places) in enumerate(zip(own, found, strict=True)):
-            for event, place in zip(each, places.tolist(), strict=True):
-                yield Route(event.seq, sender, place)
-            yield from _rejected(each)
-            tables.append(_finite(progress.table.window, each, places))
-        progress = advanced(config, progress, states, len(events))
-    yield from _aggregates(tables, config.top)
+        if standing.tuples == 0:
+            states = [begun(config, state) for state in states]
+            yield from _heavy(config, standing.table)
+        rows = _table(events)
+        for sender in range(config.senders):
+            own = rows.filter(pa.array([event.seq % config.senders == sender for event in events]))
+            keys = own.column("key").combine_chunks()
+            places, states[sender] = route(config, standing.table, sender, states[sender], keys)
+            own = own.append_column("instance", pa.array(places))
+            yield from _routes(config, own)
+            own = own.filter(pc.is_finite(own.column("value")))
+            window = pa.repeat(standing.table.window, own.num_rows).cast(pa.int64())
+            parts.append(partials(own.append_column("window", window), config.top))
+        yield from _rejected(events)
+        standing = advanced(config, standing, states, len(events))
+    yield from _aggregates(config, parts)
 
 
-def heavy_steps(config: GroupingConfig, table: Table) -> Iterator[Heavy]:
+def _table(events: Sequence[Event]) -> pa.Table:
+    columns = zip(*((event.seq, event.key, event.value) for event in events), strict=True)
+    return pa.table([pa.array(column) for column in columns], schema=_ROWS)
+
+
+def _heavy(config: GroupingConfig, table: Table) -> Iterator[Heavy]:
     """What a window knows of its heavy keys."""
     names = list(table.heavy)
     for name, places in zip(names, candidates(config, table, names), strict=True):
@@ -54,28 +123,21 @@ def heavy_steps(config: GroupingConfig, table: Table) -> Iterator[Heavy]:
         yield Heavy(table.window, name, key.counted, key.error, table.tuples, where)
 
 
+def _routes(config: GroupingConfig, rows: pa.Table) -> Iterator[Route]:
+    for seq, instance in zip(*rows.select(["seq", "instance"]).to_pydict().values(), strict=True):
+        yield Route(seq, seq % config.senders, instance)
+
+
 def _rejected(events: Sequence[Event]) -> Iterator[Rejected]:
     for event in events:
         if not math.isfinite(event.value):
             yield Rejected(event.seq, REASON_NOT_FINITE)
 
 
-def _finite(window: int, events: Sequence[Event], places: Instances) -> pa.Table:
-    columns = {
-        "window": pa.array(np.full(len(events), window)),
-        "instance": pa.array(places),
-        "key": pa.array([event.key for event in events], pa.string()),
-        "value": pa.array([event.value for event in events], pa.float64()),
-    }
-    table = pa.table(columns)
-    return table.filter(pa.array([math.isfinite(event.value) for event in events], pa.bool_()))
-
-
-def _aggregates(tables: Sequence[pa.Table], top: int) -> Iterator[Step]:
-    if not tables:
-        return
-    parts = partials(pa.concat_tables(tables), top)
-    for row in parts.drop_columns(["values", "top"]).to_pylist():
+def _aggregates(config: GroupingConfig, parts: Sequence[pa.Table]) -> Iterator[Step]:
+    """Partial aggregates of all micro-batches of a window together, and the answers."""
+    table = pa.concat_tables([PARTIAL.empty_table(), *parts])
+    for row in merged(table, config.top).drop_columns(["values", "top"]).to_pylist():
         yield Partial(**row)
-    for row in answers(parts, top).to_pylist():
+    for row in answers(table, config.top).to_pylist():
         yield Answer(**{**row, "top": tuple(row["top"])})

@@ -36,7 +36,7 @@ def test_hashes_are_those_of_splitmix64(seed: int) -> None:
         unit = hashes.unit(base, number)
         assert unit.tolist() == [((each >> 11) + 0.5) / 2**53 for each in expected]
         assert (unit > 0).all()
-        assert (unit < 1).all()
+        assert (unit <= 1).all()
 
 
 def test_a_pair_has_two_instances_unless_there_is_one() -> None:

@@ -1,0 +1,187 @@
+"""Routers as Spark tasks: one for every sender, or for every partition of bounded data.
+
+Rules of this file:
+
+* Partition i of the rows is sender i's; it handles them in the order of ``seq`` where there is one,
+  else in the order in which they come.
+* A task that is repeated routes as it did before, from the state before.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.types import IntegerType, StringType, StructType
+
+from model.vocabulary import GroupingConfig
+from spark_impl.grouping.router import SenderState, begun, choose, route
+from spark_impl.grouping.store import Store
+from spark_impl.grouping.summaries import EMPTY, Summary, capacity, exact, merged, merged_all
+from spark_impl.grouping.table import Table
+from spark_impl.grouping.windows import Standing
+from spark_impl.streams import InputProblem
+
+INSTANCE = "instance"
+"""The column that is added."""
+_ROWS = 1 << 17
+"""Rows of bounded data that are routed in one go."""
+_COUNTERS = ("key", "count", "error", "tuples", "floor", "part")
+"""Columns of summaries on their way to the driver; ``part`` is the partition."""
+
+
+class Columns(NamedTuple):
+    """Names of columns."""
+
+    key: str
+    seq: str | None = None
+    """The order of arrival, if there is one."""
+
+
+def require_columns(rows: DataFrame, columns: Columns) -> None:
+    """Raise :class:`InputProblem` unless rows can be routed by these columns."""
+    for name in (columns.key, columns.seq):
+        if name is not None and name not in rows.columns:
+            msg = f"the input has no column {name!r}; it has {rows.columns}"
+            raise InputProblem(msg)
+    if INSTANCE in rows.columns:
+        msg = f"the input has a column {INSTANCE!r} already, which is the name of the one to add"
+        raise InputProblem(msg)
+    kind = rows.schema[columns.key].dataType
+    if not isinstance(kind, StringType):
+        msg = f"the column {columns.key!r} is of type {kind.simpleString()}; a key is a string"
+        raise InputProblem(msg)
+
+
+def with_instance(rows: DataFrame) -> StructType:
+    """Columns of routed rows."""
+    return StructType(rows.schema.fields).add(INSTANCE, IntegerType(), nullable=False)
+
+
+# -------------------------------------------------------------------------------------- a stream
+
+
+def routed(
+    rows: DataFrame, config: GroupingConfig, columns: Columns, standing: Standing, store: Store
+) -> DataFrame:
+    """The rows of a micro-batch with their instances; reading them all moves the senders on."""
+    if columns.seq is not None:
+        sender = F.pmod(F.col(columns.seq), F.lit(config.senders)).cast("int")
+        placed = rows.repartitionById(config.senders, sender)
+    else:
+        placed = rows.coalesce(config.senders)
+    task = partial(_run_sender, config=config, columns=columns, standing=standing, store=store)
+    return placed.mapInArrow(task, with_instance(rows))
+
+
+def _run_sender(
+    batches: Iterable[pa.RecordBatch],
+    config: GroupingConfig,
+    columns: Columns,
+    standing: Standing,
+    store: Store,
+) -> Iterator[pa.RecordBatch]:
+    sender = _partition()
+    given = list(batches)
+    before = sender_before(config, standing, store, sender)
+    if not given:
+        store.write_sender(standing.batch, sender, before)
+        return
+    rows = pa.Table.from_batches(given)
+    if columns.seq is not None:
+        rows = rows.sort_by(columns.seq)
+    places, after = route(config, standing.table, sender, before, _keys(rows, columns.key))
+    yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
+    store.write_sender(standing.batch, sender, after)
+
+
+def sender_before(
+    config: GroupingConfig, standing: Standing, store: Store, sender: int
+) -> SenderState:
+    """What a sender holds when a micro-batch begins."""
+    state = store.load_sender(standing.batch - 1, sender)
+    return begun(config, state) if standing.tuples == 0 else state
+
+
+# ---------------------------------------------------------------------------------- bounded data
+
+
+def assigned(rows: DataFrame, config: GroupingConfig, columns: Columns, table: Table) -> DataFrame:
+    """Bounded rows with their instances; every partition has a router of its own."""
+    task = partial(_run_partition, config=config, columns=columns, table=table)
+    return rows.mapInArrow(task, with_instance(rows))
+
+
+def _run_partition(
+    batches: Iterable[pa.RecordBatch], config: GroupingConfig, columns: Columns, table: Table
+) -> Iterator[pa.RecordBatch]:
+    sender = _partition()
+    state = begun(config, SenderState())
+    for rows in _pieces(batches):
+        keys = _keys(rows, columns.key)
+        places, state = choose(config, table, sender, state, keys.dictionary_encode())
+        yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
+
+
+def learned(rows: DataFrame, config: GroupingConfig, columns: Columns) -> Summary:
+    """Keys of bounded rows, counted; nothing but summaries comes to the driver."""
+    kinds = ", ".join(f"{name} {'string' if name == 'key' else 'bigint'}" for name in _COUNTERS)
+    task = partial(_count, config=config, key=columns.key)
+    found = rows.select(columns.key).mapInArrow(task, kinds).toArrow()
+    numbers = sorted(found.column("part").unique().to_pylist())
+    parts = [_summary(found.filter(pc.equal(found.column("part"), each))) for each in numbers]
+    return merged_all(parts, capacity(config.eps_share))
+
+
+def _count(
+    batches: Iterable[pa.RecordBatch], config: GroupingConfig, key: str
+) -> Iterator[pa.RecordBatch]:
+    summary = EMPTY
+    for rows in _pieces(batches):
+        summary = merged(summary, exact(_keys(rows, key)), capacity(config.eps_share))
+    size = len(summary.keys)
+    if size:
+        once = (summary.tuples, summary.floor, _partition())
+        alike = [pa.repeat(number, size).cast(pa.int64()) for number in once]
+        columns = [summary.keys, pa.array(summary.counts), pa.array(summary.errors), *alike]
+        yield pa.RecordBatch.from_arrays(columns, names=_COUNTERS)
+
+
+def _summary(rows: pa.Table) -> Summary:
+    counts, errors = (rows.column(name).to_numpy() for name in ("count", "error"))
+    tuples, floor = (rows.column(name)[0].as_py() for name in ("tuples", "floor"))
+    return Summary(rows.column("key").combine_chunks(), counts, errors, tuples, floor)
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Arrow batches put together, as long as there are enough."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.num_rows
+        if size >= _ROWS:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _keys(rows: pa.Table, name: str) -> pa.StringArray:
+    keys = rows.column(name)
+    if keys.null_count:
+        msg = f"the column {name!r} has {keys.null_count} rows without a value"
+        raise InputProblem(msg)
+    return keys.cast(pa.string()).combine_chunks()
+
+
+def _partition() -> int:
+    context = TaskContext.get()
+    if context is None:
+        msg = "routers run in Spark's tasks"
+        raise RuntimeError(msg)
+    return context.partitionId()
