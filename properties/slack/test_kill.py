@@ -1,13 +1,12 @@
 """A driver killed with SIGKILL, again and again, at any moment: answers stay exact (tier 4).
 
-Nothing may be missing or counted twice. How drivers are killed: :mod:`properties.killing`.
+Nothing may be missing or counted twice. The queries run in the background (``conftest.py``), while
+tests that do without Spark keep only one core busy.
 """
 
 import itertools
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,58 +14,24 @@ from pyspark.sql import SparkSession
 from model.vocabulary import SlackConfig, Workload
 from properties import profiles
 from properties.judge import broken_sentences
-from properties.killing import Kill, kills, needs_proc, run_to_its_end
+from properties.killing import Kill, needs_proc
 from properties.rooms import room
 from properties.slack.driver import prepare
+from properties.slack.ordeal import BATCHES, Query, workload_of
 from properties.slack.test_model import unbatched
-from sim.arrivals import simulate_arrivals
-from sim.scenarios import umts
 from spark_impl.slack import SlackQuery
 from spark_impl.slack.system import CASE, read_trace
-
-BATCHES = 10
-AT_ONCE = 2
-DRIVER = "properties.slack.driver"
-
-CONFIGS = (
-    SlackConfig(1_000_000, 200_000, tasks=2, max_slack_us=20_000, gamma_us=1_000_000),
-    SlackConfig(900_000, 500_000, aggregate="median", control="fixed", keyed=False, tasks=2),
-)
-
-
-def workload_of(number: int, seed: int) -> Workload:
-    events = simulate_arrivals(umts(seed + number, messages=60), seed).events
-    cuts = tuple(len(events) * batch // BATCHES for batch in range(1, BATCHES))
-    config = CONFIGS[number % len(CONFIGS)].to_json()
-    return Workload("slack", events, config, cuts, seed=seed, name=f"query-{number}")
-
-
-def interrupted(folder: Path, workload: Workload) -> list[Kill]:
-    """Run a query to its end, with interruptions."""
-    folder.mkdir()
-    prepare(folder, workload)
-    seen = list(kills(folder, DRIVER, Random(f"{workload.seed}/{workload.name}")))
-    run_to_its_end(folder, DRIVER)
-    return seen
 
 
 @needs_proc
 @pytest.mark.timeout(1_800)
 def test_answers_are_exact_however_often_the_driver_is_killed(
-    tmp_path: Path, spark: SparkSession, seed: int
+    spark: SparkSession, killed: list[Query]
 ) -> None:
-    wanted = profiles.effort().kills
-    seen: list[Kill] = []
-    for first in range(0, wanted, AT_ONCE):
-        workloads = [workload_of(first + number, seed) for number in range(AT_ONCE)]
-        folders = [tmp_path / workload.name for workload in workloads]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            seen += itertools.chain(*pool.map(interrupted, folders, workloads))
-        for folder, workload in zip(folders, workloads, strict=True):
-            assert_equal_to_model(spark, folder, workload, seen)
-        if len(seen) >= wanted:
-            break
-    assert len(seen) >= wanted, f"only {len(seen)} kills interrupted anything"
+    seen = [kill for query in killed for kill in query.kills]
+    for query in killed:
+        assert_equal_to_model(spark, query.folder, query.workload, seen)
+    assert len(seen) >= profiles.effort().kills, f"only {len(seen)} kills interrupted anything"
     assert any(kill.is_in_batch for kill in seen), seen
 
 
