@@ -25,17 +25,35 @@ class Effort(NamedTuple):
     """Tuples of a stream on which a probability is tested."""
     processes: int
     """Disorder processes on which one is tested."""
+    promises: int
+    """Of so many pairs of a process and an aggregate one is looked at."""
     subsets: int
     """Random subsets of a window on which one is tested."""
 
 
 EFFORTS = {
-    "dev": Effort(packs=1, cases=50, chains=4, kills=2, tuples=120_000, processes=1, subsets=4_000),
+    "dev": Effort(
+        packs=1, cases=50, chains=4, kills=2, tuples=120_000, processes=1, promises=1, subsets=4_000
+    ),
     "ci": Effort(
-        packs=8, cases=128, chains=16, kills=10, tuples=120_000, processes=6, subsets=8_000
+        packs=8,
+        cases=128,
+        chains=16,
+        kills=10,
+        tuples=120_000,
+        processes=6,
+        promises=2,
+        subsets=8_000,
     ),
     "nightly": Effort(
-        packs=32, cases=500, chains=200, kills=60, tuples=400_000, processes=6, subsets=100_000
+        packs=32,
+        cases=500,
+        chains=200,
+        kills=60,
+        tuples=400_000,
+        processes=6,
+        promises=1,
+        subsets=100_000,
     ),
 }
 
