@@ -68,12 +68,18 @@ def merged_answers(parts: DataFrame, *, top: int = 3) -> DataFrame:
 
 
 def _partials_of(batches: Iterable[pa.RecordBatch], top: int) -> Iterator[pa.RecordBatch]:
-    rows = pa.Table.from_batches(batches, schema=_INPUT)
+    rows = _table(batches, _INPUT)
     yield from partials(rows.filter(pc.is_finite(rows.column("value"))), top).to_batches()
 
 
 def _answers_of(batches: Iterable[pa.RecordBatch], top: int) -> Iterator[pa.RecordBatch]:
-    yield from answers(pa.Table.from_batches(batches, schema=PARTIAL), top).to_batches()
+    yield from answers(_table(batches, PARTIAL), top).to_batches()
+
+
+def _table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """Everything that came; Spark says of some columns that nothing is missing in them."""
+    given = list(batches)
+    return pa.Table.from_batches(given).cast(schema) if given else schema.empty_table()
 
 
 def partials(rows: pa.Table, top: int) -> pa.Table:

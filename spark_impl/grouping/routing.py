@@ -59,7 +59,7 @@ def require_columns(rows: DataFrame, columns: Columns) -> None:
 
 def with_instance(rows: DataFrame) -> StructType:
     """Columns of routed rows."""
-    return StructType(rows.schema.fields).add(INSTANCE, IntegerType(), nullable=False)
+    return StructType([*rows.schema.fields]).add(INSTANCE, IntegerType(), nullable=False)
 
 
 # -------------------------------------------------------------------------------------- a stream

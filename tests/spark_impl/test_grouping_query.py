@@ -25,7 +25,7 @@ def skewed(seed: int, size: int) -> tuple[Event, ...]:
     )
 
 
-@pytest.mark.parametrize("policy", ["tag", "dag", "dkg", "cg", "round-robin"])
+@pytest.mark.parametrize("policy", ["tag", "dag", "dkg"])
 def test_routes_and_answers_are_those_of_one_process(
     policy: str, spark: SparkSession, tmp_path: Path
 ) -> None:
