@@ -2,7 +2,7 @@
 
 Takes a folder with ``workload.json`` and runs the chain on three executors, processes of their own.
 In each epoch but the first a worker takes its executor with it, by SIGKILL, once: in the middle of
-the protocol, when its part is over, and when it has written a part of what it found.
+the protocol, and when it has written a part of what it found.
 """
 
 import sys
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import Forward, Quiet
+from model.vocabulary.join import Forward
 from model.vocabulary.trace import Step
 from properties.join.driver import workload_in
 from properties.killing import end_executor_once
@@ -22,8 +22,8 @@ from spark_impl.session import session
 
 WORKERS = 3
 MASTER = f"local-cluster[{WORKERS},1,1024]"
-DEATHS = ("in the middle", "at the end", "while writing")
-"""In epoch 1, 2, 3."""
+DEATHS = ("in the middle", "while writing")
+"""In epoch 1 and 2."""
 EPOCHS = len(DEATHS) + 1
 
 
@@ -32,19 +32,17 @@ class DeadlyStore(Store):
 
     def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:
         """Write, or die."""
-        if epoch == 3 and worker == WORKERS - 1:
-            end_executor_once(self.root.parent / "killed" / DEATHS[2])
+        if epoch == 2 and worker == WORKERS - 1:
+            end_executor_once(self.root.parent / "killed" / DEATHS[1])
         super().write_state(epoch, attempt, worker, state)
 
 
 def deadly(notes: Path) -> Callable[[Step], None]:
-    """Takes the executor of a worker with it at some of its steps."""
+    """Takes the executor of a worker with it when it sends a block."""
 
     def on_step(step: Step) -> None:
         if isinstance(step, Forward) and step.epoch == 1 and step.worker == 1:
             end_executor_once(notes / DEATHS[0])
-        if isinstance(step, Quiet) and step.epoch == 2 and step.worker == 0:
-            end_executor_once(notes / DEATHS[1])
 
     return on_step
 

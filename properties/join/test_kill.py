@@ -26,7 +26,7 @@ from spark_impl.join import snapshots
 from spark_impl.join.system import read_trace
 
 AT_ONCE = 2
-BATCHES = 6
+BATCHES = 5
 STARTS_A_CHAIN = 3
 """That end in a kill."""
 DRIVER = "properties.join.driver"
