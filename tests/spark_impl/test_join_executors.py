@@ -1,0 +1,38 @@
+"""Executors killed with SIGKILL in the middle of an epoch: every pair exactly once (tier 4).
+
+The tasks that kill are in :mod:`properties.join.cluster`.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from model.claims import Outcome
+from model.join import run
+from model.join.claims import judge
+from model.join.recorded import validate_recording
+from model.vocabulary.join import Forward, Quiet, Receive
+from properties.join import cluster
+from properties.join.long_streams import long_case
+from properties.join.test_model import results
+from properties.judge import broken_sentences
+from properties.killing import assert_ended, needs_proc, run_to_its_end
+from spark_impl.join.system import read_trace
+
+
+@needs_proc
+@pytest.mark.timeout(600)
+def test_a_chain_of_executors_that_die_keeps_every_promise(tmp_path: Path, seed: int) -> None:
+    workload = long_case(cluster.WORKERS, seed, cluster.EPOCHS)
+    workload.write(tmp_path / "workload.json")
+    run_to_its_end(tmp_path, "properties.join.cluster")
+    assert_ended(tmp_path / "killed", cluster.DEATHS)
+    trace = read_trace(tmp_path / "store")
+    assert results(trace) == results(run(workload))
+    broken = broken_sentences(judge(workload, trace).verdicts)
+    assert not broken, "\n".join(broken)
+    recording = validate_recording(workload, trace)
+    assert recording.outcome is Outcome.HOLDS, (recording.sentence, recording.witness)
+    assert {step.worker for step in trace.of(Quiet)} == set(range(cluster.WORKERS))
+    assert trace.of(Forward)
+    assert any(step.copies for step in trace.of(Receive)), "no copy was joined"
