@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import System
 from properties import profiles
+from properties.ordeal import waits
 from properties.systems import load_system
 
 profiles.register()
@@ -36,6 +37,11 @@ def pytest_configure(config: pytest.Config) -> None:
     profile = config.getoption("--hypothesis-profile") or settings.get_current_profile_name()
     if config.getoption("--hypothesis-seed") is None and profile == "nightly":
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Ask for killed queries when everything else is done: by then they are at their end."""
+    items.sort(key=waits)
 
 
 def pytest_report_header(config: pytest.Config) -> str:

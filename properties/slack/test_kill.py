@@ -15,9 +15,10 @@ from model.vocabulary import SlackConfig, Workload
 from properties import profiles
 from properties.judge import broken_sentences
 from properties.killing import Kill, needs_proc
+from properties.ordeal import Query
 from properties.rooms import room
 from properties.slack.driver import prepare
-from properties.slack.ordeal import BATCHES, Query, workload_of
+from properties.slack.subject import BATCHES, workload_of
 from properties.slack.test_model import unbatched
 from spark_impl.slack import SlackQuery
 from spark_impl.slack.system import CASE, read_trace
