@@ -19,9 +19,6 @@ from properties.tables import Columns
 NAMES = ("slack", "join")
 """Rooms that are run on data; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
 
-EXPLORED = NAMES
-"""Rooms whose model can be explored, and which have errata."""
-
 
 class Case(NamedTuple):
     """One comparison to be made."""
@@ -165,40 +162,6 @@ class Explorer(NamedTuple):
     """A path of a scope with a variant in it, drawn; otherwise it is told in sentences."""
 
 
-class Modelled(Protocol):
-    """What can be explored: a room, or as much of one as there is."""
-
-    @property
-    def name(self) -> str:
-        """Name of the room."""
-        ...
-
-    @property
-    def check(self) -> Callable[[Workload, Trace], Evidence]:
-        """Claims on a trace."""
-        ...
-
-    @property
-    def explorer(self) -> Explorer:
-        """Its small scopes."""
-        ...
-
-    @property
-    def errata(self) -> tuple[Erratum, ...]:
-        """What the published idea, read literally, does not keep."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """A room of which there is a model, and no pipeline to compare with it yet."""
-
-    name: str
-    check: Callable[[Workload, Trace], Evidence]
-    explorer: Explorer
-    errata: tuple[Erratum, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class Room:
     """One published idea, wired together."""
@@ -243,27 +206,12 @@ class Room:
 
 def room(name: str) -> Room:
     """The room called ``name``; :class:`UsageError` with a suggestion when there is none."""
-    found: Room = _described(name, NAMES)
-    return found
-
-
-def modelled(name: str) -> Modelled:
-    """The room called ``name``, or its model; :class:`UsageError` as for :func:`room`."""
-    found: Modelled = _described(name, EXPLORED)
-    return found
-
-
-def _described(name: str, known: tuple[str, ...]) -> Any:
-    if name not in known:
+    if name not in NAMES:
         raise UsageError(
-            f"there is no room {name!r}, only {', '.join(known)}{nearest(name, known)}"
+            f"there is no room {name!r}, only {', '.join(NAMES)}{nearest(name, NAMES)}"
         )
-    return import_module(f"properties.{name}.room").ROOM
-
-
-def all_modelled(name: str) -> list[Modelled]:
-    """The room called ``name``, or every room that has a model for ``all``."""
-    return [modelled(each) for each in (EXPLORED if name == "all" else (name,))]
+    found: Room = import_module(f"properties.{name}.room").ROOM
+    return found
 
 
 def rooms(name: str) -> list[Room]:

@@ -12,7 +12,7 @@ from properties import render
 from properties.commands.outputs import refuse_unwritable
 from properties.errata import Confirmation, Erratum, markdown, told
 from properties.errors import UsageError, nearest
-from properties.rooms import EXPLORED, Modelled, all_modelled
+from properties.rooms import NAMES, Room, rooms
 
 SUMMARY = "published rules that break their promises, each with a small counterexample"
 
@@ -30,7 +30,7 @@ its promise, then the corrected one on the same input and on everything searched
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Which errata, and where to write them."""
-    known = ", ".join(EXPLORED)
+    known = ", ".join(NAMES)
     room_help = f"{known}, or all (all)"
     parser.add_argument("room", metavar="ROOM", nargs="?", default="all", help=room_help)
     parser.add_argument(
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     """Confirm the errata; the exit code says whether all of them could be."""
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--markdown", args.markdown)
-    confirmations = confirm(_chosen(all_modelled(args.room), args.only))
+    confirmations = confirm(_chosen(rooms(args.room), args.only))
     out = render.console()
     for each in confirmations:
         render.print_lines(out, told(each))
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     return 0 if all(each.findings.is_confirmed for each in confirmations) else 1
 
 
-def confirm(chosen: Sequence[tuple[Modelled, Erratum]]) -> list[Confirmation]:
+def confirm(chosen: Sequence[tuple[Room, Erratum]]) -> list[Confirmation]:
     """Run every erratum, with progress on a terminal."""
     found: list[Confirmation] = []
     with render.progress() as progress:
@@ -71,9 +71,7 @@ def confirm(chosen: Sequence[tuple[Modelled, Erratum]]) -> list[Confirmation]:
     return found
 
 
-def _chosen(
-    asked: Sequence[Modelled], only: Sequence[str] | None
-) -> list[tuple[Modelled, Erratum]]:
+def _chosen(asked: Sequence[Room], only: Sequence[str] | None) -> list[tuple[Room, Erratum]]:
     known = [(room, erratum) for room in asked for erratum in room.errata]
     names = [erratum.name for _, erratum in known]
     for name in only or ():

@@ -13,7 +13,7 @@ from model.explorer import Exploration
 from properties import render
 from properties.commands.outputs import refuse_unwritable
 from properties.errors import UsageError, nearest
-from properties.rooms import EXPLORED, Explorer, Modelled, modelled
+from properties.rooms import NAMES, Explorer, Room, room
 
 SUMMARY = "every behaviour of a room's model in a small scope, and what planted bugs do to it"
 
@@ -41,7 +41,7 @@ class Finding(NamedTuple):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Scope and variant."""
-    parser.add_argument("room", metavar="ROOM", help=", ".join(EXPLORED))
+    parser.add_argument("room", metavar="ROOM", help=", ".join(NAMES))
     parser.add_argument("--scope", metavar="NAME", help="how much (all that take seconds)")
     parser.add_argument(
         "--variant", metavar="NAME", help="a planted bug instead of the right rules"
@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Explore, then look for every planted bug."""
     refuse_unwritable("--json", args.json)
-    chosen = modelled(args.room)
+    chosen = room(args.room)
     scopes = _scopes(chosen, args.scope)
     _known(args.variant, chosen.explorer.variants, "planted bug")
     out = render.console()
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_CODES[_conclude(out, explored, findings)]
 
 
-def _scopes(chosen: Modelled, asked: str | None) -> tuple[str, ...]:
+def _scopes(chosen: Room, asked: str | None) -> tuple[str, ...]:
     _known(asked, chosen.explorer.scopes, "scope")
     return chosen.explorer.everyday if asked is None else (asked,)
 
@@ -93,7 +93,7 @@ def _known(name: str | None, known: Any, what: str) -> None:
         )
 
 
-def _find(chosen: Modelled, name: str, scopes: tuple[str, ...]) -> Finding:
+def _find(chosen: Room, name: str, scopes: tuple[str, ...]) -> Finding:
     """The first scope in which a planted bug breaks a claim, with the shortest path there."""
     explorer = chosen.explorer
     home = explorer.homes.get(name)
@@ -141,7 +141,7 @@ def _print_exploration(out: Console, scope: str, exploration: Exploration[Any, A
     render.print_lines(out, [*lines, ""])
 
 
-def _print_finding(out: Console, chosen: Modelled, finding: Finding) -> None:
+def _print_finding(out: Console, chosen: Room, finding: Finding) -> None:
     bug = chosen.explorer.variants[finding.variant]
     where = "on its example" if finding.scope is None else f"in scope {finding.scope}"
     broken = "breaks nothing" if finding.claim is None else f"breaks {finding.claim!r} {where}:"

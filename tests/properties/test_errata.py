@@ -19,7 +19,7 @@ from properties.commands import errata as command
 from properties.commands.errata import confirm
 from properties.errata import Confirmation, Erratum, Findings, markdown, told
 from properties.join import behaviours, scaling
-from properties.rooms import EXPLORED, Room, all_modelled, modelled, room
+from properties.rooms import NAMES, Room, room, rooms
 from properties.slack import control_errata, requirement_errata, small_streams
 from properties.slack.control_errata import Pattern, outcome, share
 from properties.slack.requirement_errata import Window
@@ -30,7 +30,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
 @pytest.fixture(scope="module")
 def confirmations() -> list[Confirmation]:
     """All of them, run once."""
-    known = all_modelled("all")
+    known = rooms("all")
     return confirm([(each, erratum) for each in known for erratum in each.errata])
 
 
@@ -62,8 +62,8 @@ def test_the_page_is_current(confirmations: list[Confirmation]) -> None:
 
 
 def test_names_are_told_apart() -> None:
-    for name in EXPLORED:
-        names = [erratum.name for erratum in modelled(name).errata]
+    for name in NAMES:
+        names = [erratum.name for erratum in room(name).errata]
         assert len(set(names)) == len(names)
 
 
@@ -194,7 +194,7 @@ def test_what_is_not_confirmed_is_exit_1(
     def with_it(name: str) -> list[Room]:
         return [replace(room("slack"), errata=(doubtful,))]
 
-    monkeypatch.setattr(command, "all_modelled", with_it)
+    monkeypatch.setattr(command, "rooms", with_it)
     code, out, _ = run(capsys)
     assert code == 1
     assert out.splitlines()[-1] == "1 of 1 erratum not confirmed: doubtful."
@@ -206,7 +206,7 @@ def test_ctrl_c_is_one_line(
     def interrupted(_name: str) -> list[Room]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "all_modelled", interrupted)
+    monkeypatch.setattr(command, "rooms", interrupted)
     assert run(capsys) == (130, "", "straggler: interrupted.\n")
 
 
