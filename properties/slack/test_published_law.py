@@ -49,10 +49,10 @@ def errors_add_up(trace: Trace, config: SlackConfig) -> bool:
     return bool(errors) and (config.control != "pd" or abs(clipped) < 1e-6)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_boredom_makes_it_deaf_unless_it_is_clamped(seed: int) -> None:
+@pytest.mark.parametrize("drawn", [0, 1])
+def test_boredom_makes_it_deaf_unless_it_is_clamped(drawn: int) -> None:
     assert PUBLISHED == ("pd", "pd-clamped")
-    unclamped, clamped = (windup(15, control, seed) for control in PUBLISHED)
+    unclamped, clamped = (windup(15, control, drawn) for control in PUBLISHED)
     assert unclamped.lowest < -1
     assert unclamped.windows > 100
     assert 0 <= clamped.lowest < 0.1
