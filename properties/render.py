@@ -1,19 +1,23 @@
 """What a person reads: the table of judgements and the sentence below it."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from model.claims import Outcome
 from properties.errors import counted
 from properties.judge import Judgement
-from properties.rooms import Skipped
+from properties.rooms import Figure, Skipped
 
 NARROWEST = 110
 """Columns of output that is not a terminal: rich would assume 80 and fold every row."""
+
+UNLIMITED = 10_000
 
 COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMINED: "yellow"}
 
@@ -53,28 +57,45 @@ def overall(judgements: Sequence[Judgement]) -> Outcome:
     return Outcome.HOLDS if outcomes else Outcome.UNDETERMINED
 
 
-def tables(judgements: Sequence[Judgement]) -> Iterator[Table]:
-    """One for each room, in which a line is a case."""
+def print_tables(out: Console, judgements: Sequence[Judgement]) -> None:
+    """One for each room, in which a line is a case.
+
+    A terminal that is too narrow gets fewer figures; a file gets all of them in longer lines. The
+    verdict is there in any case.
+    """
     for name in dict.fromkeys(judgement.room.name for judgement in judgements):
-        yield _table([judgement for judgement in judgements if judgement.room.name == name])
+        of_room = [judgement for judgement in judgements if judgement.room.name == name]
+        shown = of_room[0].room.shown
+        while out.is_terminal and shown and _narrowest(out, of_room, shown) > out.width:
+            shown = shown[:-1]
+        out.width = max(out.width, _narrowest(out, of_room, shown))
+        out.print(_table(of_room, shown))
+        out.print()
 
 
-def _table(judgements: Sequence[Judgement]) -> Table:
+def _narrowest(out: Console, judgements: Sequence[Judgement], shown: Sequence[Figure]) -> int:
+    """Columns that a table needs when inputs and queries are folded as far as they may be."""
+    folded = _table(judgements, shown, has_names=False)
+    return Measurement.get(out, out.options.update(width=UNLIMITED), folded).maximum
+
+
+def _table(
+    judgements: Sequence[Judgement], shown: Sequence[Figure], has_names: bool = True
+) -> Table:
     grid = Table(box=None, pad_edge=False, header_style="bold")
     grid.add_column("room", no_wrap=True)
-    grid.add_column("input", min_width=16)
+    grid.add_column("input", overflow="fold", min_width=16)
     grid.add_column("query", overflow="fold", min_width=16)
-    shown = judgements[0].room.shown
     for heading in (*(figure.heading for figure in shown), "mis-\nmatches"):
         grid.add_column(heading, justify="right", no_wrap=True)
     grid.add_column("verdict", no_wrap=True)
-    grid.add_column("seconds", justify="right")
+    grid.add_column("seconds", justify="right", no_wrap=True)
     for judgement in judgements:
         outcome = judgement.outcome
+        case = judgement.case
         grid.add_row(
             judgement.room.name,
-            judgement.case.input,
-            judgement.case.query,
+            *((escape(case.input), escape(case.query)) if has_names else ("", "")),
             *(_written(judgement.figures[figure.name], figure.format) for figure in shown),
             f"{judgement.mismatches:,}",
             f"[{COLOURS[outcome]}]{outcome}[/]",

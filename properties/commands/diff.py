@@ -203,9 +203,7 @@ def _print(
     reports: list[list[str]],
 ) -> None:
     out = render.console()
-    for grid in render.tables(judgements):
-        out.print(grid)
-        out.print()
+    render.print_tables(out, judgements)
     lines = render.remarks(judgements)
     lines += [render.skipped(case) for _, case in chosen if isinstance(case, Skipped)]
     for report in reports:
