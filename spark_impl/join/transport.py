@@ -77,7 +77,7 @@ class Door:
 
     def __init__(self, listener: socket.socket, token: str, greeting_s: float = GREETING_S) -> None:
         self._listener = listener
-        self._token = token.encode("utf-8")
+        self._token = token
         self._greeting_s = greeting_s
         self._selector = selectors.DefaultSelector()
         listener.setblocking(False)
@@ -114,8 +114,7 @@ class Door:
                 return None
             for kind, body in stranger.frames.feed(data):
                 greeting = wire.decode_json(kind, body)
-                shown = str(greeting.get("token", "")).encode("utf-8")
-                if hmac.compare_digest(shown, self._token):
+                if self._is_token(greeting.get("token")):
                     self._selector.unregister(connection)
                     return greeting
                 self._refuse(connection, "its token is wrong")
@@ -123,6 +122,13 @@ class Door:
         except (OSError, wire.FrameProblem) as error:
             self._refuse(connection, str(error))
         return None
+
+    def _is_token(self, shown: object) -> bool:
+        return (
+            isinstance(shown, str)
+            and shown.isascii()  # others cannot be compared
+            and hmac.compare_digest(shown, self._token)
+        )
 
     def _refuse(self, connection: socket.socket, reason: str) -> None:
         try:

@@ -127,7 +127,7 @@ def decode_json(kind: int, body: bytes) -> dict[str, Any]:
     """What :func:`encode_json` was given; :class:`FrameProblem` for anything else."""
     try:
         data = json.loads(body) if kind == JSON else None
-    except ValueError:
+    except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
         msg = f"a frame of kind {kind} is not a greeting"

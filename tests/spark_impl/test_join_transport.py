@@ -142,6 +142,9 @@ def answers(made: Door, seconds: float = 5.0) -> dict[str, object] | None:
 BAD = {
     "wrong token": wire.encode_json({"token": "another"}),
     "no token": wire.encode_json({"worker": 1}),
+    "half a character": wire.encode_json({"token": "\ud800"}),
+    "token of another kind": wire.encode_json({"token": [TOKEN]}),
+    "without an end": wire.frame(wire.JSON, b"[" * 4000),
     "no json": wire.frame(wire.JSON, b"\xff{"),
     "not a greeting": wire.frame(wire.PING),
     "oversized": b"\x7f\xff\xff\xff\x05",
