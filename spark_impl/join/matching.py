@@ -6,6 +6,7 @@ Rules of this file:
   values themselves.
 """
 
+import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from model.vocabulary.join import And, Apart, Band, Equi, Predicate, R
 from spark_impl.join.queries import Ranks
+from spark_impl.streams import InputProblem
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -132,6 +134,7 @@ NONE = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
 class Query(NamedTuple):
     """What a pair has to fulfil, besides the window."""
 
+    name: str
     predicate: Predicate
     free: FreePredicate | None
     ranks: Ranks | None = None
@@ -147,7 +150,10 @@ class Query(NamedTuple):
 
 
 def decide(query: Query, r: Chosen, s: Chosen) -> Flags:
-    """Which pairs of tuples a query wants."""
+    """Which pairs of tuples a query wants.
+
+    Raises :class:`spark_impl.streams.InputProblem` when its function returns something else.
+    """
     good = holds(query.predicate, r, s)
     if query.ranks is not None:
         first, end = query.ranks
@@ -156,8 +162,29 @@ def decide(query: Query, r: Chosen, s: Chosen) -> Flags:
         if not good.all():
             r, s = r.where(good), s.where(good)
         if len(r.at):
-            good[good] = np.asarray(query.free(r.tuples(), s.tuples()), np.bool_)
+            good[good] = _flags(query, len(r.at), query.free(r.tuples(), s.tuples()))
     return good
+
+
+def _flags(query: Query, pairs: int, returned: object) -> Flags:
+    """What the function of a query said of some pairs."""
+    try:
+        flags = np.asarray(returned)
+    except ValueError:  # lists of several lengths
+        flags = np.empty(0, object)
+    if flags.dtype == np.bool_ and flags.shape == (pairs,):
+        return flags
+    msg = (
+        f"the function of the query {query.name!r} has to return {pairs} truth values, one for"
+        f" each pair; it returned {_short(returned)}"
+    )
+    raise InputProblem(msg)
+
+
+def _short(returned: object) -> str:
+    if isinstance(returned, np.ndarray):
+        return f"an array of {returned.dtype} of the shape {returned.shape}"
+    return f"{type(returned).__name__} {reprlib.repr(returned)}"
 
 
 def holds(predicate: Predicate, r: Tuples | Chosen, s: Tuples | Chosen) -> Flags:

@@ -55,7 +55,7 @@ class Matcher:
         self.window_us = config.window_us
         limits = ranks or [None] * len(config.queries)
         self.queries = tuple(
-            Query(predicate, (free or {}).get(name), limit)
+            Query(name, predicate, (free or {}).get(name), limit)
             for (name, predicate), limit in zip(config.queries, limits, strict=True)
         )
         self.kinds = tuple(index_kind(query.predicate) for query in self.queries)

@@ -1,15 +1,25 @@
 """Stores and what they find, against a comparison of everything with everything."""
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And, Band, Equi, Ineq, Predicate, R, S
-from spark_impl.join.matching import Pairs, Tuples, holds, to_arrow, tuples_from_arrow
+from spark_impl.join.matching import (
+    FreePredicate,
+    Pairs,
+    Tuples,
+    holds,
+    to_arrow,
+    tuples_from_arrow,
+)
 from spark_impl.join.side import Matcher, Side
+from spark_impl.streams import InputProblem
 from tests.spark_impl.join_cases import PREDICATES
 
 PARTS: tuple[Predicate, ...] = (
@@ -111,6 +121,31 @@ def test_a_function_decides_on_columns() -> None:
     everything, also_same = expected(config, r, s)
     assert odd == Counter({pair: 1 for pair in everything if sum(pair) // 10 % 2 == 1})
     assert same == also_same
+
+
+RETURNED: dict[str, tuple[Callable[[Tuples, Tuples], object], str]] = {
+    "one": (lambda r, s: (r.value > s.value).any(), r"returned bool\w* np\.\w+"),
+    "none": (lambda r, s: None, "returned NoneType None"),
+    "numbers": (lambda r, s: r.value - s.value, r"an array of float64 of the shape \(9,\)"),
+    "positions": (
+        lambda r, s: np.flatnonzero(r.value >= s.value),
+        r"an array of int64 of the shape \(\d,\)",
+    ),
+    "a column": (lambda r, s: (r.value > s.value)[:, None], r"of bool of the shape \(9, 1\)"),
+    "too few": (lambda r, s: [True], r"returned list \[True\]"),
+    "ragged": (lambda r, s: [[True], []], r"returned list \["),
+}
+
+
+@pytest.mark.parametrize(("free", "said"), RETURNED.values(), ids=list(RETURNED))
+def test_a_function_that_does_not_decide_is_refused(
+    free: Callable[[Tuples, Tuples], object], said: str
+) -> None:
+    matcher = Matcher(JoinConfig(10, (("mine", And()),)), {"mine": cast("FreePredicate", free)})
+    r = replace(some(np.random.default_rng(3), 3), ts=np.zeros(3, np.int64))
+    start = "^the function of the query 'mine' has to return 9 truth values, one for each pair; it"
+    with pytest.raises(InputProblem, match=f"{start}.* {said}"):
+        matcher.match(r, r)
 
 
 def test_tuples_survive_arrow() -> None:
