@@ -1,6 +1,8 @@
 """Golden state counts: whoever changes what can happen will notice here."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +10,7 @@ from model.claims import Outcome, combine
 from model.explorer import render
 from model.join.chart import chart
 from model.join.exploration import explore, scope_of
+from model.join.network import FIFO, UNORDERED
 from model.join.protocol import Protocol, State
 from model.join.scopes import EVERYDAY, SCOPES, machine_of
 from properties.join import golden
@@ -51,6 +54,21 @@ def test_a_pair_is_out_when_both_streams_have_moved_past_it(
 
 def test_scopes_of_every_day_are_scopes() -> None:
     assert set(golden.EVERYDAY) == set(EVERYDAY) <= set(SCOPES)
+
+
+@pytest.mark.parametrize("order", [FIFO.order, UNORDERED.order])
+def test_watermarks_and_a_flush_are_explored_over_either_kind_of_channel(order: str) -> None:
+    scopes = [SCOPES[name] for name in EVERYDAY if SCOPES[name].network.order == order]
+    assert [scope for scope in scopes if scope.lateness_us is not None]
+    assert [scope for scope in scopes if scope.ends]
+
+
+def test_every_scope_of_every_day_is_in_the_table_with_its_states() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "join.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| .* \| ([\d,]+) \|$", page, flags=re.M)
+    assert dict(rows) == {name: f"{states:,}" for name, (states, _) in golden.EVERYDAY.items()}
+    night = [states for name, (states, _) in GOLDEN.items() if name not in golden.EVERYDAY]
+    assert f"| {min(night):,} to {max(night):,} |" in page
 
 
 def test_a_large_scope_can_be_cut_short() -> None:
