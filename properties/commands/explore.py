@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = room(args.room)
     scopes = _scopes(chosen, args.scope)
     _known(args.variant, chosen.explorer.variants, "planted bug")
+    _refuse_elsewhere(chosen.explorer, args.variant, args.scope)
     out = render.console()
     if args.variant is not None:
         finding = _find(chosen, args.variant, scopes)
@@ -90,6 +91,15 @@ def _known(name: str | None, known: Any, what: str) -> None:
     if name is not None and name not in known:
         raise UsageError(
             f"there is no {what} {name!r}, only {', '.join(known)}{nearest(name, known)}"
+        )
+
+
+def _refuse_elsewhere(explorer: Explorer, variant: str | None, scope: str | None) -> None:
+    """A planted bug that has a home is looked for nowhere else."""
+    home = None if variant is None else explorer.homes.get(variant)
+    if home is not None and scope not in (None, home):
+        raise UsageError(
+            f"{variant} is looked for in scope {home} alone: leave out --scope, which is {scope}"
         )
 
 
