@@ -35,20 +35,22 @@ def shortest(variant: str) -> Findings:
     literal = _verdict(found, bug.promise)
     if path is None:
         return Findings((), literal, literal, literal)
+    last = path.last.chain
+    r_us, s_us = bug.scope.r_us[: last.admitted_r], bug.scope.s_us[: last.admitted_s]
+    entered = replace(bug.scope, r_us=r_us, s_us=s_us)
     told = (
-        _told(bug.scope),
+        _told(entered),
         *chart(bug.scope, path),
         f"In the end {describe_state(bug.scope, path.last)}.",
-        f"No behaviour of fewer than {counted(len(path.steps), 'action')} breaks it.",
+        f"Of the behaviours with {_tuples(bug.scope)} none of fewer than"
+        f" {counted(len(path.steps), 'action')} breaks it.",
     )
     # The path is drawn; what is left of the witness says what is wrong in its last state.
     wrong = " ".join(literal.witness[len(path.steps) + 1 :])
     sentence = f"After {counted(len(path.steps), 'action')}: {wrong}"
     literal = Verdict(bug.promise, literal.outcome, sentence)
-    home, last = SCOPES[bug.home], path.last.chain
-    right = {name: getattr(home, name) for name in CHANGED}
-    r_us, s_us = home.r_us[: last.admitted_r], home.s_us[: last.admitted_s]
-    same = replace(bug.scope, **right, r_us=r_us, s_us=s_us)
+    home = SCOPES[bug.home]
+    same = replace(entered, **{name: getattr(home, name) for name in CHANGED})
     return Findings(
         told,
         literal,
@@ -77,7 +79,8 @@ def _judged(scope: Scope, promise: str, claims: Sequence[Claim[State]]) -> Verdi
         wrong = next(each for each in found.verdicts if each.outcome is outcome)
         return replace(wrong, claim=promise)
     sentence = (
-        f"Every behaviour with {_tuples(scope)}: all promises hold in"
+        f"Every behaviour with {_tuples(scope)}, in blocks of up to"
+        f" {counted(scope.block_size, 'tuple')}: all promises hold in"
         f" {counted(found.unique_states, 'state')}."
     )
     return Verdict(promise, outcome, sentence)

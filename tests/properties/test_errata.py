@@ -1,6 +1,7 @@
 """Errata: each proves itself, the page is current, and nothing unproved is called confirmed."""
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
@@ -82,6 +83,23 @@ def test_one_verdict_that_is_not_as_it_should_be_leaves_it_unconfirmed(broken: i
 
 
 # ------------------------------------------------------------------------------ the counterexamples
+
+
+@pytest.mark.parametrize("variant", ["both_visible", "balance_alone", "local_timer"])
+def test_what_a_chain_is_shown_with_is_what_the_right_rules_are_given(variant: str) -> None:
+    findings = behaviours.shortest(variant)
+    shown = findings.counterexample[0].removeprefix("A chain of 2 workers with ")
+    given = findings.same.sentence.removeprefix("Every behaviour with ")
+    assert shown.split(", W =")[0] == given.split(", in blocks")[0]
+    blocks = re.search(r"have (up to \d+ tuples?)", shown)
+    assert blocks
+    assert f", in blocks of {blocks[1]}:" in given
+
+
+def test_verdicts_on_the_same_tuples_say_what_else_differs() -> None:
+    findings = behaviours.shortest("balance_alone")
+    same, scope = (each.sentence.split(": ")[0] for each in (findings.same, findings.scope))
+    assert same != scope
 
 
 def test_a_smallest_stream_has_no_smaller_one() -> None:
