@@ -25,6 +25,7 @@ from spark_impl.join.rendezvous import Place, Rendezvous
 from spark_impl.join.store import Commit
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
 from spark_impl.session import EnvironmentProblem
+from spark_impl.streams import InputProblem
 
 _HELD = ("r_held", "s_held")
 _EXECUTORS_COME_S = 15.0
@@ -73,8 +74,8 @@ def run_epoch(
         try:
             summaries = sorted(Summary(**row.asDict()) for row in shuffled.collect())
         except (PySparkException, Py4JError) as error:
-            what_to_do = advice(str(spark.sparkContext.master), made.epoch)
-            raise ChainProblem(f"{sentence_of(error)} ({what_to_do})") from error
+            told = _told(error, str(spark.sparkContext.master), made.epoch)
+            raise ChainProblem(told) from error
     attempts = {each.attempt for each in summaries}
     if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
         msg = f"epoch {made.epoch} is not the work of one attempt: {summaries}"
@@ -102,6 +103,14 @@ def _commit(plan: Plan, attempt: str, summaries: Sequence[Summary]) -> Commit:
     )
 
 
+def _told(error: Exception, master: str, epoch: int) -> str:
+    """What failed, and what to do about it unless it would fail again."""
+    kind, sentence = _last_error(error)
+    if kind == InputProblem.__name__:
+        return sentence
+    return f"{sentence} ({advice(master, epoch)})"
+
+
 def advice(master: str, epoch: int) -> str:
     """What to do about an epoch that failed."""
     said = f"nothing of epoch {epoch} counts; whoever runs it again goes on from there"
@@ -127,8 +136,16 @@ def _placed(spark: SparkSession, rows: DataFrame | None, workers: int) -> DataFr
 
 def sentence_of(error: Exception) -> str:
     """What the last Python error in the message says, without any stack trace."""
+    return _last_error(error)[1]
+
+
+def _last_error(error: Exception) -> tuple[str, str]:
+    """Name and sentence of the last Python error in the message."""
     text = str(error)
-    found: list[str] = re.findall(
-        r"^\s*(?:[\w.]+\.)?\w*(?:Error|Problem|Exception|Lost): (.+)$", text, re.MULTILINE
+    found: list[tuple[str, str]] = re.findall(
+        r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Problem|Exception|Lost)): (.+)$", text, re.MULTILINE
     )
-    return found[-1].strip() if found else text.split("\n", maxsplit=1)[0]
+    if not found:
+        return type(error).__name__, text.split("\n", maxsplit=1)[0]
+    name, sentence = found[-1]
+    return name, sentence.strip()
