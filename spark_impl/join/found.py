@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from model.vocabulary.join import R
 from spark_impl.join.matching import SCHEMA
 from spark_impl.join.queries import Counts
 from spark_impl.join.store import MATCHES, Store, load_store
@@ -39,7 +41,7 @@ def results(spark: SparkSession, store: str | Path, through_epoch: int | None = 
     ``through_epoch`` is the last epoch that counts, by default the last one that happened; one that
     is being run, or that a crash cut short, does not show. Raises
     :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a chain, or the
-    epoch has not happened.
+    epoch has not happened, or when some of the pairs are not there.
     """
     place = load_store(Path(store).absolute())
     epochs = place.epochs()
@@ -73,7 +75,16 @@ def snapshots(store: str | Path) -> tuple[Snapshot, ...]:
 
 def matches(spark: SparkSession, store: Store, epochs: Sequence[int]) -> DataFrame:
     """Pairs that were found in some epochs, which happened."""
-    return _read(spark, store.files("matches-*.parquet", epochs), MATCHES)
+    return _read(spark, match_files(store, epochs), MATCHES)
+
+
+def match_files(store: Store, epochs: Sequence[int]) -> list[Path]:
+    """Files with the pairs that were found in some epochs, which happened.
+
+    Raises :class:`spark_impl.streams.InputProblem` when some of the pairs are not there.
+    """
+    found = sum(sum(store.commit_of(epoch).matches.values()) for epoch in epochs)
+    return _complete(store, "matches-*.parquet", epochs, found)
 
 
 def admitted(
@@ -82,15 +93,31 @@ def admitted(
     """Tuples of one stream that were admitted in some epochs, with the columns of inputs.
 
     Raises :class:`spark_impl.streams.InputProblem` when one of the epochs has not happened, or
-    without a history.
+    without a history, or when some of the tuples are not there.
     """
     epochs = range(first_epoch, last_epoch + 1)
     for epoch in epochs:
         if not store.commit_of(epoch).history:
             msg = f"the tuples of epoch {epoch} were not kept: that takes a chain with a history"
             raise InputProblem(msg)
-    rows = _read(spark, store.files(f"admitted-{stream}.parquet", epochs), SCHEMA)
+    before, after = store.admitted_before(first_epoch), store.admitted_before(last_epoch + 1)
+    kept = after.r - before.r if stream == R else after.s - before.s
+    files = _complete(store, f"admitted-{stream}.parquet", epochs, kept)
+    rows = _read(spark, files, SCHEMA)
     return rows.withColumnRenamed("ts", "event_time_us")
+
+
+def _complete(store: Store, pattern: str, epochs: Sequence[int], rows: int) -> list[Path]:
+    """Files of some epochs, with as many rows as the workers said that they wrote."""
+    files = store.files(pattern, epochs)
+    here = sum(pq.read_metadata(path).num_rows for path in files)
+    if here != rows:
+        msg = (
+            f"{store.root} has {here} of the {rows} rows that were written to {pattern}: the driver"
+            " and all workers have to reach one folder under this path"
+        )
+        raise InputProblem(msg)
+    return files
 
 
 def _read(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> DataFrame:
