@@ -10,18 +10,17 @@ from typing import TypeAlias
 import pyarrow.parquet as pq
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from spark_impl.join.epoch import ChainProblem, sentence_of
-from spark_impl.join.found import admitted, matches, results
+from spark_impl.join.found import admitted, match_files, matches, results
+from spark_impl.join.inputs import both
 from spark_impl.join.matching import FreePredicate
-from spark_impl.join.running import Chain
+from spark_impl.join.running import PATIENCE_S, Chain
 from spark_impl.join.store import MATCHES, load_store
-from spark_impl.join.task import COLUMNS
 from spark_impl.streams import InputProblem
 
 log = logging.getLogger("straggler.join")
@@ -40,11 +39,13 @@ class ChainJoin:
     of them by name; all share one chain of ``workers`` tasks that run at the same time. A pair
     matches if its event times differ by at most ``window_us`` besides. The other arguments are
     those of ``model.vocabulary.JoinConfig``; with ``recording`` the steps of all workers are
-    written down, with ``history`` the tuples that are admitted, which :func:`one_time` needs.
+    written down, with ``history`` the tuples that are admitted, which :func:`one_time` needs. A
+    worker that says nothing for ``patience_s`` seconds is taken for dead.
 
-    Inputs have the columns ``source_id`` (long, an identity: what comes again counts once), ``key``
-    (text), ``event_time_us`` (long) and ``value`` (double); streams also ``seq`` (long, the order
-    of arrival over both streams).
+    Inputs have the columns ``source_id`` (an integer, an identity of its own for every tuple of the
+    stream: what comes again counts once), ``key`` (text), ``event_time_us`` (an integer, or a
+    timestamp) and ``value`` (a float, or an integer of at most 32 bits); streams also ``seq`` (an
+    integer, the order of arrival over both streams).
     """
 
     def __init__(
@@ -59,11 +60,13 @@ class ChainJoin:
         epochs: tuple[tuple[str, int, int | None], ...] = (),
         recording: bool = False,
         history: bool = False,
+        patience_s: float = PATIENCE_S,
     ) -> None:
         given = predicate if isinstance(predicate, Mapping) else {DEFAULT_QUERY: predicate}
         self._free = {name: each for name, each in given.items() if callable(each)}
         self._recording = recording
         self._history = history
+        self._patience_s = patience_s
         self._config = JoinConfig(
             window_us=window_us,
             queries=tuple((name, _declared(each)) for name, each in given.items()),
@@ -78,13 +81,17 @@ class ChainJoin:
         """All pairs of two bounded inputs: a row ``query, r_id, s_id, epoch`` for each.
 
         They stay in ``store``, an empty folder that the driver and all workers reach under this
-        path; without one they are brought to the driver. Tuples whose value is not finite match
-        nothing; a warning says how many there are. Raises :class:`ChainProblem` when it fails.
+        path; without one they are brought to the driver, which takes a chain on one machine. Tuples
+        whose value is not finite match nothing; a warning says how many there are. Raises
+        :class:`spark_impl.streams.InputProblem` for inputs or a store that cannot be used,
+        :class:`ChainProblem` when it fails.
         """
         spark = r.sparkSession
         # In the order of time nothing is late, and little has to be held.
         ordered = JoinConfig.from_json({**self._config.to_json(), "lateness_us": 0})
-        rows = _both(r, s, F.col("event_time_us"))
+        rows = both(r, s, "event_time_us")
+        if store is None:
+            check_reach(str(spark.sparkContext.master))
         where = Path(store or tempfile.mkdtemp(prefix="straggler-join-")).absolute()
         try:
             chain = self._open(spark, ordered, where)
@@ -97,7 +104,7 @@ class ChainJoin:
                 log.warning("%d tuples match nothing: their values are not finite", rejected)
             if store is not None:
                 return results(spark, where)
-            files = chain.store.files("matches-*.parquet", chain.store.epochs())
+            files = match_files(chain.store, chain.store.epochs())
             if not files:
                 return spark.createDataFrame([], from_arrow_schema(MATCHES))
             return spark.createDataFrame(pq.ParquetDataset(files, schema=MATCHES).read())
@@ -117,11 +124,17 @@ class ChainJoin:
         of every epoch and its number, once more after a crash at that moment.
         """
         chain = self._open(r.sparkSession, self._config, Path(checkpoint).absolute())
-        return ChainStream(chain, _both(r, s, F.col("seq")), sink)
+        return ChainStream(chain, both(r, s, "seq"), sink)
 
     def _open(self, spark: SparkSession, config: JoinConfig, store: Path) -> Chain:
         return Chain(
-            spark, config, store, self._free, recording=self._recording, history=self._history
+            spark,
+            config,
+            store,
+            self._free,
+            recording=self._recording,
+            history=self._history,
+            patience_s=self._patience_s,
         )
 
 
@@ -151,9 +164,12 @@ class ChainStream:
             query.stop()
 
     def flush(self) -> None:
-        """Join what is in the sources, then find all pairs that are still owed; nothing follows."""
+        """Join what is in the sources, then find all pairs that are still owed; nothing follows.
+
+        Raises :class:`ChainProblem` when it fails, also when something came after an earlier flush.
+        """
+        self.run_available()
         if not self._chain.flushed:
-            self.run_available()
             self._chain.advance(None)
         self._hand_on(self._rows.sparkSession)  # again, for a crash may have come before it
 
@@ -167,11 +183,11 @@ class ChainStream:
 
     def _epoch(self, rows: DataFrame, batch: int) -> None:
         """Spark calls it for every micro-batch, again after a crash."""
-        expected = self._chain.epochs
+        expected = self._chain.epochs - self._chain.flushed  # a flush is no micro-batch
         if batch == expected:
-            self._chain.advance(rows)
+            self._chain.advance(rows)  # refuses what comes after a flush
         elif batch != expected - 1:
-            msg = f"micro-batch {batch} comes, and the store has {expected} epochs"
+            msg = f"micro-batch {batch} comes, and the store has {expected}"
             raise InputProblem(msg)
         self._hand_on(rows.sparkSession)
 
@@ -207,6 +223,16 @@ def one_time(
     return ChainJoin(workers, config.window_us, predicate).join(r, s, into).drop("epoch")
 
 
+def check_reach(master: str) -> None:
+    """Raise :class:`InputProblem` unless all workers write on the driver's machine."""
+    if not master.startswith("local"):
+        msg = (
+            f"without a store the pairs stay on the machines of {master}: give a folder that the"
+            " driver and all workers reach under one path"
+        )
+        raise InputProblem(msg)
+
+
 def _declared(condition: Condition) -> Predicate:
     """What the configuration says of a condition; of a function, that any pair may match."""
     if isinstance(condition, PREDICATES):
@@ -215,18 +241,3 @@ def _declared(condition: Condition) -> Predicate:
         return And()
     msg = f"{condition!r} is neither a predicate nor a function"
     raise ValueError(msg)
-
-
-def _both(r: DataFrame, s: DataFrame, seq: object) -> DataFrame:
-    """Both inputs in one table, told apart by the column ``stream``."""
-    parts = []
-    for stream, rows in ((R, r), (S, s)):
-        wanted = {name: kind for name, kind in COLUMNS.items() if name != "seq"}
-        for name in [*wanted, *(["seq"] if rows.isStreaming else [])]:
-            if name not in rows.columns:
-                msg = f"the input {stream} has no column {name!r}; it has {rows.columns}"
-                raise InputProblem(msg)
-        columns = [F.col(name).cast(kind).alias(name) for name, kind in wanted.items()]
-        order = seq.cast("bigint").alias("seq")  # type: ignore[attr-defined]
-        parts.append(rows.select(F.lit(stream).alias("stream"), order, *columns))
-    return parts[0].unionByName(parts[1])

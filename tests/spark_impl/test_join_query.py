@@ -1,10 +1,12 @@
 """The chain on Spark: real barrier stages, real connections."""
 
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Fault, JoinConfig, Workload
 from model.vocabulary.join import (
@@ -12,9 +14,11 @@ from model.vocabulary.join import (
     Quiet,
     Rejected,
 )
-from spark_impl.join import ChainJoin, results, run_workloads
+from spark_impl.join import ChainJoin, ChainProblem, results, run_workloads
+from spark_impl.join.query import check_reach
 from spark_impl.join.system import rows_of
 from spark_impl.session import EnvironmentProblem
+from spark_impl.streams import InputProblem
 from tests.spark_impl.join_cases import Pair, admitted, nested_loop, pairs, random_case
 
 
@@ -63,8 +67,51 @@ def test_bounded_inputs(spark: SparkSession, tmp_path: Path) -> None:
         2, int(config["window_us"]), dict(JoinConfig.from_json(config).queries), block_size=3
     )
     r, s = inputs(spark, case, "R"), inputs(spark, case, "S")
-    rows = join.join(r, s).collect()
+    as_time = r.withColumn("event_time_us", F.timestamp_micros("event_time_us"))
+    rows = join.join(as_time, s).collect()
     assert Counter((row.query, row.r_id, row.s_id) for row in rows) == expected
     assert sum(expected.values()) > 0
     kept = join.join(r, s, tmp_path / "store").count()
     assert kept == len(rows) == results(spark, tmp_path / "store").count()
+    next(tmp_path.glob("store/epochs/*/*/matches-1.parquet")).unlink()
+    with pytest.raises(
+        InputProblem, match=rf"has \d+ of the {kept} rows .* have to reach one fold"
+    ):
+        results(spark, tmp_path / "store")
+
+
+@pytest.mark.parametrize(
+    ("column", "kind", "taken"),
+    [
+        ("source_id", "double", "tinyint, smallint, int, bigint"),
+        ("key", "int", "string"),
+        ("event_time_us", "timestamp_ntz", "tinyint, smallint, int, bigint, timestamp"),
+        ("value", "decimal(10,2)", "tinyint, smallint, int, float, double"),
+    ],
+)
+def test_a_column_that_would_have_to_be_changed_is_refused(
+    spark: SparkSession, column: str, kind: str, taken: str
+) -> None:
+    case = case_with(workers=1)
+    r, s = inputs(spark, case, "R"), inputs(spark, case, "S")
+    s = s.withColumn(column, F.lit(None).cast(kind))
+    sentence = f"the column {column!r} of the input S is {kind}; it can be {taken}"
+    with pytest.raises(InputProblem, match=f"^{re.escape(sentence)}$"):
+        ChainJoin(1, 10, And()).join(r, s)
+
+
+def test_what_would_fail_again_comes_without_advice(spark: SparkSession) -> None:
+    case = case_with(workers=1)
+    r, s = inputs(spark, case, "R"), inputs(spark, case, "S")
+    nothing = r.withColumn("value", F.lit(None).cast("double"))
+    with pytest.raises(ChainProblem, match=r"^the column 'value' has \d+ rows without a value$"):
+        ChainJoin(1, 10, And()).join(nothing, s)
+
+
+def test_without_a_store_all_workers_are_on_one_machine() -> None:
+    for master in ("local", "local[4,4]", "local-cluster[3,1,1024]"):
+        check_reach(master)
+    with pytest.raises(
+        InputProblem, match=r"^without a store .* machines of spark://somewhere:1: "
+    ):
+        check_reach("spark://somewhere:1")

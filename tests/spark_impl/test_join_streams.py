@@ -145,9 +145,25 @@ def test_what_a_chain_was_cannot_be_changed(spark: SparkSession, tmp_path: Path)
         stream_of(spark, tmp_path, 1, {"old": Equi("key")})
     with pytest.raises(InputProblem, match=r"belongs to another chain: .*'lateness_us': 8"):
         stream_of(spark, tmp_path, 1, {"old": And()}, lateness_us=9)
-    before.flush()
+
+
+def test_what_comes_after_a_flush_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    case = case_of_runs()
+    first, *later = case.batches()
+    arrive(tmp_path, first)
+    stream = stream_of(spark, tmp_path, 1, {"old": And()})
+    stream.flush()
+    found = counted(results(spark, tmp_path / "store"))
+    stream.flush()  # nothing came, so there is nothing to refuse
+    arrive(tmp_path, tuple(event for events in later for event in events))
+    again = stream_of(spark, tmp_path, 1, {"old": And()})
+    for run in (stream.run_available, stream.run_available, again.run_available, again.flush):
+        with pytest.raises(ChainProblem, match=r"was flushed, and nothing may follow that$"):
+            run()
+    assert counted(results(spark, tmp_path / "store")) == found
+    assert found
     with pytest.raises(InputProblem, match="was flushed, and nothing may follow that"):
-        before._chain.advance(None)
+        stream._chain.advance(None)
 
 
 def test_without_a_history_nothing_can_be_asked_later(spark: SparkSession, tmp_path: Path) -> None:
