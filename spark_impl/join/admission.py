@@ -66,14 +66,13 @@ class Identities(NamedTuple):
         """Some of them."""
         return Identities(self.source_id[which], self.ts[which])
 
-    def holds(self, source_id: Integers) -> npt.NDArray[np.bool_]:
-        """Which of some identities are among them."""
+    def find(self, source_id: Integers) -> tuple[npt.NDArray[np.bool_], Integers]:
+        """Which of some identities are among them, and the times of these."""
         if not len(self.source_id):
-            return np.zeros(len(source_id), np.bool_)
-        place = np.searchsorted(self.source_id, source_id)
-        nearest = self.source_id[np.minimum(place, len(self.source_id) - 1)]
-        found: npt.NDArray[np.bool_] = nearest == source_id
-        return found
+            return np.zeros(len(source_id), np.bool_), self.ts
+        place = np.minimum(np.searchsorted(self.source_id, source_id), len(self.source_id) - 1)
+        found = self.source_id[place] == source_id
+        return found, self.ts[place[found]]
 
 
 def together(parts: Sequence[Identities]) -> Identities:
@@ -117,7 +116,10 @@ class Intake:
         return max(self._t_max_us - self._lateness_us, NO_WATERMARK_US)
 
     def admit(self, arrivals: Arrivals) -> tuple[Tuples, list[Rejected]]:
-        """The admitted among some arrivals, ranked, and the rejected."""
+        """The admitted among some arrivals, ranked, and the rejected.
+
+        Raises :class:`InputProblem` when a known identity comes with another event time.
+        """
         given = arrivals.tuples
         finite = np.isfinite(given.value)
         late = finite & (given.ts < self._watermarks(given.ts, finite))
@@ -152,17 +154,30 @@ class Intake:
         Known ones lie in sets of shrinking size. A new set swallows those before it that are not
         much larger, so that there are few sets, and an identity moves a few times only.
         """
-        distinct, first = np.unique(source_id, return_index=True)
-        unknown = np.ones(len(distinct), np.bool_)
+        distinct, first, which = np.unique(source_id, return_index=True, return_inverse=True)
+        times, unknown = ts[first], np.ones(len(distinct), np.bool_)
         for part in self._known:
-            unknown &= ~part.holds(distinct)
-        parts = [Identities(distinct[unknown], ts[first[unknown]])]
+            here, times[here] = part.find(distinct)
+            unknown &= ~here
+        self._check_same(source_id, ts, times[which])
+        parts = [Identities(distinct[unknown], times[unknown])]
         while self._known and len(self._known[-1].ts) <= 2 * sum(len(part.ts) for part in parts):
             parts.append(self._known.pop())
         self._known.append(together(parts))
         new = np.zeros(len(source_id), np.bool_)
         new[first[unknown]] = True
         return new
+
+    def _check_same(self, source_id: Integers, ts: Integers, known_ts: Integers) -> None:
+        """What comes again is the same tuple: two with one identity would count once."""
+        others = np.flatnonzero(ts != known_ts)
+        if len(others):
+            at = others[0]
+            msg = (
+                f"the identity {source_id[at]} of the stream {self.stream} comes with the event"
+                f" times {known_ts[at]} and {ts[at]} us: every tuple needs an identity of its own"
+            )
+            raise InputProblem(msg)
 
     def _watermarks(self, ts: Integers, finite: npt.NDArray[np.bool_]) -> Integers:
         """The watermark at every arrival, just before it.

@@ -160,7 +160,8 @@ def run_in_process(
     A fault of the kind ``kill`` breaks its batch off in the middle and runs it again from the
     state before it. ``workers`` gives their number in epoch 0, 1, ... and then over again, instead
     of that of the configuration. The trace holds every step of the protocol. Raises ``ValueError``
-    for an arrival of an unknown stream or time, ``RuntimeError`` if the chain stands still.
+    for an arrival of an unknown stream or time, or one whose identity another one has;
+    ``RuntimeError`` if the chain stands still.
     """
     given = JoinConfig.from_json(workload.config)
     choose = random.Random(workload.seed if seed is None else seed)

@@ -17,6 +17,7 @@ from model.vocabulary.join import (
     Rejected,
 )
 from spark_impl.join.chain import FIFO, Network, run_in_process
+from spark_impl.streams import InputProblem
 from tests.spark_impl.join_cases import admitted, nested_loop, pairs, random_case
 
 NETWORKS = {
@@ -50,6 +51,22 @@ def test_broken_off_batches_leave_nothing_behind(seed: int) -> None:
     case = random_case(seed)
     broken = case.with_(faults=tuple(Fault("kill", at) for at in range(4)))
     assert pairs(run_in_process(broken, NETWORKS["unordered"])) == nested_loop(case)
+
+
+@pytest.mark.parametrize("between", [0, 3, 30])
+@pytest.mark.parametrize("cut", [False, True])
+def test_two_tuples_with_one_identity_are_refused(between: int, cut: bool) -> None:
+    """In one run of arrivals, in another one, in another epoch."""
+    config = JoinConfig(1000, (("all", And()),), lateness_us=100)
+    ids = [7, *range(8, 8 + between), 7]
+    events = tuple(Event(n, i, "a", n, 0.0, n, "S") for n, i in enumerate(ids))
+    cuts = (len(ids) - 1,) if cut else ()
+    sentence = (
+        f"^the identity 7 of the stream S comes with the event times 0 and {between + 1} us:"
+        " every tuple needs an identity of its own$"
+    )
+    with pytest.raises(InputProblem, match=sentence):
+        run_in_process(Workload("join", events, config.to_json(), cuts))
 
 
 @pytest.mark.parametrize("seed", range(20))
