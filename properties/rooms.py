@@ -198,6 +198,8 @@ class Room:
     :class:`UsageError` for a run that would not end."""
     plot: Callable[[Any, Path], None]
     """A timed run as an SVG file."""
+    timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()
+    """What a reader should know of a timed run."""
     errata: tuple[Erratum, ...] = ()
     """What the published idea, read literally, does not keep."""
     in_process_max: int | None = None

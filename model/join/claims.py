@@ -127,7 +127,7 @@ def judge(workload: Workload, trace: Trace, counts_pairs: bool = True) -> Judgem
     times = Counter((match.query, match.r_id, match.s_id) for match in trace.of(Match))
     found, results, forbidden = set(times), set(truth.results), set(truth.forbidden)
     verdicts = [
-        verdict_of(TWICE, _told([pair for pair, n in sorted(times.items()) if n > 1], truth)),
+        verdict_of(TWICE, _doubled(times, truth)),
         verdict_of(WRONG, _told(sorted(found - results - forbidden), truth)),
         verdict_of(IN_TIME, _too_early(truth, trace)),
         verdict_of(REJECTIONS, _rejections(truth, trace)),
@@ -159,6 +159,15 @@ def _told(pairs: Sequence[Found], truth: Truth) -> list[str]:
     """A sentence for every pair; finding the tuples of those that are not shown takes too long."""
     shown = [_named(pair, truth) for pair in pairs[:SHOWN]]
     return [*shown, *(f"{pair}." for pair in pairs[SHOWN:])]
+
+
+def _doubled(times: Mapping[Found, int], truth: Truth) -> list[str]:
+    pairs = [pair for pair, n in sorted(times.items()) if n > 1]
+    told = _told(pairs, truth)
+    return [
+        f"{sentence.removesuffix('.')}, and came out {times[pair]} times."
+        for pair, sentence in zip(pairs, told, strict=True)
+    ]
 
 
 def _named(found: Found, truth: Truth) -> str:

@@ -3,6 +3,7 @@
 import argparse
 import json
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
@@ -25,6 +26,11 @@ examples:
 """
 
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
+CHANGED = {
+    Outcome.HOLDS: "Scheduling and batches changed no step",
+    Outcome.BROKEN: "Scheduling and batches changed steps",
+    Outcome.UNDETERMINED: "There was no step that scheduling and batches could have changed",
+}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -46,6 +52,8 @@ def run(args: argparse.Namespace) -> int:
     """Run, print the figures, and hold the trace to the claims."""
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
+    if args.plot is not None and args.plot.suffix.lower() != ".svg":
+        raise UsageError(f"--plot {str(args.plot)!r}: plots are SVG, its name has to end in .svg")
     chosen = room(args.room)
     settings = dict(_setting(text) for text in args.set)
     with render.progress() as progress:
@@ -59,18 +67,26 @@ def run(args: argparse.Namespace) -> int:
     judgement = judge(chosen, case, lambda _: timed.trace, chosen.words)
     out = render.console()
     out.print(_table(timed))
+    timed_remarks = chosen.timed_remarks(timed)
     # Both sides are the model, so that this says nothing about another implementation.
-    changed = "no step" if judgement.agreement.outcome is Outcome.HOLDS else "steps"
     summary = (
-        f"Scheduling and batches changed {changed}: beside the model run without them,"
+        f"{CHANGED[judgement.agreement.outcome]}: beside the model run without them,"
         f" {judgement.agreement.sentence}; {judgement.guard.sentence}."
         f" Seed {args.seed}, digest {timed.digest[:16]}."
     )
-    render.print_lines(out, [*judgement.broken, summary])
+    lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in timed_remarks]
+    render.print_lines(out, [*judgement.broken, *lines, summary])
     if args.plot is not None:
         chosen.plot(timed, args.plot)
     if args.json is not None:
-        record = {**timed.summary, "digest": timed.digest, "verdict": str(judgement.outcome)}
+        record: dict[str, Any] = {
+            **timed.summary,
+            "digest": timed.digest,
+            "verdict": str(judgement.outcome),
+        }
+        record["remarks"] = [
+            {"name": each.name, "sentence": each.sentence, **each.data} for each in timed_remarks
+        ]
         args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return EXIT_CODES[judgement.outcome]
 

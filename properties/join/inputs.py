@@ -39,6 +39,14 @@ class TwoStreams(NamedTuple):
     """Both, in order of arrival."""
 
     @property
+    def without_keys(self) -> tuple[str, ...]:
+        """Streams in which no tuple has a key, as in a file without such a column."""
+        found = {(event.stream, event.key != "") for event in self.events}
+        return tuple(
+            each for each in (R, S) if (each, False) in found and (each, True) not in found
+        )
+
+    @property
     def in_order(self) -> bool:
         """Whether in neither stream an event arrives after one with a later event time."""
         times = (

@@ -10,6 +10,8 @@ from model.vocabulary.join import R
 from properties.durations import LONGEST_US, write_duration
 from properties.errors import UsageError
 from sim.join import DEFAULTS
+from sim.join.scenarios import HIGHEST_VALUE, SECOND_US
+from sim.join.settings import NEVER
 
 WORKERS_MAX = 32
 """Each is a task that runs at the same time as all others."""
@@ -19,6 +21,13 @@ TUPLES_MAX = 200_000
 """Of a timed run."""
 PAIRS_MAX = 30_000_000
 """Pairs that the reference looks at."""
+RESULTS_MAX = 1_000_000
+"""Of a timed run: each is compared and judged, which takes 100 us."""
+QUERIES_MAX = 1_000
+"""Of a timed run."""
+TICKS_MAX = 1_000_000
+"""Times that a timed run does what it does at regular intervals."""
+OFTEN = ("control_us", "hint_us", "trigger_interval_us")
 
 
 def refuse_workload(workload: Workload) -> None:
@@ -68,6 +77,36 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
         raise UsageError(
             f"seconds is {given['seconds']}: {tuples:,.0f} tuples are more than the"
             f" {TUPLES_MAX:,} that are simulated at most"
+        )
+    _refuse_ticks(given, seconds)
+    _refuse_results(given, r_hz * s_hz * seconds * min(2 * window_us / SECOND_US, seconds))
+
+
+def _refuse_ticks(given: Mapping[str, object], seconds: float) -> None:
+    if given["fail_at_us"] != NEVER:
+        seconds += (_number(given["fail_for_us"]) or 0.0) / SECOND_US
+    for key in OFTEN:
+        every_us = _number(given[key]) or 0.0
+        if every_us > 0 and seconds * SECOND_US / every_us > TICKS_MAX:
+            raise UsageError(
+                f"{key} is {given[key]}: in {seconds:g} s that is more often than the"
+                f" {TICKS_MAX:,} times that are simulated at most"
+            )
+
+
+def _refuse_results(given: Mapping[str, object], pairs: float) -> None:
+    """Refuse too many results, as far as rates and settings say how many there will be."""
+    queries = int(_number(given["queries"]) or 0)
+    if queries > QUERIES_MAX:
+        raise UsageError(f"queries is {given['queries']}; at most {QUERIES_MAX:,} are allowed")
+    eps = (_number(given["eps"]) or 0.0) + np.arange(max(queries, 0))
+    within = np.minimum(2 * eps / HIGHEST_VALUE, 1.0)
+    shares = {"band": within, "apart": 1 - within, "less": 0 * eps + 0.5, "equi": 0 * eps + 0.2}
+    results = pairs * float(shares.get(str(given["predicate"]), eps).sum())
+    if results > RESULTS_MAX:
+        raise UsageError(
+            f"predicate is {given['predicate']}: with these rates, window_us and queries it has"
+            f" some {results:,.0f} results; at most {RESULTS_MAX:,} are simulated"
         )
 
 

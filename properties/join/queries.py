@@ -1,11 +1,12 @@
 """Queries of room ``join`` on the command line: options, defaults an input, validation."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from model.vocabulary import JoinConfig
+from model.vocabulary.join import And, Equi, Ineq
 from properties.durations import duration, parse_duration_us, write_duration
 from properties.errors import UsageError
 from properties.join.conditions import GRAMMAR, parse_condition, write_condition
@@ -101,6 +102,20 @@ def _config(args: argparse.Namespace, defaults: Defaults) -> JoinConfig:
         raise UsageError(_in_options(str(error))) from error
     refuse_chain("--workers", config.workers, "--window", config.window_us)
     return config
+
+
+def refuse_keyless(config: JoinConfig, without_keys: Sequence[str]) -> None:
+    """Refuse a condition on the key for streams without keys: it would match nothing, or all."""
+    for name, predicate in config.queries:
+        parts = predicate.parts if isinstance(predicate, And) else (predicate,)
+        columns = {part.column for part in parts if isinstance(part, Equi)}
+        columns |= {part.left for part in parts if isinstance(part, Ineq)}
+        if "key" in columns and without_keys:
+            where = " and ".join(without_keys)
+            raise UsageError(
+                f"--on is {name!r}, but there are no keys in {where}: --key names a column,"
+                " --on any joins every pair within the window"
+            )
 
 
 def _in_options(sentence: str) -> str:

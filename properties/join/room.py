@@ -8,6 +8,7 @@ from model import diff
 from model.claims import Judgement, Outcome, Verdict
 from model.diff import Difference
 from model.explorer import Path
+from model.join import load_claims
 from model.join.chart import chart
 from model.join.claims import judge
 from model.join.exploration import explore, scope_of
@@ -57,6 +58,7 @@ def _cases(
     cuts = cuts_into(len(streams.events), args.batches or queries.BATCHES)
     in_order = streams.in_order
     for config in queries.queries(args, name):
+        queries.refuse_keyless(config, streams.without_keys)
         limits.refuse_pairs(streams.events, config, "--window")
         title = queries.describe(config)
         workload = Workload(
@@ -189,6 +191,8 @@ def remarks(seen: Seen) -> tuple[Remark, ...]:
         return (Remark("recording", sentence, {**data, "outcome": str(Outcome.UNDETERMINED)}),)
     workers = counted(config.workers, "worker")
     sentence = f"{counted(steps, 'step')} of {workers} are a behaviour of the protocol"
+    if len(seen.case.workload.arrivals) > COUNTED_MAX:
+        sentence += f" (above {COUNTED_MAX:,} tuples, pairs of a step are not counted again)"
     if found[0].outcome is not Outcome.HOLDS:
         sentence = found[0].sentence.removesuffix(".")
     return (Remark("recording", sentence, {**data, "outcome": str(found[0].outcome)}),)
@@ -201,6 +205,24 @@ def simulate(settings: Mapping[str, str], seed: int) -> Run:
     """One timed run."""
     limits.refuse_settings(settings)
     return from_settings(settings, seed)
+
+
+def timed_remarks(run: Run) -> tuple[Remark, ...]:
+    """Moments in which a worker was fuller than section 8 of docs/join.md says, if there are any.
+
+    The other statements are about shedding and scaling, which a run need not have switched on.
+    """
+    verdicts = load_claims.judge(run.moments, run.rule).verdicts
+    return tuple(
+        Remark(
+            "load",
+            f"not kept in every moment: {each.claim}. {each.sentence} No verdict, for it takes"
+            " fresh sizes and a window that is full",
+            {"claim": each.claim, "outcome": str(each.outcome), "witness": list(each.witness)},
+        )
+        for each in verdicts
+        if each.claim == load_claims.NO_FALSE_SHEDDING and each.outcome is Outcome.BROKEN
+    )
 
 
 def plot(run: Run, path: FilePath) -> None:
@@ -245,6 +267,7 @@ ROOM = Room(
     explorer=EXPLORER,
     simulate=simulate,
     plot=plot,
+    timed_remarks=timed_remarks,
     errata=ERRATA,
     in_process_max=30_000,
 )

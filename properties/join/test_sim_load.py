@@ -175,4 +175,7 @@ def test_a_failure_costs_time_and_no_result() -> None:
     assert figure(failed, "failures") == 1
     assert figure(failed, "arrivals_taken_again") > 0
     assert results(calm) == results(failed)
+    # The formula does not know of tuples that cross twice.
+    assert "bytes_per_s_bound" in calm.summary
+    assert "bytes_per_s_bound" not in failed.summary
     assert np.nanmax(failed.series["waiting"]) > np.nanmax(calm.series["waiting"])

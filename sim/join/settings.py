@@ -71,7 +71,7 @@ def from_settings(settings: Mapping[str, str], seed: int) -> Run:
     Raises ``ValueError`` with one sentence that names the offending key or value.
     """
     given = with_defaults(settings, DEFAULTS)
-    return simulate(
+    run = simulate(
         _plan(given),
         _config(given),
         seed,
@@ -81,6 +81,11 @@ def from_settings(settings: Mapping[str, str], seed: int) -> Run:
         epoch_us=integer("trigger_interval_us", given["trigger_interval_us"]),
         record=is_yes("record", given["record"]),
     )
+    end_us = run.summary["duration_us"]
+    if given["fail_at_us"] != NEVER and not run.summary["failures"]:
+        msg = f"fail_at_us is {given['fail_at_us']}; the run is over at {end_us:.0f}, before that"
+        raise ValueError(msg)
+    return run
 
 
 def _real(given: Mapping[str, str], key: str) -> float:

@@ -113,7 +113,8 @@ def _bandwidth(room: Room) -> Summary:
         "hint_bytes_per_s": costs.header_bytes * traffic.hints / now_us * 1e6,
         "header_share": headers / payload,
     }
-    if room.resized:
+    # The formula knows neither other numbers of workers nor tuples that cross twice.
+    if room.resized or room.failures:
         return figures
     expected = traffic_of(room)
     figures["bytes_per_s_bound"] = expected.bytes_per_s(mean_block)

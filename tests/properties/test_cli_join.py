@@ -59,6 +59,21 @@ def test_a_file_is_joined_with_itself(straggler: Straggler, files: Path) -> None
     assert row["matches"] >= 60, "every tuple with itself"
 
 
+def without_key(files: Path, name: str) -> None:
+    path = files / f"{name}.csv"
+    rows = [line.rpartition(",")[0] for line in path.read_text(encoding="utf-8").splitlines()]
+    path.write_text("\n".join([*rows, ""]), encoding="utf-8")
+
+
+def test_keys_that_are_not_there_are_not_compared(straggler: Straggler, files: Path) -> None:
+    without_key(files, "s")
+    done = straggler(*FILES, "--system", ORACLE, "--on", "value >", "--on", "key and value >")
+    assert_refused(done, "--on is 'key and value >'", "no keys in S", "--key", "--on any")
+    without_key(files, "r")
+    assert_refused(straggler(*FILES, "--system", ORACLE), "--on is 'key'", "no keys in R and S")
+    assert straggler(*FILES, "--system", ORACLE, "--on", "value >").code == 0
+
+
 def test_pairs_of_one_epoch_are_no_test(straggler: Straggler, files: Path) -> None:
     done = straggler(*FILES, "--system", ORACLE, "--window", "0s", "--on", "value apart 9")
     assert done.code == 3
@@ -180,8 +195,51 @@ def test_sim_prints_figures_and_draws(straggler: Straggler, tmp_path: Path) -> N
     assert "Scheduling and batches changed no step" in done.out
     figures = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
     assert figures["verdict"] == "holds"
+    assert figures["remarks"] == []
     assert straggler("sim", "join", *settings, "--plot", "run.svg").code == 0
     assert "<svg" in (tmp_path / "run.svg").read_text(encoding="utf-8")
+
+
+def test_sim_says_when_there_was_nothing_to_change(straggler: Straggler) -> None:
+    done = straggler("sim", "join", "--set", "seconds=5", "--set", "window_us=5")
+    assert done.code == 3
+    assert "There was no step that scheduling and batches could have changed: " in done.out
+
+
+def test_sim_says_when_a_worker_was_too_full(straggler: Straggler, tmp_path: Path) -> None:
+    done = straggler("sim", "join", "--json", "run.json")
+    assert done.code == 0
+    assert "bursts, simulated, load: not kept in every moment: no worker is above tau1" in done.out
+    (remark,) = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))["remarks"]
+    assert remark["outcome"] == "broken"
+
+
+def test_sim_draws_nothing_but_svg(straggler: Straggler, tmp_path: Path) -> None:
+    for name in ("run.png", "run"):
+        assert_refused(straggler("sim", "join", "--plot", name), f"--plot '{name}'", "SVG")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("queries=100000", ("queries is 100000", "at most 1,000")),
+        ("control_us=1", ("control_us is 1", "more often than the 1,000,000")),
+        ("hint_us=1", ("hint_us is 1", "more often")),
+        ("fail_at_us=1s fail_for_us=9999d", ("control_us is", "more often")),
+        ("seconds=5 fail_at_us=100s", ("fail_at_us is 100000000", "before that")),
+        (
+            "predicate=less window_us=1000s rate_r_hz=1000 rate_s_hz=1000 seconds=50",
+            ("predicate is less", "some 1,250,000,000 results"),
+        ),
+        ("queries=900 eps=5000", ("predicate is band", "at most 1,000,000")),
+    ],
+)
+def test_sim_refuses_what_would_not_end(
+    straggler: Straggler, settings: str, words: tuple[str, ...]
+) -> None:
+    given = [part for setting in settings.split() for part in ("--set", setting)]
+    assert_refused(straggler("sim", "join", *given), *words)
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ Mistake = Callable[[], list[Step]]
             lambda: [*FOUND, Match("all", 1, 1, 2)],
             TWICE,
             "r #1 (at 20, key 'a', value 1) with s #1 (at 20, key 'a', value 1) "
-            "is a result of 'all'.",
+            "is a result of 'all', and came out 2 times.",
         ),
         (
             lambda: without(Match),
