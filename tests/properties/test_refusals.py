@@ -59,7 +59,7 @@ def test_what_cannot_be_written_is_refused_before_anything_runs(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
 ) -> None:
     monkeypatch.setattr(diff, "rooms", fails_to_be_needed)
-    monkeypatch.setattr(explore, "modelled", fails_to_be_needed)
+    monkeypatch.setattr(explore, "room", fails_to_be_needed)
     monkeypatch.setattr(sim, "room", fails_to_be_needed)
     option = line.split()[-1]
     assert_refused(straggler(f"{line} ."), f"{option} '.' is a folder; it must be a file")
