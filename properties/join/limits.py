@@ -95,7 +95,7 @@ def _refuse_ticks(given: Mapping[str, object], seconds: float) -> None:
 
 
 def _refuse_results(given: Mapping[str, object], pairs: float) -> None:
-    """Refuse too many results, as far as rates and settings say how many there will be."""
+    """Refuse too many results, by what steady streams would give; bursts give up to three times."""
     queries = int(_number(given["queries"]) or 0)
     if queries > QUERIES_MAX:
         raise UsageError(f"queries is {given['queries']}; at most {QUERIES_MAX:,} are allowed")
@@ -106,7 +106,7 @@ def _refuse_results(given: Mapping[str, object], pairs: float) -> None:
     if results > RESULTS_MAX:
         raise UsageError(
             f"predicate is {given['predicate']}: with these rates, window_us and queries it has"
-            f" some {results:,.0f} results; at most {RESULTS_MAX:,} are simulated"
+            f" {results:,.0f} results or more; at most {RESULTS_MAX:,} are simulated"
         )
 
 
