@@ -1,10 +1,10 @@
 """Queries whose driver process is killed in the background, again and again, until their end.
 
-A test that asks for the fixture :data:`KILLED` comes last: until then other tests run, which keep
-one core busy at most. How drivers are killed: :mod:`properties.killing`.
+A test that asks for them, by a fixture, comes last: until then other tests run, which keep one core
+busy at most. How drivers are killed: :mod:`properties.killing`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import repeat, takewhile
 from pathlib import Path
@@ -17,8 +17,8 @@ import pytest
 from model.vocabulary import Workload
 from properties.killing import KILLS_A_QUERY, Kill, kills, needs_proc, run_to_its_end
 
-KILLED = "killed"
-"""Name of the fixture with the queries, which are at their end."""
+KILLED_QUERIES, KILLED_CHAINS = FIXTURES = ("killed_queries", "killed_chains")
+"""Names of the fixtures with queries that are at their end."""
 AT_ONCE = 2
 
 
@@ -42,18 +42,27 @@ class Query(NamedTuple):
     kills: list[Kill]
 
 
-def ordeal(subject: Subject, folder: Path, seed: int, wanted: int, stop: Event) -> list[Query]:
+class Ordeal(NamedTuple):
+    """How often something is to be killed."""
+
+    subject: Subject
+    seed: int
+    wanted: int
+    """Kills that interrupted something."""
+
+
+def undergo(ordeal: Ordeal, folder: Path, stop: Event) -> list[Query]:
     """Interrupt queries, some at a time, until so many kills interrupted something.
 
     Returns as soon as it may when ``stop`` is set, with queries that are not at their end.
     """
+    subject, seed, wanted = ordeal
     queries: list[Query] = []
     for first in range(0, 2 * wanted, AT_ONCE):
         workloads = [subject.workload_of(first + number, seed) for number in range(AT_ONCE)]
+        given = (repeat(subject), repeat(folder), workloads, repeat(stop))
         with ThreadPoolExecutor(AT_ONCE) as pool:
-            queries += pool.map(
-                _interrupted, repeat(subject), repeat(folder), workloads, repeat(stop)
-            )
+            queries += pool.map(_interrupted, *given)
         if stop.is_set() or sum(len(query.kills) for query in queries) >= wanted:
             break
     return queries
@@ -73,26 +82,26 @@ def _interrupted(subject: Subject, parent: Path, workload: Workload, stop: Event
 
 def waits(item: pytest.Item) -> bool:
     """Whether a test asks for queries that were killed."""
-    return isinstance(item, pytest.Function) and KILLED in item.fixturenames
+    return any(_asks(item, name) for name in FIXTURES)
+
+
+def _asks(item: pytest.Item, name: str) -> bool:
+    return isinstance(item, pytest.Function) and name in item.fixturenames
 
 
 def in_background(
-    subject: Subject,
-    here: Path,
-    request: pytest.FixtureRequest,
-    folders: pytest.TempPathFactory,
-    seed: int,
-    wanted: int,
-) -> Iterator[Future[list[Query]] | None]:
-    """For a fixture of a room that every test of it uses: begin with the first one.
+    ordeals: Mapping[str, Ordeal], request: pytest.FixtureRequest, folders: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[list[Query]]]]:
+    """For a fixture that every test of a folder uses: begin with the first one.
 
-    ``here`` is the folder of its tests; nothing is begun where none of them asks for it.
+    Ordeals go by the name of the fixture that asks for them; those that no test asks for are not
+    begun.
     """
-    asked = any(waits(item) and item.path.parent == here for item in request.session.items)
-    if needs_proc.args[0] or not asked:
-        yield None
-        return
     stop = Event()
     with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(ordeal, subject, folders.mktemp(KILLED), seed, wanted, stop)
+        yield {
+            name: pool.submit(undergo, ordeal, folders.mktemp(name), stop)
+            for name, ordeal in ordeals.items()
+            if not needs_proc.args[0] and any(_asks(item, name) for item in request.session.items)
+        }
         stop.set()

@@ -4,6 +4,7 @@ A failing pack names its failing cases; the smallest of them is shrunk without S
 Spark as a job of its own, and stored as a counterexample.
 """
 
+import itertools
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -68,9 +69,12 @@ class Pack(NamedTuple):
 
 def pack(config: SlackConfig, n: int, seed: int) -> Pack:
     """``n`` generated streams for a query, no two of them alike."""
-    # Hypothesis likes to draw the same again; a quarter more has always been enough.
-    drawn = collect(strategies.workloads(config), n + n // 4 + 1, seed)
-    different = {(case.arrivals, case.cuts, case.flush): case for case in drawn}
+    strategy = strategies.workloads(config)
+    different: dict[object, Workload] = {}
+    runs = itertools.count()
+    while len(different) < n:
+        for case in _collect_run(strategy, RUN, stable_hash(f"{seed} {next(runs)}")):
+            different.setdefault((case.arrivals, case.cuts, case.flush), case)
     named = zip((f"case-{number}" for number in range(n)), different.values(), strict=False)
     return Pack(config, {name: case.with_(name=name, seed=seed) for name, case in named})
 

@@ -1,6 +1,7 @@
 """Promises 5 and 6 of docs/slack.md: Spark = model, on generated cases packed into few jobs.
 
-Tier 2 is the state operator in process, tier 3 is real Spark. ``test_kill.py`` is tier 4.
+Tier 2 is the state operator in process, tier 3 is real Spark. Tier 4, the killed drivers, is with the tests
+of the pipeline: they are no one else's.
 """
 
 from collections import Counter

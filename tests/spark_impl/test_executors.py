@@ -13,8 +13,8 @@ from properties.killing import assert_ended, needs_proc, run_to_its_end
 from properties.slack.cluster import FATAL_BATCH
 from properties.slack.driver import prepare
 from properties.slack.subject import workload_of
-from properties.slack.test_kill import assert_equal_to_model
 from spark_impl.slack.store import load_store
+from tests.spark_impl.test_kill import assert_equal_to_model
 
 
 @needs_proc

@@ -19,11 +19,11 @@ from spark_impl.join import snapshots
 @needs_proc
 @pytest.mark.timeout(1_800)
 def test_every_pair_comes_once_however_often_the_driver_is_killed(
-    spark: SparkSession, killed: list[Query]
+    spark: SparkSession, killed_chains: list[Query]
 ) -> None:
-    seen = [kill for query in killed for kill in query.kills]
+    seen = [kill for query in killed_chains for kill in query.kills]
     changes = 0
-    for folder, workload, _ in killed:
+    for folder, workload, _ in killed_chains:
         expected = results(run(workload))
         rows = found_in(spark, folder / "store").collect()
         assert sorted((row.query, row.r_id, row.s_id) for row in rows) == expected, seen

@@ -27,10 +27,10 @@ from spark_impl.slack.system import CASE, read_trace
 @needs_proc
 @pytest.mark.timeout(1_800)
 def test_answers_are_exact_however_often_the_driver_is_killed(
-    spark: SparkSession, killed: list[Query]
+    spark: SparkSession, killed_queries: list[Query]
 ) -> None:
-    seen = [kill for query in killed for kill in query.kills]
-    for query in killed:
+    seen = [kill for query in killed_queries for kill in query.kills]
+    for query in killed_queries:
         assert_equal_to_model(spark, query.folder, query.workload, seen)
     assert len(seen) >= profiles.effort().kills, f"only {len(seen)} kills interrupted anything"
     assert any(kill.is_in_batch for kill in seen), seen

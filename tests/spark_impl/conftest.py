@@ -1,0 +1,39 @@
+"""Queries and chains whose driver is killed in the background, while other tests run."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from typing import TypeAlias
+
+import pytest
+
+from properties import profiles
+from properties.join.subject import SUBJECT as CHAINS
+from properties.ordeal import KILLED_CHAINS, KILLED_QUERIES, Ordeal, Query, in_background
+from properties.slack.subject import SUBJECT as QUERIES
+
+Background: TypeAlias = Mapping[str, Future[list[Query]]]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def background(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, seed: int
+) -> Iterator[Background]:
+    """What the fixtures below give, one after the other, if any test asks for it."""
+    kills = profiles.effort().kills
+    ordeals = {
+        KILLED_QUERIES: Ordeal(QUERIES, seed, kills),
+        KILLED_CHAINS: Ordeal(CHAINS, seed, kills // 2),
+    }
+    yield from in_background(ordeals, request, tmp_path_factory)
+
+
+@pytest.fixture(name=KILLED_QUERIES)
+def killed_queries(background: Background) -> list[Query]:
+    """Queries of room ``slack`` whose driver was killed, again and again."""
+    return background[KILLED_QUERIES].result()
+
+
+@pytest.fixture(name=KILLED_CHAINS)
+def killed_chains(background: Background) -> list[Query]:
+    """Chains of room ``join`` whose driver was killed, again and again."""
+    return background[KILLED_CHAINS].result()
