@@ -100,7 +100,8 @@ def test_a_foreign_system_agrees_with_the_reference(
         assert not difference.mismatches, "\n".join(difference.sentences)
 
 
-@pytest.mark.parametrize("scope", room("slack").explorer.everyday)
+# The scope ``redelivery`` is as large as all others together; tests/model/slack explores it.
+@pytest.mark.parametrize("scope", sorted({*room("slack").explorer.everyday} - {"redelivery"}))
 def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None:
     exploration = explore(scope)
     assert exploration.cut is None
