@@ -5,9 +5,9 @@ with the tests of the pipeline.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
-from functools import cache
 from typing import NamedTuple
 
 import pytest
@@ -58,9 +58,16 @@ def query(number: int, seed: int) -> SlackConfig:
     return replace(drawn[-1], method=shape.method, sampling=shape.sampling)
 
 
-@cache
 def pack(number: int, seed: int) -> Pack:
     return packs.pack(query(number, seed), profiles.effort().cases, seed + number)
+
+
+@pytest.fixture(scope="module")
+def drawn(seed: int) -> Iterator[list[Future[Pack]]]:
+    """All packs; the next ones are drawn while Spark runs one."""
+    pool = ThreadPoolExecutor(1)
+    yield [pool.submit(pack, number, seed) for number in range(profiles.effort().packs)]
+    pool.shutdown(cancel_futures=True)
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +94,9 @@ def test_operator_in_process_equals_model(case: Workload) -> None:
 
 @pytest.mark.parametrize("number", range(profiles.effort().packs))
 def test_pack_in_spark_equals_model(
-    number: int, spark: SparkSession, seed: int, seen: Counter[str]
+    number: int, spark: SparkSession, drawn: list[Future[Pack]], seen: Counter[str]
 ) -> None:
-    chosen = pack(number, seed)
+    chosen = drawn[number].result()
     traces = packs.run_in_spark(spark, chosen.cases)
     assert set(traces) == set(chosen.cases)
     broken = packs.failing(SLACK, chosen.cases, traces)
