@@ -16,9 +16,11 @@ Background: TypeAlias = Mapping[str, Future[list[Query]]]
 
 @pytest.fixture(scope="session", autouse=True)
 def background(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, seed: int
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Background]:
     """What the fixtures below give, one after the other, if any test asks for it."""
+    # Not the fixture: some tests here call what they draw by themselves a seed.
+    seed = int(request.config.getoption("--hypothesis-seed") or 0)
     kills = profiles.effort().kills
     ordeals = {
         KILLED_QUERIES: Ordeal(QUERIES, seed, kills),
