@@ -14,6 +14,7 @@ from model.vocabulary.join import JoinConfig
 from model.vocabulary.slack import SlackConfig
 from model.vocabulary.system import System
 from model.vocabulary.trace import Step, Trace
+from model.vocabulary.watermark import WatermarkConfig
 from model.vocabulary.windows import WindowSpec
 from model.vocabulary.workload import Fault, Workload
 
@@ -26,6 +27,7 @@ __all__ = [
     "Step",
     "System",
     "Trace",
+    "WatermarkConfig",
     "WindowSpec",
     "Workload",
     "stable_hash",

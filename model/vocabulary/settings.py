@@ -26,6 +26,19 @@ def require(good: bool, name: str, value: object, expected: str) -> None:
         raise ValueError(msg)
 
 
+def require_integers(
+    config: object, positive: Iterable[str], not_negative: Iterable[str], optional: Iterable[str]
+) -> None:
+    """Refuse settings that are no integers of their range; ``optional`` ones may be None."""
+    for name in positive:
+        require(is_int(getattr(config, name)), name, getattr(config, name), "an integer")
+        require(getattr(config, name) > 0, name, getattr(config, name), "greater than 0")
+    given = (name for name in optional if getattr(config, name) is not None)
+    for name in (*not_negative, *given):
+        require(is_int(getattr(config, name)), name, getattr(config, name), "an integer")
+        require(getattr(config, name) >= 0, name, getattr(config, name), "at least 0")
+
+
 def require_known(given: Iterable[str], known: AbstractSet[str], needed: Iterable[str]) -> None:
     """Refuse names of settings that there are not, and the lack of those that are needed."""
     names = set(given)

@@ -9,10 +9,54 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
-from model.vocabulary.settings import is_int, is_number, one_of, require, require_known
+from model.vocabulary.answers import (
+    AGGREGATES,
+    REASON_FUTURE,
+    REASON_NOT_FINITE,
+    Cleared,
+    Correction,
+    Final,
+    Late,
+    Rejected,
+    Result,
+    Revision,
+)
+from model.vocabulary.settings import (
+    is_number,
+    one_of,
+    require,
+    require_integers,
+    require_known,
+)
 from model.vocabulary.windows import WindowSpec
 
-AGGREGATES = ("sum", "count", "avg", "min", "max", "median", "quantile")
+__all__ = [
+    "ADAPTIVE_CONTROLS",
+    "AGGREGATES",
+    "CONTROLS",
+    "MAX_CORRELATED",
+    "METHODS",
+    "MIN_DELTA",
+    "MIN_PERMUTATION_DELTA",
+    "REASON_FUTURE",
+    "REASON_NEGATIVE",
+    "REASON_NOT_FINITE",
+    "SAMPLINGS",
+    "SELF_SUFFICIENT_AGGREGATES",
+    "WORDS",
+    "Cleared",
+    "Correction",
+    "Correlation",
+    "Final",
+    "Judged",
+    "Late",
+    "Progress",
+    "Rejected",
+    "Result",
+    "Revision",
+    "SlackConfig",
+]
+
 CONTROLS = ("conformal", "fixed", "max", "pd", "pd-clamped")
 ADAPTIVE_CONTROLS = ("conformal", "pd", "pd-clamped")
 SELF_SUFFICIENT_AGGREGATES = ("sum", "count", "avg", "median", "quantile")
@@ -125,21 +169,12 @@ class SlackConfig:
         return cls(**data)
 
     def _check_sizes(self) -> None:
-        for name in ("size_us", "slide_us", "tasks"):
-            require(is_int(getattr(self, name)), name, getattr(self, name), "an integer")
-            require(getattr(self, name) > 0, name, getattr(self, name), "greater than 0")
-        for name in (
-            "fixed_slack_us",
-            "feedback_us",
-            "max_slack_us",
-            "max_future_us",
-            "gamma_us",
-            "max_age_us",
-        ):
-            value = getattr(self, name)
-            if value is not None:
-                require(is_int(value), name, value, "an integer")
-                require(value >= 0, name, value, "at least 0")
+        require_integers(
+            self,
+            ("size_us", "slide_us", "tasks"),
+            ("fixed_slack_us", "gamma_us"),
+            ("feedback_us", "max_slack_us", "max_future_us", "max_age_us"),
+        )
 
     def _check_choices(self) -> None:
         require(self.aggregate in AGGREGATES, "aggregate", self.aggregate, one_of(AGGREGATES))
@@ -186,32 +221,6 @@ class SlackConfig:
             require(0 <= value < float("inf"), name, value, "a finite number, at least 0")
 
 
-class Result(NamedTuple):
-    """The stream's answer for a window, given once, when the window closed."""
-
-    task: int
-    start_us: int
-    key: str
-    batch: int
-    value: float
-    n_rcv: int
-    slack_us: int
-    """K when the window closed."""
-    wm_us: int
-    """Watermark that closed it."""
-
-
-class Late(NamedTuple):
-    """A (tuple, window) pair whose window was closed when the tuple arrived."""
-
-    task: int
-    start_us: int
-    key: str
-    source_id: int
-    event_time_us: int
-    batch: int
-
-
 class Judged(NamedTuple):
     """The controller looked at a window, L after its end."""
 
@@ -230,16 +239,6 @@ class Judged(NamedTuple):
     """Factor after this judgement."""
 
 
-class Rejected(NamedTuple):
-    """An arrival that takes part in nothing, and why."""
-
-    task: int
-    seq: int
-    source_id: int
-    batch: int
-    reason: str
-
-
 class Progress(NamedTuple):
     """Clock of a task at the end of a batch in which it accepted something or was flushed."""
 
@@ -251,41 +250,6 @@ class Progress(NamedTuple):
     """K with the alpha that the next arrival will find."""
     wm_us: int
     alpha: float
-
-
-class Correction(NamedTuple):
-    """One correction of one task at the end of a batch."""
-
-    task: int
-    batch: int
-    reason: str
-    """``gamma``, ``age`` or ``flush``."""
-    pairs: int
-    windows: int
-
-
-class Cleared(NamedTuple):
-    """A pending pair that a correction covered."""
-
-    task: int
-    start_us: int
-    key: str
-    source_id: int
-    batch: int
-
-
-class Revision(NamedTuple):
-    """What a correction wrote for one window."""
-
-    task: int
-    start_us: int
-    key: str
-    batch: int
-    revision: int
-    """1, 2, ... for a window; the stream's own answer counts as revision 0."""
-    value: float
-    n: int
-    """Distinct accepted tuples of the window in the history when it was corrected."""
 
 
 class Correlation(NamedTuple):
@@ -309,19 +273,6 @@ class Correlation(NamedTuple):
     """Sum of y*y."""
 
 
-class Final(NamedTuple):
-    """The answer that a user finds in the end."""
-
-    task: int
-    start_us: int
-    key: str
-    value: float
-    n: int
-    revision: int
-    exact: bool
-    """Whether no pair of this window is pending."""
-
-
 WORDS: tuple[type, ...] = (
     Result,
     Late,
@@ -335,6 +286,4 @@ WORDS: tuple[type, ...] = (
     Final,
 )
 
-REASON_NOT_FINITE = "value is not a finite number"
 REASON_NEGATIVE = "value is negative, which a relative error of a sum does not allow"
-REASON_FUTURE = "event time lies too far ahead of the arrival"

@@ -1,0 +1,55 @@
+"""Words of room ``watermark``: its configuration, and what that refuses."""
+
+import json
+from typing import Any
+
+import pytest
+
+from model.vocabulary import WatermarkConfig
+from model.vocabulary.trace import kind_of
+from model.vocabulary.watermark import WORDS
+
+
+def test_a_configuration_survives_json() -> None:
+    config = WatermarkConfig(10, 5, 3, "scaled", k=7, corrections=True, max_future_us=4)
+    assert WatermarkConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+
+
+def test_defaults_follow_from_the_window() -> None:
+    config = WatermarkConfig(10, 5, 3)
+    assert (config.feedback, config.max_age) == (10, 40)
+    config = WatermarkConfig(10, 5, 3, feedback_us=0, max_age_us=7)
+    assert (config.feedback, config.max_age) == (0, 7)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"size_us": 0}, "size_us is 0; it must be greater than 0"),
+        ({"k": 0}, "k is 0; it must be greater than 0"),
+        ({"k": 2.0}, "k is 2.0; it must be an integer"),
+        ({"max_wait_us": -1}, "max_wait_us is -1; it must be at least 0"),
+        ({"max_wait_us": None}, "max_wait_us is None; it must be an integer"),
+        ({"max_wait_us": 1 << 62, "k": 3}, "must be less than 2^63"),
+        ({"reading": "printed"}, "reading is 'printed'; it must be one of disorder, literal"),
+        ({"aggregate": "mode"}, "aggregate is 'mode'; it must be one of sum"),
+        ({"clocks": "all"}, "clocks is 'all'; it must be one of arrivals, batches"),
+        ({"corrections": 1}, "corrections is 1; it must be True or False"),
+        ({"q": 1}, "q is 1; it must be between 0 and 1, both excluded"),
+        ({"feedback_us": -1}, "feedback_us is -1; it must be at least 0"),
+        ({"control": "fixed"}, "unknown setting 'control'"),
+    ],
+)
+def test_a_configuration_that_cannot_be_is_refused(change: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ValueError, match=r"must|unknown") as refused:
+        WatermarkConfig.from_json({"size_us": 10, "slide_us": 5, "max_wait_us": 3, **change})
+    assert sentence in str(refused.value)
+
+
+def test_the_largest_wait_is_needed() -> None:
+    with pytest.raises(ValueError, match="'max_wait_us' is missing"):
+        WatermarkConfig.from_json({"size_us": 10, "slide_us": 5})
+
+
+def test_kinds_of_steps_have_names_of_their_own() -> None:
+    assert len({kind_of(word) for word in WORDS}) == len(WORDS)
