@@ -1,0 +1,64 @@
+"""All policies side by side: the same arrivals, the same work, the same instances.
+
+Rules of this file:
+
+* Throughput is that of a backlog, in which senders stand still only where instances do: the most
+  that a policy gets out of them. Latency and balance are those of a stream at the load that is
+  asked for, which is a share of what a fluid could be worked off with, the same for all policies.
+* A policy that gets less out of its instances than the stream brings has no latency: what waits
+  grows for as long as the stream goes on.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from model.vocabulary.grouping import POLICIES
+from sim.grouping.settings import BACKLOG, given
+
+
+class Side(NamedTuple):
+    """A policy beside the others."""
+
+    policy: str
+    throughput_hz: float
+    share_of_ideal: float
+    """Throughput by that of a fluid."""
+    mean_latency_us: float | None
+    """Of the second half of the tuples; ``None`` where it cannot keep up."""
+    p99_latency_us: float | None
+    mean_rho: float
+    mean_imbalance: float
+    instances_a_key: float
+    """On the mean over keys and windows."""
+
+
+def side_by_side(
+    settings: Mapping[str, str], seed: int, policies: Sequence[str] = POLICIES
+) -> tuple[Side, ...]:
+    """Run every policy twice with these settings.
+
+    Raises ``ValueError`` as :func:`sim.grouping.from_settings` does, and for a stream with fewer
+    than two full windows, of which there is no balance to tell.
+    """
+    return tuple([_side(settings, seed, policy) for policy in policies])
+
+
+def _side(settings: Mapping[str, str], seed: int, policy: str) -> Side:
+    asked = given({**settings, "policy": policy})
+    full = given({**settings, "policy": policy, "load": BACKLOG}).simulate(seed).summary
+    run = full if asked.backlog else asked.simulate(seed).summary
+    if "mean_rho" not in run:
+        msg = f"tuples is {run['tuples']}; it takes two windows to see how a policy balances"
+        raise ValueError(msg)
+    throughput_hz = float(full["sent_hz"])
+    keeps_up = not asked.backlog and throughput_hz >= float(run["offered_hz"])
+    return Side(
+        policy,
+        throughput_hz,
+        throughput_hz / asked.crew.ideal_hz(asked.config.instances),
+        float(run["settled_latency_us"]) if keeps_up else None,
+        float(run["settled_p99_latency_us"]) if keeps_up else None,
+        float(run["mean_rho"]),
+        float(run["mean_imbalance"]),
+        float(run["instances_a_key"]),
+    )

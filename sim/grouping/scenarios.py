@@ -1,0 +1,101 @@
+"""Skewed streams for room ``grouping``, and what happens to the instances meanwhile. All simulated.
+
+Keys are ``k0``, ``k1``, ...; the share of key number i, from 0, is proportional to
+``(i + 1) ** -zipf``. Tuples come as a Poisson process and reach the senders a little out of order.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from sim.distributions import Exponential
+from sim.faults import Schedule, Slow
+from sim.plan import Plan, Source
+
+SECOND_US = 1_000_000
+DELAY = Exponential(2_000)
+DRIFTS = 8
+"""Parts of the run with other hot keys."""
+TIMES_SLOWER = 5.0
+
+
+class Size(NamedTuple):
+    """What all scenarios are made of."""
+
+    tuples: int
+    keys: int
+    zipf: float
+    rate_hz: float
+    speeds: tuple[float, ...]
+    """Of all instances."""
+
+    @property
+    def duration_us(self) -> float:
+        """Until the last tuple has come, nearly."""
+        return self.tuples / self.rate_hz * SECOND_US
+
+
+class Scenario(NamedTuple):
+    """What arrives, and what slows instances down."""
+
+    plan: Plan
+    faults: Schedule = ()
+
+
+def _source(size: Size, tuples: int, start_us: float = 0.0, shift: int = 0) -> Source:
+    """Keys with their ranks moved on by ``shift``."""
+    return Source(
+        events=tuples,
+        interval=Exponential(SECOND_US / size.rate_hz),
+        start_us=round(start_us),
+        delay=DELAY,
+        keys=tuple([f"k{(rank + shift) % size.keys}" for rank in range(size.keys)]),
+        zipf=size.zipf,
+    )
+
+
+def steady(size: Size) -> Scenario:
+    """Nothing changes."""
+    return Scenario(Plan((_source(size, size.tuples),), name="steady, simulated"))
+
+
+def drift(size: Size) -> Scenario:
+    """Now and then other keys are the hot ones."""
+    each, part_us = size.tuples // DRIFTS, size.duration_us / DRIFTS
+    sources = [
+        _source(size, each, n * part_us, n * max(1, size.keys // DRIFTS)) for n in range(DRIFTS)
+    ]
+    return Scenario(Plan(tuple(sources), name="drift of keys, simulated"))
+
+
+def swap(size: Size) -> Scenario:
+    """Half way the instances exchange their speeds, the first with the last and so on."""
+    at_us = round(size.duration_us / 2)
+    pairs = zip(size.speeds, reversed(size.speeds), strict=True)
+    faults = [
+        Slow(f"worker-{i}", at_us, 1_000 * SECOND_US + 100 * at_us, before / after)
+        for i, (before, after) in enumerate(pairs)
+        if before != after
+    ]
+    plan = steady(size).plan.sources
+    return Scenario(Plan(plan, name="swap of speeds, simulated"), tuple(faults))
+
+
+def stragglers(size: Size) -> Scenario:
+    """One instance after the other is five times slower for its part of the run."""
+    part_us = round(size.duration_us / len(size.speeds))
+    faults = [
+        Slow(f"worker-{i}", i * part_us, max(1, part_us), TIMES_SLOWER)
+        for i in range(len(size.speeds))
+    ]
+    return Scenario(
+        Plan(steady(size).plan.sources, name="stragglers in turn, simulated"), tuple(faults)
+    )
+
+
+SCENARIOS: Mapping[str, Callable[[Size], Scenario]] = {
+    "steady": steady,
+    "drift": drift,
+    "swap": swap,
+    "stragglers": stragglers,
+}
+"""By name."""
