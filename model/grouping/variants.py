@@ -8,7 +8,8 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from math import floor
 from typing import Any
 
@@ -19,36 +20,15 @@ from model.grouping.rules import COSTS, RULES
 from model.grouping.run import system
 from model.grouping.summary import Summary
 from model.grouping.table import Rules, Table
-from model.vocabulary import Event, GroupingConfig, System, Workload
+from model.variants import PLANTED, Variant
+from model.vocabulary import Event, GroupingConfig, Workload
 
 PAPER = "TAG, read literally"
-PLANTED = "planted bug"
 AGREEMENT = "equal to the reference"
 """Not a claim: with ``eps <= theta/2`` one counter too few breaks no bound of a heavy key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """Rules that break a promise."""
-
-    name: str
-    promise: str
-    """The claim that it breaks."""
-    mistake: str
-    source: str
-    corrected: str
-    """The rule that keeps the promise."""
-    rules: Rules
-    example: Workload
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether the paper says it so."""
-        return self.source == PAPER
-
-    def make_system(self) -> System:
-        """The variant as a System."""
-        return system(self.rules)
+_variant = partial(Variant[Rules], system=system)
 
 
 # ------------------------------------------------------------------------------ what they decide
@@ -101,10 +81,10 @@ def _case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:
     return Workload("grouping", arrivals, {"instances": 2, "window_tuples": 1, **config}, cuts)
 
 
-VARIANTS: Mapping[str, Variant] = {
+VARIANTS: Mapping[str, Variant[Rules]] = {
     variant.name: variant
     for variant in (
-        Variant(
+        _variant(
             "too_few_counters",
             AGREEMENT,
             "A summary has floor(1/eps) counters.",
@@ -113,7 +93,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, counters=_rounded_down),
             _case("abcddddd", (4, 7), theta=0.51, eps=0.252, window_tuples=7),
         ),
-        Variant(
+        _variant(
             "floors_forgotten",
             HEAVY,
             "A merge adds nothing for a key that one of the summaries has dropped.",
@@ -122,7 +102,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, floor=_forgets),
             _case("abcdeeeeee", (5, 9), theta=0.5, window_tuples=9),
         ),
-        Variant(
+        _variant(
             "wrong_instance_charged",
             LEAST,
             "The load of the next instance increases.",
@@ -131,7 +111,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, charged=_next_one),
             _case("cd", policy="pkg"),
         ),
-        Variant(
+        _variant(
             "one_choice_twice",
             CANDIDATE,
             "The second hash is independent of the first and may point at the same instance.",
@@ -140,7 +120,7 @@ VARIANTS: Mapping[str, Variant] = {
             _with_candidates("pkg", _perhaps_the_same),
             _case("d", policy="pkg", instances=3),
         ),
-        Variant(
+        _variant(
             "heavy_drawn",
             FEW,
             "A heavy key's candidates are drawn by speed, and may be one.",
@@ -149,7 +129,7 @@ VARIANTS: Mapping[str, Variant] = {
             _with_candidates("tag", _drawn_if_heavy),
             _case("cc", (1,)),
         ),
-        Variant(
+        _variant(
             "uniform_if_light",
             CANDIDATE,
             "A light key's two candidates are uniform, whatever the speeds are.",
@@ -158,7 +138,7 @@ VARIANTS: Mapping[str, Variant] = {
             _with_candidates("tag", _uniform_if_light),
             _case("b", instances=3, times_us=((0, (1, 1, 9)),)),
         ),
-        Variant(
+        _variant(
             "with_propagation",
             LEAST,
             "The time of a tuple includes its way to the instance.",
@@ -167,7 +147,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, costs={**COSTS, "tag": _with_propagation}),
             _case("adbb", window_tuples=4, latency_us=(5, 0)),
         ),
-        Variant(
+        _variant(
             "loads_go_on",
             LEAST,
             "Loads of a window with other times are kept.",
@@ -176,7 +156,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, afresh=()),
             _case("cc", (1,), times_us=((0, (1, 1)), (1, (1, 9)))),
         ),
-        Variant(
+        _variant(
             "last_of_equals",
             LEAST,
             "Of equal loads the one with the highest index is taken.",

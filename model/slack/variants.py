@@ -9,7 +9,8 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from math import ceil, floor, isfinite, sqrt
 from statistics import NormalDist
 
@@ -20,34 +21,13 @@ from model.slack.coverage import Known, Requirement
 from model.slack.machine import Task
 from model.slack.rules import LATE, OPEN, RULES, Place, Rules, route
 from model.slack.run import system
+from model.variants import PLANTED, Variant
 from model.vocabulary import Event, Fault, SlackConfig, System, WindowSpec, Workload
 
 PAPER = "hybrid processing model for continuous aggregates, read literally"
-PLANTED = "planted bug"
 
 
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """Rules that break a promise."""
-
-    name: str
-    promise: str
-    """The claim that it breaks."""
-    mistake: str
-    source: str
-    corrected: str
-    """The rule that keeps the promise."""
-    rules: Rules
-    example: Workload
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether a paper says it so."""
-        return self.source == PAPER
-
-    def make_system(self) -> System:
-        """The variant as a System."""
-        return system(self.rules)
+_variant = partial(Variant[Rules], system=system)
 
 
 # ------------------------------------------------------------------------------ what they decide
@@ -159,10 +139,10 @@ def _with_redelivery(workload: Workload) -> Workload:
 
 # -------------------------------------------------------------------------------------- variants
 
-VARIANTS: Mapping[str, Variant] = {
+VARIANTS: Mapping[str, Variant[Rules]] = {
     variant.name: variant
     for variant in (
-        Variant(
+        _variant(
             "early_closing",
             "an in-order stream has no slack and nothing late",
             "A window closes when the largest timestamp that it can hold is at most t_max - K.",
@@ -171,7 +151,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, first_open=_one_tick_early),
             _example(9, control="conformal"),
         ),
-        Variant(
+        _variant(
             "mixed_tuple_lost",
             "eventual exactness",
             "A tuple that still has an open window is in time, and its closed windows are not "
@@ -181,7 +161,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, route=_loses_mixed),
             _example(15, 12),
         ),
-        Variant(
+        _variant(
             "gamma_only",
             "corrections do not wait",
             "A correction starts only when the pending tuples span more than Gamma.",
@@ -191,7 +171,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, trigger=_without_age),
             _example(25, 12, 60, cuts=(2,)),
         ),
-        Variant(
+        _variant(
             "slack_winds_up",
             "slack within 0 and the largest delay",
             "K is alpha * k with whatever alpha the differential law has reached.",
@@ -200,7 +180,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, slack_us=_winds_up),
             _example(20, 12, control="pd"),
         ),
-        Variant(
+        _variant(
             "lost_update",
             "eventual exactness",
             "A late tuple re-opens its window in the stream, whose next result replaces what the "
@@ -210,7 +190,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, route=_reopens),
             _example(25, 12, 17, max_age_us=0),
         ),
-        Variant(
+        _variant(
             "closed_by_state",
             "wrong answers are pending",
             "A window is closed if the state says that it was answered.",
@@ -219,7 +199,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, route=_asks_state),
             _example(13, 3),
         ),
-        Variant(
+        _variant(
             "no_flush",
             "eventual exactness",
             "A flush leaves the watermark where it is.",
@@ -228,7 +208,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, flush_wm_us=_stays_where_it_is),
             _example(5, 25),
         ),
-        Variant(
+        _variant(
             "watermark_falls",
             "watermark never decreases",
             "The watermark is t_max - K, also when K has grown.",
@@ -237,7 +217,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, wm_us=_falls_with_t_max),
             _example(25, 12, cuts=(1,), control="max"),
         ),
-        Variant(
+        _variant(
             "counts_twice",
             "eventual exactness",
             "A redelivery is handled like a new tuple.",
@@ -246,7 +226,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, is_redelivery=_never_a_redelivery),
             _with_redelivery(_example(5)),
         ),
-        Variant(
+        _variant(
             "alpha_unclamped",
             "alpha within 0 and 1",
             "The conformal factor is not clipped.",
@@ -255,7 +235,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, law=_without_clip),
             _example(25, 12, control="conformal"),
         ),
-        Variant(
+        _variant(
             "smaller_root",
             "required coverage is right",
             "Of the two roots of the quadratic for the coverage of a sum, the smaller one is "
@@ -265,7 +245,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, requirement=_smaller_root),
             _example(12, 13, control="conformal", cv=0.5, eps=0.4),
         ),
-        Variant(
+        _variant(
             "normal_quantile",
             "required coverage is right",
             "The rank of a quantile is taken to be normally distributed, also far out.",
@@ -274,7 +254,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, requirement=_normal_quantile),
             _example(12, 13, control="conformal", aggregate="quantile", q=0.99, eps=0.2),
         ),
-        Variant(
+        _variant(
             "clears_everything",
             "wrong answers are pending",
             "A finished correction clears whatever is pending.",
@@ -283,7 +263,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, covered=_everything),
             _example(25, 12, 25, 22, keys="aabb", tasks=2),
         ),
-        Variant(
+        _variant(
             "clears_first",
             "eventual exactness",
             "A correction clears its pairs, then writes the answers, and may die in between.",
