@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from model.vocabulary import Event, SlackConfig
 from model.vocabulary.slack import MAX_CORRELATED, Correlation
+from model.windows.correction import Scored, Scores
 
 UNTESTED = "untested"
 CONTRADICTED = "contradicted"
@@ -29,19 +30,19 @@ QUANTILE = 0.9995
 # ------------------------------------------------------------------------------------ one window
 
 
-class Scores(NamedTuple):
-    """Sums over the tuples of one window; see ``model.vocabulary.slack.Correlation``."""
-
-    n: int
-    cross: int
-    delay_spread: int
-    value_spread: int
-
-
 def is_recorded(config: SlackConfig, start_us: int, n: int) -> bool:
     """Whether a correction of this window records its correlation: disjoint windows do."""
     every = -(-config.size_us // config.slide_us)
     return (start_us // config.slide_us) % every == 0 and n <= MAX_CORRELATED
+
+
+def scored(config: SlackConfig) -> Scored:
+    """What a correction records beside the revision of a window."""
+
+    def scores(start_us: int, tuples: Sequence[Event]) -> Scores | None:
+        return scores_of(tuples) if is_recorded(config, start_us, len(tuples)) else None
+
+    return scores
 
 
 def scores_of(tuples: Sequence[Event]) -> Scores:

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from model.slack.evidence import Arrived, Observed, Truth
-from model.slack.findings import Findings, name_of, tuples_of
+from model.slack.evidence import Observed, Truth
 from model.vocabulary.slack import MAX_CORRELATED, Correlation
+from model.windows.evidence import Arrived
+from model.windows.findings import Findings, name_of, tuples_of
 
 SMALL = 200
 

@@ -10,15 +10,13 @@ Rules of this file:
 * A counterexample is the smallest one found, in sentences.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 
 from model import claims
-from model.claims import Judgement, Outcome, Verdict
-from model.slack import assumption_claims, clock_claims, exactness_claims, requirement_claims
+from model.claims import Judgement, Verdict
+from model.slack import assumption_claims, clock_claims, requirement_claims
 from model.slack.evidence import Observed, Truth, observed_in, truth_of
-from model.slack.findings import Findings
-from model.vocabulary import Trace, Workload
+from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.slack import (
     Cleared,
     Correlation,
@@ -30,7 +28,8 @@ from model.vocabulary.slack import (
     Result,
     Revision,
 )
-from model.vocabulary.trace import kind_of
+from model.windows import exactness_claims
+from model.windows.judging import Claim, is_flushed, verdicts_of
 
 # --------------------------------------------------------------------------------------- guards
 
@@ -77,35 +76,17 @@ def _guards(truth: Truth, observed: Observed) -> Mapping[str, int]:
 # --------------------------------------------------------------------------------------- claims
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One promise: when it is put to the test, from what, and how."""
-
-    name: str
-    judge: Callable[[Truth, Observed, Findings], None]
-    needs: tuple[tuple[type, ...], ...]
-    """Of each group at least one kind must have been recorded."""
-    guard: str
-    applies: Callable[[Truth], bool] = field(default=lambda truth: True)
-    needs_identities: bool = False
-    """Says nothing about a source that redelivers while ``dedup`` is off."""
-
-
-def _is_flushed(truth: Truth) -> bool:
-    return truth.flush
-
-
 def _is_adaptive(truth: Truth) -> bool:
     return truth.config.control != "fixed"
 
 
-CLAIMS: tuple[Claim, ...] = (
+CLAIMS: tuple[Claim[SlackConfig, Progress], ...] = (
     Claim(
         "eventual exactness",
         exactness_claims.eventual_exactness,
         ((Final,),),
         "late pairs",
-        _is_flushed,
+        is_flushed,
         needs_identities=True,
     ),
     Claim(
@@ -113,7 +94,7 @@ CLAIMS: tuple[Claim, ...] = (
         exactness_claims.nothing_owed,
         ((Late,), (Cleared,)),
         "late pairs",
-        _is_flushed,
+        is_flushed,
     ),
     Claim(
         "wrong answers are pending",
@@ -235,60 +216,10 @@ def judge(workload: Workload, trace: Trace) -> Judgement:
     """Verdicts and guards together, which costs hardly more than either."""
     truth = truth_of(workload)
     observed = observed_in(truth, trace)
-    hides_late = not observed.late and _lacks_tuples(truth, observed)
     counts = _guards(truth, observed)
-    verdicts = (
-        _judge(claim, truth, observed, hides_late, counts)
-        for claim in CLAIMS
-        if claim.applies(truth)
-    )
-    return Judgement(tuple(verdicts), counts)
+    return Judgement(verdicts_of(CLAIMS, truth, observed, counts), counts)
 
 
 def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
     """Judgements of many traces, summed up by claim (:func:`model.claims.over_all`)."""
     return claims.over_all(cases, GUARDS)
-
-
-def _judge(
-    claim: Claim, truth: Truth, observed: Observed, hides_late: bool, counts: Mapping[str, int]
-) -> Verdict:
-    missing = _missing(claim, observed, hides_late)
-    if missing:
-        return Verdict(claim.name, Outcome.UNDETERMINED, f"The trace has no {missing} steps.")
-    if claim.needs_identities and truth.deliveries and not truth.config.dedup:
-        sentence = "The source delivers a tuple twice although dedup is off."
-        return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
-    findings = Findings()
-    claim.judge(truth, observed, findings)
-    if findings.count:
-        in_all = f" ({findings.count:,} counterexamples in all.)" if findings.count > 1 else ""
-        sentence = findings.sentence + in_all
-        return Verdict(claim.name, Outcome.BROKEN, sentence, findings.witness)
-    if findings.undetermined:
-        return Verdict(claim.name, Outcome.UNDETERMINED, findings.undetermined)
-    return Verdict(claim.name, Outcome.HOLDS, f"Held with {counts[claim.guard]:,} {claim.guard}.")
-
-
-def _missing(claim: Claim, observed: Observed, hides_late: bool) -> str:
-    """Kinds of steps that are not there, although the claim cannot do without them.
-
-    Where every answer contains every tuple there is nothing that could have been late.
-    """
-    for group in claim.needs:
-        is_about_late = set(group) <= {Late, Cleared, Revision}
-        nothing_was_late = not observed.late and not hides_late
-        if is_about_late and nothing_was_late:
-            continue
-        if not any(observed.trace.of(word) for word in group):
-            return " or ".join(kind_of(word) for word in group)
-    return ""
-
-
-def _lacks_tuples(truth: Truth, observed: Observed) -> bool:
-    """Whether some window that the trace calls closed was answered without all its tuples."""
-    for window in observed.closed:
-        results = observed.results.get(window)
-        if (results[0].n_rcv if results else 0) < len(truth.windows.get(window, ())):
-            return True
-    return False

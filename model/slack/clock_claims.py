@@ -11,8 +11,8 @@ Rules of this file:
 from itertools import pairwise
 
 from model.slack.evidence import Observed, Truth
-from model.slack.findings import Findings, name_of
 from model.vocabulary.slack import Judged, Late, Progress, Result
+from model.windows.findings import Findings, name_of
 
 TOLERANCE = 1e-9
 

@@ -17,8 +17,8 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 from model.slack import quantiles, subsets
-from model.slack.aggregates import as_written
 from model.vocabulary import SlackConfig
+from model.windows.aggregates import as_written
 
 
 class Known(NamedTuple):

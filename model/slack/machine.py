@@ -11,18 +11,16 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Sequence
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from model.slack.aggregates import aggregate_of
 from model.slack.control import Coverage, Factor
 from model.slack.coverage import Known, cv_squared_of
 from model.slack.rules import RULES, Rules
 from model.vocabulary import Event, SlackConfig, Step
 from model.vocabulary.slack import Judged, Late, Progress, Rejected, Result
-
-BEFORE_TIME_US = -(1 << 63)
-"""The clock of a task that has accepted nothing; every event time lies behind it."""
+from model.windows.aggregates import aggregate_of
+from model.windows.by_window import ByWindow
+from model.windows.rules import BEFORE_TIME_US
 
 # ---------------------------------------------------------------------------------------- state
 
@@ -72,9 +70,7 @@ class Task:
 
     __slots__ = (
         "_aggregate",
-        "_close_next",
         "_feedback_us",
-        "_judge_next",
         "_needs_values",
         "_requirement",
         "accepted",
@@ -118,18 +114,16 @@ class Task:
         self.judged = state.judged
         self.n_accepted, self.total, self.squares = state.moments
         self.accepted = dict(state.accepted)
-        self.open: dict[int, dict[str, list[float]]] = {}
-        for index, key, values in state.open_windows:
-            self.open.setdefault(index, {})[key] = list(values)
-        self.unjudged: dict[int, dict[str, Counts]] = {}
-        for index, key, n_rcv, n_late, received, late in state.unjudged:
-            counts = Counts(n_rcv, n_late, received, late)
-            self.unjudged.setdefault(index, {})[key] = counts
-        # Heaps of the indices of ``open`` and ``unjudged``: windows end in the order of indices.
-        self._close_next = list(self.open)
-        self._judge_next = list(self.unjudged)
-        heapify(self._close_next)
-        heapify(self._judge_next)
+        self.open: ByWindow[list[float]] = ByWindow(
+            list, ((index, key, list(values)) for index, key, values in state.open_windows)
+        )
+        self.unjudged = ByWindow(
+            Counts,
+            (
+                (index, key, Counts(n_rcv, n_late, received, late))
+                for index, key, n_rcv, n_late, received, late in state.unjudged
+            ),
+        )
         self.first_open = self.rules.first_open(self.windows, self.wm_us)
         self.first_unjudged = self.windows.first_index(self.wm_us - self._feedback_us)
 
@@ -145,11 +139,7 @@ class Task:
             moments=(self.n_accepted, self.total, self.squares),
             accepted=tuple(sorted(self.accepted.items())),
             open_windows=tuple(
-                sorted(
-                    (index, key, tuple(sorted(values)))
-                    for index, by_key in self.open.items()
-                    for key, values in by_key.items()
-                )
+                sorted((index, key, tuple(sorted(values))) for index, key, values in self.open)
             ),
             unjudged=tuple(
                 sorted(
@@ -161,8 +151,7 @@ class Task:
                         tuple(sorted(counts.received)),
                         tuple(sorted(counts.late)),
                     )
-                    for index, by_key in self.unjudged.items()
-                    for key, counts in by_key.items()
+                    for index, key, counts in self.unjudged
                 )
             ),
         )
@@ -223,27 +212,23 @@ class Task:
 
     def _close(self, batch: int, steps: list[Step]) -> None:
         self.first_open = self.rules.first_open(self.windows, self.wm_us)
-        while self._close_next and self._close_next[0] < self.first_open:
-            index = heappop(self._close_next)
-            start_us = self.windows.start_us(index)
-            for key, values in sorted(self.open.pop(index).items()):
-                answer = self._aggregate(values)
-                counts = self._counts(index, key)
-                counts.n_rcv = len(values)
-                if self._needs_values:
-                    counts.received = values
-                steps.append(
-                    Result(
-                        self.number,
-                        start_us,
-                        key,
-                        batch,
-                        answer,
-                        len(values),
-                        self.slack_us,
-                        self.wm_us,
-                    )
+        for index, key, values in self.open.take(self.first_open):
+            counts = self.unjudged.at(index, key)
+            counts.n_rcv = len(values)
+            if self._needs_values:
+                counts.received = values
+            steps.append(
+                Result(
+                    self.number,
+                    self.windows.start_us(index),
+                    key,
+                    batch,
+                    self._aggregate(values),
+                    len(values),
+                    self.slack_us,
+                    self.wm_us,
                 )
+            )
 
     def _route(self, event: Event, batch: int, steps: list[Step]) -> None:
         route = self.rules.route
@@ -251,10 +236,7 @@ class Task:
         for index in self.windows.indices(event.event_time_us):
             joins, is_late = route(self, index, event)
             if joins:
-                try:
-                    self.open[index][key].append(event.value)
-                except KeyError:
-                    self._open(index, key).append(event.value)
+                self.open.at(index, key).append(event.value)
             if is_late:
                 # A window past its judgement is not counted any more, nor judged again.
                 if index >= self.first_unjudged:
@@ -263,35 +245,16 @@ class Task:
                 late = Late(self.number, start_us, key, event.source_id, event.event_time_us, batch)
                 steps.append(late)
 
-    def _open(self, index: int, key: str) -> list[float]:
-        by_key = self.open.get(index)
-        if by_key is None:
-            by_key = self.open[index] = {}
-            heappush(self._close_next, index)
-        return by_key.setdefault(key, [])
-
-    def _counts(self, index: int, key: str) -> Counts:
-        by_key = self.unjudged.get(index)
-        if by_key is None:
-            by_key = self.unjudged[index] = {}
-            heappush(self._judge_next, index)
-        counts = by_key.get(key)
-        if counts is None:
-            counts = by_key[key] = Counts()
-        return counts
-
     def _count_late(self, index: int, key: str, value: float) -> None:
-        counts = self._counts(index, key)
+        counts = self.unjudged.at(index, key)
         counts.n_late += 1
         if self._needs_values:
             counts.late.append(value)
 
     def _judge(self, batch: int, steps: list[Step]) -> None:
         self.first_unjudged = self.windows.first_index(self.wm_us - self._feedback_us)
-        while self._judge_next and self._judge_next[0] < self.first_unjudged:
-            index = heappop(self._judge_next)
-            for key, counts in sorted(self.unjudged.pop(index).items()):
-                steps.append(self._judge_window(index, key, counts, batch))
+        for index, key, counts in self.unjudged.take(self.first_unjudged):
+            steps.append(self._judge_window(index, key, counts, batch))
 
     def _judge_window(self, index: int, key: str, counts: Counts, batch: int) -> Judged:
         total = counts.n_rcv + counts.n_late

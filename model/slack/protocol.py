@@ -16,12 +16,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from model.slack.assumption import scored
 from model.slack.control import Factor
-from model.slack.correction import Answer, History, Pair, Plan, Store, Window, advance, due, plan
 from model.slack.machine import Task, TaskState
 from model.slack.rules import Rules
 from model.vocabulary import Event, SlackConfig, Step
 from model.vocabulary.slack import Late, Result
+from model.windows.correction import Answer, History, Pair, Plan, Store, Window, advance, due, plan
 
 # ---------------------------------------------------------------------------------------- state
 
@@ -209,7 +210,7 @@ class Protocol:
             history = History(config)
             for source_id, _ in state.task.accepted:
                 history.add(self.events[source_id])
-            made = plan(config, store, history, 0, state.corrections + 1, reason)
+            made = plan(config, store, history, 0, state.corrections + 1, reason, scored(config))
             yield Action(END_OF_BATCH), state._replace(plan=made)
 
     def _small_step(self, state: State, under_way: Plan) -> State:

@@ -18,10 +18,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from model.slack.evidence import Observed, Truth, Window
-from model.slack.findings import Findings, name_of
+from model.slack.evidence import Observed, Truth
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import Judged
+from model.windows.evidence import Window
+from model.windows.findings import Findings, name_of
 
 SOME = 200
 SMALL = 32

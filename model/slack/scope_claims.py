@@ -12,7 +12,6 @@ Rules of this file:
 from collections.abc import Iterator
 
 from model.explorer import Claim, always, no_deadlock, reachable, sometimes
-from model.slack.correction import Window
 from model.slack.protocol import (
     LATE_TOO_EARLY,
     STREAM_WROTE_AGAIN,
@@ -20,6 +19,7 @@ from model.slack.protocol import (
     Scope,
     State,
 )
+from model.windows.correction import Window
 
 # -------------------------------------------------------------------------------- what is counted
 

@@ -16,13 +16,15 @@ from statistics import NormalDist
 
 from model.slack import control, coverage
 from model.slack.control import Coverage, Factor
-from model.slack.correction import Pair, Pending
 from model.slack.coverage import Known, Requirement
 from model.slack.machine import Task
-from model.slack.rules import LATE, OPEN, RULES, Place, Rules, route
+from model.slack.rules import RULES, Rules
 from model.slack.run import system
 from model.variants import PLANTED, Variant
 from model.vocabulary import Event, Fault, SlackConfig, System, WindowSpec, Workload
+from model.windows.correction import Pair, Pending
+from model.windows.query import Query
+from model.windows.rules import LATE, OPEN, Place, route
 
 PAPER = "hybrid processing model for continuous aggregates, read literally"
 
@@ -49,7 +51,7 @@ def _reopens(task: Task, index: int, event: Event) -> Place:
 
 def _asks_state(task: Task, index: int, event: Event) -> Place:
     key = event.key if task.config.keyed else ""
-    return LATE if key in task.unjudged.get(index, ()) else OPEN
+    return LATE if key in task.unjudged.keys(index) else OPEN
 
 
 def _never_a_redelivery(_task: Task, _event: Event) -> bool:
@@ -64,10 +66,10 @@ def _falls_with_t_max(_before_us: int, now_us: int) -> int:
     return now_us
 
 
-def _without_age(_config: SlackConfig, pending: Pending, _wm_us: int, is_flush: bool) -> str | None:
+def _without_age(config: Query, pending: Pending, _wm_us: int, is_flush: bool) -> str | None:
     if is_flush:
         return "flush"
-    return "gamma" if pending.newest_us - pending.oldest_us > _config.gamma_us else None
+    return "gamma" if pending.newest_us - pending.oldest_us > config.gamma_us else None
 
 
 def _everything(_planned: Collection[Pair], all_pending: Collection[Pair]) -> Collection[Pair]:

@@ -82,6 +82,27 @@ class Revision(NamedTuple):
     """Distinct accepted tuples of the window in the history when it was corrected."""
 
 
+class Correlation(NamedTuple):
+    """Rank correlation of delay and value in a corrected window, as exact sums.
+
+    x of a tuple is the number of tuples with a smaller delay less the number with a larger one,
+    y the same for values.
+    """
+
+    task: int
+    start_us: int
+    key: str
+    batch: int
+    revision: int
+    n: int
+    cross: int
+    """Sum of x*y."""
+    delay_spread: int
+    """Sum of x*x."""
+    value_spread: int
+    """Sum of y*y."""
+
+
 class Final(NamedTuple):
     """The answer that a user finds in the end."""
 

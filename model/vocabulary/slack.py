@@ -15,6 +15,7 @@ from model.vocabulary.answers import (
     REASON_NOT_FINITE,
     Cleared,
     Correction,
+    Correlation,
     Final,
     Late,
     Rejected,
@@ -250,27 +251,6 @@ class Progress(NamedTuple):
     """K with the alpha that the next arrival will find."""
     wm_us: int
     alpha: float
-
-
-class Correlation(NamedTuple):
-    """Rank correlation of delay and value in a corrected window, as exact sums.
-
-    x of a tuple is the number of tuples with a smaller delay less the number with a larger one,
-    y the same for values.
-    """
-
-    task: int
-    start_us: int
-    key: str
-    batch: int
-    revision: int
-    n: int
-    cross: int
-    """Sum of x*y."""
-    delay_spread: int
-    """Sum of x*x."""
-    value_spread: int
-    """Sum of y*y."""
 
 
 WORDS: tuple[type, ...] = (

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from model.claims import Outcome
-from model.slack.aggregates import as_written
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Judged, Result
+from model.windows.aggregates import as_written
 from sim.arrivals import simulate_arrivals
 from sim.plan import Source
 from sim.processes import PROCESSES

@@ -9,7 +9,6 @@ from model.claims import Outcome, Verdict
 from model.diff import Difference
 from model.slack import make_system
 from model.slack.claims import judge
-from model.slack.evidence import has_exact_sums
 from model.slack.identity import IDENTITY
 from model.slack.scopes import SCOPES, explore
 from model.slack.variants import VARIANTS
@@ -24,6 +23,7 @@ from model.vocabulary.slack import (
     Rejected,
     Result,
 )
+from model.windows.evidence import has_exact_sums
 from properties import inputs
 from properties.errors import counted
 from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen, Skipped

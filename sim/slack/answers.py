@@ -14,9 +14,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from model.slack.aggregates import aggregate_of
-from model.slack.correction import Window
 from model.vocabulary.slack import Cleared, Judged, Late, Result
+from model.windows.aggregates import aggregate_of
+from model.windows.correction import Window
 from sim.disorder import IntArray
 from sim.distributions import FloatArray
 from sim.slack.timed import Room, TimedTask

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.slack.correction import Window
+from model.windows.correction import Window
 from sim.distributions import FloatArray
 from sim.slack.answers import Answers, Given, Observed
 

@@ -21,9 +21,10 @@ from typing import NamedTuple, TypeAlias
 
 import simpy
 
-from model.slack.correction import History, Plan, Store, advance, due, plan
+from model.slack.assumption import scored
 from model.slack.machine import Task
 from model.vocabulary import Event, SlackConfig, Step, Trace, Workload, task_of
+from model.windows.correction import History, Plan, Store, advance, due, plan
 from sim.cluster import Station, Worker
 from sim.distributions import Constant, require
 from sim.seeds import Seeds
@@ -191,7 +192,15 @@ class TimedTask:
         reason = due(task.config, self.store, task.number, task.wm_us, mark.is_flush)
         if reason is not None:
             under_way: Plan | None
-            under_way = plan(task.config, self.store, self.history, task.number, batch, reason)
+            under_way = plan(
+                task.config,
+                self.store,
+                self.history,
+                task.number,
+                batch,
+                reason,
+                scored(task.config),
+            )
             self._correct(under_way)
             while under_way is not None:
                 under_way, steps = advance(under_way, self.store)

@@ -4,7 +4,6 @@ from collections import Counter
 
 import pytest
 
-from model.slack.evidence import has_exact_sums
 from model.vocabulary import SlackConfig, Workload
 from model.vocabulary.slack import (
     ADAPTIVE_CONTROLS,
@@ -12,6 +11,7 @@ from model.vocabulary.slack import (
     CONTROLS,
     SELF_SUFFICIENT_AGGREGATES,
 )
+from model.windows.evidence import has_exact_sums
 from properties import packs
 from properties.strategies import cases, configs, reordered, requirements, timed_cases
 from sim.disorder import measure

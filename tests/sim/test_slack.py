@@ -14,9 +14,9 @@ import pytest
 from model.claims import Outcome
 from model.slack import run as model_run
 from model.slack.claims import check
-from model.slack.correction import Window
 from model.vocabulary import Event, Fault, SlackConfig, Workload
 from model.vocabulary.slack import Cleared, Correction, Final, Late, Result
+from model.windows.correction import Window
 from sim.batches import cut
 from sim.cluster import Worker
 from sim.distributions import Constant, Exponential

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.slack.aggregates import aggregate_of, as_written, quantile
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import AGGREGATES
+from model.windows.aggregates import aggregate_of, as_written, quantile
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """Corrections in small steps, and what is left of them after a crash."""
 
-from model.slack.correction import (
+from model.slack.assumption import scored
+from model.vocabulary import SlackConfig, Step
+from model.vocabulary.slack import Cleared, Correction, Correlation, Final, Late, Result, Revision
+from model.windows.correction import (
     Answer,
     History,
     Pair,
@@ -12,8 +15,6 @@ from model.slack.correction import (
     due,
     plan,
 )
-from model.vocabulary import SlackConfig, Step
-from model.vocabulary.slack import Cleared, Correction, Correlation, Final, Late, Result, Revision
 from tests.model.slack.drawn import stream_of
 
 CONFIG = SlackConfig(10, 5, control="fixed", gamma_us=5, max_age_us=40)
@@ -84,7 +85,7 @@ def test_triggers_are_strict() -> None:
 
 def test_a_correction_writes_every_window_then_clears_its_pairs() -> None:
     kept = store()
-    steps = carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush"))
+    steps = carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG)))
     expected: list[Step] = [
         Revision(0, 5, "a", 3, 1, 7.0, 3),
         Revision(0, 10, "a", 3, 1, 3.0, 2),
@@ -100,7 +101,7 @@ def test_a_correction_writes_every_window_then_clears_its_pairs() -> None:
 
 def test_a_pair_that_comes_while_a_correction_is_under_way_stays_pending() -> None:
     kept = store()
-    made = plan(CONFIG, kept, history(), 0, 3, "flush")
+    made = plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG))
     kept.record(Late(0, 5, "a", 7, 13, 4))
     carry_out(kept, made)
     assert list(kept.all_pending()) == [Pair(0, 5, "a", 7, 13)]
@@ -110,9 +111,9 @@ def test_a_pair_that_comes_while_a_correction_is_under_way_stays_pending() -> No
 def test_after_a_crash_between_any_two_steps_another_plan_repairs_everything() -> None:
     for small_steps in range(4):
         kept = store()
-        carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush"), small_steps)
+        carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG)), small_steps)
         if due(CONFIG, kept, 0, 25, True):
-            carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush"))
+            carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG)))
         assert kept.final() == [
             Final(0, 5, "a", 7.0, 3, 1, True),
             Final(0, 10, "a", 3.0, 2, 1, True),
@@ -121,9 +122,9 @@ def test_after_a_crash_between_any_two_steps_another_plan_repairs_everything() -
 
 def test_revisions_of_later_batches_are_counted_on() -> None:
     kept = store()
-    carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush"))
+    carry_out(kept, plan(CONFIG, kept, history(), 0, 3, "flush", scored(CONFIG)))
     kept.record(Late(0, 5, "a", 2, 9, 4))
-    carry_out(kept, plan(CONFIG, kept, history(), 0, 4, "flush"))
+    carry_out(kept, plan(CONFIG, kept, history(), 0, 4, "flush", scored(CONFIG)))
     assert kept.answers[FIRST] == Answer(7.0, 3, 2, 4)
     assert kept.answers[SECOND] == Answer(3.0, 2, 1, 3)
 
@@ -131,7 +132,7 @@ def test_revisions_of_later_batches_are_counted_on() -> None:
 def test_a_window_that_the_stream_never_answered_starts_with_revision_one() -> None:
     kept = Store((), (Pair(0, 5, "a", 1, 14),))
     assert kept.final() == []
-    steps = carry_out(kept, plan(CONFIG, kept, history(), 0, 0, "flush"))
+    steps = carry_out(kept, plan(CONFIG, kept, history(), 0, 0, "flush", scored(CONFIG)))
     assert steps[0] == Revision(0, 5, "a", 0, 1, 7.0, 3)
 
 
@@ -141,5 +142,5 @@ def test_delay_and_value_are_compared_in_the_order_of_arrival() -> None:
     for event in stream_of((14, 1.0), (12, 3.0), (13, 2.0)):
         kept.add(event)
     pending = Store((), (Pair(0, 10, "a", 1, 12),))
-    steps = carry_out(pending, plan(CONFIG, pending, kept, 0, 0, "flush"))
+    steps = carry_out(pending, plan(CONFIG, pending, kept, 0, 0, "flush", scored(CONFIG)))
     assert steps[1] == Correlation(0, 10, "a", 0, 1, 3, 8, 8, 8)

@@ -13,7 +13,6 @@ from model.diff import compare
 from model.slack import make_system, run
 from model.slack.claims import check, judge, over_all
 from model.slack.identity import IDENTITY
-from model.slack.run import PRODUCER
 from model.vocabulary import Fault, Trace, Workload, task_of
 from model.vocabulary.slack import (
     WORDS,
@@ -25,6 +24,7 @@ from model.vocabulary.slack import (
     Rejected,
     Result,
 )
+from model.windows.pipeline import PRODUCER
 from tests.model.slack.drawn import cuts, stream_of, workloads
 
 TWO_BATCHES = Workload(

@@ -1,6 +1,7 @@
 """Counterexamples to one claim: how many there are, and the smallest of them in sentences."""
 
-from model.slack.evidence import Truth, Window
+from model.windows.evidence import Truth, Window
+from model.windows.query import Query
 
 SHOWN_TUPLES = 8
 
@@ -27,14 +28,14 @@ class Findings:
             self.witness = witness
 
 
-def name_of(truth: Truth, window: Window) -> str:
+def name_of(truth: Truth[Query], window: Window) -> str:
     """A window, as a person would write it."""
     task, start_us, key = window
     of_key = f", key {key!r}" if truth.config.keyed else ""
     return f"window [{start_us}, {truth.end_us(window)}) of task {task}{of_key}"
 
 
-def tuples_of(truth: Truth, window: Window) -> str:
+def tuples_of(truth: Truth[Query], window: Window) -> str:
     """The distinct tuples of a window, in a sentence."""
     found = truth.windows.get(window, ())
     if not found:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil, fsum
 
-from model.vocabulary import SlackConfig
+from model.windows.query import Query
 
 Aggregate = Callable[[Sequence[float]], float]
 """The answer for a window from the values of its tuples, at least one."""
@@ -41,7 +41,7 @@ def as_written(number: float) -> Fraction:
     return Fraction(repr(number))
 
 
-def aggregate_of(config: SlackConfig) -> Aggregate:
+def aggregate_of(config: Query) -> Aggregate:
     """The aggregate that the query asks for."""
     simple: dict[str, Aggregate] = {
         "sum": fsum,

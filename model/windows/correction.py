@@ -12,14 +12,14 @@ Rules of this file:
 * What a correction writes is told apart by its batch: written twice, it counts once.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from model.slack.aggregates import aggregate_of
-from model.slack.assumption import Scores, is_recorded, scores_of
-from model.slack.rules import RULES, Rules
-from model.vocabulary import Event, SlackConfig, Step
-from model.vocabulary.slack import Cleared, Correction, Correlation, Final, Late, Result, Revision
+from model.vocabulary import Event, Step
+from model.vocabulary.answers import Cleared, Correction, Correlation, Final, Late, Result, Revision
+from model.windows.aggregates import aggregate_of
+from model.windows.query import Query
+from model.windows.rules import AS_SPECIFIED, Correcting
 
 # ---------------------------------------------------------------------------------------- state
 
@@ -56,6 +56,19 @@ class Answer(NamedTuple):
     batch: int
 
 
+class Scores(NamedTuple):
+    """Sums over the tuples of one window; see :class:`model.vocabulary.answers.Correlation`."""
+
+    n: int
+    cross: int
+    delay_spread: int
+    value_spread: int
+
+
+Scored = Callable[[int, Sequence[Event]], Scores | None]
+"""Scores of a window that starts then and has these tuples, in the order of their acceptance."""
+
+
 class Plan(NamedTuple):
     """A correction under way: what it will write and clear, and how far it is."""
 
@@ -79,7 +92,7 @@ class History:
 
     __slots__ = ("_buckets", "_identities", "_is_keyed", "_windows")
 
-    def __init__(self, config: SlackConfig) -> None:
+    def __init__(self, config: Query) -> None:
         self._windows = config.windows
         self._is_keyed = config.keyed
         self._identities: set[int] = set()
@@ -175,12 +188,12 @@ class Store:
 
 
 def due(
-    config: SlackConfig,
+    config: Query,
     store: Store,
     task: int,
     wm_us: int,
     is_flush: bool,
-    rules: Rules = RULES,
+    rules: Correcting = AS_SPECIFIED,
 ) -> str | None:
     """Why the task is to be corrected at the end of this batch, or None."""
     pending = store.pending.get(task)
@@ -190,7 +203,13 @@ def due(
 
 
 def plan(
-    config: SlackConfig, store: Store, history: History, task: int, batch: int, reason: str
+    config: Query,
+    store: Store,
+    history: History,
+    task: int,
+    batch: int,
+    reason: str,
+    scored: Scored = lambda _start_us, _tuples: None,
 ) -> Plan:
     """First small step: look at everything, change nothing."""
     aggregate = aggregate_of(config)
@@ -202,13 +221,14 @@ def plan(
         for window, found in zip(windows, tuples, strict=True)
     )
     scores = tuple(
-        scores_of(found) if is_recorded(config, window.start_us, len(found)) else None
-        for window, found in zip(windows, tuples, strict=True)
+        scored(window.start_us, found) for window, found in zip(windows, tuples, strict=True)
     )
     return Plan(task, batch, reason, pairs, answers, scores)
 
 
-def advance(plan: Plan, store: Store, rules: Rules = RULES) -> tuple[Plan | None, list[Step]]:
+def advance(
+    plan: Plan, store: Store, rules: Correcting = AS_SPECIFIED
+) -> tuple[Plan | None, list[Step]]:
     """The next small step of a correction; no plan is left after the last one."""
     must_write = plan.written < len(plan.answers)
     if must_write and (plan.is_cleared or not rules.clears_first):
@@ -238,7 +258,7 @@ def _write(plan: Plan, store: Store) -> list[Step]:
     return steps
 
 
-def _clear(plan: Plan, store: Store, rules: Rules) -> list[Step]:
+def _clear(plan: Plan, store: Store, rules: Correcting) -> list[Step]:
     pairs = tuple(rules.covered(plan.pairs, tuple(store.all_pending())))
     for task in sorted({pair.task for pair in pairs}):
         store.pending[task] = store.pending[task].without(pairs)

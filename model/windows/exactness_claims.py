@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations, islice
 from typing import NamedTuple
 
-from model.slack.evidence import Arrived, Observed, Truth, Window
-from model.slack.findings import Findings, name_of, tuples_of
-from model.vocabulary.slack import Cleared, Final, Late
+from model.vocabulary.answers import Cleared, Final, Late
+from model.windows.evidence import Arrived, Observed, Tick, Truth, Window
+from model.windows.findings import Findings, name_of, tuples_of
+from model.windows.query import Query
 
 SOME = 1_000
 """How many readings of an ambiguous redelivery are tried, at most."""
@@ -30,7 +31,7 @@ class Current(NamedTuple):
 # ------------------------------------------------------------------------- promise 1: in the end
 
 
-def eventual_exactness(truth: Truth, observed: Observed, findings: Findings) -> None:
+def eventual_exactness(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
     """The final answers are those of all distinct accepted tuples, and nothing else."""
     finals: dict[Window, Current] = {}
     provisional: set[Window] = set()
@@ -65,7 +66,7 @@ def eventual_exactness(truth: Truth, observed: Observed, findings: Findings) -> 
         )
 
 
-def nothing_owed(truth: Truth, observed: Observed, findings: Findings) -> None:
+def nothing_owed(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
     """Every late pair was cleared in its batch or later, and nothing else was."""
     for late in observed.trace.of(Late):
         if observed.is_pending(late[:3], late.source_id, truth.batches):
@@ -88,7 +89,9 @@ def nothing_owed(truth: Truth, observed: Observed, findings: Findings) -> None:
 # -------------------------------------------------------------------- promise 2: at any batch end
 
 
-def wrong_answers_are_pending(truth: Truth, observed: Observed, findings: Findings) -> None:
+def wrong_answers_are_pending(
+    truth: Truth[Query], observed: Observed[Tick], findings: Findings
+) -> None:
     """A closed window whose current answer is wrong has a pending pair."""
     has_late_and_flush = truth.flush and observed.late
     if not observed.cleared and (has_late_and_flush or observed.revisions):
@@ -121,7 +124,7 @@ def wrong_answers_are_pending(truth: Truth, observed: Observed, findings: Findin
             break
 
 
-def each_pair_once(truth: Truth, observed: Observed, findings: Findings) -> None:
+def each_pair_once(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
     """The stream's answer holds exactly the tuples that were not late for the window."""
     for window in observed.closed:
         results = observed.results.get(window, ())
@@ -145,7 +148,7 @@ def each_pair_once(truth: Truth, observed: Observed, findings: Findings) -> None
         )
 
 
-def one_writer(truth: Truth, observed: Observed, findings: Findings) -> None:
+def one_writer(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
     """The stream answers once and never after a late pair; revisions are numbered 1, 2, 3, ..."""
     for window, results in observed.results.items():
         if len(results) > 1:
@@ -175,7 +178,9 @@ def one_writer(truth: Truth, observed: Observed, findings: Findings) -> None:
             )
 
 
-def final_answers_are_the_latest(truth: Truth, observed: Observed, findings: Findings) -> None:
+def final_answers_are_the_latest(
+    truth: Truth[Query], observed: Observed[Tick], findings: Findings
+) -> None:
     """A final answer is the latest revision, and exact only if nothing of it is pending."""
     last_batch = truth.batches
     knows_pending = observed.cleared or not observed.revisions
@@ -205,7 +210,9 @@ def final_answers_are_the_latest(truth: Truth, observed: Observed, findings: Fin
         )
 
 
-def corrections_do_not_wait(truth: Truth, observed: Observed, findings: Findings) -> None:
+def corrections_do_not_wait(
+    truth: Truth[Query], observed: Observed[Tick], findings: Findings
+) -> None:
     """At a batch end no task owes pairs that span more than Gamma or are older than max_age."""
     config = truth.config
     batches = range(truth.batches + truth.flush)
@@ -245,7 +252,7 @@ def corrections_do_not_wait(truth: Truth, observed: Observed, findings: Findings
 
 
 def _changes(
-    observed: Observed, window: Window, found: Sequence[Arrived], closed: int
+    observed: Observed[Tick], window: Window, found: Sequence[Arrived], closed: int
 ) -> list[int]:
     """Batches, from the closing on, in which the window or its answer changed."""
     changes = {closed}
@@ -259,7 +266,7 @@ def _changes(
     return sorted(batch for batch in changes if batch >= closed)
 
 
-def _current(observed: Observed, window: Window, batch: int) -> Current | None:
+def _current(observed: Observed[Tick], window: Window, batch: int) -> Current | None:
     """The latest revision at a batch end, or the stream's answer, or nothing."""
     revisions = [
         Current(revision.value, revision.n, revision.revision)
@@ -276,14 +283,14 @@ def _current(observed: Observed, window: Window, batch: int) -> Current | None:
     return results[-1] if results else None
 
 
-def _is_right(truth: Truth, answer: Current | None, values: Sequence[float]) -> bool:
+def _is_right(truth: Truth[Query], answer: Current | None, values: Sequence[float]) -> bool:
     if answer is None or not values:
         return answer is None and not values
     return answer.n == len(values) and truth.is_right(answer.value, values)
 
 
 def _in_time(
-    truth: Truth, observed: Observed, window: Window, n_rcv: int
+    truth: Truth[Query], observed: Observed[Tick], window: Window, n_rcv: int
 ) -> Iterable[Sequence[float]]:
     """The values that were not late for the window, or what they may have been.
 
@@ -311,7 +318,7 @@ def _said(answer: Current | None) -> str:
     return f"The answer was {answer.value:g} from {answer.n} tuples (revision {answer.revision})."
 
 
-def _lateness(observed: Observed, window: Window) -> str:
+def _lateness(observed: Observed[Tick], window: Window) -> str:
     late = observed.late.get(window, {})
     if not late:
         return "No tuple was recorded as late for it."

@@ -1,0 +1,238 @@
+"""What a workload makes true, and what a trace says, side by side by window.
+
+Rules of this file:
+
+* Independent of the machine: the truth is counted from the arrivals alone, by docs/slack.md
+  sections 1, 3 and 6. Whether a window was closed, or a tuple late, is never computed here; that
+  is the trace's to say.
+* Batches are the workload's; a flush is the batch after the last one.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, fsum, isfinite
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from model.vocabulary import Event, Trace, Workload, task_of
+from model.vocabulary.answers import Cleared, Late, Result, Revision
+from model.windows.query import Query
+
+Window = tuple[int, int, str]
+"""(task, start_us, key)"""
+
+
+QueryT = TypeVar("QueryT", bound=Query)
+QueryT_co = TypeVar("QueryT_co", bound=Query, covariant=True)
+
+
+class Arrived(NamedTuple):
+    """The first accepted delivery of a tuple."""
+
+    batch: int
+    source_id: int
+    event_time_us: int
+    value: float
+
+
+# ---------------------------------------------------------------------------------------- truth
+
+
+@dataclass(frozen=True, slots=True)
+class Truth(Generic[QueryT_co]):
+    """What the arrivals alone determine."""
+
+    config: QueryT_co
+    batches: int
+    """Micro-batches; also the number of the flush, if there is one."""
+    flush: bool
+    windows: Mapping[Window, Sequence[Arrived]]
+    """Distinct accepted tuples of every window, in arrival order."""
+    deliveries: Mapping[tuple[int, int], Sequence[int]]
+    """(task, identity) of tuples delivered more than once: the batches they arrived in."""
+    arrived: Mapping[int, Sequence[Arrived]]
+    """Task: the first accepted deliveries of its tuples, in arrival order."""
+    max_delay_us: Mapping[tuple[int, int], int]
+    """(task, batch): the largest delay up to the end of the batch, redeliveries included."""
+    has_exact_sums: bool
+
+    def end_us(self, window: Window) -> int:
+        """End of a window (exclusive)."""
+        return window[1] + self.config.size_us
+
+    def aggregate(self, values: Sequence[float]) -> float:
+        """The right answer for these values, at least one."""
+        config = self.config
+        if config.aggregate == "sum":
+            return fsum(values)
+        if config.aggregate == "count":
+            return float(len(values))
+        if config.aggregate == "avg":
+            return fsum(values) / len(values)
+        if config.aggregate in ("min", "max"):
+            return min(values) if config.aggregate == "min" else max(values)
+        q = Fraction(1, 2) if config.aggregate == "median" else Fraction(repr(config.q))
+        return sorted(values)[ceil(q * len(values)) - 1]
+
+    def is_right(self, answer: float, values: Sequence[float]) -> bool:
+        """Whether an answer equals the aggregate, to 1e-9 where sums are not exact."""
+        right = self.aggregate(values)
+        if answer == right or self.has_exact_sums:
+            return answer == right
+        scale = max(abs(right), abs(answer), *map(abs, values))
+        return abs(answer - right) <= 1e-9 * scale
+
+
+def truth_of(
+    workload: Workload, config: QueryT, is_rejected: Callable[[Event], bool]
+) -> Truth[QueryT]:
+    """Count what is true of the arrivals that are not rejected."""
+    spec = config.windows
+    windows: dict[Window, list[Arrived]] = {}
+    by_task: dict[int, list[Arrived]] = {}
+    deliveries: dict[tuple[int, int], list[int]] = {}
+    max_delay_us: dict[tuple[int, int], int] = {}
+    clocks: dict[int, int] = {}
+    delays = dict.fromkeys(range(config.tasks), 0)
+    tasks: dict[str, int] = {}
+    batches = tuple(workload.batches())
+    for batch, arrivals in enumerate(batches):
+        for event in arrivals:
+            if is_rejected(event):
+                continue
+            if event.key not in tasks:
+                tasks[event.key] = task_of(event.key, config.tasks)
+            task, ts_us = tasks[event.key], event.event_time_us
+            clocks[task] = max(clocks.get(task, ts_us), ts_us)
+            delays[task] = max(delays[task], clocks[task] - ts_us)
+            earlier = deliveries.setdefault((task, event.source_id), [])
+            earlier.append(batch)
+            if len(earlier) > 1:
+                continue
+            arrived = Arrived(batch, event.source_id, ts_us, event.value)
+            by_task.setdefault(task, []).append(arrived)
+            for index in spec.indices(ts_us):
+                window = (task, spec.start_us(index), event.key if config.keyed else "")
+                windows.setdefault(window, []).append(arrived)
+        max_delay_us.update(((task, batch), delay) for task, delay in delays.items())
+    max_delay_us.update(((task, len(batches)), delay) for task, delay in delays.items())
+    return Truth(
+        config,
+        len(batches),
+        workload.flush,
+        windows,
+        {identity: found for identity, found in deliveries.items() if len(found) > 1},
+        by_task,
+        max_delay_us,
+        has_exact_sums([event.value for event in workload.arrivals]),
+    )
+
+
+def has_exact_sums(values: Sequence[float]) -> bool:
+    """Whether float64 sums of these values are exact in every order: 10 binary places suffice."""
+    finite = [value for value in values if isfinite(value)]
+    return all((value * 1024).is_integer() for value in finite) and (
+        sum(map(abs, finite)) < (1 << 42)
+    )
+
+
+# ------------------------------------------------------------------------------------- observed
+
+
+class Tick(Protocol):
+    """A step that shows the clock of a task."""
+
+    @property
+    def task(self) -> int:
+        """The task."""
+        ...
+
+    @property
+    def batch(self) -> int:
+        """The batch in which the clock was looked at."""
+        ...
+
+    @property
+    def t_max_us(self) -> int:
+        """The largest event time accepted so far."""
+        ...
+
+    @property
+    def wm_us(self) -> int:
+        """The watermark."""
+        ...
+
+
+TickT_co = TypeVar("TickT_co", bound=Tick, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed(Generic[TickT_co]):
+    """The steps of a trace that concern answers, by window."""
+
+    trace: Trace
+    results: Mapping[Window, Sequence[Result]]
+    revisions: Mapping[Window, Sequence[Revision]]
+    late: Mapping[Window, Mapping[int, Sequence[int]]]
+    """Window, identity: the batches in which the pair was recorded as late."""
+    cleared: Mapping[Window, Mapping[int, Sequence[int]]]
+    clocks: Mapping[int, Sequence[TickT_co]]
+    """Task: its clock as it went on."""
+    closed: Mapping[Window, int]
+    """The first batch at whose end the trace says that the window is closed: by its result, a
+    late pair, the watermark, or a flush."""
+
+    def is_pending(self, window: Window, source_id: int, batch: int) -> bool:
+        """Whether the pair was late and not cleared at the end of a batch."""
+        cleared = self.cleared.get(window, {}).get(source_id, ())
+        return any(
+            late <= batch and not any(late <= clear <= batch for clear in cleared)
+            for late in self.late.get(window, {}).get(source_id, ())
+        )
+
+
+def observed_in(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) -> Observed[TickT_co]:
+    """Arrange a trace by window; ``ticks`` are its steps that show a clock, as it went on."""
+    results: dict[Window, list[Result]] = {}
+    for result in trace.of(Result):
+        results.setdefault(result[:3], []).append(result)
+    revisions: dict[Window, list[Revision]] = {}
+    for revision in trace.of(Revision):
+        revisions.setdefault(revision[:3], []).append(revision)
+    clocks: dict[int, list[TickT_co]] = {}
+    for tick in ticks:
+        clocks.setdefault(tick.task, []).append(tick)
+    late = _batches_by_pair(trace.of(Late))
+    cleared = _batches_by_pair(trace.of(Cleared))
+    closed = _closed_by_wm(truth, clocks)
+    for window, found in results.items():
+        closed[window] = min(found[0].batch, closed.get(window, found[0].batch))
+    for window, by_identity in late.items():
+        first = min(map(min, by_identity.values()))
+        closed[window] = min(first, closed.get(window, first))
+    return Observed(trace, results, revisions, late, cleared, clocks, closed)
+
+
+def _closed_by_wm(truth: Truth[Query], clocks: Mapping[int, Sequence[Tick]]) -> dict[Window, int]:
+    """Batches at whose end a recorded watermark, or a flush, had closed the non-empty windows."""
+    wm_us = {task: [tick.wm_us for tick in clock] for task, clock in clocks.items()}
+    closed: dict[Window, int] = {}
+    for window in truth.windows:
+        task, start_us, _ = window
+        position = bisect_left(wm_us.get(task, ()), start_us + truth.config.size_us)
+        if position < len(clocks.get(task, ())):
+            closed[window] = clocks[task][position].batch
+        elif truth.flush:
+            closed[window] = truth.batches
+    return closed
+
+
+def _batches_by_pair(
+    steps: Sequence[Late] | Sequence[Cleared],
+) -> dict[Window, dict[int, list[int]]]:
+    pairs: dict[Window, dict[int, list[int]]] = {}
+    for step in steps:
+        by_identity = pairs.setdefault(step[:3], {})
+        by_identity.setdefault(step.source_id, []).append(step.batch)
+    return pairs
