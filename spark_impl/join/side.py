@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, R, S
@@ -71,6 +70,9 @@ class Matcher:
     def searched(self, tuples: Tuples) -> Searched:
         """What indexes look at; the code of a key where none asks for it is the same for all."""
         if KEY in self.kinds:
+            # Imported here: all other chains would wait for it.
+            import pandas as pd
+
             # The same in every process, without memory of what came before.
             hashes = pd.util.hash_array(tuples.key, categorize=False)
             return Searched(tuples.ts, tuples.value, (hashes >> np.uint64(2)).astype(np.int64))

@@ -8,7 +8,6 @@ from math import sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t as student
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import MAX_CORRELATED
@@ -90,8 +89,11 @@ def status(cross: Floats, delay_spread: Floats, value_spread: Floats) -> Assumpt
     rho = float(c.sum()) / scale
     if windows < _ENOUGH_WINDOWS:
         return AssumptionStatus(UNTESTED, windows, rho, None, None)
+    # Imported here: few ask for this, and every process that works on a query would wait for it.
+    from scipy.special import stdtrit
+
     error = sqrt(windows * float(c.var(ddof=1))) / scale
-    reach = float(student.ppf(_QUANTILE, windows - 1)) * error
+    reach = float(stdtrit(windows - 1, _QUANTILE)) * error
     low, high = rho - reach, rho + reach
     word = NOT_CONTRADICTED if low <= 0 <= high else CONTRADICTED
     return AssumptionStatus(word, windows, rho, low, high)

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.random import PCG64, Generator
-from scipy.stats import binom
 
 from model.vocabulary import SlackConfig
 from spark_impl.slack.records import Bools, Floats, Ints
@@ -167,8 +166,12 @@ def _permuted_sum(block: _Block, e: float, d: float, task: int, order: int) -> I
 @lru_cache
 def _failures_allowed(repeats: int, d: float) -> int:
     """The most failures at which the upper confidence limit of the probability is at most d."""
-    few_enough = binom.cdf(np.arange(repeats + 1), repeats, d) <= 1 - _CONFIDENCE
-    return int(few_enough.sum()) - 1
+    # Imported here: few queries need it, and every process that works on one would wait for it.
+    from scipy.special import betainc
+
+    failures = np.arange(repeats)  # as many as repeats are certain, which is too much
+    at_most = betainc(repeats - failures, failures + 1, 1 - d)
+    return int((at_most <= 1 - _CONFIDENCE).sum()) - 1
 
 
 def _survived(

@@ -6,10 +6,9 @@ with ``dedup``, by the tuples in them.
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import (
     BinaryType,
@@ -29,6 +28,9 @@ from spark_impl.slack.kernel import process
 from spark_impl.slack.recompute import Who
 from spark_impl.slack.records import HELD, IDENTITY, PANE, WINDOW, Clock, Output, TaskState
 from spark_impl.slack.slots import SLOT, task_of_slot
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _CLOCK_TYPES: dict[type, DataType] = {int: LongType(), float: DoubleType()}
 
@@ -92,10 +94,13 @@ class SlackProcessor(StatefulProcessor):
     def handleInputRows(  # noqa: N802 (the name is Spark's)
         self,
         key: Any,
-        rows: Iterator[pd.DataFrame],
+        rows: "Iterator[pd.DataFrame]",
         timerValues: Any,  # noqa: N803
-    ) -> Iterator[pd.DataFrame]:
+    ) -> "Iterator[pd.DataFrame]":
         """Process what one micro-batch brought to one task."""
+        # Imported here: the process that prepares a query on the driver would wait for it.
+        import pandas as pd
+
         who = (*key[:-1], task_of_slot(int(key[-1]), self._config.tasks))
         given = [block for frame in rows for block in frame["block"]]
         keys, arrivals = decode(block for block in given if block is not None)

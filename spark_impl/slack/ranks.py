@@ -13,7 +13,6 @@ from math import exp
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
 
 from spark_impl.slack.records import Floats, Ints
 
@@ -107,6 +106,9 @@ def _certain_from(aim: _Aim, d: float) -> int:
 
 
 def _log_choose(n: Ints, k: Ints) -> Floats:
+    # Imported here: few queries need it, and every process that works on one would wait for it.
+    from scipy.special import gammaln
+
     out: Floats = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
     return out
 

@@ -24,7 +24,6 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from model.vocabulary import SlackConfig
@@ -297,6 +296,9 @@ def read_parquet(files: Sequence[str], schema: pa.Schema, where: pc.Expression =
     """Rows of some Parquet files under a filter, with the columns of a schema."""
     if not files:
         return schema.empty_table()
+    # Imported here: the processes that only write would wait for it.
+    import pyarrow.dataset as ds
+
     # "hive" reads batch=3 in a path as the column ``batch``
     source = ds.dataset(list(files), schema=schema, format="parquet", partitioning="hive")
     return source.to_table(columns=schema.names, filter=where)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
@@ -82,6 +81,9 @@ def lose_commit(store: Path, batch: int) -> None:
 
 def run_in_process(workload: Workload) -> Trace:
     """Run the processor without Spark: the steps of the stream part."""
+    # Imported here: every process that works on a query would wait for it.
+    import pandas as pd
+
     config = SlackConfig.from_json(workload.config)
     tester = TwsTester(SlackProcessor(config))
     place = Store(Path())
