@@ -28,7 +28,7 @@ AGREEMENT = "equal to the reference"
 """Not a claim: with ``eps <= theta/2`` one counter too few breaks no bound of a heavy key."""
 
 
-_variant = partial(Variant[Rules], system=system)
+_variant = partial(Variant, system=system)
 
 
 # ------------------------------------------------------------------------------ what they decide

@@ -29,7 +29,7 @@ from model.windows.rules import LATE, OPEN, Place, route
 PAPER = "hybrid processing model for continuous aggregates, read literally"
 
 
-_variant = partial(Variant[Rules], system=system)
+_variant = partial(Variant, system=system)
 
 
 # ------------------------------------------------------------------------------ what they decide
