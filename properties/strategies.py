@@ -12,15 +12,15 @@ Rules of this file:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from itertools import product
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
-from model.vocabulary import Event, SlackConfig, Workload
+from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload
 from model.vocabulary.slack import (
     AGGREGATES,
     CONTROLS,
@@ -268,6 +268,9 @@ def configs(
 
 # ----------------------------------------------------------------------------------- workloads
 
+Query: TypeAlias = SlackConfig | WatermarkConfig
+ROOMS: Mapping[type, str] = {SlackConfig: "slack", WatermarkConfig: "watermark"}
+
 BAD_VALUES = st.sampled_from([-1.0, math.inf, -math.inf])
 """Refused by some queries."""
 
@@ -303,7 +306,7 @@ def twists(size_us: int) -> st.SearchStrategy[Twist]:
 
 @st.composite
 def arrival_orders(
-    draw: st.DrawFn, config: SlackConfig, orders: int = 1
+    draw: st.DrawFn, config: Query, orders: int = 1
 ) -> tuple[tuple[Event, ...], ...]:
     """Arrivals for a query; with several orders, of the same tuples on different ways."""
     scale_us = max(config.size_us, config.slide_us)
@@ -332,7 +335,7 @@ def cuts(n_events: int) -> st.SearchStrategy[tuple[int, ...]]:
 
 
 @st.composite
-def workloads(draw: st.DrawFn, config: SlackConfig) -> Workload:
+def workloads(draw: st.DrawFn, config: Query) -> Workload:
     """A stream for this query, cut into micro-batches, mostly with a flush at its end."""
     (events,) = draw(arrival_orders(config))
     flush = draw(st.sampled_from([True, True, True, False]))
@@ -340,7 +343,7 @@ def workloads(draw: st.DrawFn, config: SlackConfig) -> Workload:
 
 
 @st.composite
-def reordered(draw: st.DrawFn, config: SlackConfig) -> tuple[Workload, Workload]:
+def reordered(draw: st.DrawFn, config: Query) -> tuple[Workload, Workload]:
     """Two arrival orders of the same tuples, both flushed.
 
     What is rejected must not depend on the order, so nothing is for lying ahead of its arrival.
@@ -380,5 +383,5 @@ def cases(
     return configs(aggregates, controls).flatmap(workloads)
 
 
-def _workload(config: SlackConfig, events: tuple[Event, ...], cuts: tuple[int, ...]) -> Workload:
-    return Workload("slack", events, config.to_json(), cuts, name="generated")
+def _workload(config: Query, events: tuple[Event, ...], cuts: tuple[int, ...]) -> Workload:
+    return Workload(ROOMS[type(config)], events, config.to_json(), cuts, name="generated")

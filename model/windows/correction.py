@@ -69,6 +69,10 @@ Scored = Callable[[int, Sequence[Event]], Scores | None]
 """Scores of a window that starts then and has these tuples, in the order of their acceptance."""
 
 
+def nothing_scored(_start_us: int, _tuples: Sequence[Event]) -> None:
+    """No scores of any window."""
+
+
 class Plan(NamedTuple):
     """A correction under way: what it will write and clear, and how far it is."""
 
@@ -209,7 +213,7 @@ def plan(
     task: int,
     batch: int,
     reason: str,
-    scored: Scored = lambda _start_us, _tuples: None,
+    scored: Scored,
 ) -> Plan:
     """First small step: look at everything, change nothing."""
     aggregate = aggregate_of(config)

@@ -43,6 +43,7 @@ class Arrived(NamedTuple):
 class Truth(Generic[QueryT_co]):
     """What the arrivals alone determine."""
 
+    workload: Workload
     config: QueryT_co
     batches: int
     """Micro-batches; also the number of the flush, if there is one."""
@@ -118,6 +119,7 @@ def truth_of(
         max_delay_us.update(((task, batch), delay) for task, delay in delays.items())
     max_delay_us.update(((task, len(batches)), delay) for task, delay in delays.items())
     return Truth(
+        workload,
         config,
         len(batches),
         workload.flush,

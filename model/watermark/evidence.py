@@ -1,0 +1,126 @@
+"""What a workload makes true in room ``watermark``, and what a trace of it says.
+
+Rules of this file:
+
+* Independent of the machine: pairs out of order are counted anew, all clusters of a task side by
+  side; whether an arrival is rejected is decided here anew.
+* What the watermark was is the trace's to say.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import accumulate
+from math import isfinite
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.vocabulary import Event, Trace, WatermarkConfig, Workload, task_of
+from model.vocabulary.watermark import Clock
+from model.windows import evidence
+
+Truth: TypeAlias = evidence.Truth[WatermarkConfig]
+Observed: TypeAlias = evidence.Observed[Clock]
+
+
+def truth_of(workload: Workload) -> Truth:
+    """Count what is true; ``ValueError`` for a configuration that cannot be."""
+    config = WatermarkConfig.from_json(workload.config)
+    return evidence.truth_of(workload, config, lambda event: is_rejected(config, event))
+
+
+def observed_in(truth: Truth, trace: Trace) -> Observed:
+    """Arrange a trace by window."""
+    return evidence.observed_in(truth, trace, trace.of(Clock))
+
+
+def is_rejected(config: WatermarkConfig, event: Event) -> bool:
+    """Section 3, step 1."""
+    limit_us = config.max_future_us
+    return not isfinite(event.value) or (
+        limit_us is not None and event.event_time_us > event.arrival_us + limit_us
+    )
+
+
+# ------------------------------------------------------------------------------------ arrivals
+
+
+class Moment(NamedTuple):
+    """A recorded clock, beside what its micro-cluster was."""
+
+    clock: Clock
+    event: Event
+    before: Clock | None
+    """The clock of the task's arrival before."""
+    n: int
+    """Event times in the cluster."""
+    inv: int
+    """Its pairs out of order, counted anew."""
+
+    @property
+    def disorder(self) -> Fraction:
+        """D."""
+        pairs = self.n * (self.n - 1) // 2
+        return Fraction(self.inv, pairs) if pairs else Fraction(1)
+
+
+def moments_of(truth: Truth, observed: Observed) -> Mapping[int, Sequence[Moment]]:
+    """By task, the moments of all clocks, in the order of arrival; needs one a tuple accepted.
+
+    Clocks of arrivals that there are not are left out; see :func:`arrivals_by_task`.
+    """
+    events = {event.seq: event for event in truth.workload.arrivals}
+    moments: dict[int, list[Moment]] = {}
+    for task, recorded in observed.clocks.items():
+        clocks = [clock for clock in recorded if clock.seq in events]
+        found = [events[clock.seq] for clock in clocks]
+        counted = inversions([event.event_time_us for event in found], truth.config.k)
+        moments[task] = [
+            Moment(clock, event, clocks[n - 1] if n else None, min(n + 1, truth.config.k), inv)
+            for n, (clock, event, inv) in enumerate(zip(clocks, found, counted, strict=True))
+        ]
+    return moments
+
+
+def closings(observed: Observed) -> Callable[[int, int], Clock | None]:
+    """A function from a task and the end of a window to the first clock that has reached it."""
+    reached = {
+        task: list(accumulate((clock.wm_us for clock in clocks), max))
+        for task, clocks in observed.clocks.items()
+    }
+
+    def closing(task: int, end_us: int) -> Clock | None:
+        position = bisect_left(reached.get(task, ()), end_us)
+        clocks = observed.clocks.get(task, ())
+        return clocks[position] if position < len(clocks) else None
+
+    return closing
+
+
+def arrivals_by_task(truth: Truth) -> Mapping[int, Sequence[Event]]:
+    """Arrivals that are not rejected, by task."""
+    config, arrivals = truth.config, truth.workload.arrivals
+    by_task: dict[int, list[Event]] = {}
+    for event in arrivals:
+        if not is_rejected(config, event):
+            by_task.setdefault(task_of(event.key, config.tasks), []).append(event)
+    return by_task
+
+
+def inversions(times_us: Iterable[int], k: int) -> list[int]:
+    """After each arrival: pairs out of order among the last k event times.
+
+    A pair that lies ``apart`` arrivals apart is in the cluster of its later arrival and of those
+    that follow, until its earlier one has left: sums of runs, one run for each distance.
+    """
+    times = np.array(list(times_us), dtype=np.int64)
+    total: NDArray[np.int64] = np.zeros(len(times), dtype=np.int64)
+    for apart in range(1, min(k, len(times))):
+        reversed_at = np.zeros(len(times) + 1, dtype=np.int64)
+        reversed_at[apart + 1 :] = np.cumsum(times[:-apart] > times[apart:])
+        last = np.arange(1, len(times) + 1)
+        first = np.maximum(last - (k - apart), 0)
+        total += reversed_at[last] - reversed_at[first]
+    return [int(inv) for inv in total]

@@ -1,0 +1,305 @@
+"""Rules that look right and are not: the literal reading of the paper, and planted bugs.
+
+Rules of this file:
+
+* A variant is the table of decisions (``model/watermark/rules.py``) with entries replaced, no
+  other machine. Its example is a smallest workload on which the reference keeps the promise and
+  the variant does not.
+* For every variant there is a factory of its name, for ``--system model.watermark.variants:NAME``.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from model.vocabulary import Event, Fault, System, WatermarkConfig, WindowSpec, Workload
+from model.watermark.claims import MONOTONE
+from model.watermark.cluster import Cluster, wait_us
+from model.watermark.machine import Task
+from model.watermark.rules import RULES, Rules, entered
+from model.watermark.run import system
+from model.windows.rules import LATE, Place, route
+
+PAPER = "dynamic watermark from the disorder of a micro-cluster, read literally"
+PLANTED = "planted bug"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Rules that break a promise."""
+
+    name: str
+    promise: str
+    """The claim that it breaks."""
+    mistake: str
+    source: str
+    corrected: str
+    """The rule that keeps the promise."""
+    rules: Rules
+    example: Workload
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether a paper says it so."""
+        return self.source == PAPER
+
+    def make_system(self) -> System:
+        """The variant as a System."""
+        return system(self.rules)
+
+
+# ------------------------------------------------------------------------------ what they decide
+
+
+def _as_printed(config: WatermarkConfig, cluster: Cluster) -> int:
+    return wait_us("literal", config.max_wait_us, cluster)
+
+
+class _TiesReversed(Cluster):
+    """Counts equal event times as out of order."""
+
+    __slots__ = ()
+
+    def enter(self, time_us: int) -> None:
+        """One more arrival; every pair is counted again."""
+        super().enter(time_us)
+        times = list(self.times_us)
+        self.inv = sum(earlier >= later for n, later in enumerate(times) for earlier in times[:n])
+
+
+def _with_ties(cluster: Cluster, event_time_us: int) -> Cluster:
+    counting = _TiesReversed(cluster.k, cluster.times_us)
+    counting.enter(event_time_us)
+    return counting
+
+
+def _emptied(cluster: Cluster) -> Cluster:
+    return Cluster(cluster.k)
+
+
+def _one_too_many(cluster: Cluster, event_time_us: int) -> Cluster:
+    wider = Cluster(cluster.k, cluster.times_us)
+    wider.k += 1
+    wider.enter(event_time_us)
+    wider.k -= 1
+    return wider
+
+
+def _leaves_pairs_behind(cluster: Cluster, event_time_us: int) -> Cluster:
+    """What leaves takes none of its pairs with it."""
+    leaving = cluster.times_us[0] if len(cluster) == cluster.k else None
+    after = entered(cluster, event_time_us)
+    if leaving is not None:
+        after.inv += bisect_left(sorted(after.times_us), leaving)
+    return after
+
+
+def _falls(_before_us: int, now_us: int) -> int:
+    return now_us
+
+
+def _with_floats(config: WatermarkConfig, cluster: Cluster) -> int:
+    pairs = len(cluster) * (len(cluster) - 1) // 2
+    if not pairs or config.reading != "disorder":
+        return wait_us(config.reading, config.max_wait_us, cluster)
+    return int(config.max_wait_us * (1 - (1 - cluster.inv / pairs)))
+
+
+def _no_warm_up(config: WatermarkConfig, cluster: Cluster) -> int:
+    return wait_us(config.reading, config.max_wait_us, cluster) if len(cluster) > 1 else 0
+
+
+def _one_tick_early(windows: WindowSpec, wm_us: int) -> int:
+    return windows.first_index(wm_us + 1)
+
+
+def _one_tick_late(windows: WindowSpec, wm_us: int) -> int:
+    return windows.first_index(wm_us - 1)
+
+
+def _loses_mixed(task: Task, index: int, event: Event) -> Place:
+    is_mixed = task.windows.last_index(event.event_time_us) >= task.first_open
+    place = route(task, index, event)
+    return Place(joins=False, is_late=False) if place == LATE and is_mixed else place
+
+
+def _reopens(task: Task, index: int, event: Event) -> Place:
+    return Place(joins=True, is_late=route(task, index, event).is_late)
+
+
+def _never_a_redelivery(_task: Task, _event: Event) -> bool:
+    return False
+
+
+# -------------------------------------------------------------------------------------- examples
+
+
+def _example(*event_times_us: int, cuts: tuple[int, ...] = (), **config: object) -> Workload:
+    """Arrivals at these event times: W = s = 10, M = 10 and k = 3, unless ``config`` differs."""
+    arrivals = tuple(
+        Event(seq, seq, "a", event_time_us, float(1 << seq), 100 + seq)
+        for seq, event_time_us in enumerate(event_times_us)
+    )
+    settings = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3, **config}
+    return Workload("watermark", arrivals, settings, cuts)
+
+
+def _with_redelivery(workload: Workload) -> Workload:
+    again = workload.arrivals[0]._replace(seq=len(workload.arrivals), arrival_us=200)
+    return workload.with_(arrivals=(*workload.arrivals, again))
+
+
+# -------------------------------------------------------------------------------------- variants
+
+VARIANTS: Mapping[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant(
+            "literal",
+            MONOTONE,
+            "The wait is M*P, so that it is longest while everything comes in order.",
+            PAPER,
+            "The wait is M*D with the disorder D = 1 - P: the calmer, the shorter.",
+            replace(RULES, wait_us=_as_printed),
+            _example(1, 2, 1),
+        ),
+        Variant(
+            "ties_reversed",
+            "pairs out of order are counted",
+            "Of two equal event times the later arrival counts as out of order.",
+            PLANTED,
+            "Equal event times are in order.",
+            replace(RULES, entered=_with_ties),
+            _example(5, 5),
+        ),
+        Variant(
+            "cluster_per_batch",
+            "pairs out of order are counted",
+            "Every micro-batch begins with an empty cluster.",
+            PLANTED,
+            "The cluster goes on from one micro-batch to the next.",
+            replace(RULES, carried=_emptied),
+            _example(9, 5, cuts=(1,)),
+        ),
+        Variant(
+            "cluster_one_too_many",
+            "pairs out of order are counted",
+            "The oldest arrival leaves the cluster one arrival too late.",
+            PLANTED,
+            "The cluster holds the last k event times, the newest included.",
+            replace(RULES, entered=_one_too_many),
+            _example(9, 7, 8, 9),
+        ),
+        Variant(
+            "pairs_left_behind",
+            "pairs out of order are counted",
+            "An arrival that leaves the cluster leaves its pairs behind.",
+            PLANTED,
+            "Pairs of what leaves are taken off.",
+            replace(RULES, entered=_leaves_pairs_behind),
+            _example(9, 7, 8, 9),
+        ),
+        Variant(
+            "watermark_falls",
+            "watermark never decreases",
+            "The watermark is N - wait, whatever it was before.",
+            PLANTED,
+            "The watermark is the larger one of N - wait and the one before.",
+            replace(RULES, wm_us=_falls),
+            _example(5, 9, 5),
+        ),
+        Variant(
+            "wait_in_floats",
+            "the wait is that of the reading",
+            "The disorder is a float64, 1 less the order degree.",
+            PLANTED,
+            "Waits are quotients of integers, rounded down.",
+            replace(RULES, wait_us=_with_floats),
+            _example(5, 9, 5, max_wait_us=3),
+        ),
+        Variant(
+            "no_warm_up",
+            "the wait is that of the reading",
+            "A single arrival is in order, so that nothing is waited for at first.",
+            PLANTED,
+            "Of a single arrival nothing is known: the wait is M.",
+            replace(RULES, wait_us=_no_warm_up),
+            _example(5),
+        ),
+        Variant(
+            "closes_early",
+            "windows close at the watermark",
+            "A window closes when the watermark has reached the last event time in it.",
+            PLANTED,
+            "A window is half open and closes when its end is at most the watermark.",
+            replace(RULES, first_open=_one_tick_early),
+            _example(5, 9),
+        ),
+        Variant(
+            "closes_late",
+            "windows close at the watermark",
+            "A window closes when the watermark is greater than its end.",
+            PLANTED,
+            "It closes when the watermark has reached its end.",
+            replace(RULES, first_open=_one_tick_late),
+            _example(5, 10),
+        ),
+        Variant(
+            "mixed_tuple_lost",
+            "each pair once",
+            "A tuple that still has an open window is in time, and its closed windows are not "
+            "registered.",
+            PLANTED,
+            "Lateness belongs to each (tuple, window) pair.",
+            replace(RULES, route=_loses_mixed),
+            _example(15, 16, 12, 4, slide_us=5),
+        ),
+        Variant(
+            "reopens",
+            "one writer",
+            "A late tuple opens its window again, which is answered a second time.",
+            PLANTED,
+            "The stream never writes a closed window again.",
+            replace(RULES, route=_reopens),
+            _example(20, 5),
+        ),
+        Variant(
+            "counts_twice",
+            "each pair once",
+            "A redelivery is counted like a new tuple.",
+            PLANTED,
+            "Identities are remembered until the watermark is L past the last window's end.",
+            replace(RULES, is_redelivery=_never_a_redelivery),
+            _with_redelivery(_example(5)),
+        ),
+        Variant(
+            "clears_first",
+            "eventual exactness",
+            "A correction clears its pairs, then writes the answers, and may die in between.",
+            PLANTED,
+            "Pairs are cleared after every answer for them is durable.",
+            replace(RULES, clears_first=True),
+            _example(20, 5, corrections=True).with_(faults=(Fault("kill", 1),)),
+        ),
+    )
+}
+
+
+def _factory(name: str) -> Callable[[], System]:
+    return VARIANTS[name].make_system
+
+
+literal = _factory("literal")
+ties_reversed = _factory("ties_reversed")
+cluster_per_batch = _factory("cluster_per_batch")
+cluster_one_too_many = _factory("cluster_one_too_many")
+pairs_left_behind = _factory("pairs_left_behind")
+watermark_falls = _factory("watermark_falls")
+wait_in_floats = _factory("wait_in_floats")
+no_warm_up = _factory("no_warm_up")
+closes_early = _factory("closes_early")
+closes_late = _factory("closes_late")
+mixed_tuple_lost = _factory("mixed_tuple_lost")
+reopens = _factory("reopens")
+counts_twice = _factory("counts_twice")
+clears_first = _factory("clears_first")

@@ -1,0 +1,1 @@
+"""Properties of room ``watermark``: model, simulation and Spark pipeline side by side."""

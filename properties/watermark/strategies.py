@@ -1,0 +1,57 @@
+"""Hypothesis strategies: queries whose watermark follows the disorder, and streams for them.
+
+Rules of this file:
+
+1. Streams are those of ``properties/strategies.py``: what arrives comes out of a simulation, with
+   calm and stormy phases.
+2. Clusters are smaller than a stream, and waits are from none to longer than several windows.
+3. The literal reading is drawn only where it is asked for: it does not keep the promises.
+"""
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from model.vocabulary import WatermarkConfig, Workload
+from model.vocabulary.answers import AGGREGATES
+from properties.strategies import UNIT_US, upto, workloads
+
+PROMISING = ("disorder", "scaled", "fixed")
+"""Readings that keep what is promised."""
+
+
+@st.composite
+def configs(
+    draw: st.DrawFn,
+    readings: Sequence[str] = PROMISING,
+    aggregates: Sequence[str] = AGGREGATES,
+    corrections: Sequence[bool] = (False, True),
+) -> WatermarkConfig:
+    """Queries of every shape: overlapping, tumbling and gapped windows, small and odd limits."""
+    slide_us = draw(st.sampled_from([4, 6, 7])) * UNIT_US
+    size_us = draw(st.sampled_from([slide_us, 3 * slide_us, slide_us // 2, 9 * UNIT_US]))
+    return WatermarkConfig(
+        size_us=size_us,
+        slide_us=slide_us,
+        max_wait_us=draw(st.sampled_from([size_us, size_us // 3, 4 * size_us + 1, 0])),
+        reading=draw(st.sampled_from(readings)),
+        k=draw(st.sampled_from([3, 2, 5, 8, 50, 1])),
+        aggregate=draw(st.sampled_from(aggregates)),
+        q=draw(st.sampled_from([0.1, 0.25, 0.9])),
+        keyed=draw(st.booleans()),
+        tasks=draw(st.integers(1, 3)),
+        corrections=draw(st.sampled_from(corrections)),
+        clocks=draw(st.sampled_from(["arrivals", "arrivals", "arrivals", "batches"])),
+        feedback_us=draw(st.sampled_from([None, 0, 1, 3 * size_us])),
+        max_future_us=draw(st.none() | st.just(size_us)),
+        gamma_us=draw(upto(8 * size_us)),
+        max_age_us=draw(st.none() | upto(4 * size_us)),
+        dedup=draw(st.sampled_from([True, True, False])),
+    )
+
+
+def cases(
+    readings: Sequence[str] = PROMISING, corrections: Sequence[bool] = (False, True)
+) -> st.SearchStrategy[Workload]:
+    """A query and a stream for it."""
+    return configs(readings, corrections=corrections).flatmap(workloads)

@@ -1,0 +1,207 @@
+"""Promises 1 to 3 and 5 of docs/watermark.md on the model, or on what ``--system`` names.
+
+Arrivals come from simulated networks; see ``properties/strategies.py``.
+"""
+
+from collections.abc import Callable
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.claims import Outcome
+from model.vocabulary import Event, Fault, System, Trace, Workload
+from model.vocabulary.answers import Correction, Final, Late, Rejected, Result
+from model.vocabulary.watermark import Clock
+from model.watermark.claims import judge, over_all
+from properties import packs
+from properties.judge import broken_sentences
+from properties.strategies import CUTS_MAX, cuts, reordered, without_redeliveries
+from properties.watermark.strategies import cases, configs
+
+CASES_FOR_GUARDS = 300
+CASES_FOR_CRASHES = 100
+NEEDED = (
+    "calm arrivals",
+    "stormy arrivals",
+    "reversed clusters",
+    "held watermarks",
+    "early answers",
+    "late pairs",
+    "corrections",
+    "redelivered tuples",
+    "rejected arrivals",
+)
+
+
+def unbatched(trace: Trace) -> list[object]:
+    """What may not depend on where the stream was cut."""
+    # A pair that a forgotten redelivery finds late again is one step in one batch, two in two.
+    late = {step._replace(batch=0) for step in trace.of(Late)}
+    steps = (trace.of(Clock), trace.of(Result), trace.of(Rejected))
+    unnumbered = [repr(step._replace(batch=0)) for kind in steps for step in kind]
+    return [*sorted(unnumbered), *sorted(late), *answers(trace)]
+
+
+def answers(trace: Trace) -> list[tuple[int, int, str, float, int, bool]]:
+    """Final answers without the number of revisions that it took."""
+    return [(*final[:5], final.exact) for final in trace.of(Final)]
+
+
+def changed(case: Workload, **settings: object) -> Workload:
+    """The case with other settings."""
+    return case.with_(config={**case.config, **settings})
+
+
+@given(case=cases())
+def test_no_claim_is_broken(system: System, case: Workload) -> None:
+    broken = broken_sentences(judge(case, system(case)).verdicts)
+    assert not broken, "\n".join(broken)
+
+
+def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
+    evidence = [
+        judge(case, system(case)) for case in packs.collect(cases(), CASES_FOR_GUARDS, seed)
+    ]
+    for guard in NEEDED:
+        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
+    both = [each.guards["calm arrivals"] and each.guards["stormy arrivals"] for each in evidence]
+    assert sum(map(bool, both)) > len(evidence) / 10, "calm and storm hardly came together"
+    for verdict in over_all(evidence):
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
+
+
+@given(case=cases(), data=st.data())
+def test_cuts_change_nothing(system: System, case: Workload, data: st.DataObject) -> None:
+    # Which corrections have been made before the end is a matter of batches; clocks of batches,
+    # too.
+    flushed = changed(case, clocks="arrivals").with_(flush=True)
+    recut = flushed.with_(cuts=data.draw(cuts(len(case.arrivals))))
+    assert unbatched(system(recut)) == unbatched(system(flushed))
+
+
+@given(case=cases())
+def test_clocks_of_batches_are_the_last_ones(system: System, case: Workload) -> None:
+    every = system(changed(case, clocks="arrivals"))
+    last = {(clock.task, clock.batch): clock for clock in every.of(Clock)}
+    some = system(changed(case, clocks="batches"))
+    assert set(some.of(Clock)) == set(last.values())
+    others = [step for step in every.steps() if not isinstance(step, Clock)]
+    assert [step for step in some.steps() if not isinstance(step, Clock)] == others
+
+
+@given(pair=configs(corrections=(True,)).flatmap(reordered))
+def test_another_arrival_order_changes_no_corrected_answer(
+    system: System, pair: tuple[Workload, Workload]
+) -> None:
+    one, other = pair
+    assert answers(system(one)) == answers(system(other))
+
+
+FAULTS = st.builds(Fault, st.sampled_from(["restart", "kill"]), st.integers(0, CUTS_MAX + 1))
+
+
+@given(case=cases(), fault=FAULTS)
+def test_a_crash_changes_no_answer(system: System, case: Workload, fault: Fault) -> None:
+    crashed = case.with_(faults=(fault,))
+    assert unbatched(system(crashed)) == unbatched(system(case))
+
+
+def test_crashes_hit_corrections(system: System, seed: int) -> None:
+    drawn = packs.collect(st.tuples(cases(corrections=(True,)), FAULTS), CASES_FOR_CRASHES, seed)
+    hit = {
+        fault.kind
+        for case, fault in drawn
+        if any(step.batch == fault.at for step in system(case).of(Correction))
+    }
+    assert hit == {"restart", "kill"}, "no crash was near a correction"
+
+
+# ------------------------------------------------------------- promises about several streams
+
+
+def moved(case: Workload, of_time: Callable[[int], int]) -> Workload:
+    """The same arrivals at other event times."""
+    arrivals = tuple(
+        event._replace(event_time_us=of_time(event.event_time_us)) for event in case.arrivals
+    )
+    return changed(case.with_(arrivals=arrivals), max_future_us=None, dedup=False)
+
+
+@given(case=cases(), stretch=st.integers(1, 9), shift=st.integers(-9, 9))
+def test_an_increasing_map_of_event_times_changes_no_disorder(
+    system: System, case: Workload, stretch: int, shift: int
+) -> None:
+    def inversions(trace: Trace) -> list[tuple[int, int, int]]:
+        return [(clock.task, clock.seq, clock.inv) for clock in trace.of(Clock)]
+
+    def uneven(time_us: int) -> int:
+        return time_us * stretch + shift + (time_us > 8_000) * 77
+
+    assert inversions(system(moved(case, uneven))) == inversions(system(moved(case, int)))
+
+
+def one_task(case: Workload, events: tuple[Event, ...]) -> Workload:
+    """These arrivals, once each, in one cluster."""
+    settings = {"k": max(2, len(events)), "tasks": 1, "clocks": "arrivals", "max_future_us": None}
+    return changed(case.with_(arrivals=events, cuts=()), **settings)
+
+
+@given(case=cases(), data=st.data())
+def test_a_swap_that_reverses_a_pair_makes_one_more(
+    system: System, case: Workload, data: st.DataObject
+) -> None:
+    events = [event._replace(value=1.0) for event in without_redeliveries(case.arrivals)]
+    first = data.draw(st.integers(0, len(events) - 2))
+    earlier, later = events[first : first + 2]
+    swapped = list(events)
+    swapped[first] = later._replace(seq=first)
+    swapped[first + 1] = earlier._replace(seq=first + 1)
+    before, after = (
+        system(one_task(case, tuple(each))).of(Clock)[-1] for each in (events, swapped)
+    )
+    change = (earlier.event_time_us < later.event_time_us) - (
+        earlier.event_time_us > later.event_time_us
+    )
+    assert after.inv == before.inv + change
+
+
+@given(case=cases())
+def test_nothing_is_answered_earlier_than_by_a_fixed_watermark_can_be(
+    system: System, case: Workload
+) -> None:
+    plain = changed(case, clocks="arrivals", dedup=False)
+    adaptive = system(plain).of(Clock)
+    fixed = system(changed(plain, reading="fixed")).of(Clock)
+    assert len(adaptive) == len(fixed)
+    assert all(one.wm_us >= other.wm_us for one, other in zip(adaptive, fixed, strict=True))
+
+
+@given(case=cases(readings=("literal",)))
+def test_the_literal_reading_keeps_all_promises_but_those_on_disorder(
+    system: System, case: Workload
+) -> None:
+    broken = {
+        verdict.claim
+        for verdict in judge(case, system(case)).verdicts
+        if verdict.outcome is Outcome.BROKEN
+    }
+    assert broken <= {
+        "the wait is monotone in the disorder",
+        "calm is not waited for",
+        "reversal is waited for",
+    }
+
+
+def test_answers_are_those_of_results_without_corrections(system: System, seed: int) -> None:
+    seen = 0
+    for case in packs.collect(cases(corrections=(False,)), 50, seed):
+        trace = system(case)
+        late = {step[:3] for step in trace.of(Late)}
+        stream = {result[:3]: result for result in trace.of(Result)}
+        finals = {final[:3]: final for final in trace.of(Final)}
+        assert finals.keys() == stream.keys()
+        for window, final in finals.items():
+            assert (final.value, final.n) == (stream[window].value, stream[window].n_rcv)
+            assert final.exact == (window not in late)
+        seen += len(late)
+    assert seen, "nothing was late"
