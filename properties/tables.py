@@ -27,6 +27,7 @@ from pyarrow.lib import ArrowException
 from model.vocabulary import Event, stable_hash
 from properties.errors import UsageError, counted, nearest
 
+EVENT_TIME = "event_time"
 TIME_UNITS = ("us", "ms", "s", "ns", "iso")
 _TO_US = {"us": (0, 1), "ms": (3, 1), "s": (6, 1), "ns": (0, 1_000)}
 """Shift by so many decimal places to the left of the point, then divide (floor) by the second."""
@@ -49,7 +50,8 @@ class Columns:
     ``None`` for a column that has a default name: it is used where the file has it.
     """
 
-    event_time: str = "event_time"
+    event_time: str | None = None
+    """Default ``event_time``; whether a file must have it says ``needs_times``."""
     value: str = "value"
     key: str | None = None
     """Default ``key``; without it every tuple has the key ``""``."""
@@ -59,6 +61,8 @@ class Columns:
     """Default: the number of the row. Hashed, unless all are 64-bit integers written plainly."""
     time_unit: str = "us"
     separator: str = ","
+    needs_times: bool = True
+    """Otherwise rows without a time are a microsecond apart."""
 
 
 class Recording(NamedTuple):
@@ -92,7 +96,9 @@ def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     _require_columns(frame, columns, path)
     if frame.empty:
         raise UsageError(f"{path.name} has no rows")
-    event_us = _times(frame, columns.event_time, columns.time_unit)
+    event_time = columns.event_time or (EVENT_TIME if EVENT_TIME in frame.columns else None)
+    rows = np.arange(len(frame), dtype=np.int64)
+    event_us = rows if event_time is None else _times(frame, event_time, columns.time_unit)
     values = _numbers(frame, columns.value)
     keys = _keys(frame, columns.key or ("key" if "key" in frame.columns else None))
     ids = _ids(frame, columns.id)
@@ -185,7 +191,8 @@ def _refuse_duplicates(names: Sequence[str], path: Path) -> None:
 
 def _require_columns(frame: pd.DataFrame, columns: Columns, path: Path) -> None:
     names = [str(name) for name in frame.columns]
-    wanted = (columns.event_time, columns.value, columns.key, columns.arrival, columns.id)
+    event_time = columns.event_time or (EVENT_TIME if columns.needs_times else None)
+    wanted = (event_time, columns.value, columns.key, columns.arrival, columns.id)
     for name in wanted:
         if name is not None and name not in names:
             have = ", ".join(names)

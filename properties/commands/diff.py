@@ -99,7 +99,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("columns of a file")
-    group.add_argument("--event-time", metavar="COLUMN", default="event_time", help="(event_time)")
+    group.add_argument("--event-time", metavar="COLUMN", help="(event_time)")
     group.add_argument("--value", metavar="COLUMN", default="value", help="(value)")
     group.add_argument("--key", metavar="COLUMN", help="(key, if there is one)")
     group.add_argument("--arrival", metavar="COLUMN", help="(arrival_time, if there is one)")

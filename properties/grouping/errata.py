@@ -1,0 +1,5 @@
+"""Errata of room ``grouping``."""
+
+from properties.errata import Erratum
+
+ERRATA: tuple[Erratum, ...] = ()

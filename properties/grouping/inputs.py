@@ -1,0 +1,74 @@
+"""Skewed keys: what ``--input`` understands in room ``grouping``.
+
+Rules of this file:
+
+1. An input is keys with values in an order of arrival. A file needs no times: without them its rows
+   arrive in the order in which they stand.
+"""
+
+import platform
+import re
+import sys
+import sysconfig
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from properties import inputs
+from properties.errors import UsageError
+from properties.tables import Columns, Recording, arrivals
+
+TOKENS = 40_000
+"""Words that are read."""
+FLIGHTS = 100_000
+_WORD = re.compile(r"[A-Za-z]\w*")
+
+
+def load(name: str, seed: int, columns: Columns) -> Recording:
+    """The input called ``name``, or in the file ``name``.
+
+    Raises :class:`UsageError` for one that is not known, and for a file without keys.
+    """
+    recording = inputs.load(name, seed, replace(columns, needs_times=False), NAMED)
+    if not any(event.key for event in recording.events):
+        raise UsageError(f"there are no keys in {recording.label}: --key names a column")
+    return recording
+
+
+def tokens(_seed: int) -> Recording:
+    """The first words of the standard library's modules, by name; value = line.
+
+    Which words these are depends on the version of Python that reads them, so the label names it.
+    """
+    found = list(islice(_words(), TOKENS))
+    number = np.arange(len(found), dtype=np.int64)
+    lines = [float(line) for _, line in found]
+    events = arrivals(number, [word for word, _ in found], number, lines, number)
+    return Recording("tokens", f"tokens ({platform.python_version()})", events)
+
+
+def _words() -> Iterator[tuple[str, int]]:
+    """Words with the lines that they stand in."""
+    files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
+    # Where Python was built or packaged there are others, which are not of its version alone.
+    for file in (each for each in files if each.stem in sys.stdlib_module_names):
+        for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+            for word in _WORD.findall(line):
+                yield word, number
+
+
+def tailnum(_seed: int) -> Recording:
+    """The first 100,000 of ``flights``, until April, by the registration of their aircraft."""
+    return Recording("tailnum", "tailnum", inputs.flights_by("tailnum")[:FLIGHTS])
+
+
+NAMED: Mapping[str, inputs.Named] = {
+    "tokens": tokens,
+    "flights": inputs.flights,
+    "tailnum": tailnum,
+}
+"""Inputs that everybody has."""
+DEFAULT = (*NAMED, "nasa_http")

@@ -1,0 +1,148 @@
+"""Routers of room ``grouping`` on the command line: options, defaults an input, validation."""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from model.vocabulary import GroupingConfig
+from model.vocabulary.grouping import POLICIES
+from properties.errors import UsageError, nearest
+from properties.grouping.limits import INSTANCES_MAX, refuse_config
+
+BATCHES = 3
+"""Micro-batches where ``--batches`` does not say otherwise."""
+WINDOWS = 2
+INSTANCES = 8
+SENDERS = 2
+FAST_US, SLOW_US = 10, 50
+"""Times of the first and of the second half of the instances."""
+ALL = "all"
+
+
+class Defaults(NamedTuple):
+    """What is asked of an input when the options do not say."""
+
+    policies: tuple[str, ...] = ("tag",)
+    settings: tuple[str, ...] = ()
+
+
+BY_INPUT = {
+    # Few enough that every policy runs in Spark.
+    "tokens": Defaults(POLICIES),
+    # The most frequent aircraft has one flight in 600.
+    "tailnum": Defaults(settings=("theta=0.001",)),
+}
+
+
+class Query(NamedTuple):
+    """A router, and how it is called."""
+
+    config: GroupingConfig
+    title: str
+
+
+def _integers(text: str) -> tuple[int, ...]:
+    return tuple([int(each) for each in text.split(",")])
+
+
+def _times(text: str) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    pairs = (part.rpartition(":") for part in text.split("/"))
+    return tuple([(int(batch or 0), _integers(times)) for batch, _, times in pairs])
+
+
+INTEGERS = "integers with commas between"
+SETTINGS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "instances": (int, "an integer"),
+    "times_us": (_times, f"{INTEGERS}, like 10,10,50, or 10,10,50/3:50,10,10 from micro-batch 3"),
+    "latency_us": (_integers, INTEGERS),
+    "senders": (int, "an integer"),
+    "window_tuples": (int, "an integer"),
+    "theta": (float, "a number"),
+    "eps": (float, "a number"),
+    "gamma": (float, "a number"),
+    "alpha": (float, "a number"),
+    "draw_tuples": (int, "an integer"),
+    "tiers": (_integers, INTEGERS),
+    "hash_seed": (int, "an integer"),
+    "top": (int, "an integer"),
+}
+"""Everything of ``GroupingConfig`` but the policy: how it is read, and what it has to be."""
+
+
+def add_options(group: argparse._ArgumentGroup) -> None:
+    """Everything that can be asked of a router."""
+    group.add_argument(
+        "--policy",
+        action="append",
+        metavar="POLICY",
+        help=f"{', '.join(POLICIES)}, or {ALL}; may be repeated (by input)",
+    )
+    group.add_argument(
+        "--set",
+        dest="router",
+        action="append",
+        metavar="NAME=VALUE",
+        help=f"{', '.join(SETTINGS)}; may be repeated ({INSTANCES} instances, half of them"
+        f" {SLOW_US // FAST_US} times slower, {SENDERS} senders, {WINDOWS} windows)",
+    )
+
+
+def queries(args: argparse.Namespace, input_name: str, tuples: int) -> Iterator[Query]:
+    """The routers that the options ask of an input with so many tuples.
+
+    Raises :class:`UsageError` with one sentence that names the offending value.
+    """
+    defaults = BY_INPUT.get(input_name, Defaults())
+    written = dict(_setting(text) for text in (*defaults.settings, *(args.router or ())))
+    given = {name: _read(name, text) for name, text in written.items()}
+    others = [f"{name}={text}" for name, text in written.items()]
+    for policy in _policies(args.policy or defaults.policies):
+        try:
+            config = GroupingConfig(policy=policy, **_complete(given, tuples))
+        except ValueError as error:
+            raise UsageError(f"--set: {error}") from error
+        refuse_config(config)
+        yield Query(config, ", ".join([policy, *others]))
+
+
+def _policies(names: Sequence[str]) -> tuple[str, ...]:
+    known = (*POLICIES, ALL)
+    for name in names:
+        if name not in known:
+            listing = ", ".join(known)
+            raise UsageError(f"there is no policy {name!r}, only {listing}{nearest(name, known)}")
+    return POLICIES if ALL in names else tuple(dict.fromkeys(names))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set {text!r} is not NAME=VALUE")
+    if name not in SETTINGS:
+        hint = "; that is --policy" if name == "policy" else nearest(name, SETTINGS)
+        raise UsageError(f"--set: there is no setting {name!r}, only {', '.join(SETTINGS)}{hint}")
+    return name, value
+
+
+def _read(name: str, text: str) -> Any:
+    read, kind = SETTINGS[name]
+    try:
+        return read(text)
+    except ValueError as error:
+        raise UsageError(f"--set: {name} is {text!r}; it must be {kind}") from error
+
+
+def _complete(given: Mapping[str, Any], tuples: int) -> dict[str, Any]:
+    """With what is not given as it is by default; times are for a number of instances."""
+    n = given.get("instances", INSTANCES)
+    # GroupingConfig refuses numbers that cannot be, and a list of so many times might not end.
+    times_us = (
+        () if not 0 < n <= INSTANCES_MAX else (FAST_US,) * (n - n // 2) + (SLOW_US,) * (n // 2)
+    )
+    usual = {
+        "instances": n,
+        "senders": SENDERS,
+        "window_tuples": max(1, tuples // WINDOWS),
+        "times_us": ((0, times_us),) if times_us else (),
+    }
+    return {**usual, **given}

@@ -1,0 +1,163 @@
+"""Room ``grouping`` as the command line and the tests know it."""
+
+import argparse
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from model.claims import Outcome, Verdict
+from model.explorer import Exploration
+from model.grouping import make_system
+from model.grouping.claims import judge
+from model.grouping.evidence import evidence_of
+from model.grouping.variants import VARIANTS
+from model.vocabulary import GroupingConfig, System, Trace, Workload
+from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial
+from properties.errors import UsageError, counted
+from properties.grouping import inputs, queries
+from properties.grouping.agreement import compare
+from properties.grouping.balances import Spread, spread
+from properties.grouping.errata import ERRATA
+from properties.grouping.limits import refuse_workload
+from properties.inputs import PUBLISHED, missing_recording, recordings_by_name
+from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen, Skipped, Timed
+from properties.tables import Columns, cuts_into
+
+GUARD = "keys were heavy, and merged"
+STAYING = ("key", "dkg", "dag")
+"""Policies under which a key may well stay at one instance, so that nothing is to be merged."""
+
+
+def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped]:
+    """One case for every router on every input that the options ask for."""
+    if args.room == "grouping" and args.window_us is not None:
+        raise UsageError("--window is a length of time; in room grouping --set window_tuples=N")
+    for name in args.input or inputs.DEFAULT:
+        if not args.input and name in PUBLISHED and name not in recordings_by_name():
+            yield Skipped(name, missing_recording(name))
+            continue
+        recording = inputs.load(name, args.seed, columns)
+        tuples = len(recording.events)
+        cuts = cuts_into(tuples, args.batches or queries.BATCHES)
+        for config, title in queries.queries(args, name, tuples):
+            workload = Workload(
+                "grouping",
+                recording.events,
+                config.to_json(),
+                cuts,
+                seed=args.seed,
+                name=f"{recording.name}, {title}",
+            )
+            yield Case(recording.name, recording.label, title, workload, in_order=False)
+
+
+def spark() -> System:
+    """The Spark pipeline, in the session that is running."""
+    # Imported here, for it takes a second that nothing else on the command line needs.
+    from spark_impl.grouping import make_system as make_pipeline
+
+    return make_pipeline()
+
+
+def in_process(workload: Workload) -> Trace:
+    """The routers and instances of the Spark pipeline, without Spark."""
+    from spark_impl.grouping import run_in_process
+
+    return run_in_process(workload)
+
+
+# --------------------------------------------------------------------------- figures and guards
+
+
+def figures(seen: Seen) -> Figures:
+    """What happened in the reference, and how the system spread the tuples, if it recorded that."""
+    workload, expected = seen.case.workload, seen.expected
+    places = Counter((each.window, each.key) for each in expected.of(Partial))
+    observed = evidence_of(workload, seen.observed)
+    found = spread(observed)
+    return {
+        "tuples": len(workload.arrivals),
+        "windows": len(observed.windows),
+        "heavy": len(expected.of(Heavy)),
+        "answers": len(expected.of(Answer)) if Answer in seen.words else 0,
+        "merged": sum(several > 1 for several in places.values()),
+        **(found._asdict() if found else dict.fromkeys(Spread._fields)),
+    }
+
+
+SHOWN = (
+    Figure("tuples", "tuples"),
+    Figure("heavy", "heavy\nkeys"),
+    Figure("rho", "rho", ".3f"),
+    Figure("imbalance", "I", ".3f"),
+    Figure("replication", "instances\na key", ".2f"),
+    Figure("busiest_us", "busiest,\nus"),
+)
+
+
+def agreed(cases: Sequence[Figures]) -> str:
+    """Routes and answers of all cases together."""
+    tuples, answers = (sum(each[name] or 0 for each in cases) for name in ("tuples", "answers"))
+    return f"{tuples:,} routes, tuple by tuple, and {answers:,} merged answers"
+
+
+def guard(case: Case, figures: Figures) -> Verdict:
+    """Without a heavy key, or with nothing to be merged, a router does what a hash does."""
+    config = GroupingConfig.from_json(case.workload.config)
+    needed = [
+        ("windows", 2, "there was one window, so that nothing was rebalanced"),
+        ("heavy", 1, "no key was heavy"),
+    ]
+    if config.policy not in STAYING:
+        needed.append(("merged", 1, "no key went to several instances"))
+    lacking = [sentence for name, least, sentence in needed if (figures[name] or 0) < least]
+    if lacking:
+        sentence = (
+            f"{lacking[0]} in {case.input}: the cases that matter never came up (a smaller theta or"
+            " window_tuples may help)"
+        )
+        return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
+    heavy, merged = int(figures["heavy"] or 0), int(figures["merged"] or 0)
+    sentence = f"heavy were {counted(heavy, 'key')}, and merged were {counted(merged, 'key')}"
+    return Verdict(GUARD, Outcome.HOLDS, sentence)
+
+
+# --------------------------------------------------------------------------------------- wired up
+
+
+def _explore(scope: str, variant: str | None) -> Exploration[None, None]:
+    raise UsageError(f"room grouping has no scope {scope!r}")
+
+
+def simulate(settings: Mapping[str, str], seed: int) -> Timed:
+    """One timed run."""
+    raise UsageError("room grouping has no timed run")
+
+
+def plot(run: Timed, path: Path) -> None:
+    """The run over time, as SVG."""
+
+
+ROOM = Room(
+    name="grouping",
+    words=WORDS,
+    add_options=queries.add_options,
+    cases=cases,
+    reference=make_system,
+    spark=spark,
+    slots=lambda _: 2,
+    in_process=in_process,
+    in_process_words=WORDS,
+    compare=compare,
+    check=judge,
+    refuse=refuse_workload,
+    figures=figures,
+    shown=SHOWN,
+    agreed=agreed,
+    guard=guard,
+    remarks=lambda _: (),
+    explorer=Explorer(scopes=(), everyday=(), variants=VARIANTS, explore=_explore),
+    simulate=simulate,
+    plot=plot,
+    errata=ERRATA,
+)
