@@ -4,9 +4,9 @@ from collections.abc import Collection
 
 from model import diff
 from model.diff import Difference
-from model.slack.evidence import has_exact_sums
 from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import WORDS
+from model.windows.evidence import has_exact_sums
 
 IDENTITY = {
     "route": ("seq",),

@@ -20,8 +20,9 @@ from properties.grouping.balances import Spread, spread
 from properties.grouping.errata import ERRATA
 from properties.grouping.limits import refuse_workload
 from properties.inputs import PUBLISHED, missing_recording, recordings_by_name
-from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen, Skipped, Timed
+from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen, Skipped
 from properties.tables import Columns, cuts_into
+from sim.grouping import Run, from_settings
 
 GUARD = "keys were heavy, and merged"
 STAYING = ("key", "dkg", "dag")
@@ -129,13 +130,17 @@ def _explore(scope: str, variant: str | None) -> Exploration[None, None]:
     raise UsageError(f"room grouping has no scope {scope!r}")
 
 
-def simulate(settings: Mapping[str, str], seed: int) -> Timed:
+def simulate(settings: Mapping[str, str], seed: int) -> Run:
     """One timed run."""
-    raise UsageError("room grouping has no timed run")
+    return from_settings(settings, seed)
 
 
-def plot(run: Timed, path: Path) -> None:
+def plot(run: Run, path: Path) -> None:
     """The run over time, as SVG."""
+    # Imported here, for matplotlib takes a second that nothing else on the command line needs.
+    from sim.grouping.figures import plot_run
+
+    plot_run(run, path)
 
 
 ROOM = Room(
