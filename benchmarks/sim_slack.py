@@ -15,10 +15,9 @@ from model.vocabulary import Workload
 from sim.batches import cut
 from sim.cluster import Worker
 from sim.distributions import Exponential
-from sim.slack.answers import observe
-from sim.slack.series import series_of
-from sim.slack.summary import summary_of
-from sim.slack.timed import Cluster, Room
+from sim.slack.timed import figures, room_of, timeline
+from sim.windows.answers import observe
+from sim.windows.timed import Cluster
 
 ROUNDS = 3
 SAMPLES = 300
@@ -42,12 +41,12 @@ def _rates(workload: Workload, ends_us: tuple[float, ...]) -> tuple[float, float
     sample_at_us = [ends_us[-1] * row / SAMPLES for row in range(1, SAMPLES)]
     start_us = workload.arrivals[0].arrival_us
     started_s = perf_counter()
-    room = Room(workload, CLUSTER, start_us, ends_us, sample_at_us)
+    room = room_of(workload, CLUSTER, start_us, ends_us, sample_at_us)
     room.run()
     timed_s = perf_counter() - started_s
     room.trace()
     observed = observe(room)
-    series_of(observed)
-    summary_of(observed)
+    timeline(observed)
+    figures(observed)
     tuples = len(workload.arrivals)
     return tuples / (perf_counter() - started_s), tuples / timed_s

@@ -353,11 +353,10 @@ def reordered(draw: st.DrawFn, config: Query) -> tuple[Workload, Workload]:
     return _workload(calm, one, draw(cuts(len(one)))), _workload(calm, other, ())
 
 
-class TimedCase(NamedTuple):
-    """What a timed run needs."""
+class Timing(NamedTuple):
+    """What a timed run needs beside its query."""
 
     plan: Plan
-    config: SlackConfig
     seed: int
     crew: tuple[Worker, ...]
     """Workers that serve the tasks."""
@@ -365,15 +364,26 @@ class TimedCase(NamedTuple):
 
 
 @st.composite
-def timed_cases(draw: st.DrawFn) -> TimedCase:
-    """A simulated network, a query, and workers for its tasks, some of them too slow."""
-    config = draw(configs())
-    scale_us = max(config.size_us, config.slide_us)
+def timings(draw: st.DrawFn, scale_us: int) -> Timing:
+    """A simulated network, and workers for the tasks, some of them too slow."""
     sent = tuple(draw(st.lists(sources(scale_us), min_size=1, max_size=4)))
     crew = draw(workers(scale_us)) or (Worker(),)
     interval_us = draw(st.sampled_from([scale_us // 2, 3 * scale_us]))
-    plan = draw(plans(scale_us, sent))
-    return TimedCase(plan, config, draw(SEEDS), crew, interval_us)
+    return Timing(draw(plans(scale_us, sent)), draw(SEEDS), crew, interval_us)
+
+
+class TimedCase(NamedTuple):
+    """What a timed run of room ``slack`` needs."""
+
+    config: SlackConfig
+    timing: Timing
+
+
+@st.composite
+def timed_cases(draw: st.DrawFn) -> TimedCase:
+    """A query, and how its tuples arrive and are served."""
+    config = draw(configs())
+    return TimedCase(config, draw(timings(max(config.size_us, config.slide_us))))
 
 
 def cases(

@@ -1,6 +1,6 @@
 """What the shared parts ask of a query's configuration."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 from model.vocabulary import WindowSpec
 
@@ -11,6 +11,11 @@ class Query(Protocol):
     @property
     def size_us(self) -> int:
         """Window length W."""
+        ...
+
+    @property
+    def slide_us(self) -> int:
+        """Window slide s."""
         ...
 
     @property
@@ -61,4 +66,8 @@ class Query(Protocol):
     @property
     def max_age(self) -> int:
         """Age trigger in microseconds."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
         ...

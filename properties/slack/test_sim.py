@@ -17,13 +17,8 @@ RUNS_FOR_GUARDS = 200
 
 
 def run(case: TimedCase) -> Run:
-    return simulate(
-        case.plan,
-        case.config,
-        case.seed,
-        workers=case.crew,
-        trigger_interval_us=case.trigger_interval_us,
-    )
+    plan, seed, crew, interval_us = case.timing
+    return simulate(plan, case.config, seed, workers=crew, trigger_interval_us=interval_us)
 
 
 @given(case=timed_cases())

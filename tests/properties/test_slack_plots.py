@@ -11,7 +11,7 @@ from properties.profiles import EFFORTS, effort
 from properties.slack.examples import FLIGHTS, row
 from properties.slack.plots import CONTROLS, PICTURES, arrivals, runs
 from sim.plan import Recording
-from sim.slack.summary import Summary
+from sim.windows.summary import Summary
 
 RECORDING = "iot_umts"
 

@@ -100,5 +100,5 @@ def test_two_orders_are_of_the_same_tuples() -> None:
 
 def test_timed_cases_differ_in_workers() -> None:
     drawn = packs.collect(timed_cases(), 40, seed=3)
-    assert len({case.crew for case in drawn}) > 3
-    assert any(worker.speed < 1 for case in drawn for worker in case.crew)
+    assert len({case.timing.crew for case in drawn}) > 3
+    assert any(worker.speed < 1 for case in drawn for worker in case.timing.crew)

@@ -12,7 +12,7 @@ from sim.disorder import measure
 from sim.distributions import FloatArray
 from sim.plan import Plan, Source
 from sim.processes import DEPENDENT, INDEPENDENT, MINUTE_US, PROCESSES, SECOND_US
-from sim.slack.scenarios import SCENARIOS
+from sim.windows.scenarios import SCENARIOS
 
 TUPLES = 20_000
 SEED = 3

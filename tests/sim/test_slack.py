@@ -23,9 +23,10 @@ from sim.distributions import Constant, Exponential
 from sim.plan import Plan, Row, Source, replay
 from sim.scenarios import umts
 from sim.slack import DEFAULTS, Run, from_settings, make_system, simulate
-from sim.slack.answers import observe
-from sim.slack.timed import Cluster, Room
+from sim.slack.timed import room_of
 from sim.statistics import batch_means
+from sim.windows.answers import observe
+from sim.windows.timed import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 SECOND_US = 1_000_000
@@ -214,7 +215,7 @@ def test_pairs_are_those_that_a_loop_would_find() -> None:
     for seed in range(40):
         workload = random_workload(seed)
         start_us = START_US
-        room = Room(workload, Cluster((Worker(Constant(0.5)),)), start_us)
+        room = room_of(workload, Cluster((Worker(Constant(0.5)),)), start_us)
         room.run()
         observed = observe(room)
         first = {each.window: each for each in observed.answers.first}
@@ -364,7 +365,7 @@ def test_settings_reach_the_run() -> None:
         ("eps", "nan", "eps is 'nan'; it must be a finite number"),
         ("cv", "x", "cv is 'x'; it must be a finite number, or auto"),
         ("keyed", "maybe", "keyed is 'maybe'; it must be yes or no"),
-        ("scenario", "umst", "scenario is 'umst'; it must be one of umts, bursts, exponential"),
+        ("scenario", "umst", "scenario is 'umst'; it must be one of umts, bursts, phases"),
         ("speeds", "1,0", "speeds is '0'; it must be above 0"),
         ("speeds", "fast", "speeds is 'fast'; it must be a finite number"),
         ("service", "slow", "service is 'slow'; it must be exponential or constant"),

@@ -1,9 +1,9 @@
-"""Streams for room ``slack``: the fitted scenarios, the disorder processes, a difficult one."""
+"""Streams for windowed rooms: the fitted scenarios, the disorder processes, a difficult one."""
 
 from collections.abc import Callable, Mapping
 
 from sim.disorder import Burst
-from sim.distributions import Exponential, Pareto
+from sim.distributions import Constant, Exponential, Pareto, Uniform
 from sim.network import Place
 from sim.plan import Plan, Source
 from sim.processes import PROCESSES
@@ -40,7 +40,27 @@ def bursts(_seed: int) -> Plan:
     return Plan(sources, disturbances=disturbances, name="bursts, simulated")
 
 
-SCENARIOS: Mapping[str, Callable[[int], Plan]] = {**FITTED, "bursts": bursts, **PROCESSES}
+def phases(
+    _seed: int, disorder_us: int = 8 * SECOND_US, tuples: int = 12_000, period_us: int = 60_000_000
+) -> Plan:
+    """Calm and storm by turns: in order, but for a third of every period.
+
+    One source sends 20 tuples a second. In a storm half of them take up to ``disorder_us`` longer,
+    uniformly: how far a tuple may be displaced. The first period begins with its calm.
+    """
+    third_us = period_us // 3
+    storm = Burst(2 * third_us, third_us, 0.5, Uniform(0, disorder_us), every_us=period_us)
+    source = Source(events=tuples, interval=Constant(SECOND_US // 20), keys=("a", "b", "c", "d"))
+    name = f"phases, simulated, disorder {disorder_us / SECOND_US:g} s"
+    return Plan((source,), disturbances=(storm,), name=name)
+
+
+SCENARIOS: Mapping[str, Callable[[int], Plan]] = {
+    **FITTED,
+    "bursts": bursts,
+    "phases": phases,
+    **PROCESSES,
+}
 """By name: a function from a seed to a plan."""
 
 

@@ -16,23 +16,24 @@ from numpy.typing import ArrayLike
 
 from model.windows.correction import Window
 from sim.distributions import FloatArray
-from sim.slack.answers import Answers, Given, Observed
+from sim.windows.answers import Answers, Given, Observed
+from sim.windows.timed import TaskT
 
 Series: TypeAlias = Mapping[str, FloatArray]
 
 
-def series_of(run: Observed) -> Series:
+def series_of(run: Observed[TaskT], wait: str, share: str) -> Series:
     """All columns.
 
-    ``slack_us``, ``alpha``: mean over the tasks, from their first tuple until they are flushed.
+    Columns called ``wait`` (what tasks waited) and ``share`` (of the longest wait, from which that
+    follows): mean over the tasks, from their first tuple until they are flushed.
     ``watermark_lag_us``: how far the last of their watermarks is behind the time. ``queue`` (all
     tasks), ``queue_0``, ...: tuples waiting or in service. ``utilisation``: of the tasks' workers,
     in the interval.
 
     ``latency_us``: from a tuple's arrival to the first answer of its windows, and
     ``window_latency_us``: from a window's end to its first answer, and ``coverage``: share of the
-    window's tuples in it; means over the answers of the interval. ``required_coverage``: of the
-    windows judged in it.
+    window's tuples in it; means over the answers of the interval.
 
     ``buffered``: tuples in open windows. ``late_pairs``, ``corrections``: so far;
     ``pending_pairs``: late and not visibly corrected. ``first_error``, ``current_error``: mean
@@ -42,19 +43,21 @@ def series_of(run: Observed) -> Series:
     grid_us = np.array([at_us for at_us, _ in run.room.samples], dtype=np.float64)
     return {
         "time_us": grid_us,
-        **_sampled(run, grid_us),
+        **_sampled(run, grid_us, wait, share),
         **_answered(run, grid_us),
         **_owed(run, grid_us),
         **_errors(run.answers, grid_us),
     }
 
 
-def _sampled(run: Observed, grid_us: FloatArray) -> dict[str, FloatArray]:
+def _sampled(
+    run: Observed[TaskT], grid_us: FloatArray, wait: str, share: str
+) -> dict[str, FloatArray]:
     """What was looked at while the run went on."""
     samples, start_us = run.room.samples, run.room.start_us
     # Axes: row, task, field of Sample.
     table = np.array([tasks for _, tasks in samples], dtype=np.float64)
-    is_streaming, slack_us, _, alpha, queue, busy_us = np.moveaxis(table, 2, 0)
+    is_streaming, wait_us, _, shares, queue, busy_us = np.moveaxis(table, 2, 0)
     streaming = is_streaming.sum(axis=1)
     # Not from the table: times since the epoch lose their microseconds as floats.
     lag_us = [
@@ -63,36 +66,33 @@ def _sampled(run: Observed, grid_us: FloatArray) -> dict[str, FloatArray]:
     ]
     worked_us = np.diff(busy_us.mean(axis=1), prepend=0.0)
     return {
-        "slack_us": _ratio((slack_us * is_streaming).sum(axis=1), streaming),
+        wait: _ratio((wait_us * is_streaming).sum(axis=1), streaming),
         "watermark_lag_us": np.array(lag_us, dtype=np.float64),
-        "alpha": _ratio((alpha * is_streaming).sum(axis=1), streaming),
+        share: _ratio((shares * is_streaming).sum(axis=1), streaming),
         "queue": queue.sum(axis=1),
         **{f"queue_{task}": queue[:, task] for task in range(queue.shape[1])},
         "utilisation": _ratio(worked_us, np.diff(grid_us, prepend=0.0)),
     }
 
 
-def _answered(run: Observed, grid_us: FloatArray) -> dict[str, FloatArray]:
-    """First answers and judgements, by the interval in which they came."""
-    first, judged = run.answers.by_stream(), run.judged()
+def _answered(run: Observed[TaskT], grid_us: FloatArray) -> dict[str, FloatArray]:
+    """First answers, by the interval in which they came."""
+    first = run.answers.by_stream()
     first_us = [answer.at_us for answer in first]
     latency_us = [run.window_latency_us(answer) for answer in first]
     coverage = [run.answers.coverage(answer) for answer in first]
-    judged_us = [at_us for at_us, _ in judged]
-    required = [step.n_req / (step.n_rcv + step.n_late) for _, step in judged]
     return {
-        "latency_us": _means(
+        "latency_us": means(
             np.concatenate([pairs.answered_us for pairs in run.pairs]),
             np.concatenate([pairs.latency_us for pairs in run.pairs]),
             grid_us,
         ),
-        "window_latency_us": _means(first_us, latency_us, grid_us),
-        "coverage": _means(first_us, coverage, grid_us),
-        "required_coverage": _means(judged_us, required, grid_us),
+        "window_latency_us": means(first_us, latency_us, grid_us),
+        "coverage": means(first_us, coverage, grid_us),
     }
 
 
-def _owed(run: Observed, grid_us: FloatArray) -> dict[str, FloatArray]:
+def _owed(run: Observed[TaskT], grid_us: FloatArray) -> dict[str, FloatArray]:
     """Tuples kept, pairs owed, corrections made."""
     entered_us = np.concatenate([pairs.entered_us for pairs in run.pairs])
     left_us = np.concatenate([pairs.left_us for pairs in run.pairs])
@@ -139,7 +139,7 @@ def _so_far(times_us: ArrayLike, grid_us: FloatArray) -> FloatArray:
     return np.searchsorted(times, grid_us, side="right").astype(np.float64)
 
 
-def _means(times_us: ArrayLike, values: ArrayLike, grid_us: FloatArray) -> FloatArray:
+def means(times_us: ArrayLike, values: ArrayLike, grid_us: FloatArray) -> FloatArray:
     """Mean of the values within each row's interval."""
     rows = np.searchsorted(grid_us, np.asarray(times_us, dtype=np.float64))
     sums, counts = np.zeros(len(grid_us)), np.zeros(len(grid_us))

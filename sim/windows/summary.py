@@ -11,20 +11,24 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.vocabulary.slack import Rejected
+from model.vocabulary.answers import Rejected
 from sim.distributions import FloatArray
-from sim.slack.answers import Observed
+from sim.windows.answers import Observed
+from sim.windows.timed import TaskT
 
 Figure: TypeAlias = float | int | str
 Summary: TypeAlias = dict[str, Figure]
 
 
-def summary_of(run: Observed) -> Summary:
-    """All figures; those about first answers leave out what only the flush answered."""
-    return {**_counts(run), **_latencies(run), **_quality(run), **_load(run)}
+def summary_of(run: Observed[TaskT], wait: str) -> Summary:
+    """All figures; those about first answers leave out what only the flush answered.
+
+    ``wait`` is the name of what tasks waited.
+    """
+    return {**_counts(run), **_latencies(run, wait), **_quality(run), **_load(run)}
 
 
-def _counts(run: Observed) -> Summary:
+def _counts(run: Observed[TaskT]) -> Summary:
     room, answers = run.room, run.answers
     accepted = sum(len(task.accepted) for task in room.tasks)
     rejected = sum(
@@ -51,20 +55,20 @@ def _counts(run: Observed) -> Summary:
     }
 
 
-def _latencies(run: Observed) -> Summary:
+def _latencies(run: Observed[TaskT], wait: str) -> Summary:
     """Waiting times."""
     latency_us = np.concatenate([pairs.latency_us for pairs in run.pairs])
     window_latency_us = [run.window_latency_us(first) for first in run.answers.by_stream()]
-    slack_us = [us for task in run.room.tasks for us in task.slacks_us]
+    waits_us = [us for task in run.room.tasks for us in task.waits_us]
     return {
         **_spread("latency_us", latency_us),
         **_spread("window_latency_us", window_latency_us),
         **_spread("correction_latency_us", run.owed.waited_us),
-        **_spread("slack_us", slack_us),
+        **_spread(wait, waits_us),
     }
 
 
-def _quality(run: Observed) -> Summary:
+def _quality(run: Observed[TaskT]) -> Summary:
     answers = run.answers
     first = answers.by_stream()
     # A window that the stream never answered had its chance and covered nothing.
@@ -73,16 +77,14 @@ def _quality(run: Observed) -> Summary:
     coverage += [0.0 for window in answers.truth if window not in seen]
     in_force = {answer.window: answer.value for answer in answers.first}
     in_force |= {answer.window: answer.value for answer in answers.corrected}
-    misses = [step.miss for _, step in run.judged()]
     return {
-        **_mean("mean_coverage", coverage),
-        **_mean("miss_share", misses),
-        **_mean("mean_first_error", [answers.error(each.window, each.value) for each in first]),
-        **_mean("final_error", [answers.error(*answer) for answer in in_force.items()]),
+        **mean("mean_coverage", coverage),
+        **mean("mean_first_error", [answers.error(each.window, each.value) for each in first]),
+        **mean("final_error", [answers.error(*answer) for answer in in_force.items()]),
     }
 
 
-def _load(run: Observed) -> Summary:
+def _load(run: Observed[TaskT]) -> Summary:
     """Buffers, queues and workers."""
     room, now_us = run.room, run.room.env.now
     stations = [task.station for task in room.tasks]
@@ -107,7 +109,8 @@ def _peak(entered_us: FloatArray, left_us: FloatArray) -> int:
     return int(changes[np.argsort(times_us, kind="stable")].cumsum().max(initial=0))
 
 
-def _mean(name: str, values: ArrayLike) -> Summary:
+def mean(name: str, values: ArrayLike) -> Summary:
+    """The mean as a figure of that name, if there are values."""
     array = np.asarray(values, dtype=np.float64)
     return {name: float(array.mean())} if len(array) else {}
 

@@ -9,17 +9,18 @@ Rules of this file:
   it counts in no figure about first answers.
 """
 
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from model.vocabulary.slack import Cleared, Judged, Late, Result
+from model.vocabulary.answers import Cleared, Late, Result
 from model.windows.aggregates import aggregate_of
 from model.windows.correction import Window
 from sim.disorder import IntArray
 from sim.distributions import FloatArray
-from sim.slack.timed import Room, TimedTask
+from sim.windows.timed import Room, TaskT, TimedTask
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
@@ -57,7 +58,7 @@ class Answers:
 
     __slots__ = ("corrected", "first", "truth")
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: Room[TaskT]) -> None:
         self.truth: dict[Window, Truth] = {}
         self.first: list[First] = []
         """In the order of the tasks, and of time within a task."""
@@ -117,7 +118,7 @@ class Pairs(NamedTuple):
     """When the last of its windows was answered; infinite if that never happened."""
 
 
-def pairs_of(room: Room, task: TimedTask, answers: Answers) -> Pairs:
+def pairs_of(room: Room[TaskT], task: TimedTask[TaskT], answers: Answers) -> Pairs:
     """All pairs of a task at once: a matrix with a row a tuple and a column a window of it."""
     config, accepted = room.config, task.accepted
     event_us = np.array([event.event_time_us for event in accepted], dtype=np.int64)
@@ -145,7 +146,7 @@ def pairs_of(room: Room, task: TimedTask, answers: Answers) -> Pairs:
 
 
 def _answer_times(
-    room: Room, task: TimedTask, index: IntArray, answers: Answers
+    room: Room[TaskT], task: TimedTask[TaskT], index: IntArray, answers: Answers
 ) -> tuple[FloatArray, BoolArray]:
     """When the window of each pair was answered (infinite: never), and whether by the flush.
 
@@ -187,7 +188,7 @@ class Owed(NamedTuple):
     """From the arrival of the tuple to then."""
 
 
-def owed_by(room: Room) -> Owed:
+def owed_by(room: Room[TaskT]) -> Owed:
     """Every late pair and, if it was corrected, when that could be seen."""
     late_us: list[float] = []
     arrived_us: dict[Cleared, int] = {}
@@ -215,24 +216,15 @@ def owed_by(room: Room) -> Owed:
 # ---------------------------------------------------------------------------- together
 
 
-class Observed(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Observed(Generic[TaskT]):
     """A finished run, looked at from outside."""
 
-    room: Room
+    room: Room[TaskT]
     answers: Answers
     pairs: list[Pairs]
     """One element a task."""
     owed: Owed
-
-    def judged(self) -> list[tuple[float, Judged]]:
-        """Judgements before the flush, with their times."""
-        flush_batch = len(self.room.batches)
-        return [
-            (at_us, step)
-            for task in self.room.tasks
-            for at_us, _row, step in task.seen
-            if isinstance(step, Judged) and step.batch != flush_batch
-        ]
 
     def window_latency_us(self, first: First) -> float:
         """From the end of the window, by the sources' clock, to its first answer."""
@@ -240,7 +232,7 @@ class Observed(NamedTuple):
         return first.at_us + (self.room.start_us - end_us)
 
 
-def observe(room: Room) -> Observed:
+def observe(room: Room[TaskT]) -> Observed[TaskT]:
     """Look at a finished run."""
     answers = Answers(room)
     pairs = [pairs_of(room, task, answers) for task in room.tasks]

@@ -1,0 +1,74 @@
+"""The timed run observes what the model says, and keeps the promises, whatever it costs."""
+
+from typing import NamedTuple
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.claims import Outcome
+from model.diff import compare
+from model.vocabulary import WatermarkConfig
+from model.vocabulary.watermark import READINGS, WORDS
+from model.watermark import run as model_run
+from model.watermark.claims import judge, over_all
+from model.watermark.identity import IDENTITY
+from properties import packs
+from properties.judge import broken_sentences
+from properties.strategies import Timing, timings
+from properties.watermark.strategies import configs
+from sim.watermark import Run, simulate
+
+RUNS_FOR_GUARDS = 120
+SECOND_US = 1_000_000
+
+
+class TimedCase(NamedTuple):
+    """What a timed run needs."""
+
+    config: WatermarkConfig
+    timing: Timing
+
+
+@st.composite
+def timed_cases(draw: st.DrawFn) -> TimedCase:
+    config = draw(configs())
+    return TimedCase(config, draw(timings(max(config.size_us, config.slide_us))))
+
+
+def run(case: TimedCase) -> Run:
+    plan, seed, crew, interval_us = case.timing
+    return simulate(plan, case.config, seed, workers=crew, trigger_interval_us=interval_us)
+
+
+@given(case=timed_cases())
+def test_a_timed_run_is_a_run_of_the_model_and_keeps_the_promises(case: TimedCase) -> None:
+    timed = run(case)
+    # Values are whole numbers: every sum is exact, and so is the comparison.
+    difference = compare(model_run(timed.workload), timed.trace, WORDS, identity=IDENTITY)
+    assert not difference.mismatches, "\n".join(difference.sentences)
+    broken = broken_sentences(judge(timed.workload, timed.trace).verdicts)
+    assert not broken, "\n".join(broken)
+
+
+def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
+    runs = [run(case) for case in packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
+    evidence = [judge(timed.workload, timed.trace) for timed in runs]
+    for guard in ("calm arrivals", "stormy arrivals", "early answers", "late pairs", "corrections"):
+        assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
+    for verdict in over_all(evidence):
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
+
+
+def test_every_reading_meets_the_same_arrivals() -> None:
+    runs = {
+        reading: simulate(
+            "phases", WatermarkConfig(10 * SECOND_US, 10 * SECOND_US, 8 * SECOND_US, reading), 11
+        )
+        for reading in READINGS
+    }
+    assert len({timed.workload.arrivals for timed in runs.values()}) == 1
+    late = {reading: timed.summary["late_pairs"] for reading, timed in runs.items()}
+    waits = {reading: float(timed.summary["mean_wait_us"]) for reading, timed in runs.items()}
+    # A storm displaces a tuple by up to M, so that a fixed watermark misses nothing.
+    assert late["fixed"] == 0 < late["scaled"] < late["disorder"]  # type: ignore[operator]
+    assert waits["disorder"] < waits["scaled"] < waits["literal"] < waits["fixed"]

@@ -1,0 +1,50 @@
+"""Settings of a run of room ``watermark``."""
+
+from collections.abc import Mapping
+
+from model.vocabulary import WatermarkConfig
+from sim.settings import AUTO, Setting, with_defaults
+from sim.watermark.run import simulate
+from sim.windows.run import Run
+from sim.windows.settings import CLUSTER_DEFAULTS, cluster_of, plan_of, query_of
+
+DEFAULTS: Mapping[str, Setting] = {
+    "scenario": "phases",
+    "messages": AUTO,  # of each source; auto: as many as the scenario says
+    # The query, by the names of WatermarkConfig.
+    "size_us": 10_000_000,
+    "slide_us": 10_000_000,
+    "max_wait_us": 8_000_000,
+    "reading": "disorder",
+    "k": 50,
+    "aggregate": "sum",
+    "q": 0.5,
+    "keyed": "yes",
+    "tasks": 2,
+    "corrections": "no",
+    "clocks": "arrivals",
+    "feedback_us": AUTO,
+    "max_future_us": AUTO,
+    "gamma_us": 5_000_000,
+    "max_age_us": AUTO,
+    "dedup": "yes",
+    # What it runs on.
+    **CLUSTER_DEFAULTS,
+}
+"""Every setting with its default; ``auto`` is what docs/watermark.md says happens by itself."""
+
+_WHEN_NOT_AUTO: Mapping[str, type[int]] = {
+    "feedback_us": int,
+    "max_future_us": int,
+    "max_age_us": int,
+}
+
+
+def from_settings(settings: Mapping[str, str], seed: int) -> Run:
+    """Run with :data:`DEFAULTS`, except for what ``settings`` say.
+
+    Raises ``ValueError`` with one sentence that names the offending key or value.
+    """
+    given = with_defaults(settings, DEFAULTS)
+    query = WatermarkConfig.from_json(query_of(given, WatermarkConfig, DEFAULTS, _WHEN_NOT_AUTO))
+    return simulate(plan_of(given, seed), query, seed, **cluster_of(given)._asdict())

@@ -1,0 +1,1 @@
+"""What timed rooms share that answer windows early and correct them later."""

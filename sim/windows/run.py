@@ -1,0 +1,98 @@
+"""A timed run: what it was given, what was observed, and figures."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Generic
+
+import numpy as np
+
+from model.vocabulary import Trace, Workload
+from model.windows.query import Query
+from sim.arrivals import simulate_arrivals
+from sim.batches import cut
+from sim.distributions import require
+from sim.plan import Plan
+from sim.windows.answers import Observed, observe
+from sim.windows.scenarios import scenario
+from sim.windows.series import Series
+from sim.windows.summary import Summary
+from sim.windows.timed import Cluster, Room, TaskT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    """What a run gave."""
+
+    workload: Workload
+    """The arrivals in the order in which the router saw them, with the batches that the trigger
+    made: the model or Spark, given this, must observe the same."""
+    trace: Trace
+    series: Series
+    """Columns of one table; see :func:`sim.windows.series.series_of`."""
+    summary: Summary
+    """Figures by name; see :mod:`sim.windows.summary`."""
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over everything in this run, in hexadecimal."""
+        sha = hashlib.sha256(self.trace.digest().encode("ascii"))
+        for part in (self.workload.to_json(), *self.summary.items()):
+            sha.update(repr(part).encode("utf-8"))
+        for name, column in self.series.items():
+            sha.update(name.encode("utf-8"))
+            sha.update(column.tobytes())
+        return sha.hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Timed(Generic[TaskT]):
+    """A room in time: how it is made for a workload, and what is to be seen of a run."""
+
+    name: str
+    room_of: Callable[[Workload, Cluster, int, Sequence[float], Sequence[float]], Room[TaskT]]
+    series: Callable[[Observed[TaskT]], Series]
+    summary: Callable[[Observed[TaskT]], Summary]
+
+
+def simulate(
+    timed: Timed[TaskT],
+    source: Plan | str,
+    config: Query,
+    seed: int,
+    *,
+    cluster: Cluster,
+    trigger_interval_us: int,
+    samples: int,
+    described: Summary,
+) -> Run:
+    """Run a plan, or the scenario of that name, through a room until everything is over.
+
+    Every ``trigger_interval_us`` a micro-batch ends, if anything arrived. The series have a row a
+    slide, but at most ``samples`` rows; the last one is the end. The summary begins with the input,
+    the seed and what ``described`` says.
+
+    The same seed gives the same run. Raises ``ValueError`` with one sentence that names the
+    offending value.
+    """
+    require(samples > 0, "samples", samples, "above 0")
+    plan = scenario(source)(seed) if isinstance(source, str) else source
+    arrivals = simulate_arrivals(plan, seed)
+    cuts, ends_us = cut(arrivals.events, plan.epoch_us, trigger_interval_us)
+    workload = Workload(
+        timed.name, arrivals.events, config.to_json(), cuts, seed=seed, name=arrivals.name
+    )
+    end_us = max(ends_us, default=0.0)
+    rows = min(samples, ceil(end_us / config.slide_us))
+    sample_at_us = np.linspace(0.0, end_us, rows, endpoint=False)[1:]
+    room = timed.room_of(workload, cluster, plan.epoch_us, ends_us, sample_at_us.tolist())
+    room.run()
+    observed = observe(room)
+    summary = {
+        "input": arrivals.name,
+        "seed": seed,
+        **described,
+        **timed.summary(observed),
+    }
+    return Run(workload, room.trace(), timed.series(observed), summary)
