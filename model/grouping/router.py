@@ -59,6 +59,24 @@ def route(table: Table, state: State, key: str) -> tuple[int, State]:
     return ROUTERS.get(table.config.policy, _least_load)(table, state, key)
 
 
+def route_all(table: Table, state: State, keys: Sequence[str]) -> tuple[list[int], State]:
+    """Route tuples one after the other: the same as :func:`route` for each of them."""
+    own = ROUTERS.get(table.config.policy)
+    where = []
+    if own is not None:
+        for key in keys:
+            instance, state = own(table, state, key)
+            where.append(instance)
+        return where, state
+    loads, rules = list(state.loads), table.rules
+    for key in keys:
+        instance = rules.least(table.candidates(key), loads)
+        at = rules.charged(table, instance)
+        loads[at] += table.costs[at]
+        where.append(instance)
+    return where, state._replace(loads=tuple(loads), routed=state.routed + len(where))
+
+
 def least(candidates: Sequence[int], loads: Sequence[int]) -> int:
     """The first one with the least load."""
     return min(candidates, key=loads.__getitem__)

@@ -41,20 +41,24 @@ class Run:
         """Route a micro-batch, in a new window if the last one is full."""
         if self.tuples >= self.config.window_tuples:
             self._rebalance(number)
+        where = [self._routed(sender, arrivals) for sender in range(self.config.senders)]
         for event in arrivals:
-            self._route(event)
-        for sender in range(self.config.senders):
-            keys = [event.key for event in arrivals if self._sender(event) == sender]
-            before = self.summaries[sender]
-            self.summaries[sender] = entered(self.config, self.table.rules, before, keys)
+            sender = self._sender(event)
+            self._went(event, sender, next(where[sender]))
         self.tuples += len(arrivals)
 
     def _sender(self, event: Event) -> int:
         return event.seq % self.config.senders
 
-    def _route(self, event: Event) -> None:
-        sender = self._sender(event)
-        instance, self.states[sender] = router.route(self.table, self.states[sender], event.key)
+    def _routed(self, sender: int, arrivals: Sequence[Event]) -> Iterator[int]:
+        """Let a sender route and count its part of a micro-batch; where its tuples go."""
+        keys = [event.key for event in arrivals if self._sender(event) == sender]
+        where, self.states[sender] = router.route_all(self.table, self.states[sender], keys)
+        before = self.summaries[sender]
+        self.summaries[sender] = entered(self.config, self.table.rules, before, keys)
+        return iter(where)
+
+    def _went(self, event: Event, sender: int, instance: int) -> None:
         self.steps.append(Route(event.seq, sender, instance))
         if isfinite(event.value):
             self.values[self.table.window, event.key, instance].append(event.value)

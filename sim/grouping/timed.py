@@ -58,6 +58,9 @@ class Room:
     ) -> None:
         """Arrivals before ``start_us`` wait for the run to start."""
         self.config = GroupingConfig.from_json(workload.config)
+        if measured:
+            guess = ((0, self.config.times_of(0)),)
+            self.config = replace(self.config, times_us=guess)
         self.workload = workload
         self.crew = crew
         self.senders = Senders(self.config, rules)

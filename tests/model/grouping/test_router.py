@@ -11,6 +11,7 @@ from model.grouping.rules import RULES, Learnt, first_table, rebalance
 from model.grouping.summary import Count
 from model.grouping.table import Table
 from model.vocabulary import GroupingConfig
+from model.vocabulary.grouping import POLICIES
 
 
 def routed(table: Table, keys: str, sender: int = 0) -> list[int]:
@@ -33,6 +34,20 @@ def hot(**config: Any) -> Table:
 def cold(**config: Any) -> Table:
     """The table of window 0."""
     return first_table(GroupingConfig(**{"instances": 4, **config}), RULES)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_many_tuples_are_routed_as_one_after_the_other(policy: str) -> None:
+    keys = "".join(random.Random(7).choices("hhhabcdef", k=100))
+    for table in (cold(policy=policy), hot(policy=policy, times_us=((0, (1, 1, 4, 4)),))):
+        state = router.started(table, router.initial(table.config, 1))
+        assert router.route_all(table, state, keys)[0] == routed(table, keys, sender=1)
+        one = two = state
+        for key in keys:
+            _, one = router.route(table, one, key)
+        for part in (keys[:30], keys[30:]):
+            _, two = router.route_all(table, two, part)
+        assert one == two
 
 
 def test_shuffle_takes_turns_in_the_order_of_latency() -> None:
