@@ -147,6 +147,17 @@ class Timed(Protocol):
         ...
 
 
+class Beside(NamedTuple):
+    """What stands beside a timed run: the same arrivals under other settings, as a table."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    data: tuple[Mapping[str, Any], ...]
+    """The same for a program."""
+    remark: str
+    """What a reader should know, a sentence."""
+
+
 class Explorer(NamedTuple):
     """The small scopes of a room's model."""
 
@@ -200,6 +211,8 @@ class Room:
     """A timed run as an SVG file."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()
     """What a reader should know of a timed run."""
+    beside: Callable[[Any, Mapping[str, str], int], Beside | None] = lambda *_: None
+    """What stands beside a timed run with these settings and this seed."""
     errata: tuple[Erratum, ...] = ()
     """What the published idea, read literally, does not keep."""
     in_process_max: int | None = None

@@ -13,7 +13,7 @@ from properties.commands.outputs import refuse_unwritable
 from properties.durations import parse_duration_us
 from properties.errors import UsageError
 from properties.judge import judge
-from properties.rooms import NAMES, Case, Timed, room
+from properties.rooms import NAMES, Beside, Case, Timed, room
 
 SUMMARY = "one timed run of a room: what waiting, missing and correcting cost"
 
@@ -22,6 +22,7 @@ examples:
   straggler sim slack --seed 7
   straggler sim slack --set control=max --set size_us=5s --plot run.svg
   straggler sim join --set scale=yes --set workers=2 --plot chain.svg
+  straggler sim grouping --set scenario=swap --set policies=tag,pkg,key
   straggler sim slack --set nonsense=1              lists the settings there are
 """
 
@@ -60,6 +61,7 @@ def run(args: argparse.Namespace) -> int:
         progress.add_task("simulating", total=None)
         try:
             timed = chosen.simulate(settings, args.seed)
+            beside = chosen.beside(timed, settings, args.seed)
         except ValueError as error:
             raise UsageError(str(error)) from error
     name = str(timed.summary["input"])
@@ -67,6 +69,8 @@ def run(args: argparse.Namespace) -> int:
     judgement = judge(chosen, case, lambda _: timed.trace, chosen.words)
     out = render.console()
     out.print(_table(timed))
+    if beside is not None:
+        out.print(_side_by_side(beside))
     timed_remarks = chosen.timed_remarks(timed)
     # Both sides are the model, so that this says nothing about another implementation.
     summary = (
@@ -75,6 +79,8 @@ def run(args: argparse.Namespace) -> int:
         f" Seed {args.seed}, digest {timed.digest[:16]}."
     )
     lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in timed_remarks]
+    if beside is not None:
+        lines.append(beside.remark)
     render.print_lines(out, [*judgement.broken, *lines, summary])
     if args.plot is not None:
         chosen.plot(timed, args.plot)
@@ -87,6 +93,8 @@ def run(args: argparse.Namespace) -> int:
         record["remarks"] = [
             {"name": each.name, "sentence": each.sentence, **each.data} for each in timed_remarks
         ]
+        if beside is not None:
+            record["beside"] = list(beside.data)
         args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return EXIT_CODES[judgement.outcome]
 
@@ -109,6 +117,15 @@ def _table(timed: Timed) -> Table:
     grid.add_column(justify="right")
     for name, value in timed.summary.items():
         grid.add_row(*_in_words(name, value))
+    return grid
+
+
+def _side_by_side(beside: Beside) -> Table:
+    grid = Table(box=None, pad_edge=False)
+    for number, heading in enumerate(beside.header):
+        grid.add_column(heading, justify="right" if number else "left")
+    for row in beside.rows:
+        grid.add_row(*row)
     return grid
 
 

@@ -1,7 +1,10 @@
 """What would take all day, or all memory, is refused before it is begun."""
 
+from collections.abc import Mapping
+
 from model.vocabulary import GroupingConfig, Workload
 from properties.errors import UsageError
+from sim.grouping import DEFAULTS
 
 INSTANCES_MAX = 128
 """Every tuple is compared with the load of each instance, and every policy has a table of them."""
@@ -9,6 +12,43 @@ SENDERS_MAX = 64
 """Each is a task in every micro-batch."""
 TIME_US_MAX = 10**12
 """Of a tuple; the work of a million tuples is still an integer of 64 bits."""
+BATCHES_MAX = 2_000
+"""Of a timed run, which is made twice for every policy."""
+LARGEST = {
+    "tuples": 200_000,
+    "keys": 200_000,
+    "instances": INSTANCES_MAX,
+    "senders": SENDERS_MAX,
+    "queue_limit": 1_000_000,
+    "service_us": 10**9,
+    "tuple_bytes": 10**9,
+}
+"""Settings of a timed run."""
+
+
+def refuse_settings(settings: Mapping[str, str]) -> None:
+    """Refuse settings of a timed run with which it would not end; others are for the run to judge.
+
+    Raises :class:`UsageError` with one sentence that names the offending value.
+    """
+    for key, text in settings.items():
+        if key in LARGEST and _number(text) > LARGEST[key]:
+            raise UsageError(f"{key} is {text}; at most {LARGEST[key]} is allowed")
+    given = {**DEFAULTS, **settings}
+    tuples, batch_tuples = (_number(given[key]) for key in ("tuples", "batch_tuples"))
+    if batch_tuples > 0 and tuples / batch_tuples > BATCHES_MAX:
+        raise UsageError(
+            f"batch_tuples is {given['batch_tuples']}: that makes more than the {BATCHES_MAX:,}"
+            " micro-batches that are simulated at most"
+        )
+
+
+def _number(text: object) -> float:
+    """What is not a number is for the run to refuse."""
+    try:
+        return float(str(text))
+    except ValueError:
+        return 0.0
 
 
 def refuse_workload(workload: Workload) -> None:

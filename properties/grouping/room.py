@@ -18,11 +18,12 @@ from properties.grouping import inputs, queries
 from properties.grouping.agreement import compare
 from properties.grouping.balances import Spread, spread
 from properties.grouping.errata import ERRATA
-from properties.grouping.limits import refuse_workload
+from properties.grouping.limits import refuse_settings, refuse_workload
 from properties.inputs import PUBLISHED, missing_recording, recordings_by_name
-from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen, Skipped
+from properties.rooms import Beside, Case, Explorer, Figure, Figures, Room, Seen, Skipped
 from properties.tables import Columns, cuts_into
-from sim.grouping import Run, from_settings
+from sim.grouping import Run, from_settings, side_by_side
+from sim.grouping.policies import Side
 
 GUARD = "keys were heavy, and merged"
 STAYING = ("key", "dkg", "dag")
@@ -132,7 +133,50 @@ def _explore(scope: str, variant: str | None) -> Exploration[None, None]:
 
 def simulate(settings: Mapping[str, str], seed: int) -> Run:
     """One timed run."""
+    refuse_settings(settings)
     return from_settings(settings, seed)
+
+
+SIDES = (
+    "policy",
+    "tuples/s",
+    "of ideal",
+    "latency, ms",
+    "99%, ms",
+    "rho",
+    "I",
+    "instances\na key",
+)
+
+
+def beside(run: Run, settings: Mapping[str, str], seed: int) -> Beside | None:
+    """All policies side by side, where there are two windows to tell them apart by."""
+    sides = side_by_side(settings, seed) if "mean_rho" in run.summary else ()
+    if not sides:
+        return None
+    remark = (
+        "tuples/s: what a backlog is worked off with; latency: at the load of the run, in the"
+        " second half of it, - where the policy cannot keep up; rho, I, instances a key: means over"
+        " windows, without the first one for rho and I."
+    )
+    data = tuple(side._asdict() for side in sides)
+    return Beside(SIDES, tuple(_side(side) for side in sides), data, remark)
+
+
+def _side(side: Side) -> tuple[str, ...]:
+    latencies = [
+        "-" if us is None else f"{us / 1e3:,.1f}"
+        for us in (side.mean_latency_us, side.p99_latency_us)
+    ]
+    return (
+        side.policy,
+        f"{side.throughput_hz:,.0f}",
+        f"{side.share_of_ideal:.0%}",
+        *latencies,
+        f"{side.mean_rho:.3f}",
+        f"{side.mean_imbalance:.3f}",
+        f"{side.instances_a_key:.2f}",
+    )
 
 
 def plot(run: Run, path: Path) -> None:
@@ -164,5 +208,6 @@ ROOM = Room(
     explorer=Explorer(scopes=(), everyday=(), variants=VARIANTS, explore=_explore),
     simulate=simulate,
     plot=plot,
+    beside=beside,
     errata=ERRATA,
 )

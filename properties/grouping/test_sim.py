@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 from model.claims import Outcome
 from model.grouping import balance, balance_claims, make_system
 from model.grouping.claims import CASES, judge, over_all
-from model.grouping.rules import RULES
-from model.grouping.table import Rules
-from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, Workload
 from properties import packs
 from properties.grouping.draws import limits, slope
@@ -31,6 +28,7 @@ from sim.faults import Slow
 from sim.grouping import Run, from_settings, simulate_arrived
 from sim.grouping.crew import Crew
 from sim.grouping.scenarios import SCENARIOS
+from sim.grouping.summary import Summary
 from sim.plan import Plan, Source
 
 RUNS_FOR_GUARDS = 150
@@ -150,9 +148,7 @@ class Stream(NamedTuple):
         times_us = self.crew.times_us(self.n)
         return max(times_us) * balance.total_speed(times_us) / self.window_tuples
 
-    def run(
-        self, seed: int, policy: str = "tag", rules: Rules = RULES, *, measured: bool = False
-    ) -> Run:
+    def run(self, seed: int, policy: str = "tag", *, measured: bool = False) -> Run:
         """Everything is there at the start: senders stand still only where instances do."""
         config = GroupingConfig(
             self.n,
@@ -167,13 +163,12 @@ class Stream(NamedTuple):
             config,
             crew=self.crew,
             batch_tuples=self.window_tuples,
-            rules=rules,
             measured=measured,
         )
 
-    def rho(self, seed: int, policy: str = "tag", rules: Rules = RULES) -> float:
+    def rho(self, seed: int, policy: str = "tag") -> float:
         """Of the second window."""
-        return float(self.run(seed, policy, rules).summary["mean_rho"])
+        return float(self.run(seed, policy).summary["mean_rho"])
 
 
 @cache
@@ -204,25 +199,20 @@ def test_work_is_within_the_bounds(seed: int, n: int, exponent: float, measured:
         assert (first.times_us != second.times_us) == measured
 
 
-def growth(seeds: Sequence[int], policy: str, rules: Rules) -> tuple[float, float]:
+def growth(seeds: Sequence[int], policy: str) -> tuple[float, float]:
     """Limits of the slope of rho over the number of instances, each wrong with FAILURE."""
     streams = [Stream(n, 0.5, EACH * n, keys=5_000) for n in SIZES]
-    slopes = [slope(SIZES, [each.rho(s, policy, rules) for each in streams]) for s in seeds]
+    slopes = [slope(SIZES, [each.rho(s, policy) for each in streams]) for s in seeds]
     return limits(slopes, FAILURE)
 
 
 def test_rho_does_not_grow_with_instances(seed: int) -> None:
-    _, upper = growth(repetitions(seed), "tag", RULES)
+    _, upper = growth(repetitions(seed), "tag")
     assert upper < GROWTH, f"slope is up to {upper:g} (failure {FAILURE:g})"
 
 
-@pytest.mark.parametrize(
-    ("policy", "rules"),
-    [("tag-literal", RULES), ("tag", VARIANTS["uniform_if_light"].rules)],
-    ids=["tag-literal", "uniform_if_light"],
-)
-def test_with_uniform_candidates_it_does(seed: int, policy: str, rules: Rules) -> None:
-    lower, _ = growth(repetitions(seed), policy, rules)
+def test_with_uniform_candidates_it_does(seed: int) -> None:
+    lower, _ = growth(repetitions(seed), "tag-literal")
     assert lower > GROWTH, f"slope may be {lower:g} (failure {FAILURE:g})"
 
 
@@ -235,24 +225,18 @@ def test_uniform_candidates_keep_fast_instances_waiting(seed: int, n: int) -> No
     theory = balance.rho_of_uniform_pairs(n, n // 2, 10, light_share=1.0)
     literal = [stream.run(each, "tag-literal").summary for each in repetitions(seed)]
     corrected = [stream.run(each).summary for each in repetitions(seed)]
-    lower, _ = limits([float(each["mean_rho"]) for each in literal], FAILURE)
+    lower, _ = limits([float(each["mean_rho"]) for each in literal], 10 * FAILURE)
     # The formula is for many keys; of these no more than 4,000 come.
     assert lower + 1 > 0.8 * (theory + 1), (n, theory, literal)
     assert max(float(each["mean_rho"]) for each in corrected) < 2.5 * stream.tuple_more
     # A makespan is a throughput: of the fluid's that is 1 / (1 + rho).
-    for summary, most in ((literal, 1 / (0.8 * (theory + 1))), (corrected, 1.2)):
-        shares = [float(each["sent_hz"]) / float(each["ideal_hz"]) for each in summary]
-        assert max(shares) < most, (n, shares)
-    assert min(shares) > 0.85, (n, shares)
+    assert max(map(share, literal)) < 1 / (0.8 * (theory + 1))
+    assert min(map(share, corrected)) > 1.5 * max(map(share, literal))
 
 
-@pytest.mark.parametrize("exponent", [0.5, 1.0, 1.5, 2.0])
-@pytest.mark.parametrize("slow", [0.25, 0.5, 0.75])
-def test_the_corrected_reading_is_nowhere_worse(seed: int, exponent: float, slow: float) -> None:
-    stream = Stream(16, exponent, 2_000, slow=slow)
-    more = [stream.rho(each) - stream.rho(each, "tag-literal") for each in repetitions(seed)]
-    # One or two tuples more at the slowest instance are no difference.
-    assert max(more) < 2.5 * stream.tuple_more, more
+def share(summary: Summary) -> float:
+    """Of what a fluid could be worked off with."""
+    return float(summary["served_hz"]) / float(summary["ideal_hz"])
 
 
 CHANGING: Mapping[str, str] = {

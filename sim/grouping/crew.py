@@ -39,7 +39,7 @@ class Crew:
         for name in ("speeds", "tiers"):
             require(len(getattr(self, name)) > 0, name, getattr(self, name), "at least one")
         for speed in self.speeds:
-            require(0 < speed < inf, "speeds", speed, "finite and above 0")
+            require(1e-6 <= speed <= 1e6, "speeds", speed, "from a millionth to a million")
         for tier in self.tiers:
             require(tier in range(len(self.table)), "tiers", tier, "0, 1, 2 or 3")
         for each in self.table:

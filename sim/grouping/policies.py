@@ -9,11 +9,13 @@ Rules of this file:
   grows for as long as the stream goes on.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from model.vocabulary.grouping import POLICIES
-from sim.grouping.settings import BACKLOG, given
+from sim.arrivals import Arrivals, simulate_arrivals
+from sim.grouping.settings import DEFAULTS, Given, given
+from sim.settings import chosen
 
 
 class Side(NamedTuple):
@@ -32,30 +34,41 @@ class Side(NamedTuple):
     """On the mean over keys and windows."""
 
 
-def side_by_side(
-    settings: Mapping[str, str], seed: int, policies: Sequence[str] = POLICIES
-) -> tuple[Side, ...]:
-    """Run every policy twice with these settings.
+def named(text: str) -> tuple[str, ...]:
+    """The policies of a setting: all, none, or names with commas between them.
+
+    Raises ``ValueError`` for a name that there is not.
+    """
+    if text in ("all", "none"):
+        return POLICIES if text == "all" else ()
+    known = {policy: policy for policy in POLICIES}
+    return tuple([chosen("policies", name.strip(), known) for name in text.split(",")])
+
+
+def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[Side, ...]:
+    """Run every policy that ``policies`` names twice with these settings.
 
     Raises ``ValueError`` as :func:`sim.grouping.from_settings` does, and for a stream with fewer
     than two full windows, of which there is no balance to tell.
     """
-    return tuple([_side(settings, seed, policy) for policy in policies])
+    asked = given(settings)
+    arrivals = simulate_arrivals(asked.plan, seed)
+    policies = named(str(settings.get("policies", DEFAULTS["policies"])))
+    return tuple([_side(asked, arrivals, policy) for policy in policies])
 
 
-def _side(settings: Mapping[str, str], seed: int, policy: str) -> Side:
-    asked = given({**settings, "policy": policy})
-    full = given({**settings, "policy": policy, "load": BACKLOG}).simulate(seed).summary
-    run = full if asked.backlog else asked.simulate(seed).summary
+def _side(asked: Given, arrivals: Arrivals, policy: str) -> Side:
+    full = asked.run(arrivals, policy, backlog=True).summary
+    run = full if asked.backlog else asked.run(arrivals, policy, backlog=False).summary
     if "mean_rho" not in run:
         msg = f"tuples is {run['tuples']}; it takes two windows to see how a policy balances"
         raise ValueError(msg)
-    throughput_hz = float(full["sent_hz"])
+    throughput_hz = float(full["served_hz"])
     keeps_up = not asked.backlog and throughput_hz >= float(run["offered_hz"])
     return Side(
         policy,
         throughput_hz,
-        throughput_hz / asked.crew.ideal_hz(asked.config.instances),
+        throughput_hz / float(run["ideal_hz"]),
         float(run["settled_latency_us"]) if keeps_up else None,
         float(run["settled_p99_latency_us"]) if keeps_up else None,
         float(run["mean_rho"]),

@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from model.vocabulary import GroupingConfig
+from sim.arrivals import Arrivals, simulate_arrivals
 from sim.distributions import Constant, Distribution, Exponential, mean_us, require
 from sim.grouping.crew import TIER_NAMES, Crew
-from sim.grouping.run import Run, simulate
+from sim.grouping.run import Run, simulate_arrived
 from sim.grouping.scenarios import SCENARIOS, Size
 from sim.plan import Plan
 from sim.settings import AUTO, Setting, chosen, integer, number, with_defaults
@@ -42,6 +43,7 @@ DEFAULTS: Mapping[str, Setting] = {
     "service_us": 200.0,  # mean, at speed 1
     "tuple_bytes": 100,
     "queue_limit": 100,
+    "policies": "all",  # that stand side by side; none, or some of them
 }
 """Every setting with its default; ``auto`` is what docs/grouping.md says happens by itself."""
 
@@ -56,21 +58,16 @@ class Given(NamedTuple):
     measured: bool
     backlog: bool
 
-    def simulate(self, seed: int) -> Run:
-        """Make it."""
-        return simulate(
-            self.plan,
-            self.config,
-            seed,
+    def run(self, arrivals: Arrivals, policy: str, *, backlog: bool) -> Run:
+        """Make it, for what has arrived of the plan."""
+        return simulate_arrived(
+            arrivals,
+            replace(self.config, policy=policy),
             crew=self.crew,
+            start_us=None if backlog else self.plan.epoch_us,
             batch_tuples=self.batch_tuples,
             measured=self.measured,
-            backlog=self.backlog,
         )
-
-    def with_policy(self, policy: str) -> "Given":
-        """The same for another policy."""
-        return self._replace(config=replace(self.config, policy=policy))
 
 
 def from_settings(settings: Mapping[str, str], seed: int) -> Run:
@@ -78,7 +75,9 @@ def from_settings(settings: Mapping[str, str], seed: int) -> Run:
 
     Raises ``ValueError`` with one sentence that names the offending key or value.
     """
-    return given(settings).simulate(seed)
+    asked = given(settings)
+    arrivals = simulate_arrivals(asked.plan, seed)
+    return asked.run(arrivals, asked.config.policy, backlog=asked.backlog)
 
 
 def given(settings: Mapping[str, str]) -> Given:
@@ -115,7 +114,7 @@ def _size(texts: Mapping[str, str], crew: Crew, n: int) -> Size:
     load = 1.0
     if texts["load"] != BACKLOG:
         load = float(number("load", texts["load"], float, other=BACKLOG))
-        require(load > 0, "load", texts["load"], "above 0")
+        require(0.001 <= load <= 1_000, "load", texts["load"], "from 0.001 to 1000")
     zipf = _real(texts, "zipf", above_0=False)
     require(zipf >= 0, "zipf", texts["zipf"], "at least 0")
     speeds = tuple([crew.speeds[i % len(crew.speeds)] for i in range(n)])

@@ -54,7 +54,7 @@ def _rates(room: Room, seen: Seen) -> Summary:
         "duration_us": float(seen.ended_us.max()),
         "ideal_hz": room.crew.ideal_hz(room.config.instances),
         **({"offered_hz": len(latency_us) / came_us * 1e6} if came_us else {}),
-        **_sent(room, seen),
+        "served_hz": _served_hz(room, seen),
         **_settled(latency_us),
         "mean_latency_us": float(latency_us.mean()),
         "median_latency_us": float(np.median(latency_us)),
@@ -71,14 +71,19 @@ def _settled(latency_us: FloatArray) -> Summary:
     }
 
 
-def _sent(room: Room, seen: Seen) -> Summary:
-    """The rate from the second window on, for the first one fills the queues."""
-    if len(room.spans) < 2:
-        return {}
-    span = room.spans[1]
-    took_us = float(seen.sent_us.max()) - span.began_us
-    tuples = len(seen.sent_us) - span.first
-    return {"sent_hz": tuples / took_us * 1e6} if took_us > 0 else {}
+def _served_hz(room: Room, seen: Seen) -> float:
+    """Tuples a second, from the second window until there is nothing to send.
+
+    The first window fills the queues, and at the end some instances have nothing to do. Where that
+    is all there is, it is the rate of the whole run.
+    """
+    from_us, until_us = 0.0, float(seen.sent_us.max())
+    if len(room.spans) > 1:
+        from_us = room.spans[1].began_us
+    if until_us <= from_us:
+        from_us, until_us = 0.0, float(seen.ended_us.max())
+    served = np.count_nonzero((from_us < seen.ended_us) & (seen.ended_us <= until_us))
+    return served / (until_us - from_us) * 1e6
 
 
 def counts_of(room: Room, seen: Seen, span: Span) -> list[int]:

@@ -136,7 +136,7 @@ def test_a_backlog_is_worked_off_at_the_rate_of_the_instances() -> None:
     found = {}
     for policy in ("round-robin", "tag"):
         config = GroupingConfig(2, policy, ((0, (100, 200)),), window_tuples=1_000)
-        found[policy] = figure(simulate(plan, config, 1, crew=crew, backlog=True), "sent_hz")
+        found[policy] = figure(simulate(plan, config, 1, crew=crew, backlog=True), "served_hz")
     # In turns the slower one decides; by time both are busy.
     assert found["round-robin"] == pytest.approx(2 * 5_000, rel=0.01)
     assert found["tag"] == pytest.approx(10_000 + 5_000, rel=0.01)
@@ -182,9 +182,9 @@ def test_all_policies_stand_side_by_side() -> None:
         ("scenario", "swpa", "scenario is 'swpa'; it must be one of steady, drift, swap, strag"),
         ("policy", "tga", "policy is 'tga'; it must be one of"),
         ("load", "much", "load is 'much'; it must be a finite number, or backlog"),
-        ("load", "0", "load is '0'; it must be above 0"),
+        ("load", "0", "load is '0'; it must be from 0.001 to 1000"),
         ("tiers", "node,far", "tiers is 'far'; it must be one of process, node, rack, elsewhere"),
-        ("speeds", "1,-1", "speeds is -1.0; it must be finite and above 0"),
+        ("speeds", "1,-1", "speeds is -1.0; it must be from a millionth to a million"),
         ("instances", "0", "instances is 0; it must be greater than 0"),
         ("tuples", "0", "tuples is 0; it must be above 0"),
         ("times", "guessed", "times is 'guessed'; it must be measured or given"),
@@ -213,7 +213,16 @@ def test_bad_crews_are_refused() -> None:
 
 def test_balance_takes_two_windows() -> None:
     with pytest.raises(ValueError, match="tuples is 100; it takes two windows"):
-        side_by_side({"tuples": "100"}, 1, ["tag"])
+        side_by_side({"tuples": "100", "policies": "tag"}, 1)
+
+
+def test_policies_are_named() -> None:
+    size = {"tuples": "300", "window_tuples": "100", "batch_tuples": "100", "keys": "20"}
+    found = side_by_side({**size, "policies": "pkg, key"}, 1)
+    assert [side.policy for side in found] == ["pkg", "key"]
+    assert side_by_side({**size, "policies": "none"}, 1) == ()
+    with pytest.raises(ValueError, match="policies is 'kgp'; it must be one of"):
+        side_by_side({**size, "policies": "kgp"}, 1)
 
 
 # ------------------------------------------------------------------------------------------ plots

@@ -1,0 +1,66 @@
+"""``straggler sim grouping``: figures, policies side by side, plots, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from model.vocabulary.grouping import POLICIES
+from tests.properties.straggler import Straggler, assert_refused
+
+SIZE = "tuples=1500 window_tuples=500 batch_tuples=250 keys=60 instances=4"
+
+
+def options(settings: str) -> list[str]:
+    return [part for setting in settings.split() for part in ("--set", setting)]
+
+
+def test_all_policies_stand_side_by_side(straggler: Straggler, tmp_path: Path) -> None:
+    done = straggler("sim", "grouping", "--seed", "2", *options(SIZE), "--json", "run.json")
+    assert (done.code, done.err) == (0, "")
+    assert "Scheduling and batches changed no step" in done.out
+    lines = done.out.splitlines()
+    for policy in POLICIES:
+        assert any(line.startswith(f"{policy} ") and "%" in line for line in lines), policy
+    record = json.loads((tmp_path / "run.json").read_text(encoding="utf-8"))
+    assert record["verdict"] == "holds"
+    sides = {side["policy"]: side for side in record["beside"]}
+    assert tuple(sides) == POLICIES
+    assert sides["tag"]["mean_rho"] == record["mean_rho"]
+    # Latency of what cannot keep up is a dash, and null.
+    slow = [line for line in lines if line.startswith("round-robin")]
+    assert slow[0].split()[3] == "-"
+    assert sides["round-robin"]["mean_latency_us"] is None
+
+
+def test_a_run_is_drawn(straggler: Straggler, tmp_path: Path) -> None:
+    given = options(f"{SIZE} scenario=swap policies=none")
+    done = straggler("sim", "grouping", *given, "--plot", "run.svg")
+    assert done.code == 0
+    assert "side by side" not in done.out
+    assert "swap of speeds" in (tmp_path / "run.svg").read_text(encoding="utf-8")
+
+
+def test_a_single_window_has_no_table(straggler: Straggler) -> None:
+    done = straggler("sim", "grouping", *options("tuples=300 batch_tuples=100 keys=20"))
+    # Nothing was rebalanced.
+    assert done.code == 3
+    assert "of ideal" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ("tuples=1e9", ("tuples is 1e9", "at most 200000")),
+        ("batch_tuples=1", ("batch_tuples is 1", "2,000 micro-batches")),
+        ("instances=500", ("instances is 500", "at most 128")),
+        ("polices=tag", ("'polices'", "did you mean 'policies'?")),
+        ("policies=tag,pkq", ("policies is 'pkq'", "did you mean 'pkg'?")),
+        ("speeds=fast", ("speeds is 'fast'",)),
+        ("scenario=calm", ("scenario is 'calm'", "steady, drift, swap, stragglers")),
+    ],
+)
+def test_bad_settings_are_refused_in_one_sentence(
+    straggler: Straggler, settings: str, words: tuple[str, ...]
+) -> None:
+    assert_refused(straggler("sim", "grouping", *options(settings)), *words)
