@@ -11,6 +11,7 @@ from model.vocabulary.events import Event
 from model.vocabulary.grouping import GroupingConfig
 from model.vocabulary.hashing import stable_hash, task_of
 from model.vocabulary.join import JoinConfig
+from model.vocabulary.script import ScriptConfig
 from model.vocabulary.slack import SlackConfig
 from model.vocabulary.system import System
 from model.vocabulary.trace import Step, Trace
@@ -23,6 +24,7 @@ __all__ = [
     "Fault",
     "GroupingConfig",
     "JoinConfig",
+    "ScriptConfig",
     "SlackConfig",
     "Step",
     "System",

@@ -1,0 +1,255 @@
+"""Syntax trees of sensor scripts: what a script says, without its spelling.
+
+Rules of this file:
+
+* A node that can be made is right in itself; what takes other statements to know is said by
+  ``problems``.
+* Expressions may come from anybody: whatever looks at one that is not known to be shallow does so
+  without recursion.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import Any
+
+from model.vocabulary.settings import is_int, is_number, one_of, require
+
+WINDOW_OPS = ("max", "min", "avg", "sum", "count", "stddev")
+ACROSS_OPS = ("max", "min", "avg", "sum")
+ARITHMETIC_OPS = ("+", "-", "*", "/")
+FUNCTIONS = ("union", *WINDOW_OPS)
+
+SPAN_MAX_MS = 10**12
+"""Longest window and slide, about 31 years."""
+DEPTH_MAX = 100
+"""Deepest expression; a part with a name of its own does not count."""
+NAME = re.compile(r"[^\W\d]\w*")
+SENSOR = re.compile(r'[^"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+')
+
+
+def _at() -> Any:
+    """Where a node stands in the text it was read from; trees are equal wherever they stand."""
+    return field(default=0, compare=False, repr=False, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant, at least 0."""
+
+    value: float
+    at: int = _at()
+
+    def __post_init__(self) -> None:
+        good = is_number(self.value) and isfinite(self.value) and self.value >= 0
+        require(good, "a number", self.value, "finite and at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Sensor:
+    """The stream of a sensor."""
+
+    id: str
+    at: int = _at()
+
+    def __post_init__(self) -> None:
+        good = isinstance(self.id, str) and SENSOR.fullmatch(self.id) is not None
+        require(good, "a sensor", self.id, "text without quotes and control characters")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The stream of an earlier statement of the same workflow."""
+
+    name: str
+    at: int = _at()
+
+    def __post_init__(self) -> None:
+        require_name("a name", self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Union:
+    """All tuples of all parts; what is in two parts is there twice."""
+
+    parts: tuple["Expression", ...]
+    at: int = _at()
+
+    def __post_init__(self) -> None:
+        _require_streams("a part of a union", self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """An aggregate of every window [e - length, e), for e a multiple of the slide."""
+
+    op: str
+    source: "Expression"
+    length_ms: int
+    slide_ms: int
+    at: int = _at()
+
+    def __post_init__(self) -> None:
+        require(self.op in WINDOW_OPS, "an aggregate", self.op, one_of(WINDOW_OPS))
+        _require_streams("the source of a window", (self.source,))
+        require_span("the length of a window", self.length_ms)
+        require_span("the slide of a window", self.slide_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Across:
+    """An aggregate of the latest values of several streams."""
+
+    op: str
+    parts: tuple["Expression", ...]
+    at: int = _at()
+
+    def __post_init__(self) -> None:
+        require(self.op in ACROSS_OPS, "an aggregate of streams", self.op, one_of(ACROSS_OPS))
+        _require_streams(f"a part of {self.op}", self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """``left op right`` of the latest values."""
+
+    op: str
+    left: "Expression"
+    right: "Expression"
+    at: int = _at()
+
+    def __post_init__(self) -> None:
+        require(self.op in ARITHMETIC_OPS, "an operator", self.op, one_of(ARITHMETIC_OPS))
+        for side in (self.left, self.right):
+            require(isinstance(side, EXPRESSIONS), f"a side of {self.op}", side, "an expression")
+
+
+Expression = Number | Sensor | Name | Union | Window | Across | Arithmetic
+EXPRESSIONS = (Number, Sensor, Name, Union, Window, Across, Arithmetic)
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """``name = expression``."""
+
+    name: str
+    expression: Expression
+    at: int = _at()
+
+    def __post_init__(self) -> None:
+        require_name("the name of a statement", self.name)
+        good = isinstance(self.expression, EXPRESSIONS)
+        require(good, f"what {self.name} is", self.expression, "an expression")
+
+
+@dataclass(frozen=True, slots=True)
+class Workflow:
+    """One script: statements in order. Names are its own."""
+
+    name: str
+    statements: tuple[Statement, ...]
+
+    def __post_init__(self) -> None:
+        good = isinstance(self.name, str) and bool(self.name)
+        require(good, "the name of a workflow", self.name, "text that is not empty")
+
+
+def require_name(what: str, name: object) -> None:
+    """Refuse what cannot be written as a name."""
+    good = isinstance(name, str) and NAME.fullmatch(name) is not None and name not in FUNCTIONS
+    require(good, what, name, "letters, digits and _, no digit first, and no function")
+
+
+def require_span(what: str, span_ms: object) -> None:
+    """Refuse what is no length of time."""
+    good = is_int(span_ms) and 0 < span_ms <= SPAN_MAX_MS  # type: ignore[operator]
+    require(good, what, span_ms, f"a whole number of milliseconds from 1 to {SPAN_MAX_MS}")
+
+
+def _require_streams(what: str, parts: object) -> None:
+    require(isinstance(parts, tuple) and bool(parts), what, parts, "one stream at least")
+    assert isinstance(parts, tuple)
+    for part in parts:
+        require(isinstance(part, EXPRESSIONS), what, part, "a stream")
+        # Without its text: it may be too deep to be written.
+        require(not is_constant(part), what, "made of numbers alone", "a stream")
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    """The expressions directly inside."""
+    if isinstance(expression, Union | Across):
+        return expression.parts
+    if isinstance(expression, Arithmetic):
+        return expression.left, expression.right
+    return (expression.source,) if isinstance(expression, Window) else ()
+
+
+def walk(expression: Expression) -> Iterator[tuple[Expression, int]]:
+    """Every node with its depth, from the outside in and from left to right; no recursion."""
+    waiting = [(expression, 1)]
+    while waiting:
+        node, depth = waiting.pop()
+        yield node, depth
+        waiting.extend((child, depth + 1) for child in reversed(children(node)))
+
+
+def depth_of(expression: Expression) -> int:
+    """How deep an expression is; what has nothing inside is 1 deep."""
+    return max(depth for _, depth in walk(expression))
+
+
+def is_constant(expression: Expression) -> bool:
+    """Whether there is no stream in it."""
+    waiting = [expression]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Arithmetic):
+            waiting += (node.left, node.right)
+        elif not isinstance(node, Number):
+            return False
+    return True
+
+
+def expression_to_json(expression: Expression) -> list[Any]:
+    """Plain data: a list that starts with the kind."""
+    inside = [expression_to_json(child) for child in children(expression)]
+    kind = type(expression).__name__.lower()
+    if isinstance(expression, Number):
+        return [kind, expression.value]
+    if isinstance(expression, Sensor):
+        return [kind, expression.id]
+    if isinstance(expression, Name):
+        return [kind, expression.name]
+    if isinstance(expression, Union):
+        return [kind, *inside]
+    if isinstance(expression, Window):
+        return [kind, expression.op, *inside, expression.length_ms, expression.slide_ms]
+    return [kind, expression.op, *inside]
+
+
+def expression_from_json(data: Any, depth: int = 1) -> Expression:
+    """Read what :func:`expression_to_json` wrote; anything else is a ``ValueError``."""
+
+    def inside(parts: Any) -> tuple[Expression, ...]:
+        return tuple([expression_from_json(part, depth + 1) for part in parts])
+
+    match data if depth <= DEPTH_MAX else None:
+        case ["number", value]:
+            return Number(value)
+        case ["sensor", sensor]:
+            return Sensor(sensor)
+        case ["name", name]:
+            return Name(name)
+        case ["union", *parts]:
+            return Union(inside(parts))
+        case ["window", op, source, length_ms, slide_ms]:
+            return Window(op, expression_from_json(source, depth + 1), length_ms, slide_ms)
+        case ["across", op, *parts]:
+            return Across(op, inside(parts))
+        case ["arithmetic", op, left, right]:
+            left, right = inside([left, right])
+            return Arithmetic(op, left, right)
+    shown = repr(data)
+    msg = f"{shown[:60]}{'...' if len(shown) > 60 else ''} is not an expression"
+    raise ValueError(msg)

@@ -1,0 +1,1 @@
+"""Room ``script``: sensor scripts, their language, and what they are compiled to."""

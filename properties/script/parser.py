@@ -1,0 +1,216 @@
+"""Reads a script: text in, a workflow out, or errors that say where and what instead.
+
+Rules of this file:
+
+* The first mistake in the spelling ends the reading; of mistakes in the meaning all are shown.
+* It stands here, above model and Spark, because both take trees: a text becomes a tree once, and
+  what runs cannot read it in two ways.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+from lark import Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
+
+from model.vocabulary.script import (
+    ACROSS_OPS,
+    DEPTH_MAX,
+    FUNCTIONS,
+    SPAN_MAX_MS,
+    Across,
+    Arithmetic,
+    Expression,
+    Name,
+    Number,
+    Sensor,
+    Statement,
+    Union,
+    Window,
+    Workflow,
+    children,
+    depth_of,
+    is_constant,
+    problems,
+    walk,
+)
+from properties.script.faults import Fault, Stop, fault, meaningless, unexpected
+from properties.script.grammar import MINUS_SIGN, SEPARATORS, TIMES_SIGN, make_lark
+
+SHOWN_MAX = 20
+"""Errors of one script."""
+
+
+class ScriptError(ValueError):
+    """A script that means nothing; the message is the first of its faults."""
+
+    def __init__(self, faults: tuple[Fault, ...]) -> None:
+        first = faults[0]
+        super().__init__(f"line {first.line}, column {first.column}: {first.sentence}")
+        self.faults = faults
+
+
+def parse(text: str, name: str, sensors: Collection[str] | None = None) -> Workflow:
+    """The workflow that a script describes, called ``name``.
+
+    With ``sensors`` every sensor must be one of them. Raises :class:`ScriptError`.
+    """
+    text = with_plain_line_ends(text)
+    try:
+        workflow = Workflow(name, tuple(_statements(text)))
+    except Stop as stop:
+        raise ScriptError((fault(text, stop.problem),)) from None
+    found = [fault(text, each) for each in islice(problems(workflow, sensors), SHOWN_MAX)]
+    if found:
+        raise ScriptError(tuple(found))
+    return workflow
+
+
+def with_plain_line_ends(text: str) -> str:
+    """The text with a line feed where a line ends, and nothing else."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _statements(text: str) -> Iterator[Statement]:
+    try:
+        read: list[Statement] = LARK.parse(text)  # type: ignore[assignment]
+    except UnexpectedToken as error:
+        raise unexpected(text, error) from None
+    except UnexpectedCharacters as error:
+        raise meaningless(text, error.pos_in_stream or 0) from None
+    if not read:
+        raise Stop(0, "", "there is no statement in it")
+    names: set[str] = set()
+    for statement in read:
+        yield _resolved(statement, names)
+        names.add(statement.name)
+
+
+def _resolved(statement: Statement, names: Collection[str]) -> Statement:
+    """What is quoted and the name of an earlier statement is no sensor."""
+    nodes = [node for node, _ in walk(statement.expression)]
+    if not any(isinstance(node, Sensor) and node.id in names for node in nodes):
+        return statement
+    if depth_of(statement.expression) > DEPTH_MAX:
+        return statement  # which is one of its problems
+    return replace(statement, expression=_with_names(statement.expression, names))
+
+
+def _with_names(expression: Expression, names: Collection[str]) -> Expression:
+    if isinstance(expression, Sensor):
+        known = expression.id in names
+        return Name(expression.id, at=expression.at) if known else expression
+    if isinstance(expression, Union | Across):
+        return replace(
+            expression, parts=tuple(_with_names(each, names) for each in expression.parts)
+        )
+    if isinstance(expression, Window):
+        return replace(expression, source=_with_names(expression.source, names))
+    if isinstance(expression, Arithmetic):
+        left, right = (_with_names(side, names) for side in children(expression))
+        return replace(expression, left=left, right=right)
+    return expression
+
+
+# ----------------------------------------------------------------------------- from text to trees
+
+
+@v_args(inline=True)
+class _Reading(Transformer[Token, Any]):
+    """Makes nodes while lark reads: nothing here remembers anything."""
+
+    def start(self, *statements: Statement) -> list[Statement]:
+        return list(statements)
+
+    def statement(self, name: Token, expression: Expression) -> Statement:
+        _refuse_function(name)
+        return Statement(str(name), expression, at=_at(name))
+
+    def number(self, token: Token) -> Number:
+        value = float(SEPARATORS.sub("", token))
+        if value == float("inf"):
+            raise Stop(_at(token), token, "this number is too large")
+        return Number(value, at=_at(token))
+
+    def quoted(self, token: Token) -> Sensor:
+        inside = token[1:-1]
+        if not inside:
+            raise Stop(_at(token), token, "there is nothing between the quotes")
+        return Sensor(inside, at=_at(token))
+
+    def unquoted(self, token: Token) -> Name:
+        _refuse_function(token)
+        return Name(str(token), at=_at(token))
+
+    def negative(self, sign: Token, expression: Expression) -> Arithmetic:
+        return Arithmetic("-", Number(0), expression, at=_at(sign))
+
+    def arithmetic(self, left: Expression, sign: Token, right: Expression) -> Arithmetic:
+        op = {MINUS_SIGN: "-", TIMES_SIGN: "*"}.get(sign, str(sign))
+        return Arithmetic(op, left, right, at=_at(sign))
+
+    def call(self, function: Token, *parts: Expression) -> Expression:
+        if function not in FUNCTIONS:
+            sentence = f"there is no function {str(function)!r}, only {', '.join(FUNCTIONS)}"
+            raise Stop(_at(function), function, sentence, FUNCTIONS)
+        if not parts:
+            raise Stop(_at(function), function, f"{_takes(function)}; here is nothing")
+        if function == "union":
+            return Union(_streams(function, parts), at=_at(function))
+        return _aggregate(function, parts)
+
+
+LARK = make_lark(_Reading())
+
+
+def _at(token: Token) -> int:
+    return token.start_pos or 0
+
+
+def _refuse_function(token: Token) -> None:
+    if token in FUNCTIONS:
+        raise Stop(_at(token), token, f"{str(token)!r} is a function, and no name")
+
+
+def _takes(function: str) -> str:
+    """What a function takes, in words."""
+    if function == "union":
+        return "union takes streams"
+    window = "a stream with a length and a slide, both in milliseconds"
+    return f"{function} takes {f'streams, or {window}' if function in ACROSS_OPS else window}"
+
+
+def _streams(function: Token, parts: tuple[Expression, ...]) -> tuple[Expression, ...]:
+    for part in parts:
+        if is_constant(part):
+            raise Stop(part.at, "", f"{_takes(function)}; this is a number")
+    return parts
+
+
+def _aggregate(function: Token, parts: tuple[Expression, ...]) -> Expression:
+    """Of windows or of streams: the kinds of the arguments decide."""
+    source, *spans = parts
+    if function in ACROSS_OPS and not any(is_constant(part) for part in parts):
+        return Across(str(function), parts, at=_at(function))
+    takes = _takes(function)
+    if is_constant(source):
+        raise Stop(source.at, "", f"{takes}; this is a number")
+    stream = next((part for part in spans if not is_constant(part)), None)
+    if stream is not None:
+        raise Stop(stream.at, "", f"{takes}; this is a stream")
+    if len(spans) > 2:
+        raise Stop(spans[2].at, "", f"{takes}; this is one number too many")
+    if len(spans) < 2:
+        missing = "the slide is" if spans else "length and slide are"
+        raise Stop(_at(function), function, f"{takes}; {missing} missing")
+    length_ms, slide_ms = _span("length", spans[0]), _span("slide", spans[1])
+    return Window(str(function), source, length_ms, slide_ms, at=_at(function))
+
+
+def _span(what: str, expression: Expression) -> int:
+    span_ms = expression.value if isinstance(expression, Number) else 0.0
+    if not (1 <= span_ms <= SPAN_MAX_MS and span_ms.is_integer()):
+        sentence = f"the {what} of a window is a whole number of milliseconds, 1 to {SPAN_MAX_MS:_}"
+        raise Stop(expression.at, "", sentence)
+    return int(span_ms)
