@@ -18,6 +18,7 @@ from model.vocabulary.script import (
     ACROSS_OPS,
     DEPTH_MAX,
     FUNCTIONS,
+    OVERLAP_MAX,
     SPAN_MAX_MS,
     Across,
     Arithmetic,
@@ -205,6 +206,9 @@ def _aggregate(function: Token, parts: tuple[Expression, ...]) -> Expression:
         missing = "the slide is" if spans else "length and slide are"
         raise Stop(_at(function), function, f"{takes}; {missing} missing")
     length_ms, slide_ms = _span("length", spans[0]), _span("slide", spans[1])
+    if length_ms > OVERLAP_MAX * slide_ms:
+        sentence = f"a window is at most {OVERLAP_MAX:_} times as long as its slide"
+        raise Stop(spans[1].at, "", sentence)
     return Window(str(function), source, length_ms, slide_ms, at=_at(function))
 
 

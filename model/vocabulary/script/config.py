@@ -8,9 +8,14 @@ from typing import Any
 from model.vocabulary.script.problems import problems
 from model.vocabulary.script.tree import (
     SENSOR,
+    Expression,
+    Name,
+    Number,
     Sensor,
     Statement,
+    Union,
     Workflow,
+    children,
     expression_from_json,
     expression_to_json,
     walk,
@@ -74,14 +79,17 @@ class ScriptConfig:
 
     @property
     def asked_for(self) -> frozenset[str]:
-        """Sensors that a workflow needs; those that none needs are dropped where they come in."""
-        return frozenset(
-            node.id
-            for workflow in self.workflows
-            for statement in workflow.statements
-            for node, _ in walk(statement.expression)
-            if isinstance(node, Sensor)
-        )
+        """Sensors from which something is computed; others are dropped where they come in."""
+        found: set[str] = set()
+        for workflow in self.workflows:
+            plain: dict[str, frozenset[str]] = {}
+            """Sensors that a name or a union of it stands for."""
+            for statement in workflow.statements:
+                plain[statement.name] = _plain(statement.expression, plain)
+                for node, _ in walk(statement.expression):
+                    if not isinstance(node, Union | Sensor | Name | Number):
+                        found.update(*(_plain(child, plain) for child in children(node)))
+        return frozenset(found)
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; ``ScriptConfig.from_json`` reads it back."""
@@ -114,3 +122,14 @@ class ScriptConfig:
             for name, rows in pairs
         )
         return cls(**{**data, "workflows": workflows, "sensors": sensors})
+
+
+def _plain(expression: Expression, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The sensors whose tuples an expression has as they come."""
+    if isinstance(expression, Sensor):
+        return frozenset([expression.id])
+    if isinstance(expression, Name):
+        return names[expression.name]
+    if isinstance(expression, Union):
+        return frozenset().union(*(_plain(part, names) for part in expression.parts))
+    return frozenset()

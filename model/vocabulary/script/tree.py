@@ -23,6 +23,8 @@ FUNCTIONS = ("union", *WINDOW_OPS)
 
 SPAN_MAX_MS = 10**12
 """Longest window and slide, about 31 years."""
+OVERLAP_MAX = 10_000
+"""Most windows that a tuple may lie in."""
 DEPTH_MAX = 100
 """Deepest expression; a part with a name of its own does not count."""
 NAME = re.compile(r"[^\W\d]\w*")
@@ -95,6 +97,8 @@ class Window:
         _require_streams("the source of a window", (self.source,))
         require_span("the length of a window", self.length_ms)
         require_span("the slide of a window", self.slide_ms)
+        good = self.length_ms <= OVERLAP_MAX * self.slide_ms
+        require(good, "the slide of a window", self.slide_ms, f"length/{OVERLAP_MAX} at least")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,146 @@
+"""What a sharing graph computes: slices once a stream, every node once.
+
+Source: docs/script.md, sections 4 to 7.
+
+Rules of this file:
+
+* A node is computed from the streams of its inputs, a window from slices that all windows over
+  the same stream share.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from heapq import merge
+from itertools import groupby
+from math import inf
+
+from model.script import partial
+from model.script.graph import CONSTANT, OPERATION, SENSOR, UNION, Graph, Node
+from model.script.partial import Partial, answer, merged, of_value
+from model.script.rules import Rules, cutting_of
+from model.script.slices import Cutting, slice_of
+from model.script.stream import Point, Stream, known, rounded
+from model.vocabulary.script import END_US, MILLISECOND_US
+
+CONSTANT_STREAM = Stream((), END_US)
+
+
+def evaluate(graph: Graph, sensors: Mapping[str, Stream], rules: Rules) -> list[Stream]:
+    """The stream of every node; ``undefined`` is that of the node alone."""
+    spans = graph.spans()
+    streams: list[Stream] = []
+    slices: dict[int, Slices] = {}
+    for node in graph.nodes:
+        if node.span is not None:
+            source = node.inputs[0]
+            if source not in slices:
+                cutting = cutting_of(rules, spans[source], graph.per_hour[source])
+                slices[source] = Slices(cutting, streams[source], rules)
+            made = slices[source].window(node)
+        elif node.kind == OPERATION:
+            made = operation(node, graph.nodes, streams, rules)
+        elif node.kind == UNION:
+            made = union([streams[each] for each in node.inputs])
+        else:
+            made = sensors[node.sensor] if node.kind == SENSOR else CONSTANT_STREAM
+        streams.append(made)
+    return streams
+
+
+def union(parts: Sequence[Stream]) -> Stream:
+    """All tuples of all parts, in order."""
+    until_us = min(part.until_us for part in parts)
+    points = merge(*(part.points for part in parts))
+    return Stream(tuple([point for point in points if point[0] < until_us]), until_us)
+
+
+class Slices:
+    """One stream in pieces, for all windows over it."""
+
+    def __init__(self, cutting: Cutting, source: Stream, rules: Rules) -> None:
+        self.rules = rules
+        self.until_us = source.until_us
+        origin_us = rules.origin_us([stamp for stamp, _ in source.points])
+        self.parts: dict[int, Partial] = {}
+        for stamp, value in source.points:
+            start_us = slice_of(cutting, stamp - origin_us) + origin_us
+            one = of_value(value)
+            before = self.parts.get(start_us)
+            self.parts[start_us] = one if before is None else merged(before, one)
+        self.starts_us = sorted(self.parts)
+
+    def window(self, node: Node) -> Stream:
+        """A fold of slices for every window that has one."""
+        assert node.span is not None
+        length_us, slide_us = (span * MILLISECOND_US for span in node.span)
+        until_us = END_US
+        if self.until_us < END_US:
+            until_us = self.rules.stamp_us((self.until_us // slide_us + 1) * slide_us)
+        ends_us = {
+            end_us
+            for start_us in self.starts_us
+            for end_us in range(
+                (start_us // slide_us + 1) * slide_us, start_us + length_us + 1, slide_us
+            )
+        }
+        values = {}
+        for end_us in ends_us:
+            values[self.rules.stamp_us(end_us)] = self._fold(node.op, end_us - length_us, end_us)
+        return known(values, until_us)
+
+    def _fold(self, op: str, start_us: int, end_us: int) -> float:
+        first, last = (bisect_left(self.starts_us, at_us) for at_us in (start_us, end_us))
+        parts = [self.parts[each] for each in self.starts_us[first:last]]
+        if op == "avg":
+            return rounded(self.rules.mean(parts))
+        whole = parts[0]
+        for part in parts[1:]:
+            whole = merged(whole, part)
+        return answer(op, whole)
+
+
+# ------------------------------------------------------------------------------------ operations
+
+
+def operation(node: Node, nodes: Sequence[Node], streams: Sequence[Stream], rules: Rules) -> Stream:
+    """Runs through the stamps of all inputs, and knows the latest value of each."""
+    latest = {
+        each: nodes[each].value if nodes[each].kind == CONSTANT else None for each in node.inputs
+    }
+    until_us = min(streams[each].until_us for each in node.inputs)
+    updates = merge(*([(*point, each) for point in streams[each].points] for each in latest))
+    points: list[Point] = []
+    undefined: set[int] = set()
+    for stamp, group in groupby(updates, lambda update: update[0]):
+        if stamp >= until_us:
+            break
+        # In order of value: of several at one time the greatest stays.
+        for at_once in [list(group)] if rules.is_atomic else [[each] for each in group]:
+            latest.update({each: value for _, value, each in at_once})
+            values = [latest[each] for each in node.inputs]
+            defined = [value for value in values if value is not None]
+            if len(defined) == len(values):
+                value = computed(node.op, defined) + 0.0
+                if abs(value) < inf:
+                    points.append((stamp, value))
+                else:
+                    undefined.add(stamp)
+    return Stream(tuple(sorted(points)), until_us, frozenset(undefined))
+
+
+def computed(op: str, values: Sequence[float]) -> float:
+    """One operation; infinite, or not a number, where it is undefined."""
+    if op in ("max", "min"):
+        return max(values) if op == "max" else min(values)
+    if op in ("avg", "sum"):
+        parts = [of_value(value) for value in values]
+        whole = sum((part.total for part in parts), start=of_value(0.0).total)
+        return rounded(partial.mean(parts) if op == "avg" else whole)
+    left, right = values
+    if op == "+":
+        return left + right
+    if op == "-":
+        return left - right
+    if op == "*":
+        return left * right
+    return left / right if right else inf

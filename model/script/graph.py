@@ -1,0 +1,197 @@
+"""The sharing graph: every computation of all workflows, each of them once.
+
+Source: docs/script.md, section 6.
+
+Rules of this file:
+
+* A node is what it computes: kind, operator, window and inputs. Two expressions that come to the
+  same node are computed once, whatever they are called and whoever wrote them.
+* Inputs have smaller numbers, so the order of the nodes is an order in which to compute them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+from model.script.rules import RULES, Rules
+from model.script.slices import HOUR_MS, Span
+from model.vocabulary import ScriptConfig
+from model.vocabulary.script import (
+    Across,
+    Arithmetic,
+    Expression,
+    Name,
+    Sensor,
+    Union,
+    Window,
+    Workflow,
+    children,
+    constant,
+    is_constant,
+)
+
+SENSOR, CONSTANT, UNION, WINDOW, OPERATION = "sensor", "constant", "union", "window", "operation"
+
+
+class Node(NamedTuple):
+    """One computation."""
+
+    kind: str
+    op: str = ""
+    inputs: tuple[int, ...] = ()
+    span: Span | None = None
+    sensor: str = ""
+    value: float = 0.0
+
+    @property
+    def is_computed(self) -> bool:
+        """Whether its tuples are results, not tuples of sensors as they came."""
+        return self.kind in (WINDOW, OPERATION)
+
+
+class Output(NamedTuple):
+    """A named statement of a workflow."""
+
+    workflow: str
+    name: str
+    node: int
+    own: tuple[int, ...]
+    """Computations of the statement itself, not those of names in it."""
+    is_result: bool
+    """Whether it says a window or an operation, or the name of one. A union is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """Nodes in an order of computing, and which of them have names."""
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[Output, ...]
+    per_hour: tuple[Fraction, ...]
+    """Of each node: tuples an hour, at most."""
+    written: int
+    """Computations in the scripts, before any was shared."""
+
+    @property
+    def computed(self) -> tuple[int, ...]:
+        """The nodes that compute something."""
+        return tuple(number for number, node in enumerate(self.nodes) if node.is_computed)
+
+    def streams(self, number: int) -> tuple[int, ...]:
+        """The sensors and computed nodes that a node reads, each once; unions are looked into."""
+        found: dict[int, None] = {}
+        for each in self.nodes[number].inputs:
+            node = self.nodes[each]
+            if node.kind == UNION:
+                found |= dict.fromkeys(node.inputs)
+            elif node.kind != CONSTANT:
+                found[each] = None
+        return tuple(found)
+
+    def spans(self) -> Mapping[int, tuple[Span, ...]]:
+        """The windows over each stream that has some."""
+        found: dict[int, set[Span]] = {}
+        for node in self.nodes:
+            if node.span is not None:
+                found.setdefault(node.inputs[0], set()).add(node.span)
+        return {number: tuple(sorted(spans)) for number, spans in sorted(found.items())}
+
+
+def compile_graph(config: ScriptConfig, rules: Rules = RULES) -> Graph:
+    """The sharing graph of workflows."""
+    return compile_workflows(config.workflows, dict(config.sensors), rules)
+
+
+def compile_workflows(
+    workflows: Iterable[Workflow], sensors: Mapping[str, int], rules: Rules = RULES
+) -> Graph:
+    """The sharing graph of some workflows; ``sensors`` with their tuples an hour."""
+    building = _Building(rules)
+    for workflow in workflows:
+        building.enter(workflow)
+    nodes = tuple(building.nodes)
+    rates: list[Fraction] = []
+    for node in nodes:
+        rates.append(_per_hour(node, sensors, rates))
+    return Graph(nodes, tuple(building.outputs), tuple(rates), building.written)
+
+
+class _Building:
+    """A graph that grows; nodes are numbered as they are first met."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.nodes: list[Node] = []
+        self.numbers: dict[Node, int] = {}
+        self.names: dict[tuple[str, str], int] = {}
+        self.outputs: list[Output] = []
+        self.results: set[tuple[str, str]] = set()
+        self.written = 0
+
+    def enter(self, workflow: Workflow) -> None:
+        """Add the statements of a workflow, which come after what they need."""
+        scope = self.rules.scope(workflow.name)
+        for statement in workflow.statements:
+            own: list[int] = []
+            number = self._node(statement.expression, scope, own)
+            self.names.setdefault((scope, statement.name), number)
+            number = self.names[scope, statement.name]
+            listed = tuple(dict.fromkeys(own))
+            is_result = self._is_result(workflow.name, statement.expression)
+            output = Output(workflow.name, statement.name, number, listed, is_result)
+            self.outputs.append(output)
+            self.results |= {(workflow.name, statement.name)} if is_result else set()
+
+    def _is_result(self, workflow: str, expression: Expression) -> bool:
+        if isinstance(expression, Name):
+            return (workflow, expression.name) in self.results
+        return not isinstance(expression, Sensor | Union)
+
+    def _node(self, expression: Expression, scope: str, own: list[int]) -> int:
+        if isinstance(expression, Name):
+            return self.names[scope, expression.name]
+        if isinstance(expression, Sensor):
+            return self._numbered(Node(SENSOR, sensor=expression.id))
+        if is_constant(expression):
+            return self._numbered(Node(CONSTANT, value=constant(expression)))
+        if isinstance(expression, Union):
+            return self._union([self._node(part, scope, own) for part in expression.parts])
+        if isinstance(expression, Window):
+            span = Span(expression.length_ms, expression.slide_ms)
+            source = self._node(expression.source, scope, own)
+            node = Node(WINDOW, expression.op, (source,), span)
+        else:
+            assert isinstance(expression, Across | Arithmetic)
+            inputs = [self._node(side, scope, own) for side in children(expression)]
+            if expression.op in self.rules.commutative:
+                inputs.sort()
+            node = Node(OPERATION, expression.op, tuple(inputs))
+        self.written += 1
+        number = self._numbered(node)
+        own.append(number)
+        return number
+
+    def _union(self, parts: list[int]) -> int:
+        """Unions within unions are one, and a union of one stream is that stream."""
+        flat: list[int] = []
+        for part in parts:
+            node = self.nodes[part]
+            flat.extend(node.inputs if node.kind == UNION else (part,))
+        inputs = self.rules.multiset(flat)
+        return inputs[0] if len(inputs) == 1 else self._numbered(Node(UNION, inputs=inputs))
+
+    def _numbered(self, node: Node) -> int:
+        if node not in self.numbers:
+            self.numbers[node] = len(self.nodes)
+            self.nodes.append(node)
+        return self.numbers[node]
+
+
+def _per_hour(node: Node, sensors: Mapping[str, int], rates: list[Fraction]) -> Fraction:
+    """At most: a window answers once a slide, an operation whenever an input has something."""
+    if node.kind == SENSOR:
+        return Fraction(sensors[node.sensor])
+    if node.span is not None:
+        return Fraction(HOUR_MS, node.span.slide_ms)
+    return sum((rates[each] for each in node.inputs), Fraction())

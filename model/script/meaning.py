@@ -1,0 +1,217 @@
+"""What a set of workflows means: every window and every operation computed from all tuples.
+
+Source: docs/script.md, sections 4 to 6.
+
+Rules of this file:
+
+* Nothing is shared between workflows, statements or windows, nothing is kept, nothing is quick: a
+  reader is to see that it is what the page says.
+* It knows nothing of graphs, slices and workers, and what knows of them does not use it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import inf, isfinite, sqrt
+from typing import NamedTuple
+
+from model.script.stream import Point, Stream, known, rounded
+from model.vocabulary import Event, ScriptConfig, Step, Workload
+from model.vocabulary.script import (
+    END_US,
+    MILLISECOND_US,
+    REASON_LATE,
+    REASON_NOT_FINITE,
+    TIME_END_US,
+    Across,
+    Expression,
+    Name,
+    Number,
+    Rejected,
+    Result,
+    Sensor,
+    Undefined,
+    Union,
+    Window,
+    constant,
+    is_constant,
+)
+
+
+class Streams(NamedTuple):
+    """The streams that a statement may name."""
+
+    sensors: Mapping[str, Stream]
+    names: Mapping[str, Stream]
+
+
+def meaning(workload: Workload) -> Iterator[Step]:
+    """Every result, undefined time and rejection of a workload.
+
+    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    """
+    config = ScriptConfig.from_json(workload.config)
+    sensors: dict[str, Stream] = {}
+    for sensor, _ in config.sensors:
+        # A sensor that nobody asks for is in a union that nobody uses, or nowhere.
+        arrivals = [event for event in workload.arrivals if event.key == sensor]
+        taken = [event for event in arrivals if why_not(event, arrivals, config) is None]
+        if sensor in config.asked_for:
+            yield from rejections(arrivals, config)
+        sensors[sensor] = sensor_stream(taken, arrivals, config, workload.flush)
+    for workflow in config.workflows:
+        names: dict[str, Stream] = {}
+        computed: set[str] = set()
+        for statement in workflow.statements:
+            name, expression = statement.name, statement.expression
+            stream = stream_of(expression, Streams(sensors, names))
+            # What is undefined is told once, where it is computed.
+            names[name] = stream._replace(undefined=frozenset())
+            if is_computed(expression, computed):
+                computed.add(name)
+                yield from (Result(workflow.name, name, *point) for point in stream.points)
+            yield from (Undefined(workflow.name, name, stamp) for stamp in stream.undefined)
+
+
+def is_computed(expression: Expression, names: set[str]) -> bool:
+    """Whether it is a window or an operation, or a name of one."""
+    if isinstance(expression, Name):
+        return expression.name in names
+    return not isinstance(expression, Sensor | Union)
+
+
+# ------------------------------------------------------------------------------------- admission
+
+
+def why_not(event: Event, arrivals: Sequence[Event], config: ScriptConfig) -> str | None:
+    """Why an arrival of a sensor takes part in nothing; "" if it is there a second time."""
+    if not 0 <= event.event_time_us < TIME_END_US:
+        msg = f"arrival {event.seq} has the event time {event.event_time_us}; it must be at least 0"
+        raise ValueError(f"{msg} and below 2^61")
+    before = [each for each in arrivals if each.seq < event.seq and isfinite(each.value)]
+    if not isfinite(event.value):
+        return REASON_NOT_FINITE
+    if any(event.event_time_us < _watermark(each, config) for each in before):
+        return REASON_LATE
+    return "" if any(each.source_id == event.source_id for each in before) else None
+
+
+def _watermark(event: Event, config: ScriptConfig) -> int:
+    """Below which a tuple is late when this one has come; there are no times below 0."""
+    return 0 if config.lateness_us is None else event.event_time_us - config.lateness_us
+
+
+def rejections(arrivals: Sequence[Event], config: ScriptConfig) -> Iterator[Rejected]:
+    """The arrivals of a sensor that are refused."""
+    for event in arrivals:
+        reason = why_not(event, arrivals, config)
+        if reason:
+            yield Rejected(event.seq, reason)
+
+
+def sensor_stream(
+    taken: Sequence[Event], arrivals: Sequence[Event], config: ScriptConfig, flush: bool
+) -> Stream:
+    """The tuples of a sensor that are let in, up to its watermark or, in the end, all of them."""
+    finite = [event for event in arrivals if isfinite(event.value)]
+    until_us = END_US if flush else max([0, *(_watermark(each, config) for each in finite)])
+    points = [(event.event_time_us, event.value + 0.0) for event in taken]
+    return Stream(tuple(sorted(point for point in points if point[0] < until_us)), until_us)
+
+
+# --------------------------------------------------------------------------------------- streams
+
+
+def stream_of(expression: Expression, streams: Streams) -> Stream:
+    """The stream that an expression stands for."""
+    if isinstance(expression, Sensor):
+        return streams.sensors[expression.id]
+    if isinstance(expression, Name):
+        return streams.names[expression.name]
+    if isinstance(expression, Union):
+        return union([stream_of(part, streams) for part in expression.parts])
+    if isinstance(expression, Window):
+        return window(expression, stream_of(expression.source, streams))
+    assert not isinstance(expression, Number), "a number is part of an operation"
+    sides = (
+        expression.parts if isinstance(expression, Across) else (expression.left, expression.right)
+    )
+    operands = [constant(side) if is_constant(side) else stream_of(side, streams) for side in sides]
+    return latest_combined(expression.op, operands)
+
+
+def union(parts: Sequence[Stream]) -> Stream:
+    """All tuples of all parts that are known in all of them."""
+    until_us = min(part.until_us for part in parts)
+    points = sorted(point for part in parts for point in part.points if point[0] < until_us)
+    undefined = frozenset[int]().union(*(part.undefined for part in parts))
+    return Stream(tuple(points), until_us, undefined)
+
+
+def window(expression: Window, source: Stream) -> Stream:
+    """A value for every window that has a tuple in it."""
+    length_us = expression.length_ms * MILLISECOND_US
+    slide_us = expression.slide_ms * MILLISECOND_US
+    # The next window to end, of which not all is known yet.
+    until_us = END_US
+    if source.until_us < END_US:
+        until_us = (source.until_us // slide_us + 1) * slide_us - MILLISECOND_US
+    ends_us = {
+        end_us
+        for stamp, _ in source.points
+        for end_us in range((stamp // slide_us + 1) * slide_us, stamp + length_us + 1, slide_us)
+    }
+    values = {}
+    for end_us in ends_us:
+        inside = [value for stamp, value in source.points if end_us - length_us <= stamp < end_us]
+        values[end_us - MILLISECOND_US] = aggregate(expression.op, inside)
+    made = known(values, until_us)
+    return made._replace(undefined=made.undefined | source.undefined)
+
+
+def aggregate(op: str, values: Sequence[float]) -> float:
+    """Of exact values, rounded in the end."""
+    exact = [Fraction(value) for value in values]
+    n = len(exact)
+    if op == "count":
+        return float(n)
+    if op in ("max", "min"):
+        return max(values) if op == "max" else min(values)
+    if op == "sum":
+        return rounded(sum(exact, Fraction()))
+    mean = sum(exact, Fraction()) / n
+    if op == "avg":
+        return rounded(mean)
+    variance = rounded(sum(((each - mean) ** 2 for each in exact), Fraction()) / n)
+    return sqrt(variance)
+
+
+def latest_combined(op: str, operands: Sequence[Stream | float]) -> Stream:
+    """A value for every stamp of an operand from which on all of them have one."""
+    streams = [operand for operand in operands if isinstance(operand, Stream)]
+    until_us = min(stream.until_us for stream in streams)
+    values = {}
+    for stamp in {stamp for stream in streams for stamp, _ in stream.points if stamp < until_us}:
+        latest = [
+            operand if isinstance(operand, float | int) else latest_at(operand.points, stamp)
+            for operand in operands
+        ]
+        defined = [value for value in latest if value is not None]
+        if len(defined) == len(latest):
+            values[stamp] = operation(op, defined)
+    made = known(values, until_us)
+    return made._replace(undefined=made.undefined.union(*(each.undefined for each in streams)))
+
+
+def latest_at(points: Sequence[Point], stamp: int) -> float | None:
+    """The value with the latest stamp up to this one, the greatest one if there are several."""
+    return max((point for point in points if point[0] <= stamp), default=(0, None))[1]
+
+
+def operation(op: str, values: Sequence[float]) -> float:
+    """Rounded once; infinite or not a number where it is not defined."""
+    if op in ("max", "min", "avg", "sum"):
+        return aggregate(op, values)
+    left, right = values
+    if op == "/":
+        return left / right if right else inf
+    return {"+": left + right, "-": left - right, "*": left * right}[op]

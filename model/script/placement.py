@@ -1,0 +1,256 @@
+"""Which worker computes what, and what has to be sent for it.
+
+Source: docs/script.md, section 8. LPT, and its bound, are due to Graham ("Bounds on multiprocessing
+timing anomalies").
+
+Rules of this file:
+
+* Loads and rates are tuples an hour, exact.
+* Everything is decided by numbers and, where they are equal, by order: the same workflows are
+  placed alike.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+from model.script.graph import SENSOR, Graph
+from model.script.rules import Rules
+from model.vocabulary import task_of
+
+WHOLE, LARGE_SPLIT, ALL_SPLIT, HASHED = "whole", "large ones split", "all split", "by hash"
+
+
+class Unit(NamedTuple):
+    """What is placed as one: computations, and the sensors they read."""
+
+    nodes: tuple[int, ...]
+    sensors: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A worker for every computed node, and the sensors that every worker gets."""
+
+    way: str
+    graph: Graph
+    worker: Mapping[int, int]
+    """By computed node."""
+    hosts: tuple[frozenset[int], ...]
+    """By worker: numbers of the sensors whose tuples it is sent."""
+
+    @property
+    def loads(self) -> tuple[Fraction, ...]:
+        """By worker: the tuples of sensors that it is sent in an hour."""
+        rates = self.graph.per_hour
+        return tuple(sum((rates[each] for each in at), Fraction()) for at in self.hosts)
+
+    @property
+    def derived(self) -> Fraction:
+        """Results that go to another worker than the one that has them, an hour."""
+        away = {
+            (each, self.worker[number])
+            for number in self.graph.computed
+            for each in self.graph.streams(number)
+            if each in self.worker and self.worker[each] != self.worker[number]
+        }
+        return sum((self.graph.per_hour[each] for each, _ in away), Fraction())
+
+    @property
+    def communication(self) -> Fraction:
+        """Tuples and results that are sent in an hour."""
+        return sum(self.loads, Fraction()) + self.derived
+
+
+# -------------------------------------------------------------------------------------- the pieces
+
+
+def sensors_of(graph: Graph, number: int) -> frozenset[int]:
+    """The sensors that a computed node reads directly, or through unions."""
+    return frozenset(each for each in graph.streams(number) if graph.nodes[each].kind == SENSOR)
+
+
+def units(graph: Graph) -> list[Unit]:
+    """Every computation that reads a sensor, by itself."""
+    found = [Unit((number,), sensors_of(graph, number)) for number in graph.computed]
+    return [unit for unit in found if unit.sensors]
+
+
+def components(graph: Graph) -> list[Unit]:
+    """Computations that have nothing to do with each other, by their first node."""
+    root = list(range(len(graph.nodes)))
+
+    def find(number: int) -> int:
+        while root[number] != number:
+            root[number] = root[root[number]]
+            number = root[number]
+        return number
+
+    for number in graph.computed:
+        for each in graph.streams(number):
+            left, right = sorted((find(number), find(each)))
+            root[right] = left
+    nodes: dict[int, list[int]] = {}
+    for number in graph.computed:
+        nodes.setdefault(find(number), []).append(number)
+    return [
+        Unit(tuple(each), frozenset().union(*(sensors_of(graph, number) for number in each)))
+        for _, each in sorted(nodes.items())
+    ]
+
+
+# ------------------------------------------------------------------------------------- the workers
+
+
+@dataclass(slots=True)
+class _Workers:
+    """Workers that are being filled."""
+
+    rates: Sequence[Fraction]
+    hosts: list[set[int]]
+    loads: list[Fraction] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.loads = [Fraction() for _ in self.hosts]
+
+    def load(self, sensors: Iterable[int]) -> Fraction:
+        return sum((self.rates[each] for each in sensors), Fraction())
+
+    def added(self, worker: int, unit: Unit) -> Fraction:
+        """What a unit would add: sensors that are there cost nothing."""
+        return self.load(unit.sensors - self.hosts[worker])
+
+    def give(self, worker: int, unit: Unit, is_charged: bool = True) -> None:
+        if is_charged:
+            self.loads[worker] += self.added(worker, unit)
+        self.hosts[worker] |= unit.sensors
+
+    def largest_first(self, pieces: Iterable[Unit]) -> list[Unit]:
+        return sorted(pieces, key=lambda unit: (-self.load(unit.sensors), unit.nodes))
+
+
+def _empty(graph: Graph, workers: int) -> _Workers:
+    return _Workers(graph.per_hour, [set() for _ in range(workers)])
+
+
+def place_whole(graph: Graph, workers: int, rules: Rules) -> Placement:
+    """LPT: the largest component first, each to the worker with the least load."""
+    filled = _empty(graph, workers)
+    worker: dict[int, int] = {}
+    for piece in filled.largest_first(components(graph)):
+        chosen = min(range(workers), key=lambda each: (filled.loads[each], each))
+        filled.give(chosen, piece, rules.is_charged)
+        worker |= dict.fromkeys(piece.nodes, chosen)
+    return Placement(WHOLE, graph, worker, tuple(frozenset(each) for each in filled.hosts))
+
+
+def place_split(graph: Graph, workers: int, cap: Fraction, way: str) -> Placement:
+    """The largest piece first, each where it adds least without going above the cap."""
+    filled = _empty(graph, workers)
+    pieces: list[Unit] = []
+    for component in components(graph):
+        if way == LARGE_SPLIT and filled.load(component.sensors) <= cap:
+            pieces.append(component)
+        else:
+            inside = set(component.nodes)
+            pieces += [unit for unit in units(graph) if unit.nodes[0] in inside]
+    worker: dict[int, int] = {}
+    for piece in filled.largest_first(pieces):
+        chosen = _fitting(filled, piece, cap)
+        filled.give(chosen, piece)
+        worker |= dict.fromkeys(piece.nodes, chosen)
+    hosts = tuple(frozenset(each) for each in filled.hosts)
+    return Placement(way, graph, with_derived(graph, worker), hosts)
+
+
+def _fitting(filled: _Workers, piece: Unit, cap: Fraction) -> int:
+    """Where a piece adds least, of workers with room for it; where it fits none, the least load."""
+    best: tuple[bool, Fraction, Fraction, int] | None = None
+    for each, load in enumerate(filled.loads):
+        added = filled.added(each, piece)
+        has_room = load + added <= cap
+        key = (False, added, load, each) if has_room else (True, load + added, load, each)
+        best = key if best is None else min(best, key)
+    assert best is not None
+    return best[-1]
+
+
+def place_hashed(graph: Graph, workers: int) -> Placement:
+    """Each computation where the hash of their names puts most of what its sensors send."""
+    worker: dict[int, int] = {}
+    hosts: list[set[int]] = [set() for _ in range(workers)]
+    for unit in units(graph):
+        at = [Fraction()] * workers
+        for sensor in unit.sensors:
+            at[home(graph, sensor, workers)] += graph.per_hour[sensor]
+        chosen = max(range(workers), key=lambda each: (at[each], -each))
+        worker |= dict.fromkeys(unit.nodes, chosen)
+        hosts[chosen] |= unit.sensors
+    everywhere = tuple(frozenset(each) for each in hosts)
+    return Placement(HASHED, graph, with_derived(graph, worker), everywhere)
+
+
+def home(graph: Graph, sensor: int, workers: int) -> int:
+    """The worker that the hash of a sensor's name says."""
+    return task_of(graph.nodes[sensor].sensor, workers)
+
+
+def with_derived(graph: Graph, worker: Mapping[int, int]) -> dict[int, int]:
+    """What reads results alone goes to where most of them are."""
+    found = dict(worker)
+    for number in graph.computed:
+        if number not in found:
+            at: dict[int, Fraction] = {}
+            for each in graph.streams(number):
+                at[found[each]] = at.get(found[each], Fraction()) + graph.per_hour[each]
+            found[number] = min(at, key=lambda each: (-at[each], each))
+    return found
+
+
+# --------------------------------------------------------------------------------------- choosing
+
+
+def load_cap(graph: Graph, workers: int, cap_percent: int) -> Fraction:
+    """The most that a worker should have: a share of an even split of all that is asked for."""
+    asked = frozenset().union(*(unit.sensors for unit in units(graph)))
+    total = sum((graph.per_hour[each] for each in asked), Fraction())
+    return total * cap_percent / (100 * workers)
+
+
+def candidates(graph: Graph, workers: int, cap: Fraction, rules: Rules) -> list[Placement]:
+    """The placements that are looked at; a split one only if whole components go above the cap."""
+    whole = place_whole(graph, workers, rules)
+    if max(whole.loads) <= cap:
+        return [whole]
+    split = [place_split(graph, workers, cap, way) for way in (LARGE_SPLIT, ALL_SPLIT)]
+    return [whole, *split, place_hashed(graph, workers)]
+
+
+def best(found: Sequence[Placement], cap: Fraction) -> Placement:
+    """The one least above the cap; of those, the one that sends least; the first of those."""
+
+    def badness(placement: Placement) -> tuple[Fraction, Fraction]:
+        return max(max(placement.loads) - cap, Fraction()), placement.communication
+
+    return min(found, key=badness)
+
+
+def place(graph: Graph, workers: int, cap_percent: int, rules: Rules) -> Placement:
+    """A worker for every computation."""
+    cap = load_cap(graph, workers, cap_percent)
+    return best(candidates(graph, workers, cap, rules), cap)
+
+
+def hash_baseline(graph: Graph, workers: int) -> tuple[Fraction, Fraction]:
+    """Largest load and communication if sensors go to their hash, and on from there.
+
+    What a computation needs of other sensors is sent on to it from where it came in.
+    """
+    placed = place_hashed(graph, workers)
+    hosts = [set(each) for each in placed.hosts]
+    for unit in units(graph):
+        for sensor in unit.sensors:
+            hosts[home(graph, sensor, workers)].add(sensor)
+    loads = [sum((graph.per_hour[each] for each in at), Fraction()) for at in hosts]
+    return max(loads), sum(loads, Fraction()) + placed.derived

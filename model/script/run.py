@@ -1,0 +1,126 @@
+"""A workload through a sharing graph (docs/script.md, as a whole).
+
+Rules of this file:
+
+* It only carries things from one part to the next: arrivals are let in, the graph is computed from
+  what they bring, and outputs are told by workflow.
+* What has been let in determines everything, so cuts, restarts and kills need nothing here.
+"""
+
+from collections.abc import Iterator
+from math import isfinite
+
+from model.script.evaluation import evaluate
+from model.script.graph import SENSOR, Graph, compile_graph
+from model.script.placement import Placement, place
+from model.script.rules import RULES, Rules
+from model.script.stream import Point, Stream
+from model.vocabulary import ScriptConfig, Step, System, Trace, Workload
+from model.vocabulary.script import (
+    END_US,
+    REASON_LATE,
+    REASON_NOT_FINITE,
+    TIME_END_US,
+    Hosted,
+    Rejected,
+    Result,
+    Undefined,
+)
+
+PRODUCER = "model"
+
+
+class Intake:
+    """Sensors whose tuples are let in, or not."""
+
+    def __init__(self, config: ScriptConfig, rules: Rules) -> None:
+        self.config = config
+        self.rules = rules
+        self.points: dict[str, list[Point]] = {each: [] for each, _ in config.sensors}
+        self.ids: dict[str, set[int]] = {each: set() for each, _ in config.sensors}
+        self.watermark_us = {each: 0 for each, _ in config.sensors}
+        self.rejected: list[Rejected] = []
+
+    def run(self, workload: Workload) -> None:
+        """Take the arrivals; sensors that nobody asks for are dropped."""
+        asked_for = self.config.asked_for
+        for event in workload.arrivals:
+            if event.key not in asked_for:
+                continue
+            if not 0 <= event.event_time_us < TIME_END_US:
+                told = f"arrival {event.seq} has the event time {event.event_time_us}"
+                msg = f"{told}; it must be at least 0 and below 2^61"
+                raise ValueError(msg)
+            if not isfinite(event.value):
+                self.rejected.append(Rejected(event.seq, REASON_NOT_FINITE))
+            elif event.event_time_us < self.watermark_us[event.key]:
+                self.rejected.append(Rejected(event.seq, REASON_LATE))
+            elif event.source_id not in self.ids[event.key]:
+                self.ids[event.key].add(event.source_id)
+                self.points[event.key].append((event.event_time_us, event.value + 0.0))
+                self._advance(event.key, event.event_time_us)
+
+    def _advance(self, sensor: str, stamp_us: int) -> None:
+        if self.config.lateness_us is None:
+            return
+        moved = (sensor,) if self.rules.is_per_sensor else tuple(self.watermark_us)
+        for each in moved:
+            reached_us = stamp_us - self.config.lateness_us
+            self.watermark_us[each] = max(self.watermark_us[each], reached_us)
+
+    def stream(self, sensor: str, flush: bool) -> Stream:
+        """What is known of a sensor in the end."""
+        until_us = END_US if flush else self.watermark_us[sensor]
+        points = sorted(point for point in self.points[sensor] if point[0] < until_us)
+        return Stream(tuple(points), until_us)
+
+
+def results(graph: Graph, streams: list[Stream]) -> Iterator[Step]:
+    """The tuples of every name that is computed, and where it could not be."""
+    for output in graph.outputs:
+        if output.is_result:
+            for point in streams[output.node].points:
+                yield Result(output.workflow, output.name, *point)
+        for stamp in frozenset[int]().union(*(streams[each].undefined for each in output.own)):
+            yield Undefined(output.workflow, output.name, stamp)
+
+
+def hosted(placement: Placement) -> Iterator[Hosted]:
+    """Which worker is sent which sensor."""
+    for worker, sensors in enumerate(placement.hosts):
+        for each in sensors:
+            yield Hosted(worker, placement.graph.nodes[each].sensor)
+
+
+def run(workload: Workload, rules: Rules = RULES) -> Trace:
+    """The reference trace of a workload.
+
+    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    """
+    config = ScriptConfig.from_json(workload.config)
+    graph = compile_graph(config, rules)
+    intake = Intake(config, rules)
+    intake.run(workload)
+    sensors = {
+        node.sensor: intake.stream(node.sensor, workload.flush)
+        for node in graph.nodes
+        if node.kind == SENSOR
+    }
+    streams = evaluate(graph, sensors, rules)
+    placement = place(graph, config.workers, config.cap_percent, rules)
+    steps: list[Step] = [*intake.rejected, *results(graph, streams), *hosted(placement)]
+    return Trace(PRODUCER, steps)
+
+
+def system(rules: Rules) -> System:
+    """A System that follows these rules."""
+
+    def run_with_rules(workload: Workload, /) -> Trace:
+        return run(workload, rules)
+
+    return run_with_rules
+
+
+def make_system() -> System:
+    """The reference as a System."""
+    return system(RULES)

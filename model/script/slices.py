@@ -1,0 +1,103 @@
+"""Slices: where windows over one stream are cut, so that each is a fold of whole pieces.
+
+Source: docs/script.md, section 7. Panes are due to Li, Maier, Tufte, Papadimos, Tucker ("No pane,
+no gain"), slices at the edges alone to Krishnamurthy, Wu and Franklin ("On-the-fly sharing for
+streamed aggregation").
+
+Rules of this file:
+
+* A way to cut is a set of combs: a comb cuts at every `first + k * every`. Panes are one comb, the
+  edges of windows several; the rest does not know which of the two it has.
+"""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from math import gcd
+from typing import NamedTuple
+
+HOUR_MS = 3_600_000
+
+
+class Span(NamedTuple):
+    """A length and a slide, in milliseconds."""
+
+    length_ms: int
+    slide_ms: int
+
+
+class Comb(NamedTuple):
+    """Cuts at first, first + every, ... and as far back."""
+
+    every_ms: int
+    first_ms: int
+    """From 0 to less than ``every_ms``."""
+
+    def last_cut_us(self, stamp_us: int) -> int:
+        """The last cut that is not after a stamp."""
+        every_us, first_us = self.every_ms * 1_000, self.first_ms * 1_000
+        return (stamp_us - first_us) // every_us * every_us + first_us
+
+    def covers(self, other: "Comb") -> bool:
+        """Whether every cut of the other one is a cut of this."""
+        apart = (other.first_ms - self.first_ms) % self.every_ms
+        return other.every_ms % self.every_ms == 0 and apart == 0
+
+
+Cutting = tuple[Comb, ...]
+
+
+def slice_of(cutting: Cutting, stamp_us: int) -> int:
+    """The start of the slice that a stamp lies in."""
+    return max(comb.last_cut_us(stamp_us) for comb in cutting)
+
+
+def panes(spans: Iterable[Span]) -> Cutting:
+    """Pieces of equal width, the greatest common divisor of all lengths and slides."""
+    return (Comb(gcd(*(number for span in spans for number in span)), 0),)
+
+
+def edges(spans: Iterable[Span]) -> Cutting:
+    """Cuts where a window begins or ends, and nowhere else."""
+    combs = {
+        Comb(span.slide_ms, at % span.slide_ms) for span in spans for at in (0, -span.length_ms)
+    }
+    kept = [
+        comb for comb in combs if not any(other != comb and other.covers(comb) for other in combs)
+    ]
+    return tuple(sorted(kept))
+
+
+def cost(cutting: Cutting, spans: Iterable[Span], per_hour: Fraction) -> Fraction:
+    """Steps an hour: a tuple is looked up in each comb, a window folds the slices it has.
+
+    A window cannot have more slices with something in them than it has tuples. Cuts of two combs
+    that fall together are counted twice.
+    """
+    cuts_per_ms = sum((Fraction(1, comb.every_ms) for comb in cutting), Fraction())
+    pieces_per_ms = min(cuts_per_ms, per_hour / HOUR_MS)
+    folds = sum(
+        (Fraction(HOUR_MS, span.slide_ms) * pieces_per_ms * span.length_ms for span in spans),
+        Fraction(),
+    )
+    return per_hour * len(cutting) + folds
+
+
+class Choice(NamedTuple):
+    """How a stream is cut, and what either way costs."""
+
+    cutting: Cutting
+    panes_cost: Fraction
+    edges_cost: Fraction
+
+    @property
+    def is_panes(self) -> bool:
+        """Whether the cheaper way is panes; of two as cheap it is."""
+        return self.panes_cost <= self.edges_cost
+
+
+def choose(spans: Iterable[Span], per_hour: Fraction) -> Choice:
+    """The cheaper way to cut a stream of so many tuples an hour for these windows."""
+    spans = sorted(set(spans))
+    both = panes(spans), edges(spans)
+    first, second = (cost(cutting, spans, per_hour) for cutting in both)
+    return Choice(both[0] if first <= second else both[1], first, second)

@@ -1,0 +1,152 @@
+"""Hypothesis strategies: sets of workflows, and tuples whose order comes out of a network.
+
+Rules of this file:
+
+1. Disorder is never drawn as a shuffle: sources, ways and faults are those of
+   ``properties/strategies.py``.
+2. Sensors, names and windows are few, so that workflows have something in common, and the same
+   name means different things in different ones.
+3. Stamps often fall on the edges of windows, and together.
+"""
+
+from collections.abc import Sequence
+
+from hypothesis import strategies as st
+
+from model.vocabulary import Event, ScriptConfig, Workload, stable_hash
+from model.vocabulary.script import (
+    ACROSS_OPS,
+    ARITHMETIC_OPS,
+    WINDOW_OPS,
+    Across,
+    Arithmetic,
+    Expression,
+    Name,
+    Number,
+    Sensor,
+    Statement,
+    Union,
+    Window,
+    Workflow,
+    is_constant,
+)
+from properties.strategies import SEEDS, cuts, plans, sources
+from sim.arrivals import simulate_arrivals
+
+SCALE_US = 8_000
+"""To which delays and intervals are scaled."""
+SENSORS = ("8MD1-AZ", "8MD2-A", "8MD3-A", "ü 4", "max")
+NAMES = ("A", "B", "C", "MD_1", "größe")
+SPANS_MS = st.sampled_from([1, 2, 3, 4, 4, 6, 8, 8, 10, 12, 997])
+NUMBERS = st.sampled_from([0, 1, 2, 0.5, 3.25, 600_000, 1e-7, 1e300])
+RATES = st.sampled_from([1, 60, 3_600, 72_000, 360_000])
+DEPTH = 3
+"""Of generated expressions."""
+
+
+@st.composite
+def constants(draw: st.DrawFn, depth: int) -> Expression:
+    """Numbers, and sums and products of them that can be computed."""
+    if depth <= 1 or draw(st.booleans()):
+        return Number(draw(NUMBERS))
+    op = draw(st.sampled_from("+-*"))
+    return Arithmetic(op, Number(draw(NUMBERS)), Number(draw(st.sampled_from([0, 1, 2]))))
+
+
+@st.composite
+def expressions(
+    draw: st.DrawFn, names: Sequence[str], sensors: Sequence[str], depth: int = DEPTH
+) -> Expression:
+    """A stream."""
+    kinds = ["sensor", "window", "window"]
+    kinds += ["name"] * 2 if names else []
+    kinds += ["union", "across", "arithmetic", "arithmetic"] if depth > 1 else []
+    kind = draw(st.sampled_from(kinds))
+    part = expressions(names, sensors, depth - 1)
+    parts = st.lists(part, min_size=1, max_size=3).map(tuple)
+    if kind == "name":
+        return Name(draw(st.sampled_from(names)))
+    if kind == "sensor":
+        return Sensor(draw(st.sampled_from(sensors)))
+    if kind == "window":
+        # Of the kinds of sources the plain ones are the most frequent, so windows share slices.
+        source = draw(part) if depth > 1 else Sensor(draw(st.sampled_from(sensors)))
+        return Window(draw(st.sampled_from(WINDOW_OPS)), source, draw(SPANS_MS), draw(SPANS_MS))
+    if kind == "union":
+        return Union(draw(parts))
+    if kind == "across":
+        return Across(draw(st.sampled_from(ACROSS_OPS)), draw(parts))
+    sides = [draw(part), draw(st.one_of(part, constants(depth)))]
+    op = draw(st.sampled_from(ARITHMETIC_OPS))
+    if op != "/" and draw(st.booleans()):
+        sides.reverse()
+    return Arithmetic(op, *_computable(op, *sides))
+
+
+def _computable(op: str, left: Expression, right: Expression) -> tuple[Expression, Expression]:
+    """Nothing is divided by what is zero, always; the rest may happen."""
+    if op == "/" and is_constant(right):
+        return left, Number(2)
+    return left, right
+
+
+@st.composite
+def workflows(draw: st.DrawFn, name: str, sensors: Sequence[str] = SENSORS) -> Workflow:
+    """One script."""
+    statements: list[Statement] = []
+    for each in draw(st.permutations(NAMES))[: draw(st.integers(1, 4))]:
+        earlier = [statement.name for statement in statements]
+        statements.append(Statement(each, draw(expressions(earlier, sensors))))
+    return Workflow(name, tuple(statements))
+
+
+@st.composite
+def sets(draw: st.DrawFn, most: int = 3) -> tuple[Workflow, ...]:
+    """Workflows that run together; now and then two that say the same."""
+    found = [draw(workflows(f"w{number}")) for number in range(draw(st.integers(1, most)))]
+    if draw(st.booleans()):
+        found.append(Workflow("again", draw(st.sampled_from(found)).statements))
+    return tuple(found)
+
+
+@st.composite
+def configs(draw: st.DrawFn) -> ScriptConfig:
+    """Workflows, sensors, and workers for them."""
+    sensors = tuple((sensor, draw(RATES)) for sensor in SENSORS)
+    return ScriptConfig(
+        draw(sets()),
+        sensors,
+        workers=draw(st.sampled_from([1, 2, 3, 4])),
+        lateness_us=draw(st.sampled_from([None, 0, 4_000, 20_000])),
+        cap_percent=draw(st.sampled_from([100, 125, 200])),
+    )
+
+
+@st.composite
+def arrivals(draw: st.DrawFn) -> tuple[Event, ...]:
+    """Some sources on their ways through a network, each of them several sensors."""
+    sent = tuple(draw(st.lists(sources(SCALE_US), min_size=1, max_size=3)))
+    events = simulate_arrivals(draw(plans(SCALE_US, sent)), draw(SEEDS)).events
+    step_us = draw(st.sampled_from([1, 1_000, 2_000, 4_000]))
+    unfit = draw(st.sampled_from([0, 0, 7]))
+    return tuple(_measured(event, step_us, unfit) for event in events)
+
+
+def _measured(event: Event, step_us: int, unfit: int) -> Event:
+    mark = stable_hash(str(event.source_id))
+    # One sensor more than there are: nobody knows it.
+    sensor = (*SENSORS, "unknown")[mark % (len(SENSORS) + 1)]
+    stamp_us = event.event_time_us // step_us * step_us
+    value = event.value if not unfit or mark // 8 % unfit else float("nan")
+    return event._replace(key=sensor, event_time_us=stamp_us, value=value - 50 * (mark // 8 % 2))
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> Workload:
+    """Workflows and a stream for them, cut into micro-batches."""
+    events = draw(arrivals())
+    config = draw(configs()).to_json()
+    flush = draw(st.sampled_from([True, True, False]))
+    return Workload(
+        "script", events, config, draw(cuts(len(events))), flush=flush, name="generated"
+    )
