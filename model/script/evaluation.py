@@ -1,6 +1,6 @@
 """What a sharing graph computes: slices once a stream, every node once.
 
-Source: docs/script.md, sections 4 to 7.
+Source: docs/script.md, sections 5 to 7.
 
 Rules of this file:
 

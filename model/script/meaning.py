@@ -1,6 +1,6 @@
 """What a set of workflows means: every window and every operation computed from all tuples.
 
-Source: docs/script.md, sections 4 to 6.
+Source: docs/script.md, sections 4, 5 and 9.
 
 Rules of this file:
 

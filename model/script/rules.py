@@ -1,6 +1,6 @@
 """The decisions that a planted bug may take otherwise, and the right ones.
 
-Source: docs/script.md, sections 5 to 8.
+Source: docs/script.md, sections 4 to 8.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -1,6 +1,6 @@
 """A stream, as far as it is known, and the numbers that windows and operations make of values.
 
-Source: docs/script.md, sections 3 to 5.
+Source: docs/script.md, sections 4 and 5.
 """
 
 from fractions import Fraction

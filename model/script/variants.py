@@ -1,0 +1,250 @@
+"""Rules that look right and are not: literal readings of the source, and planted bugs.
+
+Rules of this file:
+
+* A variant is the rules of the model with entries replaced. Its example is a smallest workload on
+  which the reference keeps the promise and the variant does not.
+* For every variant there is a factory of its name, for ``--system model.script.variants:NAME``.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import gcd
+
+from model.script.claims import LOAD, REJECTIONS, RESULTS
+from model.script.partial import Partial
+from model.script.rules import COMMUTATIVE, RULES, Rules
+from model.script.run import system
+from model.script.slices import Choice, Comb, Span
+from model.vocabulary import Event, ScriptConfig, System, Workload
+from model.vocabulary.script import (
+    MILLISECOND_US,
+    Arithmetic,
+    Expression,
+    Name,
+    Sensor,
+    Statement,
+    Union,
+    Window,
+    Workflow,
+)
+
+PAPER = "the published framework, read literally"
+PLANTED = "planted bug"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """Rules that break a promise."""
+
+    name: str
+    promise: str
+    """The claim that it breaks."""
+    mistake: str
+    source: str
+    corrected: str
+    """The rule that keeps the promise."""
+    rules: Rules
+    example: Workload
+
+    @property
+    def is_literal(self) -> bool:
+        """Whether the paper says it so."""
+        return self.source == PAPER
+
+    def make_system(self) -> System:
+        """The variant as a System."""
+        return system(self.rules)
+
+
+# ------------------------------------------------------------------------------ what they decide
+
+
+def _same_scope(_workflow: str) -> str:
+    return ""
+
+
+def _as_set(parts: Iterable[int]) -> tuple[int, ...]:
+    return tuple(sorted(set(parts)))
+
+
+def _first_stamp(stamps: Sequence[int]) -> int:
+    return min(stamps, default=0)
+
+
+def _just_after(_stamps: Sequence[int]) -> int:
+    return 1
+
+
+def _at_end(end_us: int) -> int:
+    return end_us
+
+
+def _mean_of_means(parts: Iterable[Partial]) -> Fraction:
+    means = [part.total / part.n for part in parts]
+    return sum(means, Fraction()) / len(means)
+
+
+def _by_slides(spans: Iterable[Span], _per_hour: Fraction) -> Choice:
+    pane_ms = gcd(*(span.slide_ms for span in spans))
+    return Choice((Comb(pane_ms, 0),), Fraction(), Fraction())
+
+
+# ------------------------------------------------------------------------------------ the examples
+
+A, B = Sensor("a"), Sensor("b")
+Measured = tuple[str, int, float]
+"""A sensor, a time in milliseconds, a value."""
+
+
+def _flow(name: str, **statements: Expression) -> Workflow:
+    return Workflow(name, tuple(Statement(each, said) for each, said in statements.items()))
+
+
+def _case(flows: Sequence[Workflow], *measured: Measured, **settings: int) -> Workload:
+    config = ScriptConfig(tuple(flows), (("a", 1), ("b", 1)), **settings)
+    arrivals = tuple(
+        Event(seq, seq, sensor, at_ms * MILLISECOND_US, value, at_ms * MILLISECOND_US)
+        for seq, (sensor, at_ms, value) in enumerate(measured)
+    )
+    return Workload("script", arrivals, config.to_json())
+
+
+def _window(op: str, source: Expression, length_ms: int, slide_ms: int) -> Window:
+    return Window(op, source, length_ms, slide_ms)
+
+
+VARIANTS: Mapping[str, Variant] = {
+    variant.name: variant
+    for variant in (
+        Variant(
+            "target_not_charged",
+            LOAD,
+            "The load of the worker that gets a component stays as it was.",
+            PAPER,
+            "The load of the component is added to it.",
+            replace(RULES, is_charged=False),
+            _case(
+                [_flow("w", x=_window("max", A, 1, 1), y=_window("max", B, 1, 1))],
+                workers=2,
+                # Else it would be split, and the mistake mended.
+                cap_percent=200,
+            ),
+        ),
+        Variant(
+            "at_every_change",
+            RESULTS,
+            "An operation gives a result whenever an input changes, one input after the other.",
+            PAPER,
+            "It gives one result a time, when all changes of that time have been made.",
+            replace(RULES, is_atomic=False),
+            _case([_flow("w", x=Arithmetic("+", A, B))], ("a", 0, 1), ("a", 0, 2), ("b", 0, 1)),
+        ),
+        Variant(
+            "origin_of_the_stream",
+            RESULTS,
+            "Panes are counted from the first tuple of a stream.",
+            PLANTED,
+            "Panes and windows are counted from the epoch.",
+            replace(RULES, origin_us=_first_stamp),
+            _case([_flow("w", x=_window("sum", A, 2, 2))], ("a", 1, 1), ("a", 2, 1)),
+        ),
+        Variant(
+            "closed_at_the_end",
+            RESULTS,
+            "A window has the tuples after its start, up to its end and those there.",
+            PLANTED,
+            "It has those at its start, and not those at its end.",
+            replace(RULES, origin_us=_just_after),
+            _case([_flow("w", x=_window("sum", A, 1, 1))], ("a", 1, 1)),
+        ),
+        Variant(
+            "slides_alone",
+            RESULTS,
+            "Panes are as wide as the greatest common divisor of the slides.",
+            PLANTED,
+            "It is that of slides and lengths.",
+            replace(RULES, choose=_by_slides),
+            _case([_flow("w", x=_window("count", A, 3, 2))], ("a", 1, 1)),
+        ),
+        Variant(
+            "stamped_at_the_end",
+            RESULTS,
+            "The result of a window is stamped with its end.",
+            PLANTED,
+            "It is stamped a millisecond before, so that a window which ends there too has it.",
+            replace(RULES, stamp_us=_at_end),
+            _case([_flow("w", x=_window("max", A, 1, 1))], ("a", 0, 1)),
+        ),
+        Variant(
+            "union_as_a_set",
+            RESULTS,
+            "What is in two parts of a union is in the union once.",
+            PLANTED,
+            "It is there twice.",
+            replace(RULES, multiset=_as_set),
+            _case([_flow("w", x=_window("count", Union((A, A)), 1, 1))], ("a", 0, 1)),
+        ),
+        Variant(
+            "mean_of_means",
+            RESULTS,
+            "The average of a window is that of the averages of its slices.",
+            PLANTED,
+            "It is the sum of their sums by the sum of their numbers.",
+            replace(RULES, mean=_mean_of_means),
+            _case([_flow("w", x=_window("avg", A, 2, 1))], ("a", 0, 1), ("a", 1, 2), ("a", 1, 3)),
+        ),
+        Variant(
+            "difference_commutes",
+            RESULTS,
+            "The sides of every operation may be exchanged.",
+            PLANTED,
+            "Those of + and * may, those of - and / may not.",
+            replace(RULES, commutative=COMMUTATIVE | {"-"}),
+            _case(
+                [_flow("w", y=_window("max", A, 1, 1), x=Arithmetic("-", B, Name("y")))],
+                ("a", 0, 1),
+                ("b", 0, 2),
+            ),
+        ),
+        Variant(
+            "shared_by_name",
+            RESULTS,
+            "What has the same name in two workflows is computed once.",
+            PLANTED,
+            "What means the same is.",
+            replace(RULES, scope=_same_scope),
+            _case(
+                [_flow("w", x=_window("max", A, 1, 1)), _flow("v", x=_window("max", B, 1, 1))],
+                ("a", 0, 1),
+            ),
+        ),
+        Variant(
+            "late_by_all_sensors",
+            REJECTIONS,
+            "A tuple is late if it lies too far behind the latest one of any sensor.",
+            PLANTED,
+            "It is late by its own sensor, so that other workflows and placements change nothing.",
+            replace(RULES, is_per_sensor=False),
+            _case(
+                [_flow("w", x=_window("max", A, 1, 1), y=_window("max", B, 1, 1))],
+                ("a", 1, 1),
+                ("b", 0, 1),
+                lateness_us=0,
+            ),
+        ),
+    )
+}
+
+target_not_charged = VARIANTS["target_not_charged"].make_system
+at_every_change = VARIANTS["at_every_change"].make_system
+origin_of_the_stream = VARIANTS["origin_of_the_stream"].make_system
+closed_at_the_end = VARIANTS["closed_at_the_end"].make_system
+slides_alone = VARIANTS["slides_alone"].make_system
+stamped_at_the_end = VARIANTS["stamped_at_the_end"].make_system
+union_as_a_set = VARIANTS["union_as_a_set"].make_system
+mean_of_means = VARIANTS["mean_of_means"].make_system
+difference_commutes = VARIANTS["difference_commutes"].make_system
+shared_by_name = VARIANTS["shared_by_name"].make_system
+late_by_all_sensors = VARIANTS["late_by_all_sensors"].make_system

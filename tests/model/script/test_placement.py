@@ -1,0 +1,160 @@
+"""Placements that are worked out by hand, and the published figures."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from random import Random
+
+import pytest
+
+from model.script.graph import Graph, compile_workflows
+from model.script.optimum import assignments, least_makespan
+from model.script.placement import (
+    ALL_SPLIT,
+    HASHED,
+    LARGE_SPLIT,
+    WHOLE,
+    best,
+    candidates,
+    components,
+    hash_baseline,
+    load_cap,
+    place,
+    place_split,
+    place_whole,
+)
+from model.script.rules import RULES
+from model.vocabulary.script import Across, Name, Sensor, Statement, Union, Window, Workflow
+
+HOUR_MS = 3_600_000
+
+
+def average(*sensors: str) -> Window:
+    return Window("avg", Union(tuple(Sensor(each) for each in sensors)), HOUR_MS, HOUR_MS)
+
+
+def graph_of(rates: Mapping[str, int], *read: Sequence[str]) -> Graph:
+    """A window over each of these sets of sensors."""
+    said = tuple(Statement(f"x{n}", average(*sensors)) for n, sensors in enumerate(read))
+    return compile_workflows([Workflow("w", said)], rates)
+
+
+def whole_numbers(*exact: Fraction) -> list[int]:
+    assert all(each.denominator == 1 for each in exact)
+    return [int(each) for each in exact]
+
+
+def alone(*rates: int) -> Graph:
+    """Sensors with these rates, each for itself."""
+    return graph_of(
+        {f"s{n}": rate for n, rate in enumerate(rates)}, *((f"s{n}",) for n in range(len(rates)))
+    )
+
+
+def test_lpt_gives_the_largest_first_to_the_one_with_least() -> None:
+    assert whole_numbers(*place_whole(alone(7, 2, 5, 4), 2, RULES).loads) == [9, 9]
+
+
+def test_lpt_reaches_its_bound() -> None:
+    # Graham's example: 11 instead of 9, which is 4/3 - 1/9 for 3 workers.
+    graph = alone(5, 5, 4, 4, 3, 3, 3)
+    assert max(place_whole(graph, 3, RULES).loads) == 11
+    assert least_makespan([Fraction(each) for each in (5, 5, 4, 4, 3, 3, 3)], 3) == 9
+
+
+def test_what_hangs_together_is_one_component() -> None:
+    rates = dict.fromkeys("abcdef", 1)
+    graph = graph_of(rates, "ab", "bc", "de", "f")
+    found = [len(piece.sensors) for piece in components(graph)]
+    assert found == [3, 2, 1]
+
+
+def test_a_component_that_is_too_large_is_split_and_what_is_shared_is_sent_twice() -> None:
+    graph = graph_of(dict.fromkeys("abc", 10), "ab", "bc")
+    cap = load_cap(graph, 2, 150)
+    placed = best(candidates(graph, 2, cap, RULES), cap)
+    # Whole: 30 at one worker, of 22.5 allowed.
+    assert placed.way == LARGE_SPLIT
+    assert whole_numbers(*placed.loads, placed.communication) == [20, 20, 40]
+
+
+def test_components_that_do_not_fit_together_are_split() -> None:
+    graph = graph_of(dict.fromkeys("abcdefghi", 10), "ab", "bc", "de", "ef", "gh", "hi")
+    cap = load_cap(graph, 2, 115)
+    # None of them is too large by itself.
+    found = {each.way: max(each.loads) for each in candidates(graph, 2, cap, RULES)}
+    assert whole_numbers(*(found[way] for way in (WHOLE, LARGE_SPLIT, ALL_SPLIT))) == [60, 60, 50]
+    assert max(place(graph, 2, 115, RULES).loads) <= cap
+
+
+def test_results_are_sent_where_they_are_needed() -> None:
+    said = (
+        Statement("a", average("a", "b")),
+        Statement("b", average("c")),
+        Statement("c", Across("max", (Name("a"), Name("b")))),
+    )
+    rates = {"a": 10, "b": 10, "c": 20}
+    graph = compile_workflows([Workflow("w", said)], rates)
+    cap = load_cap(graph, 2, 100)
+    placed = place_split(graph, 2, cap, LARGE_SPLIT)
+    assert whole_numbers(*placed.loads) == [20, 20]
+    # One result an hour goes over; which one, is decided by number.
+    assert whole_numbers(placed.derived, placed.communication) == [1, 41]
+    assert placed.worker[graph.outputs[2].node] == 0
+
+
+def test_one_sensor_that_is_too_much_stays_whole() -> None:
+    placed = place(alone(1, 100), 2, 125, RULES)
+    assert placed.way == WHOLE
+    assert max(placed.loads) == 100
+
+
+def test_everybody_who_is_alike_is_tried_once() -> None:
+    assert sorted(assignments(3, 2)) == [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1)]
+
+
+# -------------------------------------------------------------------------------- published figures
+
+
+def bridge(seed: int, together: int, shared: int = 8) -> Graph:
+    """16 equal sensors with a window each; the shared ones are read by unions, too."""
+    names = [f"{seed}-{number}" for number in range(16)]
+    unions = [names[first : first + together] for first in range(0, shared, together)]
+    return graph_of(dict.fromkeys(names, 72_000), *([each] for each in names), *unions)
+
+
+@pytest.mark.parametrize(("together", "percent"), [(2, 16), (4, 19), (8, 22)])
+def test_sharing_eight_of_sixteen_sensors_saves_a_fifth(together: int, percent: int) -> None:
+    sent, hashed = Fraction(), Fraction()
+    for seed in range(100):
+        graph = bridge(seed, together)
+        sent += place(graph, 4, 125, RULES).communication
+        hashed += hash_baseline(graph, 4)[1]
+    assert round(100 * (1 - sent / hashed)) == percent
+
+
+def random_workflows(seed: int) -> Iterator[Workflow]:
+    """1,024 workflows over 1,000 sensors: three windows over two sensors, and their maximum."""
+    random = Random(seed)
+    for number in range(1_024):
+        names = [f"q{each}" for each in range(3)]
+        windows = [average(*(f"s{random.randrange(1_000)}" for _ in range(2))) for _ in names]
+        said = [Statement(name, each) for name, each in zip(names, windows, strict=True)]
+        said.append(Statement("out", Across("max", tuple(Name(name) for name in names))))
+        yield Workflow(f"w{number}", tuple(said))
+
+
+def test_at_scale_one_component_has_nearly_everything_and_is_split() -> None:
+    rates = {f"s{number}": Random(number).choice([20, 50, 100]) * 3_600 for number in range(1_000)}
+    graph = compile_workflows(random_workflows(0), rates)
+    cap = load_cap(graph, 4, 125)
+    even = cap / 125 * 100
+    found = {each.way: each for each in candidates(graph, 4, cap, RULES)}
+    chosen = best(list(found.values()), cap)
+    assert max(found[WHOLE].loads) > Fraction(395, 100) * even
+    assert max(chosen.loads) < Fraction(17, 10) * even
+    assert chosen.communication < Fraction(17, 10) * 4 * even
+    # In both the baseline is worse.
+    most, sent = hash_baseline(graph, 4)
+    assert most > Fraction(25, 10) * even
+    assert sent > 2 * 4 * even
+    assert max(found[HASHED].loads) > max(chosen.loads)

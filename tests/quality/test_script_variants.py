@@ -1,0 +1,42 @@
+"""Every planted bug and literal reading is caught, and the reference passes the same input."""
+
+import pytest
+
+from model.claims import Outcome
+from model.script import run
+from model.script import variants as module
+from model.script.claims import check
+from model.script.variants import VARIANTS
+from model.shrink import smallest
+from model.vocabulary import Trace, Workload
+
+
+def broken(workload: Workload, trace: Trace) -> dict[str, str]:
+    verdicts = check(workload, trace)
+    return {v.claim: v.sentence for v in verdicts if v.outcome is Outcome.BROKEN}
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_a_variant_breaks_its_promise_and_the_reference_does_not(name: str) -> None:
+    variant = VARIANTS[name]
+    found = broken(variant.example, variant.make_system()(variant.example))
+    assert found[variant.promise]
+    assert not broken(variant.example, run(variant.example))
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_an_example_is_as_small_as_it_can_be(name: str) -> None:
+    variant = VARIANTS[name]
+
+    def fails(workload: Workload) -> bool:
+        return variant.promise in broken(workload, variant.make_system()(workload))
+
+    assert len(smallest(variant.example, fails).arrivals) == len(variant.example.arrivals)
+
+
+def test_every_variant_has_a_factory_of_its_name() -> None:
+    for name, variant in VARIANTS.items():
+        observed = getattr(module, name)()(variant.example)
+        assert observed.digest() == variant.make_system()(variant.example).digest()
+        assert variant.name == name
+    assert any(variant.is_literal for variant in VARIANTS.values())
