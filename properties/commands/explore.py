@@ -13,6 +13,7 @@ from model.explorer import Exploration
 from properties import render
 from properties.commands.outputs import refuse_unwritable
 from properties.errors import UsageError, nearest
+from properties.judge import agree
 from properties.rooms import NAMES, Explorer, Room, room
 
 SUMMARY = "every behaviour of a room's model in a small scope, and what planted bugs do to it"
@@ -114,8 +115,11 @@ def _find(chosen: Room, name: str, scopes: tuple[str, ...]) -> Finding:
                 told = _told(explorer, scope, name, exploration, verdict)
                 return Finding(name, scope, verdict.claim, (*told, verdict.sentence))
     bug = explorer.variants[name]
-    evidence = chosen.check(bug.example, bug.make_system()(bug.example))
-    for verdict in evidence.verdicts:
+    example = bug.example
+    observed = bug.make_system()(example)
+    # What no claim sees is seen beside the reference.
+    agreement, _ = agree(chosen, example, chosen.reference()(example), observed, chosen.words)
+    for verdict in (*chosen.check(example, observed).verdicts, agreement):
         if verdict.outcome is Outcome.BROKEN:
             return Finding(name, None, verdict.claim, (verdict.sentence, *verdict.witness))
     return Finding(name, None, None, ("Nothing that is claimed is broken.",))

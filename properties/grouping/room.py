@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from model.claims import Outcome, Verdict
-from model.explorer import Exploration
 from model.grouping import make_system
 from model.grouping.claims import judge
 from model.grouping.evidence import evidence_of
+from model.grouping.scopes import EVERYDAY, HOMES, SCOPES, explore
 from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, System, Trace, Workload
 from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial
@@ -127,8 +127,9 @@ def guard(case: Case, figures: Figures) -> Verdict:
 # --------------------------------------------------------------------------------------- wired up
 
 
-def _explore(scope: str, variant: str | None) -> Exploration[None, None]:
-    raise UsageError(f"room grouping has no scope {scope!r}")
+EXPLORER = Explorer(
+    scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore, homes=HOMES
+)
 
 
 def simulate(settings: Mapping[str, str], seed: int) -> Run:
@@ -205,7 +206,7 @@ ROOM = Room(
     agreed=agreed,
     guard=guard,
     remarks=lambda _: (),
-    explorer=Explorer(scopes=(), everyday=(), variants=VARIANTS, explore=_explore),
+    explorer=EXPLORER,
     simulate=simulate,
     plot=plot,
     beside=beside,

@@ -1,0 +1,183 @@
+"""Every small stream through the routers, cut everywhere, and what planted bugs do to it.
+
+Rules of this file:
+
+* A state is what has arrived. Two ways to arrive are two states, for promises are about all that
+  was routed; what is counted is streams.
+* A capital letter is a tuple of the key in small letters whose value is not finite.
+* A planted bug is explored where it is at home, which is a scope of its policy.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import nan
+from typing import NamedTuple
+
+from model.claims import Judgement, Outcome
+from model.explorer import Claim, Exploration, Machine, always, sometimes
+from model.explorer import explore as search
+from model.grouping.claims import (
+    AGAINST,
+    CANDIDATE,
+    FEW,
+    GUARDS,
+    HEAVY,
+    REJECTIONS,
+    judge,
+)
+from model.grouping.rules import RULES
+from model.grouping.run import run
+from model.grouping.table import Rules
+from model.grouping.variants import VARIANTS
+from model.vocabulary import Event, GroupingConfig, Workload
+
+
+class Stream(NamedTuple):
+    """What has arrived: a letter a tuple, and where micro-batches end."""
+
+    keys: str = ""
+    cuts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Streams of a few keys, and the routers that they go through."""
+
+    config: GroupingConfig
+    keys: str
+    tuples: int
+    """At most."""
+
+    def workload(self, stream: Stream) -> Workload:
+        """Values are powers of two, so that a sum says which tuples it counts."""
+        arrivals = tuple(
+            Event(seq, seq, key.lower(), 100, nan if key.isupper() else float(1 << seq), 100)
+            for seq, key in enumerate(stream.keys)
+        )
+        cuts = tuple(cut for cut in stream.cuts if cut < len(arrivals))
+        return Workload("grouping", arrivals, self.config.to_json(), cuts)
+
+    def machine(self) -> Machine[Stream, str]:
+        """A tuple arrives, or a micro-batch ends."""
+        return Machine([Stream()], self._actions, _action, _told)
+
+    def _actions(self, stream: Stream) -> Iterator[tuple[str, Stream]]:
+        length = len(stream.keys)
+        if length == self.tuples:
+            return
+        for key in self.keys:
+            yield key, stream._replace(keys=stream.keys + key)
+        if length and stream.cuts[-1:] != (length,):
+            yield "|", stream._replace(cuts=(*stream.cuts, length))
+
+
+def _action(key: str) -> str:
+    if key == "|":
+        return "A micro-batch ends"
+    value = ", its value not finite" if key.isupper() else ""
+    return f"A tuple of key {key.lower()} arrives{value}"
+
+
+def _told(stream: Stream) -> str:
+    if not stream.keys:
+        return "nothing has arrived"
+    ends = (*stream.cuts, len(stream.keys))
+    starts = (0, *stream.cuts)
+    batches = [stream.keys[a:b] for a, b in zip(starts, ends, strict=True) if a < b]
+    return f"arrived have {' | '.join(batches)}"
+
+
+def _config(policy: str) -> GroupingConfig:
+    """Three unequal instances whose speeds are turned round, and windows of two tuples."""
+    return GroupingConfig(
+        3,
+        policy,
+        ((0, (1, 2, 4)), (2, (4, 2, 1))),
+        latency_us=(5, 5, 0),
+        senders=2,
+        window_tuples=2,
+        hash_seed=1,
+    )
+
+
+SCOPES: Mapping[str, Scope] = {
+    "tag": Scope(_config("tag"), "abA", 5),
+    "tag-literal": Scope(_config("tag-literal"), "abA", 5),
+    "d-choices": Scope(_config("d-choices"), "abA", 5),
+    "w-choices": Scope(_config("w-choices"), "abA", 5),
+    "pkg": Scope(_config("pkg"), "abA", 5),
+    "long": Scope(_config("tag"), "ab", 8),
+}
+EVERYDAY = ("tag", "w-choices", "pkg")
+HOMES = {
+    name: "pkg" if variant.example.config.get("policy") == "pkg" else "tag"
+    for name, variant in VARIANTS.items()
+}
+
+
+# --------------------------------------------------------------------------------------- claims
+
+
+def claims_of(scope: Scope, rules: Rules = RULES) -> list[Claim[Stream]]:
+    """The promises, each with the case without which it would not be put to the test."""
+    seen: dict[Stream, Judgement] = {}
+
+    def judged(stream: Stream) -> Judgement:
+        if stream not in seen:
+            workload = scope.workload(stream)
+            seen[stream] = judge(workload, run(workload, rules))
+        return seen[stream]
+
+    # The summaries of so short streams are never full, and pkg gives no key more than two places.
+    hot = "tuples of heavy keys"
+    several = GUARDS[FEW] if scope.config.policy != "pkg" else hot
+    guards = {**GUARDS, HEAVY: hot, CANDIDATE: hot, FEW: several}
+    chosen = [claim for claim in AGAINST if claim != REJECTIONS or scope.keys != scope.keys.lower()]
+    needed = dict.fromkeys(guards[claim] for claim in chosen)
+    return [
+        *[sometimes(guard, _occurs(judged, guard)) for guard in needed],
+        *[
+            always(
+                claim, _keeps(judged, claim), guards=(guards[claim],), explain=_why(judged, claim)
+            )
+            for claim in chosen
+        ],
+    ]
+
+
+Judged = Callable[[Stream], Judgement]
+
+
+def _occurs(judged: Judged, guard: str) -> Callable[[Stream], bool]:
+    return lambda stream: judged(stream).guards[guard] > 0
+
+
+def _keeps(judged: Judged, claim: str) -> Callable[[Stream], bool]:
+    return lambda stream: not _broken(judged(stream), claim)
+
+
+def _why(judged: Judged, claim: str) -> Callable[[Stream], str]:
+    return lambda stream: _broken(judged(stream), claim).removesuffix(".")
+
+
+def _broken(judgement: Judgement, claim: str) -> str:
+    """What is wrong, if anything is."""
+    sentences = [
+        verdict.sentence
+        for verdict in judgement.verdicts
+        if verdict.claim == claim and verdict.outcome is Outcome.BROKEN
+    ]
+    return sentences[0] if sentences else ""
+
+
+def explore(scope: str, variant: str | None = None) -> Exploration[Stream, str]:
+    """Search a scope; with a variant, until the promise that it breaks is broken.
+
+    Raises KeyError for a name that does not exist.
+    """
+    chosen = SCOPES[scope]
+    bug = None if variant is None else VARIANTS[variant]
+    claims = claims_of(chosen, RULES if bug is None else bug.rules)
+    if bug is not None:
+        claims = [each for each in claims if not each.is_safety or each.name == bug.promise]
+    return search(chosen.machine(), claims, stop_at_first_broken=bug is not None)
