@@ -51,6 +51,13 @@ class Erratum:
     """Run both."""
 
 
+def smaller(tried: int, noun: str = "stream") -> str:
+    """Why a counterexample is a smallest one, in a sentence."""
+    if not tried:
+        return "Nothing is smaller."
+    return f"Smaller {noun}s do not break the promise: {tried:,} of {tried:,} tried."
+
+
 class Confirmation(NamedTuple):
     """An erratum of a room with what running it showed."""
 

@@ -18,9 +18,8 @@ from model.claims import Outcome, Verdict
 from model.slack import make_system
 from model.vocabulary import Event, SlackConfig, Workload
 from model.vocabulary.slack import Final, Judged, Result
-from properties.errata import Findings
+from properties.errata import Findings, smaller
 from properties.errors import counted
-from properties.slack.small_streams import smaller
 
 EPS, DELTA = 0.5, 0.05
 TUPLES = range(1, 5)

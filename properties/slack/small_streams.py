@@ -19,7 +19,7 @@ from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
 from model.vocabulary.slack import Late, Progress, Result, Revision
-from properties.errata import Findings
+from properties.errata import Findings, smaller
 from properties.errors import counted
 
 SIZE_US, SLIDE_US = 4, 2
@@ -149,10 +149,3 @@ def _steps(config: SlackConfig, trace: Trace, batch: int) -> Iterable[str]:
     for revision in trace.of(Revision):
         if revision.batch == batch:
             yield f"a correction makes {named(revision.start_us)} {revision.value:g}"
-
-
-def smaller(tried: int) -> str:
-    """Why a counterexample is a smallest one, in a sentence."""
-    if not tried:
-        return "Nothing is smaller."
-    return f"Smaller streams do not break the promise: {tried:,} of {tried:,} tried."
