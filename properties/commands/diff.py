@@ -14,6 +14,8 @@ from properties import counterexamples, render, witness
 from properties.commands.outputs import refuse_unmakable, refuse_unwritable
 from properties.durations import duration
 from properties.errors import UsageError, nearest
+from properties.grouping.inputs import NAMED as KEYED
+from properties.grouping.queries import BATCHES as GROUPING_BATCHES
 from properties.join.inputs import NAMED as PAIRS
 from properties.join.queries import BATCHES as JOIN_BATCHES
 from properties.judge import Judgement, judge
@@ -35,9 +37,11 @@ examples:
   straggler diff join --input flights --workers 4 --on key --on "key and value within 100"
   straggler diff join --r orders.csv --s trades.csv --event-time at --time-unit ms --value price \\
       --window 1min --lateness 5s --on "key and value >"
+  straggler diff grouping --input tokens --policy all --set instances=4 --set times_us=9,9,9,40
+  straggler diff grouping --input hits.csv --key page --value bytes
 
 Without --input a room takes its default inputs. A path may be a Parquet or CSV file; without an
-arrival column its rows arrive in the order of the file.
+arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
 """
 
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
@@ -53,14 +57,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME|PATH",
         help="flights, umts, a recording in $STRAGGLER_DATA, or a file; in room join"
-        f" {', '.join(PAIRS)}; may be repeated",
+        f" {', '.join(PAIRS)}; in room grouping {', '.join(KEYED)}, a recording, or a file; may"
+        " be repeated",
     )
     parser.add_argument("--seed", type=int, default=0, help="of simulated inputs (0)")
     parser.add_argument(
         "--batches",
         type=int,
         help=f"equal micro-batches, no more than rows ({SLACK_BATCHES}, in room join"
-        f" {JOIN_BATCHES})",
+        f" {JOIN_BATCHES}, in room grouping {GROUPING_BATCHES})",
     )
     parser.add_argument(
         "--window",
