@@ -1,7 +1,7 @@
 """What a person reads: the table of judgements and the sentence below it."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -148,3 +148,13 @@ def _reasons(judgements: Sequence[Judgement]) -> str:
         if verdict.outcome is Outcome.UNDETERMINED
     )
     return "; ".join(dict.fromkeys(reasons))
+
+
+def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:
+    """A table for a page; the values of ``header`` are the formats of its columns."""
+    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+    formats = header.values()
+    for each in rows:
+        cells = (format(value, spec) for value, spec in zip(each, formats, strict=True))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)

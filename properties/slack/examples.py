@@ -15,9 +15,9 @@ from model.slack.assumption import status_of
 from model.vocabulary import SlackConfig, Trace
 from model.vocabulary.slack import Correlation, Result
 from properties import render
+from properties.render import markdown
 from properties.slack.plots import HOUR_US, PICTURES, SEED, arrivals
 from properties.slack.promise import first_answers, warm_up
-from properties.slack.published_law import markdown
 from sim.plan import Plan
 from sim.slack import simulate
 

@@ -13,8 +13,8 @@ from model.slack import make_system
 from model.vocabulary import Event, SlackConfig, System, Workload
 from properties import render
 from properties.profiles import EFFORTS
+from properties.render import markdown
 from properties.slack.promise import Share, bonferroni, first_answers, share_of, stream, warm_up
-from properties.slack.published_law import markdown
 from sim.processes import DEPENDENT, INDEPENDENT, SECOND_US
 
 FAILURE = 0.01

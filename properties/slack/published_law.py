@@ -7,13 +7,14 @@ coverage of windows towards a threshold: alpha += kp*err + kd*(err - err_before)
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 from model.slack import make_system
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Judged
+from properties.render import markdown
 from properties.slack.promise import first_answers, stream, warm_up
 from sim.arrivals import simulate_arrivals
 from sim.plan import Source
@@ -96,16 +97,6 @@ def windup(calm_minutes: int, control: str, seed: int = SEED) -> Windup:
     slow = [n for n, step in enumerate(judged[first:]) if step.alpha > 0]
     windows = slow[0] if slow else len(judged) - first
     return Windup(calm_minutes, control, judged[first - 1].alpha, windows)
-
-
-def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:
-    """A table; the values of ``header`` are formats."""
-    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
-    formats = header.values()
-    for each in rows:
-        cells = (format(value, spec) for value, spec in zip(each, formats, strict=True))
-        lines.append("| " + " | ".join(cells) + " |")
-    return "\n".join(lines)
 
 
 LAW_HEADER = {

@@ -11,6 +11,7 @@ from sim.scenarios import SCENARIOS as FITTED
 from sim.settings import chosen
 
 SECOND_US = 1_000_000
+MINUTE_US = 60 * SECOND_US
 
 
 def bursts(_seed: int) -> Plan:
@@ -41,16 +42,22 @@ def bursts(_seed: int) -> Plan:
 
 
 def phases(
-    _seed: int, disorder_us: int = 8 * SECOND_US, tuples: int = 12_000, period_us: int = 60_000_000
+    _seed: int,
+    disorder_us: int = 8 * SECOND_US,
+    tuples: int = 12_000,
+    rate_hz: int = 20,
+    keys: int = 4,
 ) -> Plan:
-    """Calm and storm by turns: in order, but for a third of every period.
+    """Calm and storm by turns: in order, but for a third of every minute.
 
-    One source sends 20 tuples a second. In a storm half of them take up to ``disorder_us`` longer,
-    uniformly: how far a tuple may be displaced. The first period begins with its calm.
+    In a storm half of the tuples take up to ``disorder_us`` longer, uniformly: as far as a tuple
+    may be displaced. The first minute begins with its calm.
     """
-    third_us = period_us // 3
-    storm = Burst(2 * third_us, third_us, 0.5, Uniform(0, disorder_us), every_us=period_us)
-    source = Source(events=tuples, interval=Constant(SECOND_US // 20), keys=("a", "b", "c", "d"))
+    third_us = MINUTE_US // 3
+    delay = Uniform(0, disorder_us)
+    storm = Burst(2 * third_us, third_us, 0.5, delay, every_us=MINUTE_US)
+    names = tuple(f"key-{key}" for key in range(keys))
+    source = Source(events=tuples, interval=Constant(SECOND_US / rate_hz), keys=names)
     name = f"phases, simulated, disorder {disorder_us / SECOND_US:g} s"
     return Plan((source,), disturbances=(storm,), name=name)
 

@@ -4,13 +4,38 @@ import pytest
 
 from model.claims import Outcome
 from model.diff import compare
+from model.explorer import explore as search
+from model.shrink import smallest
 from model.vocabulary import Workload
 from model.vocabulary.watermark import WORDS
 from model.watermark import run
 from model.watermark import variants as module
 from model.watermark.claims import check
 from model.watermark.identity import IDENTITY
+from model.watermark.protocol import LESS_FOR_MORE
+from model.watermark.scopes import SCOPES, claims_of, explore, machine_of
 from model.watermark.variants import VARIANTS
+
+EXPLORED = {
+    "literal": ("small", 1, "the wait is that of the reading"),
+    "ties_reversed": ("small", 2, "pairs out of order are counted"),
+    "cluster_per_batch": ("small", 3, "pairs out of order are counted"),
+    "cluster_one_too_many": ("small", 4, "pairs out of order are counted"),
+    "pairs_left_behind": ("small", 4, "pairs out of order are counted"),
+    "watermark_falls": ("small", 3, "never: the watermark went back"),
+    "wait_in_floats": ("small", 3, "the wait is that of the reading"),
+    "no_warm_up": ("small", 1, "the wait is that of the reading"),
+    "closes_early": (
+        "small",
+        2,
+        "never: a tuple was late for a window that the watermark had not reached",
+    ),
+    "closes_late": ("small", 2, "nothing stays open behind the watermark"),
+    "mixed_tuple_lost": ("small", 2, "each pair once"),
+    "reopens": ("small", 2, "nothing stays open behind the watermark"),
+    "counts_twice": ("redelivery", 3, "each pair once"),
+}
+"""Scope, length of the shortest path, claim."""
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
@@ -30,6 +55,34 @@ def test_a_variant_differs_from_the_reference(name: str) -> None:
     variant = VARIANTS[name]
     expected, observed = run(variant.example), variant.make_system()(variant.example)
     assert compare(expected, observed, WORDS, identity=IDENTITY).mismatches
+
+
+@pytest.mark.parametrize("name", sorted(EXPLORED))
+def test_the_explorer_finds_the_shortest_path_to_a_variant(name: str) -> None:
+    scope, length, claim = EXPLORED[name]
+    found = explore(scope, name)
+    broken = [verdict for verdict in found.verdicts if verdict.outcome is Outcome.BROKEN]
+    assert claim in {verdict.claim for verdict in broken}
+    assert len(found.paths[claim].steps) == length
+    assert broken[0].witness[0] == "0. Initially nothing has arrived."
+
+
+def test_every_variant_is_explored_unless_it_is_about_corrections() -> None:
+    assert set(VARIANTS) - set(EXPLORED) == {"clears_first"}
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_an_example_is_as_small_as_it_can_be(name: str) -> None:
+    variant = VARIANTS[name]
+
+    def fails(workload: Workload) -> bool:
+        return variant.promise in {
+            verdict.claim
+            for verdict in check(workload, variant.make_system()(workload))
+            if verdict.outcome is Outcome.BROKEN
+        }
+
+    assert len(smallest(variant.example, fails).arrivals) == len(variant.example.arrivals)
 
 
 def test_every_variant_can_be_named_on_the_command_line() -> None:
@@ -56,3 +109,9 @@ def test_the_literal_reading_as_a_setting_is_the_literal_variant() -> None:
     config = {**variant.example.config, "reading": "literal"}
     as_setting = run(variant.example.with_(config=config))
     assert as_setting.digest() == variant.make_system()(variant.example).digest()
+
+
+def test_the_explorer_finds_that_the_literal_reading_is_not_monotone() -> None:
+    small = SCOPES["small"]
+    found = search(machine_of(small, "literal"), claims_of(small))
+    assert len(found.paths[f"never: {LESS_FOR_MORE}"].steps) == 3

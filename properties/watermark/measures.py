@@ -1,0 +1,81 @@
+"""What a rule of waiting costs and misses on a stream (docs/watermark.md, section 6).
+
+Rules of this file:
+
+* The machines of the model decide; here they are only watched, with time as it was at the arrivals.
+* Rules of rooms ``watermark`` and ``slack`` are watched alike.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from model.slack.machine import Task as SlackTask
+from model.vocabulary import Event, SlackConfig, Step, WatermarkConfig, task_of
+from model.vocabulary.answers import Late, Result
+from model.watermark.machine import Task as WatermarkTask
+
+
+class Waiting(Protocol):
+    """A task of either room."""
+
+    number: int
+    n_accepted: int
+    t_max_us: int
+    wm_us: int
+
+    def arrive(self, event: Event, batch: int) -> list[Step]:
+        """One arrival: the steps it causes."""
+        ...
+
+    def flush(self, batch: int) -> list[Step]:
+        """Close everything."""
+        ...
+
+
+class Measures(NamedTuple):
+    """Figures of one run."""
+
+    ratio: float | None
+    """E, tuples a second; None where it is undefined."""
+    coverage: float
+    """Share of the (tuple, window) pairs that are in a first answer."""
+    mean_wait_us: float
+    """Of t_max - wm over all accepted arrivals."""
+
+
+def tasks_of(config: WatermarkConfig | SlackConfig) -> Sequence[Waiting]:
+    """The tasks of a query."""
+    if isinstance(config, SlackConfig):
+        return [SlackTask(config, number) for number in range(config.tasks)]
+    return [WatermarkTask(config, number) for number in range(config.tasks)]
+
+
+def measure(config: WatermarkConfig | SlackConfig, events: Sequence[Event]) -> Measures:
+    """Run a stream, at least one tuple of which is accepted, and flush it."""
+    tasks = tasks_of(config)
+    numbers = {key: task_of(key, config.tasks) for key in {event.key for event in events}}
+    windows = config.windows
+    opened_us: dict[tuple[int, int, str], int] = {}
+    answered = lasted_us = in_time = late = waited_us = 0
+    for event in events:
+        task = tasks[numbers[event.key]]
+        for step in task.arrive(event, 0):
+            if isinstance(step, Result):
+                answered += step.n_rcv
+                in_time += step.n_rcv
+                lasted_us += event.arrival_us - opened_us.pop(step[:3])
+            elif isinstance(step, Late):
+                late += 1
+        waited_us += task.t_max_us - task.wm_us
+        key = event.key if config.keyed else ""
+        for index in windows.indices(event.event_time_us):
+            if windows.end_us(index) > task.wm_us:
+                window = task.number, windows.start_us(index), key
+                opened_us.setdefault(window, event.arrival_us)
+    for task in tasks:
+        in_time += sum(step.n_rcv for step in task.flush(1) if isinstance(step, Result))
+    return Measures(
+        answered * 1e6 / lasted_us if lasted_us else None,
+        in_time / (in_time + late),
+        waited_us / sum(task.n_accepted for task in tasks),
+    )

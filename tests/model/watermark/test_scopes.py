@@ -1,0 +1,44 @@
+"""Golden state counts: whoever changes what can happen will notice here."""
+
+import pytest
+
+from model.claims import Outcome, combine
+from model.explorer import render
+from model.watermark.scopes import SCOPES, explore, machine_of
+
+GOLDEN = {"small": (3_839, 6_151), "scaled": (625, 1_007), "redelivery": (3_858, 7_499)}
+
+
+@pytest.mark.parametrize("scope", sorted(GOLDEN))
+def test_a_scope_holds_with_its_golden_count(scope: str) -> None:
+    found = explore(scope)
+    assert [v for v in found.verdicts if v.outcome is not Outcome.HOLDS] == []
+    assert (found.unique_states, found.transitions) == GOLDEN[scope]
+    assert found.cut is None
+
+
+def test_the_large_scope_can_be_cut_short() -> None:
+    found = explore("large", max_states=2_000)
+    assert found.cut
+    assert combine(found.verdicts) is Outcome.UNDETERMINED
+
+
+def test_a_path_is_sentences() -> None:
+    found = explore("small")
+    path = found.paths["the watermark is held where it was"]
+    assert render(path, machine_of(SCOPES["small"])) == (
+        "0. Initially nothing has arrived.",
+        "1. tuple #0 (event time 1) arrives: "
+        "0 of 0 pairs are out of order, the wait is 6, the watermark -5.",
+        "2. tuple #2 (event time 4) arrives: "
+        "0 of 1 pairs are out of order, the wait is 0, the watermark 4, "
+        "[-2, 2) = 1, [0, 4) = 1.",
+        "3. tuple #1 (event time 3) arrives: "
+        "1 of 3 pairs are out of order, the wait is 2, the watermark 4, "
+        "[-2, 2) = 1, [0, 4) = 1, #1 late for [0, 4).",
+    )
+
+
+def test_a_name_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        explore("huge")
