@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from properties.profiles import EFFORTS, effort
+from properties.render import markdown
 from properties.slack.examples import ASSUMPTIONS, HEADER, SETTINGS
 from properties.slack.examples import table as flights_table
 from properties.slack.promise_table import HEADER as PROMISE_HEADER
@@ -16,7 +17,6 @@ from properties.slack.published_law import (
     LAW_HEADER,
     QUERY,
     WINDUP_HEADER,
-    markdown,
     row,
     table,
     windup,
