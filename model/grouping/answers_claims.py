@@ -4,7 +4,8 @@ Rules of this file:
 
 * Values are collected by window, key and instance, and every aggregate is computed from all of
   them at once; nothing is merged here.
-* Sums are compared within rounding, everything else exactly.
+* Sums that depend on the order of their values are compared within rounding, everything else
+  exactly.
 """
 
 from collections import Counter
@@ -13,6 +14,7 @@ from math import fsum, isclose, isfinite
 
 from model.grouping.evidence import Evidence
 from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Partial, Rejected
+from model.windows.evidence import has_exact_sums
 
 ROUNDING = 1e-9
 """Of a sum, as a share of the sum of absolute values."""
@@ -80,8 +82,10 @@ def rejections(seen: Evidence) -> Iterator[str]:
 
 
 def _is_of(found: Partial | Answer, values: Sequence[float]) -> bool:
-    slack = ROUNDING * fsum(abs(value) for value in values)
     counts = (found.n, found.least, found.greatest) == (len(values), min(values), max(values))
+    if has_exact_sums(values):
+        return counts and found.total == sum(values)
+    slack = ROUNDING * fsum(abs(value) for value in values)
     return counts and isclose(found.total, fsum(values), rel_tol=0, abs_tol=slack)
 
 

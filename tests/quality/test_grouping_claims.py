@@ -220,3 +220,18 @@ def test_a_bound_judged_by_imbalance_lets_bad_balance_pass() -> None:
     assert found.imbalance < 1 < 4 < found.rho
     assert found.rho > allowed
     assert found.imbalance < allowed
+
+
+def test_a_sum_that_can_be_exact_has_to_be() -> None:
+    large = tuple(event._replace(value=float(1 << 36)) for event in ARRIVALS)
+    case = CASE.with_(arrivals=large)
+    assert not broken(case, run(case))
+    for word, claim in ((Answer, ANSWERS), (Partial, PARTIALS)):
+        wrong = changed(case, word, lambda steps: [s._replace(total=s.total + 1) for s in steps])
+        assert claim in broken(case, wrong)
+        # A tenth has no exact sums: there a rounding is no mistake.
+        tenths = case.with_(arrivals=tuple(event._replace(value=0.1) for event in large))
+        right = changed(
+            tenths, word, lambda steps: [s._replace(total=s.total * (1 + 2**-50)) for s in steps]
+        )
+        assert not broken(tenths, right)
