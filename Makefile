@@ -13,7 +13,7 @@ PARALLEL := $(wildcard tests/model tests/sim tests/house tests/quality \
 	$(patsubst %,tests/spark_impl/test_%.py, correlation join_chain join_elastic join_epochs \
 	join_matching join_transport kernel lost_history quality requirement streams) \
 	$(patsubst %,properties/*/test_%.py, \
-	chain determinism guide model promise published_law requirement sim sim_load))
+	chain determinism guide language model promise published_law requirement sim sim_load))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup diff test check bench clean java

@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from properties.errors import UsageError, nearest
 
-COMMANDS = ("diff", "explore", "sim", "replay", "errata")
+COMMANDS = ("diff", "explore", "sim", "replay", "errata", "script")
 """Command ``x`` is the module ``properties.commands.x``."""
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 
@@ -31,6 +31,7 @@ examples:
   straggler sim slack --seed 7 --plot run.svg      one timed run
   straggler replay counterexamples/slack-1a2b.json
   straggler errata                                 published rules that do not hold
+  straggler script explain *.script                what is computed for sensor scripts
 
 exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined
 """

@@ -145,7 +145,7 @@ class _Reading(Transformer[Token, Any]):
         return Name(str(token), at=_at(token))
 
     def negative(self, sign: Token, expression: Expression) -> Arithmetic:
-        return Arithmetic("-", Number(0), expression, at=_at(sign))
+        return Arithmetic("-", Number(0, at=_at(sign)), expression, at=_at(sign))
 
     def arithmetic(self, left: Expression, sign: Token, right: Expression) -> Arithmetic:
         op = {MINUS_SIGN: "-", TIMES_SIGN: "*"}.get(sign, str(sign))

@@ -4,7 +4,7 @@ Source: a framework for real-time aggregation over large numbers of sensors, wit
 for analysts. ``docs/script.md`` is the specification; names here follow it.
 """
 
-from model.vocabulary.script.config import ScriptConfig
+from model.vocabulary.script.config import PER_HOUR_MAX, ScriptConfig
 from model.vocabulary.script.problems import Problem, constant, problems
 from model.vocabulary.script.steps import (
     END_US,
@@ -50,6 +50,7 @@ __all__ = [
     "FUNCTIONS",
     "MILLISECOND_US",
     "OVERLAP_MAX",
+    "PER_HOUR_MAX",
     "REASON_LATE",
     "REASON_NOT_FINITE",
     "SPAN_MAX_MS",

@@ -1,0 +1,149 @@
+"""What becomes of a set of workflows, as data, tables and sentences.
+
+Rules of this file:
+
+* A computation is called by the first statement that says it; one without a name by its number.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from model.script.graph import CONSTANT, OPERATION, SENSOR, UNION, Graph, compile_graph
+from model.script.placement import Placement, hash_baseline, load_cap, place
+from model.script.rules import RULES
+from model.script.slices import Choice, choose
+from model.vocabulary import ScriptConfig
+from model.vocabulary.script import MILLISECOND_US
+from properties.durations import write_duration
+
+SIGNS = ("+", "-", "*", "/")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Workflows compiled and placed."""
+
+    config: ScriptConfig
+    graph: Graph
+    placement: Placement
+    slices: dict[int, Choice]
+    """By stream: how it is cut for the windows over it."""
+
+    @cached_property
+    def names(self) -> dict[int, tuple[str, ...]]:
+        """What computations are called."""
+        found: dict[int, list[str]] = {}
+        for output in self.graph.outputs:
+            if output.is_result:
+                found.setdefault(output.node, []).append(f"{output.workflow}.{output.name}")
+        return {number: tuple(names) for number, names in found.items()}
+
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """Sensors that nobody asks for."""
+        return tuple(s for s, _ in self.config.sensors if s not in self.config.asked_for)
+
+    def name(self, number: int) -> str:
+        """How one node is called within the text of another."""
+        node = self.graph.nodes[number]
+        if node.kind in (SENSOR, CONSTANT, UNION):
+            return self.said(number)
+        return self.names.get(number, (f"#{number}",))[0]
+
+    def said(self, number: int) -> str:
+        """What a node computes, in the language of scripts."""
+        node = self.graph.nodes[number]
+        if node.kind == SENSOR:
+            return f'"{node.sensor}"'
+        if node.kind == CONSTANT:
+            return f"{node.value:g}"
+        inputs = [self.name(each) for each in node.inputs]
+        if node.kind == UNION:
+            return f"union({', '.join(inputs)})"
+        if node.kind == OPERATION and node.op in SIGNS:
+            return f" {node.op} ".join(inputs)
+        if node.span is not None:
+            inputs += [write_duration(span * MILLISECOND_US) for span in node.span]
+        return f"{node.op}({', '.join(inputs)})"
+
+    def cut(self, number: int) -> str:
+        """How a stream is cut, in words."""
+        choice = self.slices[number]
+        if choice.is_panes:
+            return f"panes of {write_duration(choice.cutting[0].every_ms * MILLISECOND_US)}"
+        return f"at the edges, {len(choice.cutting)} combs"
+
+    def sentences(self) -> Iterator[str]:
+        """The figures."""
+        n, graph, placed = self.config.workers, self.graph, self.placement
+        kept = len(graph.computed)
+        yield f"{graph.written:,} computations are written, {kept:,} are made."
+        dropped = len(self.dropped)
+        yield f"{dropped:,} of {len(self.config.sensors):,} sensors are asked for by nobody."
+        cap = load_cap(graph, n, self.config.cap_percent)
+        loads = ", ".join(f"{float(load):,g}" for load in placed.loads)
+        above = ", which is above" if max(placed.loads) > cap else ", within"
+        yield (
+            f"Placement {placed.way}: workers are sent {loads} tuples an hour"
+            f"{above} the cap of {float(cap):,g}."
+        )
+        most, sent = hash_baseline(graph, n)
+        yield (
+            f"{float(placed.communication):,g} tuples and results are sent in an hour"
+            f"{_less(placed.communication, sent)}; by the hash of sensors it would be"
+            f" {float(sent):,g}, with up to {float(most):,g} tuples at one worker."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data; rates in tuples an hour."""
+        graph, placed = self.graph, self.placement
+        most, sent = hash_baseline(graph, self.config.workers)
+        return {
+            "written": graph.written,
+            "computations": [
+                {
+                    "number": number,
+                    "says": self.said(number),
+                    "names": list(self.names.get(number, ())),
+                    "worker": placed.worker[number],
+                    "per_hour": float(graph.per_hour[number]),
+                }
+                for number in graph.computed
+            ],
+            "streams": [
+                {
+                    "stream": self.name(number),
+                    "cut": self.cut(number),
+                    "panes_cost": float(choice.panes_cost),
+                    "edges_cost": float(choice.edges_cost),
+                }
+                for number, choice in self.slices.items()
+            ],
+            "dropped": list(self.dropped),
+            "placement": placed.way,
+            "workers": [
+                {
+                    "sensors": sorted(graph.nodes[each].sensor for each in hosts),
+                    "per_hour": float(load),
+                }
+                for hosts, load in zip(placed.hosts, placed.loads, strict=True)
+            ],
+            "communication": float(placed.communication),
+            "by_hash": {"largest_load": float(most), "communication": float(sent)},
+        }
+
+
+def _less(sent: Fraction, baseline: Fraction) -> str:
+    share = 1 - sent / baseline if baseline else Fraction()
+    return f", {float(share):.0%} less" if share > 0 else ""
+
+
+def make_plan(config: ScriptConfig) -> Plan:
+    """Compile and place."""
+    graph = compile_graph(config)
+    placed = place(graph, config.workers, config.cap_percent, RULES)
+    cut = {number: choose(spans, graph.per_hour[number]) for number, spans in graph.spans().items()}
+    return Plan(config, graph, placed, cut)

@@ -1,0 +1,199 @@
+"""What the author of a wrong script is told, and where."""
+
+import pytest
+
+from properties.script.formatter import formatted, unparse
+from properties.script.parser import ScriptError, parse
+
+SENSORS = ("S1", "S2", "temp")
+WINDOW = "a stream with a length and a slide, both in milliseconds"
+TAKES = f"takes streams, or {WINDOW}"
+
+WRONG = {
+    "": (1, 1, "there is no statement in it"),
+    "# nothing": (1, 1, "there is no statement in it"),
+    "A": (1, 2, "the statement ends here; expected '='"),
+    'A =\nB = "S1"': (
+        1,
+        4,
+        "the statement ends here; expected a name, a sensor in quotes, a number or '('",
+    ),
+    'A = "S1" "S2"': (
+        1,
+        10,
+        "'\"S2\"' cannot stand here; expected an operator or the end of the statement",
+    ),
+    'A = avg("S1", 600 000, 1)': (
+        1,
+        19,
+        "'000' cannot stand here; expected an operator, ')' or ',';"
+        " between the digits of a number _ may stand, but no space",
+    ),
+    "A = avg(8MD1, 1, 1)": (
+        1,
+        10,
+        "'MD1' cannot stand here; expected an operator, ')' or ','; sensors are written in quotes",
+    ),
+    'A = (\n  "S1"\nB = 3': (
+        3,
+        1,
+        "'B' cannot stand here; expected an operator or ')'; the '(' in line 1, column 5 is open",
+    ),
+    'A = "S1': (1, 5, "this quote is not closed, or there is a control character in it"),
+    "A = “S1”": (1, 5, 'quotes are straight and double, as in "S1"'),
+    'A = "S1" ^ 2': (1, 10, "the character '^' means nothing here"),
+    'A = "S1"\x00': (1, 9, "the character U+0000 means nothing here"),
+    'A = ""': (1, 5, "there is nothing between the quotes"),
+    'A = agv("S1", 1, 1)': (
+        1,
+        5,
+        "there is no function 'agv', only union, max, min, avg, sum, count, stddev;"
+        " did you mean 'avg'?",
+    ),
+    "A = avg()": (1, 5, f"avg {TAKES}; here is nothing"),
+    'A = avg("S1", 1)': (1, 5, f"avg {TAKES}; the slide is missing"),
+    'A = count("S1")': (1, 5, f"count takes {WINDOW}; length and slide are missing"),
+    'A = avg("S1", 1, 1, 1)': (1, 21, f"avg {TAKES}; this is one number too many"),
+    'A = avg("S1", 1, "S2")': (1, 18, f"avg {TAKES}; this is a stream"),
+    'A = avg(5, "S1")': (1, 9, f"avg {TAKES}; this is a number"),
+    'A = union("S1", 2 + 3)': (1, 19, "union takes streams; this is a number"),
+    'A = avg("S1", 0, 1)': (
+        1,
+        15,
+        "the length of a window is a whole number of milliseconds, 1 to 1_000_000_000_000",
+    ),
+    'A = avg("S1", 10, 2.5)': (
+        1,
+        19,
+        "the slide of a window is a whole number of milliseconds, 1 to 1_000_000_000_000",
+    ),
+    'A = avg("S1", 1_000_000, 1)': (
+        1,
+        26,
+        "a window is at most 10_000 times as long as its slide",
+    ),
+    "A = 3 * 4": (1, 7, "there is no stream in it, only numbers"),
+    'A = "S1" / (2 - 2)': (1, 10, "this divides by zero, always"),
+    'A = "S1" * (1 / 0)': (1, 15, "this cannot be computed: it is not finite"),
+    f'A = "S1" * {"9" * 400}': (1, 12, "this number is too large"),
+    'A = "S1"\nA = "S2"': (2, 1, "'A' is defined a second time"),
+    'temp = "S1"': (1, 1, "'temp' is the name of a sensor, which would be out of reach"),
+    "A = temp": (1, 5, 'sensors are written in quotes: "temp"'),
+    'A = "tmep"': (1, 5, "there is no sensor and no earlier name 'tmep'; did you mean 'temp'?"),
+    'wind = "S1"; A = wnid': (1, 18, "there is no earlier name 'wnid'; did you mean 'wind'?"),
+    'A = B\nB = "S1"': (1, 5, "'B' is defined later, and has to come before this"),
+    'A = max("B", 1, 1)\nB = A': (
+        1,
+        9,
+        "'B' is defined later, and needs this one: that is a cycle",
+    ),
+    "A = A + 1": (1, 5, "'A' is needed for itself: that is a cycle"),
+    'max = "S1"': (1, 1, "'max' is a function, and no name"),
+    'A = "S1" + min': (1, 12, "'min' is a function, and no name"),
+    f'A = {"-" * 101}"S1"': (
+        1,
+        104,
+        "an expression is at most 100 deep: give a part of it a name",
+    ),
+}
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_an_error_says_where_and_what(text: str) -> None:
+    with pytest.raises(ScriptError) as caught:
+        parse(text, "w", SENSORS)
+    first = caught.value.faults[0]
+    assert (first.line, first.column, first.sentence) == WRONG[text]
+    assert str(caught.value) == f"line {first.line}, column {first.column}: {first.sentence}"
+
+
+def test_all_mistakes_in_the_meaning_are_told_twenty_at_most() -> None:
+    with pytest.raises(ScriptError) as caught:
+        parse("A = B + C\nD = E", "w")
+    assert [(each.line, each.column) for each in caught.value.faults] == [(1, 5), (1, 9), (2, 5)]
+    with pytest.raises(ScriptError) as caught:
+        parse("\n".join(f"A{n} = B{n}" for n in range(99)), "w")
+    assert len(caught.value.faults) == 20
+
+
+def test_the_line_is_shown_with_a_mark_below() -> None:
+    with pytest.raises(ScriptError) as caught:
+        parse('A = "S1"\r\n\tB = agv(A, 1, 1)  # why', "w")
+    assert caught.value.faults[0].told("x.script")[1:] == [
+        "    \tB = agv(A, 1, 1)  # why",
+        "    \t    ^^^",
+    ]
+
+
+def test_of_a_long_line_the_part_around_the_error_is_shown() -> None:
+    text = "A = " + " + ".join(['"S1"'] * 90) + " + @"
+    with pytest.raises(ScriptError) as caught:
+        parse(text, "w")
+    _, excerpt, mark = caught.value.faults[0].told("x.script")
+    assert excerpt.endswith('"S1" + @')
+    assert excerpt[mark.index("^")] == "@"
+    assert len(excerpt) <= 104
+
+
+# ------------------------------------------------------------------------------------ what is right
+
+
+def same(left: str, right: str) -> bool:
+    return parse(left, "w").statements == parse(right, "w").statements
+
+
+def test_spelling_makes_no_difference() -> None:
+    assert same('A = avg("S1", 600\u2009000, 300_000)', 'A=avg("S1",6e5,300000);')
+    assert same('A = "S1"; B = avg("A", 1, 1)', 'A = "S1"\nB = avg(A, 1, 1)')
+    assert same('A = "S1" \u2212 2 \u00d7 "S2"', 'A = ("S1" - (2 * ("S2")))')
+    assert same('A = union( # which\n"S1",\n\n"S2")\r\r\n', 'A = union("S1", "S2")')
+    assert same('A = -"S1" * 2', 'A = (0 - "S1") * 2')
+    assert not same('A = "S1" - (1 - 2)', 'A = "S1" - 1 - 2')
+
+
+def test_many_statements_are_read_and_nesting_does_not_matter() -> None:
+    text = "\n".join(f'A{n} = avg("S{n % 100}", 600000, 300000)' for n in range(10_000))
+    assert len(parse(text, "w").statements) == 10_000
+    assert same(f'A = {"(" * 9_999}"S1"{")" * 9_999}', 'A = "S1"')
+    with pytest.raises(ScriptError, match="at most 100 deep"):
+        parse('A = "S1"' + " + 1" * 9_999, "w")
+    with pytest.raises(ScriptError, match="this is a number"):
+        parse(f"A = sum(1{' + 1' * 9_999})", "w")
+
+
+def test_the_usual_form() -> None:
+    text = """\
+# head
+a=avg( "S1" ,600000,# length
+ 300000) # behind
+# before b
+
+b = -a*2;c=a-(b-1)/3 # c
+
+
+# tail
+long=union("sensor number 1","sensor number 2","sensor number 3","sensor number 4", "sensor no. 5")
+# end"""
+    assert (
+        formatted(text)
+        == """\
+# head
+# length
+a = avg("S1", 600_000, 300_000)  # behind
+# before b
+
+b = -a * 2
+c = a - (b - 1) / 3  # c
+
+# tail
+long = union(
+    "sensor number 1",
+    "sensor number 2",
+    "sensor number 3",
+    "sensor number 4",
+    "sensor no. 5"
+)
+# end
+"""
+    )
+    assert unparse(parse(text, "w")).count("\n") == 10

@@ -1,0 +1,179 @@
+"""``straggler script``, the examples that come with it, and the picture."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import properties.script
+from model.script import run
+from model.script.claims import check
+from model.vocabulary import ScriptConfig, Workload
+from model.vocabulary.script import Result
+from properties.judge import broken_sentences
+from properties.script import sensors
+from properties.script.formatter import formatted
+from properties.script.parser import parse
+from properties.script.picture import picture
+from properties.script.plan import make_plan
+from tests.properties.straggler import Straggler, assert_refused
+
+EXAMPLES = sorted((Path(properties.script.__file__).parent / "examples").glob("*.script"))
+FILES = [str(path) for path in EXAMPLES]
+FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "script-weather.svg"
+HOURS = 9 * 24
+
+
+def config_of(paths: list[Path], workers: int = 3) -> ScriptConfig:
+    read = (parse(path.read_text(encoding="utf-8"), path.stem, sensors.WEATHER) for path in paths)
+    return ScriptConfig(tuple(read), tuple(sensors.WEATHER.items()), workers)
+
+
+# --------------------------------------------------------------------------------------- examples
+
+
+def test_there_are_a_dozen_examples_in_the_usual_form() -> None:
+    assert len(EXAMPLES) >= 12
+    for path in EXAMPLES:
+        text = path.read_text(encoding="utf-8")
+        assert formatted(text) == text, path.name
+        assert text.startswith("# "), path.name
+
+
+def test_examples_have_results_on_recorded_weather_and_they_are_right() -> None:
+    events = sensors.weather(HOURS)
+    workload = Workload("script", events, config_of(EXAMPLES).to_json())
+    trace = run(workload)
+    found = {(each.workflow, each.name) for each in trace.of(Result)}
+    assert {workflow for workflow, _ in found} == {path.stem for path in EXAMPLES}
+    # The naive meaning takes its time: of some of them, and three days.
+    some = [path for path in EXAMPLES if path.stem in ("comfort", "fog", "wind")]
+    short = Workload("script", sensors.weather(36), config_of(some).to_json())
+    assert not broken_sentences(check(short, run(short)))
+
+
+def test_the_warmest_day_is_that_of_the_table() -> None:
+    events = sensors.weather(48)
+    first_us = min(event.event_time_us for event in events)
+    day = [path for path in EXAMPLES if path.stem == "network_mean"]
+    results = run(Workload("script", events, config_of(day).to_json())).of(Result)
+    end_us = next(each.ts_us for each in results if each.name == "temp") + 1_000
+    assert end_us % 86_400_000_000 == 0
+    temps = [
+        event.value
+        for event in events
+        if event.key.endswith(".temp") and first_us <= event.event_time_us < end_us
+    ]
+    value = next(each.value for each in results if each.name == "temp")
+    assert value == pytest.approx(sum(temps) / len(temps), rel=1e-12)
+
+
+# ---------------------------------------------------------------------------------------- command
+
+
+def test_check_tells_what_is_there(straggler: Straggler) -> None:
+    done = straggler("script", "check", *FILES, "--sensors", "weather")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("\n") == len(FILES)
+    assert done.out.splitlines()[0].endswith("comfort.script: 4 statements, 2 sensors")
+
+
+def test_check_tells_what_is_wrong_in_all_files(straggler: Straggler, tmp_path: Path) -> None:
+    (tmp_path / "a.script").write_text('x = agv("EWR.temp", 1, 1)\n', encoding="utf-8")
+    (tmp_path / "b.script").write_text('x = "EWR.tmep"\n', encoding="utf-8")
+    done = straggler("script", "check", "a.script", "b.script", "--sensors", "weather")
+    assert (done.code, done.out) == (2, "")
+    lines = done.err.splitlines()
+    assert lines[0].startswith("a.script:1:5: there is no function 'agv'")
+    assert lines[1:3] == ['    x = agv("EWR.temp", 1, 1)', "        ^^^"]
+    assert lines[3] == (
+        "b.script:1:5: there is no sensor and no earlier name 'EWR.tmep'; did you mean 'EWR.temp'?"
+    )
+
+
+def test_fmt_writes_the_usual_form_once(straggler: Straggler, tmp_path: Path) -> None:
+    path = tmp_path / "a.script"
+    path.write_bytes(b'\xef\xbb\xbfx=max("S",1000,1000)  # why\r\n')
+    done = straggler("script", "fmt", "--check", "a.script")
+    assert (done.code, done.out) == (1, "a.script: is not in the usual form\n")
+    assert straggler("script", "fmt", "a.script").code == 0
+    assert path.read_bytes() == b'x = max("S", 1_000, 1_000)  # why\n'
+    assert straggler("script", "fmt", "--check", "a.script").out == ""
+
+
+def test_fmt_writes_nothing_if_one_is_wrong(straggler: Straggler, tmp_path: Path) -> None:
+    (tmp_path / "a.script").write_text('x="S"\n', encoding="utf-8")
+    (tmp_path / "b.script").write_text("x=\n", encoding="utf-8")
+    assert straggler("script", "fmt", "a.script", "b.script").code == 2
+    assert (tmp_path / "a.script").read_text(encoding="utf-8") == 'x="S"\n'
+
+
+def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) -> None:
+    options = ("--sensors", "weather", "--workers", "3", "--svg", "p.svg", "--json", "p.json")
+    done = straggler("script", "explain", *FILES, *options)
+    assert (done.code, done.err) == (0, "")
+    assert "Dropped: EWR.wind_dir, JFK.wind_dir, LGA.pressure." in done.out
+    assert "73 computations are written, 65 are made." in done.out
+    data = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
+    assert len(data["computations"]) == 65
+    assert sum(worker["per_hour"] for worker in data["workers"]) <= data["communication"]
+    shared = next(each for each in data["computations"] if "comfort.temp" in each["names"])
+    assert shared["names"] == ["comfort.temp", "temperature.jfk", "weekly_records.jfk"]
+    assert (tmp_path / "p.svg").read_text(encoding="utf-8") == picture(
+        make_plan(config_of(EXAMPLES))
+    )
+
+
+def test_explain_without_sensors_takes_them_as_they_are(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    (tmp_path / "a.script").write_text('x = max("S", 997, 991)\n', encoding="utf-8")
+    done = straggler("script", "explain", "a.script", "--workers", "1")
+    assert done.code == 0
+    assert "0 of 1 sensors are asked for by nobody." in done.out
+
+
+def test_sensors_may_come_from_a_file(straggler: Straggler, tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text("sensor,per_hour\nS1,3600\nS2,72000\n", encoding="utf-8")
+    (tmp_path / "a.script").write_text('x = max("S1", 10, 10)\n', encoding="utf-8")
+    done = straggler("script", "explain", "a.script", "--sensors", "s.csv")
+    assert done.code == 0
+    assert "Dropped: S2." in done.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["check", "missing.script"], ["'missing.script'", "cannot be read"]),
+        (["check", "bytes.script"], ["byte 0xff in line 2 is not UTF-8"]),
+        (["check", "a.script", "--sensors", "wether"], ["'wether'", "did you mean 'weather'?"]),
+        (["check", "a.script", "--sensors", "bad.csv"], ["line 2 of 'bad.csv'", "'S1', '0'"]),
+        (["check", "a.script", "--sensors", "a.script"], ["the columns of 'a.script' are"]),
+        (["explain", "a.script", "--workers", "0"], ["workers is 0; it must be"]),
+        (["explain", "a.script", "--cap-percent", "99"], ["cap_percent is 99"]),
+        (["explain", "a.script", "--svg", "p.png"], ["'p.png'", "end in .svg"]),
+        (["explain", "a.script", "a.script"], ["the workflow is 'a'; it must be there once"]),
+        (["expalin", "a.script"], ["expalin"]),
+        ([], ["check | fmt | explain"]),
+    ],
+)
+def test_what_cannot_be_is_refused(
+    straggler: Straggler, tmp_path: Path, arguments: list[str], words: list[str]
+) -> None:
+    (tmp_path / "a.script").write_text('x = max("S", 10, 10)\n', encoding="utf-8")
+    (tmp_path / "bytes.script").write_bytes(b'x = "S"\n\xff')
+    (tmp_path / "bad.csv").write_text("sensor,per_hour\nS1,0\n", encoding="utf-8")
+    assert_refused(straggler("script", *arguments), *words)
+
+
+# ---------------------------------------------------------------------------------------- picture
+
+
+def test_the_picture_in_the_page_is_current_and_whole() -> None:
+    drawn = picture(make_plan(config_of(EXAMPLES)))
+    assert FIGURE.read_text(encoding="utf-8") == drawn
+    root = ElementTree.fromstring(drawn)
+    titles = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}title")]
+    for path in EXAMPLES:
+        assert any(f"{path.stem}." in title for title in titles)
