@@ -9,7 +9,7 @@ group, as every writer makes it at this size; so neither side reads it on two co
 recognition of redeliveries): stream, tables, corrections with their check of the assumption.
 ``native`` is ``withWatermark``, ``window``, append mode, Parquet sink, as Spark comes.
 ``native_same_settings`` has its checkpoint files written as the adaptive query has them written
-(``spark_impl.slack.query``), a setting that Spark does not document. Both wait for a fixed
+(``spark_impl.windows.query``), a setting that Spark does not document. Both wait for a fixed
 watermark delay: the mean slack K that the adaptive query has over the measured batches, known from
 a run of it over the same files beforehand. So all three wait equally long on the mean.
 
@@ -33,14 +33,15 @@ from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import BinaryType
 
 from model.vocabulary import SlackConfig
 from spark_impl.session import session
 from spark_impl.slack import SlackQuery
-from spark_impl.slack.processor import STATE
-from spark_impl.slack.records import Clock
-from spark_impl.slack.store import Store
+from spark_impl.slack.room import SLACK
 from spark_impl.streams import append
+from spark_impl.windows.processor import state_schema
+from spark_impl.windows.store import Store
 
 SECOND_US = 1_000_000
 START_US = 1_700_000_000 * SECOND_US
@@ -300,7 +301,8 @@ def _state_bytes(spark: SparkSession, store: Store, batch: int) -> float:
         .option("batchId", batch)
         .load(str(store.checkpoint))
     )
-    parts = [F.length(f"value.{name}") for name in STATE.names if name not in Clock._fields]
+    arrays = [field.name for field in state_schema(SLACK) if field.dataType == BinaryType()]
+    parts = [F.length(f"value.{name}") for name in arrays]
     size = sum(parts, F.lit(0))
     found: Any = state.agg(F.sum(size)).first()
     return float(found[0])

@@ -14,7 +14,7 @@ from typing import Any
 from properties.killing import end_executor_once
 from properties.slack import driver
 from spark_impl.session import session
-from spark_impl.slack import history, sink
+from spark_impl.windows import history, sink
 
 MASTER = "local-cluster[2,1,1024]"
 FATAL_BATCH = 1
@@ -39,8 +39,8 @@ def main(folder: Path) -> None:
     killed.mkdir()
     stage, reader = sink.stage, history._reader
 
-    def fatal_stage(store: Any, config: Any, batch: int) -> _Function:
-        run = stage(store, config, batch)
+    def fatal_stage(store: Any, asked: Any, batch: int) -> _Function:
+        run = stage(store, asked, batch)
         return fatal(run, killed / "micro-batch") if batch == FATAL_BATCH else run
 
     def fatal_reader(*given: Any) -> _Function:

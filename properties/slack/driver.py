@@ -15,8 +15,8 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import SlackConfig, Workload
 from spark_impl.session import session
 from spark_impl.slack import SlackQuery
-from spark_impl.slack.system import CASE
 from spark_impl.streams import append
+from spark_impl.windows.system import CASE
 
 
 class AnnouncedQuery(SlackQuery):

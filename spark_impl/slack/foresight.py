@@ -11,9 +11,9 @@ import numpy as np
 
 from model.vocabulary import SlackConfig
 from spark_impl.slack import quality
-from spark_impl.slack.arrivals import Plan
-from spark_impl.slack.ledger import Ledger, Path
-from spark_impl.slack.records import Bools, Clock, Ints, Records
+from spark_impl.slack.judgement import Judgement
+from spark_impl.windows.records import Bools, Ints, Records
+from spark_impl.windows.rule import Path
 
 _FIRST_LOOK = 64
 _FAR = 100
@@ -41,33 +41,30 @@ class Foresight:
         self._misses: Bools = np.zeros(n_keys, np.bool_)
 
     def draw(
-        self, ledger: Ledger, clock: Clock, chosen: Plan, start: int
+        self, judgement: Judgement, alpha: float, wm_us: int, t_max: Ints, max_delay: Ints
     ) -> tuple[Path, list[Turn]]:
-        """The path that begins at ``start`` of a plan, and the turns that it takes for granted.
+        """The path of some arrivals, and the turns that it takes for granted.
 
-        It ends at a judgement, or with the plan.
+        It begins with a factor and a watermark, and ends at a judgement or with the arrivals.
         """
-        alpha, wm, at = clock.alpha, clock.wm_us, start
+        wm, at = wm_us, 0
         parts: list[Ints] = []
         turns: list[Turn] = []
         while True:
-            slack, hit = self._until(ledger.next_judgement_us(wm), alpha, chosen, at)
+            slack, hit = self._until(judgement.next_us(wm), alpha, t_max[at:], max_delay[at:])
             parts.append(slack)
             at += len(slack)
-            if not hit or at == chosen.size or len(parts) == self._turns:
+            if not hit or at == len(t_max) or len(parts) == self._turns:
                 break
-            before, wm = wm, int(chosen.t_max[at - 1] - slack[-1])
-            first, last = ledger.unjudged_from(np.array([before, wm])).tolist()
+            before, wm = wm, int(t_max[at - 1] - slack[-1])
+            first, last = judgement.unjudged_from(np.array([before, wm])).tolist()
             if last - first > _FAR:
                 break
             misses = np.tile(self._misses, last - first)
             alpha = quality.conformal(self._config, alpha, misses)[-1]
-            turns.append(Turn(at - 1 - start, last, alpha))
+            turns.append(Turn(at - 1, last, alpha))
         slack = np.concatenate(parts)
-        here = slice(start, at)
-        path_wm = np.maximum(np.maximum.accumulate(chosen.t_max[here] - slack), clock.wm_us)
-        path = Path(slack, path_wm, chosen.n[here], chosen.s1[here], chosen.s2[here])
-        return path, turns
+        return Path(slack, np.maximum(np.maximum.accumulate(t_max[:at] - slack), wm_us)), turns
 
     def check(self, turns: list[Turn], alpha: float, judged: Records) -> Turn | None:
         """The first turn that was guessed wrong, given what was judged on the path.
@@ -91,19 +88,19 @@ class Foresight:
         if len(judged):
             self._misses = judged["miss"][judged["j"] == judged["j"][-1]]
 
-    def _until(self, wm: int, alpha: float, chosen: Plan, start: int) -> tuple[Ints, bool]:
-        """K of the arrivals from ``start`` to the one at which the watermark reaches ``wm``.
+    def _until(self, wm: int, alpha: float, t_max: Ints, max_delay: Ints) -> tuple[Ints, bool]:
+        """K of the arrivals up to the one at which the watermark reaches ``wm``.
 
         Also whether there is one.
         """
-        end = start + 2 * self._look
+        end = 2 * self._look
         while True:  # look at more and more arrivals
-            slack = quality.slack_us(self._config, alpha, chosen.max_delay[start:end])
-            reached = chosen.t_max[start:end] - slack >= wm
+            slack = quality.slack_us(self._config, alpha, max_delay[:end])
+            reached = t_max[:end] - slack >= wm
             hit = int(reached.argmax())
-            if reached[hit] or end >= chosen.size:
+            if reached[hit] or end >= len(t_max):
                 break
-            end += 3 * (end - start)
+            end *= 4
         found = bool(reached[hit])
         if found:
             slack = slack[: hit + 1]

@@ -1,59 +1,16 @@
-"""What the stream part keeps and emits, as plain arrays.
+"""What room ``slack`` keeps and emits besides windows, as plain arrays."""
 
-Rules of this file:
-
-* Nothing here computes. An array of records is a numpy structured array; its bytes are what the
-  state store and the blocks between operators hold.
-* A key is a number here, a position in the sorted list of keys that travels with the arrays.
-"""
-
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
-Bools: TypeAlias = NDArray[np.bool_]
-Records: TypeAlias = NDArray[np.void]
-
-PANE = np.dtype([("key", "<i8"), ("pane", "<i8"), ("lo", "<i8"), ("n", "<i8"), ("acc", "<f8")])
-"""Tuples of one pane that count for the windows ``lo`` and later: how many, and their sum, minimum
-or maximum; for rank aggregates one record a tuple with its value."""
+from spark_impl.windows.records import Floats, Records
 
 WINDOW = np.dtype([("key", "<i8"), ("j", "<i8"), ("n_rcv", "<i8"), ("n_late", "<i8")])
 """A closed window that is not judged yet."""
 
 HELD = np.dtype([("key", "<i8"), ("pane", "<i8"), ("lo", "<i8"), ("n", "<i8")])
 """How many values of a pane are held because they were counted for the windows ``lo`` and later."""
-
-IDENTITY = np.dtype([("source_id", "<i8"), ("limit", "<i8")])
-"""A remembered identity and the watermark at which it is forgotten, microseconds."""
-
-RESULT = np.dtype(
-    [
-        ("key", "<i8"),
-        ("j", "<i8"),
-        ("value", "<f8"),
-        ("n_rcv", "<i8"),
-        ("slack_us", "<i8"),
-        ("wm_us", "<i8"),
-    ]
-)
-LATE = np.dtype(
-    [
-        ("key", "<i8"),
-        ("first", "<i8"),
-        ("windows", "<i8"),
-        ("source_id", "<i8"),
-        ("event_time_us", "<i8"),
-    ]
-)
-"""The late pairs of one tuple: the windows ``first``, ``first + 1``, ..., ``windows`` of them.
-
-The closed windows among those of a tuple are always the earliest ones, so two numbers say it all
-and a tuple that is late for fifty windows still is one record.
-"""
 
 JUDGED = np.dtype(
     [
@@ -67,74 +24,19 @@ JUDGED = np.dtype(
         ("alpha", "<f8"),
     ]
 )
-REJECTED = np.dtype([("seq", "<i8"), ("source_id", "<i8"), ("reason", "<i8")])
-
-NO_CLOCK = -(1 << 62)
-"""Watermark and largest event time of a task that has accepted nothing."""
 
 
-class Rows(NamedTuple):
-    """Arrivals of one task, columns of equal length."""
+class Memory(NamedTuple):
+    """What a task remembers of its controller between two micro-batches."""
 
-    seq: Ints
-    source_id: Ints
-    key: Ints
-    event_time_us: Ints
-    value: Floats
-    arrival_us: Ints
-    flaw: Ints
-    """0, or 1 + the position in ``blocks.FLAWS`` of why the arrival cannot be looked at."""
-
-    def take(self, which: Any) -> "Rows":
-        """The rows at some positions, under a mask, or of a slice."""
-        return Rows._make(column[which] for column in self)
-
-
-class Clock(NamedTuple):
-    """Clock, controller and moments of one task."""
-
-    seq: int = -1
-    """Highest arrival number seen, rejected arrivals included."""
-    t_max_us: int = NO_CLOCK
     max_delay_us: int = 0
-    wm_us: int = NO_CLOCK
     alpha: float = 1.0
     err_prev: float = 0.0
     n: int = 0
     s1: float = 0.0
     s2: float = 0.0
     judged: int = 0
-
-
-class TaskState(NamedTuple):
-    """Everything that a task remembers between two micro-batches."""
-
-    clock: Clock = Clock()
-    keys: tuple[str, ...] = ()
-    panes: Records = np.empty(0, PANE)
     windows: Records = np.empty(0, WINDOW)
-    identities: Records = np.empty(0, IDENTITY)
-    """Sorted by ``source_id``."""
     held: Records = np.empty(0, HELD)
     values: Floats = np.empty(0)
     """The values that ``held`` counts; none unless ``config.needs_values``."""
-
-
-class Output(NamedTuple):
-    """What one micro-batch of one task gave."""
-
-    keys: tuple[str, ...]
-    result: Records
-    late: Records
-    judged: Records
-    rejected: Records
-    active: bool
-    """Whether the task accepted something or was flushed."""
-
-
-def records(dtype: np.dtype[Any], size: int, /, **columns: Any) -> Records:
-    """A structured array of ``size`` records filled from columns; missing ones are 0."""
-    out = np.zeros(size, dtype)
-    for name, column in columns.items():
-        out[name] = column
-    return out

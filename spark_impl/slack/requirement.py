@@ -7,7 +7,7 @@ import numpy as np
 
 from model.vocabulary import SlackConfig
 from spark_impl.slack import missing, ranks
-from spark_impl.slack.records import Floats, Ints
+from spark_impl.windows.records import Floats, Ints
 
 _ROUNDING = 1e-9
 """Keeps a product that is an integer on paper from being rounded to its other side."""

@@ -1,181 +1,20 @@
 """The Spark pipeline as a System: workloads in, traces out."""
 
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from functools import partial
 
-import pyarrow as pa
-from pyspark.sql import SparkSession
-from pyspark.sql.streaming.tws_tester import TwsTester
-
-from model.vocabulary import Event, SlackConfig, System, Trace, Workload, task_of
-from model.vocabulary import slack as words
-from model.vocabulary.trace import Step
-from spark_impl.slack import sink
-from spark_impl.slack.answers import EXACT, results
-from spark_impl.slack.blocks import COLUMNS, encode
-from spark_impl.slack.processor import SlackProcessor
-from spark_impl.slack.query import SlackQuery
-from spark_impl.slack.store import Store, load_store
-from spark_impl.streams import append
+from model.vocabulary import System
+from spark_impl.slack.room import SLACK
 from spark_impl.systems import one_at_a_time
+from spark_impl.windows import system
 
-CASE = "case_id"
-"""Grouping column that tells the workloads of a pack apart."""
-_WORDS: dict[str, Any] = {
-    "result": words.Result,
-    "late": words.Late,
-    "judged": words.Judged,
-    "rejected": words.Rejected,
-    "progress": words.Progress,
-    "revision": words.Revision,
-    "correlation": words.Correlation,
-    "correction": words.Correction,
-    "cleared": words.Cleared,
-}
+run_workloads = partial(system.run_workloads, SLACK)
+"""Many workloads of one configuration in one query: :func:`spark_impl.windows.system`."""
+run_in_process = partial(system.run_in_process, SLACK)
+"""A workload through the processor, without Spark: the steps of the stream part."""
+read_trace = partial(system.read_trace, SLACK)
+"""The traces that the query of a pack left in its store."""
 
 
 def make_system(master: str = "local[2]") -> System:
     """The pipeline as a callable; it uses the running session, or one of its own for each call."""
     return one_at_a_time(run_workloads, "slack", master)
-
-
-def run_workloads(
-    spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
-) -> dict[str, Trace]:
-    """Run many workloads of one configuration in one query, told apart by a grouping column.
-
-    File j of the history holds batch j of every case. ``workdir`` is a folder for history and
-    store that does not exist yet or is empty. Faults strike the query as a whole. Raises
-    ``ValueError`` when the configurations differ.
-    """
-    config = _common_config(cases)
-    batches = {name: list(workload.batches()) for name, workload in cases.items()}
-    count = max((len(each) for each in batches.values()), default=0)
-    if not count:
-        return {name: Trace("spark", ()) for name in cases}
-    history, store = workdir / "history", workdir / "store"
-    done = 0
-    faults = sorted({fault for workload in cases.values() for fault in workload.faults})
-    for fault in [*(each for each in faults if each.at < count), None]:
-        upto = count if fault is None else fault.at + 1
-        for j in range(done, upto):
-            append(history, _file(batches, j))
-        done = max(done, upto)
-        query = SlackQuery(spark, config, history, store, [CASE])
-        if fault is None and any(workload.flush for workload in cases.values()):
-            query.flush(lambda group: cases[group[0]].flush)  # after all that is there
-        else:
-            query.run_available()
-        if fault is not None and fault.kind == "kill":
-            lose_commit(store, fault.at)
-    return read_trace(spark, store, {name: len(each) for name, each in batches.items()})
-
-
-def lose_commit(store: Path, batch: int) -> None:
-    """Make a store look as after a crash just before Spark noted that a batch was done."""
-    commits = store / "checkpoint" / "commits"
-    for path in (commits / str(batch), commits / f".{batch}.crc"):
-        path.unlink(missing_ok=True)
-
-
-def run_in_process(workload: Workload) -> Trace:
-    """Run the processor without Spark: the steps of the stream part."""
-    # Imported here: every process that works on a query would wait for it.
-    import pandas as pd
-
-    config = SlackConfig.from_json(workload.config)
-    tester = TwsTester(SlackProcessor(config))
-    place = Store(Path())
-    tasks: set[int] = set()
-    steps: list[Step] = []
-    batches = list(workload.batches())
-    for batch, events in enumerate([*batches, None] if workload.flush else batches):
-        given = dict.fromkeys(tasks) if events is None else _blocks(config, events)
-        tasks |= set(given)
-        for task, block in sorted(given.items()):
-            frame = tester.testInPandas(task, pd.DataFrame({"block": [block]}, dtype=object))
-            row = pa.Table.from_pandas(frame, preserve_index=False)
-            for name, table in sink.tables(place, config, row).items():
-                rows = table.append_column("batch", pa.array([batch] * table.num_rows))
-                steps.extend(_steps(config, name, rows.to_pylist()))
-    return Trace("spark", steps)
-
-
-def read_trace(
-    spark: SparkSession, store: Path, own_batches: Mapping[str, int]
-) -> dict[str, Trace]:
-    """The traces that the query of a pack left in its store.
-
-    ``own_batches`` says how many batches each case has; what happens later is its flush.
-    """
-    answers = results(spark, store)
-    rows: dict[str, list[Step]] = {name: [] for name in own_batches}
-    config, place = load_store(store)
-    last = place.committed()
-    for name in _WORDS:
-        table = place.read_all(name, last).to_pylist()
-        for row in table:
-            row["batch"] = min(row["batch"], own_batches[row[CASE]])
-        by_case: dict[str, list[dict[str, Any]]] = {}
-        for row in table:
-            by_case.setdefault(row[CASE], []).append(row)
-        for case, own in by_case.items():
-            rows[case].extend(_steps(config, name, own))
-    for row in answers.toArrow().to_pylist():
-        exact = row["state"] == EXACT
-        fields = {name: row[name] for name in words.Final._fields if name != "exact"}
-        rows[row[CASE]].append(words.Final(**fields, exact=exact))
-    return {name: Trace("spark", steps) for name, steps in rows.items()}
-
-
-def _steps(config: SlackConfig, name: str, rows: Iterable[dict[str, Any]]) -> Iterator[Step]:
-    """Steps of one kind from rows of its table; a run of pairs becomes one step a pair.
-
-    Pairs are a set: a redelivery whose identity was forgotten finds a pair late once more.
-    """
-    word = _WORDS[name]
-    pairs: dict[Step, None] = {}
-    for row in rows:
-        if "windows" in row and "source_id" in row:
-            for i in range(row["windows"]):
-                moved = {**row, "start_us": row["start_us"] + i * config.slide_us}
-                pairs[word(**{field: moved[field] for field in word._fields})] = None
-        else:
-            yield word(**{field: row[field] for field in word._fields})
-    yield from pairs
-
-
-def _common_config(cases: Mapping[str, Workload]) -> SlackConfig:
-    configs = {name: SlackConfig.from_json(case.config) for name, case in cases.items()}
-    first = next(iter(configs))
-    for name, config in configs.items():
-        if config != configs[first]:
-            msg = f"the cases {first!r} and {name!r} of a pack have different configurations"
-            raise ValueError(msg)
-    return configs[first]
-
-
-def _file(batches: Mapping[str, list[tuple[Event, ...]]], j: int) -> pa.Table:
-    """Batch j of every case that has one."""
-    rows = [
-        {CASE: name, **event._asdict()}
-        for name, own in batches.items()
-        if j < len(own)
-        for event in own[j]
-    ]
-    return pa.Table.from_pylist(rows, schema=_schema(pa.field(CASE, pa.string())))
-
-
-def _schema(*groups: pa.Field) -> pa.Schema:
-    return pa.schema([*groups, *(pa.field(*each) for each in COLUMNS.items())])
-
-
-def _blocks(config: SlackConfig, events: Iterable[Event]) -> dict[int, bytes]:
-    by_task: dict[int, list[dict[str, Any]]] = {}
-    for event in events:
-        by_task.setdefault(task_of(event.key, config.tasks), []).append(event._asdict())
-    return {
-        task: encode(config, pa.Table.from_pylist(rows, schema=_schema()))
-        for task, rows in by_task.items()
-    }

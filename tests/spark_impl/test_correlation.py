@@ -8,8 +8,9 @@ import pytest
 
 from model.vocabulary import Event, SlackConfig, Workload
 from model.vocabulary.slack import Correlation
-from spark_impl.slack import correlation
-from spark_impl.slack.records import Rows
+from spark_impl.slack.room import SLACK
+from spark_impl.windows import correlation
+from spark_impl.windows.records import Rows
 from tests.spark_impl import brute
 
 
@@ -21,7 +22,8 @@ def rows(events: list[tuple[int, int, float]], place: int = 0) -> Rows:
 
 
 def measured(config: SlackConfig, given: Rows) -> correlation.Figures:
-    return correlation.figures(config, given.key, given.seq, given.event_time_us, given.value)
+    asked = SLACK.asked(config)
+    return correlation.figures(asked, given.key, given.seq, given.event_time_us, given.value)
 
 
 def figures(config: SlackConfig, given: Rows) -> list[tuple[int, ...]]:

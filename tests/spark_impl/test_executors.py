@@ -13,7 +13,8 @@ from properties.killing import assert_ended, needs_proc, run_to_its_end
 from properties.slack.cluster import FATAL_BATCH
 from properties.slack.driver import prepare
 from properties.slack.subject import workload_of
-from spark_impl.slack.store import load_store
+from spark_impl.slack.room import SLACK
+from spark_impl.windows.store import load_store
 from tests.spark_impl.test_kill import assert_equal_to_model
 
 
@@ -30,6 +31,6 @@ def test_answers_are_exact_though_executors_die_in_a_batch_and_in_a_correction(
     assert_ended(tmp_path / "killed", ["correction", "micro-batch"])
     batches = [line for line in driver.lines if line.startswith("begin ")]
     assert len(batches) == len(set(batches)), "Spark repeated a task, not a batch"
-    _config, store = load_store(tmp_path / "store")
+    _config, store = load_store(tmp_path / "store", SLACK)
     assert store.read("result", FATAL_BATCH).num_rows
     assert_equal_to_model(spark, tmp_path, workload, [])

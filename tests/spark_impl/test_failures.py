@@ -18,18 +18,22 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
 from spark_impl.landing import Landing
-from spark_impl.slack import QueryProblem, SlackQuery, sink, store
-from spark_impl.slack import answers as answers_module
-from spark_impl.slack import query as query_module
-from spark_impl.slack.blocks import encode
-from spark_impl.slack.correction import Corrections
-from spark_impl.slack.history import History
-from spark_impl.slack.processor import SlackProcessor
-from spark_impl.slack.store import STREAM_TABLES, TABLES, Store, load_store, open_store
+from spark_impl.slack import QueryProblem, SlackQuery
+from spark_impl.slack.room import SLACK
 from spark_impl.streams import InputProblem, append
+from spark_impl.windows import answers as answers_module
+from spark_impl.windows import query as query_module
+from spark_impl.windows import sink, store
+from spark_impl.windows.blocks import encode
+from spark_impl.windows.correction import Corrections
+from spark_impl.windows.history import History
+from spark_impl.windows.processor import WindowProcessor
+from spark_impl.windows.store import Store, load_store, open_store
+from spark_impl.windows.tables import tables as all_tables
 from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
 
 CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=3)
+ASKED = SLACK.asked(CONFIG)
 BATCHES = (FIRST, LATE, [(4, 32.0), (40, 64.0)])
 Tables = dict[str, pa.Table]
 Visible = dict[str, list[dict[str, Any]]]
@@ -118,38 +122,38 @@ def test_store_that_was_half_made_can_be_made(
     number = iter(range(100))
     seen = 0
     for seen in attempts(
-        monkeypatch, failure, lambda: open_store(tmp_path / str(next(number)), CONFIG, ())
+        monkeypatch, failure, lambda: open_store(tmp_path / str(next(number)), SLACK, CONFIG, ())
     ):
-        again = open_store(tmp_path / str(seen), CONFIG, ())
+        again = open_store(tmp_path / str(seen), SLACK, CONFIG, ())
         assert again.control.is_dir()
-        assert load_store(again.root)[0] == CONFIG
+        assert load_store(again.root, SLACK)[0] == CONFIG
     assert seen >= 3
 
 
 def stream_part(source: Path, place: Store) -> list[Tables]:
     """What the stream part of every micro-batch finds, a flush last."""
-    tester = TwsTester(SlackProcessor(CONFIG))
+    tester = TwsTester(WindowProcessor(SLACK, CONFIG))
     found = []
     for path in [*sorted(source.glob("*.parquet")), None]:
-        block = None if path is None else encode(CONFIG, pq.read_table(path))
+        block = None if path is None else encode(ASKED, pq.read_table(path))
         frame = tester.testInPandas(0, pd.DataFrame({"block": [block]}, dtype=object))
-        found.append(sink.tables(place, CONFIG, pa.Table.from_pandas(frame, preserve_index=False)))
+        found.append(sink.tables(place, ASKED, pa.Table.from_pandas(frame, preserve_index=False)))
     return found
 
 
 def finish(place: Store, source: Path, batch: int, found: Tables) -> None:
     """A micro-batch as :class:`SlackQuery` does it."""
     place.begin(batch)
-    for name in STREAM_TABLES:
-        place.write(name, batch, found[name])
-    history_files = History(None, CONFIG, source, ())  # type: ignore[arg-type]
-    Corrections(CONFIG, place, history_files).run(batch, found["progress"])
+    for name, rows in found.items():
+        place.write(name, batch, rows)
+    history_files = History(None, ASKED, source, ())  # type: ignore[arg-type]
+    Corrections(ASKED, place, history_files).run(batch, found["progress"])
 
 
 def visible(place: Store) -> Visible:
     """What a reader sees."""
     last = place.committed()
-    tables = {name: place.read_all(name, last) for name in TABLES if name != "pending"}
+    tables = {name: place.read_all(name, last) for name in all_tables(SLACK) if name != "pending"}
     return {name: rows.to_pylist() for name, rows in tables.items()} | {
         "pending": place.read("pending", last).to_pylist()
     }
@@ -160,7 +164,9 @@ def test_no_reader_sees_half_a_batch_and_doing_it_again_repairs_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failure: type[BaseException]
 ) -> None:
     source = history(tmp_path / "h", *BATCHES)
-    straight, bumpy = (open_store(tmp_path / name, CONFIG, ()) for name in ("straight", "bumpy"))
+    straight, bumpy = (
+        open_store(tmp_path / name, SLACK, CONFIG, ()) for name in ("straight", "bumpy")
+    )
     expected = {-1: visible(straight)}
     interruptions = 0
     for batch, found in enumerate(stream_part(source, straight)):
@@ -191,7 +197,7 @@ def test_scratch_files_do_not_stay_on_a_full_disk(
 
 
 def test_tables_and_checkpoint_that_do_not_fit(tmp_path: Path) -> None:
-    place = open_store(tmp_path / "s", CONFIG, ())
+    place = open_store(tmp_path / "s", SLACK, CONFIG, ())
     for batch in range(2):
         place.begin(batch)
         place.write("pending", batch, place.schema("pending").empty_table())

@@ -11,15 +11,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack import history, recompute
-from spark_impl.slack.blocks import COLUMNS, pack_files
-from spark_impl.slack.extents import Extents
-from spark_impl.slack.history import History
-from spark_impl.slack.recompute import Found, Wanted
-from spark_impl.slack.store import Store
+from spark_impl.slack.room import SLACK
 from spark_impl.streams import InputProblem
+from spark_impl.windows import history, recompute
+from spark_impl.windows.blocks import COLUMNS, pack_files
+from spark_impl.windows.extents import Extents
+from spark_impl.windows.history import History
+from spark_impl.windows.recompute import Found, Wanted
+from spark_impl.windows.store import Store
 
-CONFIG = SlackConfig(size_us=10, slide_us=5, tasks=2)
+ASKED = SLACK.asked(SlackConfig(size_us=10, slide_us=5, tasks=2))
 GROUPS = (pa.field("site", pa.string()),)
 
 
@@ -47,7 +48,7 @@ def write(folder: Path, name: str, times: list[int], group_size: int = 100) -> N
 
 def wanted(starts: list[int], limit: int = 1 << 60) -> Wanted:
     """All windows that begin at some times, of all places."""
-    store = Store(Path(), GROUPS)
+    store = Store(Path(), SLACK, GROUPS)
     pairs = [
         {"site": site, "task": task, "key": key, "start_us": start, "source_id": 0, "windows": 1}
         for site in "xy"
@@ -56,7 +57,7 @@ def wanted(starts: list[int], limit: int = 1 << 60) -> Wanted:
     ]
     table = pa.Table.from_pylist(pairs, schema=store.schema("pending"))
     limits = {(site, task): limit for site in "xy" for task in (0, 1)}
-    return recompute.wanted(CONFIG, store.by, table, limits)[0]
+    return recompute.wanted(ASKED, store.by, table, limits)[0]
 
 
 def test_stretches_leave_out_what_lies_between() -> None:
@@ -92,7 +93,7 @@ def test_correction_reads_only_row_groups_that_overlap(tmp_path: Path) -> None:
     write(tmp_path, "1", list(range(100)), group_size=10)
     write(tmp_path, "2", list(range(1000, 1100)))
     write(tmp_path, "3", list(range(2000, 2100)), group_size=50)
-    found, rows = History(None, CONFIG, tmp_path, GROUPS).recompute(wanted([40, 2050]))  # type: ignore[arg-type]
+    found, rows = History(None, ASKED, tmp_path, GROUPS).recompute(wanted([40, 2050]))  # type: ignore[arg-type]
     assert rows == 10 + 50
     assert found.rows.sum() == 20  # two windows of ten, redeliveries included
     assert sorted(set(found.j.tolist())) == [8, 410]
@@ -110,7 +111,7 @@ def test_workers_find_what_the_driver_finds(
         times = [100 * name + draw.randrange(-60, 160) for _ in range(400)]
         write(tmp_path, str(name), times, group_size=150)
     want = wanted([0, 5, 10, 120, 125, 130, 300, 430], limit=4200)
-    reader = History(spark, CONFIG, tmp_path, GROUPS)
+    reader = History(spark, ASKED, tmp_path, GROUPS)
     on_driver, rows = reader.recompute(want)
     monkeypatch.setattr(history, "ROWS_ON_DRIVER", rows - 1)
     on_workers, same_rows = reader.recompute(want)
@@ -150,7 +151,7 @@ def test_later_file_of_a_history_is_checked_too(
     paths = pa.RecordBatch.from_pydict(
         {"path": [f"file://{tmp_path}/{name}.parquet" for name in "12"]}
     )
-    packed = pack_files([paths], GROUPS, CONFIG, [0, 1])
+    packed = pack_files([paths], GROUPS, ASKED, [0, 1])
     assert next(packed).num_rows == 1
     with pytest.raises(InputProblem, match=sentence):
         next(packed)

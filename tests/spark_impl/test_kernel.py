@@ -18,9 +18,12 @@ from model.vocabulary.slack import (
     Rejected,
     Result,
 )
-from spark_impl.slack import foresight, held, kernel, run_in_process
-from spark_impl.slack.blocks import COLUMNS, decode, encode
-from spark_impl.slack.records import TaskState
+from spark_impl.slack import foresight, held, run_in_process
+from spark_impl.slack.records import Memory
+from spark_impl.slack.room import SLACK
+from spark_impl.windows import kernel
+from spark_impl.windows.blocks import COLUMNS, decode, encode
+from spark_impl.windows.records import TaskState
 from tests.spark_impl import brute
 from tests.spark_impl.cases import random_config, random_workload
 
@@ -204,21 +207,24 @@ def test_values_of_a_window_are_those_that_its_judgement_counted() -> None:
 
 def test_arrival_numbers_must_not_go_down() -> None:
     config = SlackConfig(size_us=10, slide_us=10)
-    block = encode(config, _table([3, 4]))
-    state, _ = kernel.process(config, TaskState(), *decode([block]), flush=False)
+    block = encode(SLACK.asked(config), _table([3, 4]))
+    state, _ = kernel.process(SLACK, config, TaskState(Memory()), *decode([block]), flush=False)
     with pytest.raises(ValueError, match="arrival number 4 comes after 4"):
-        kernel.process(config, state, *decode([encode(config, _table([4]))]), flush=False)
+        kernel.process(
+            SLACK, config, state, *decode([encode(SLACK.asked(config), _table([4]))]), flush=False
+        )
 
 
 @pytest.mark.parametrize("method", ["normal", "rigorous"])
 def test_state_does_not_grow_with_the_stream(method: str) -> None:
     config = SlackConfig(size_us=100, slide_us=10, dedup=True, method=method)
-    state, sizes = TaskState(), []
+    state, sizes = TaskState(Memory()), []
     for batch in range(20):
         numbers = range(batch * 100, batch * 100 + 100)
-        rows = decode([encode(config, _table(numbers, key="k%d"))])
-        state, _ = kernel.process(config, state, *rows, flush=False)
-        parts = (state.panes, state.windows, state.identities, state.held, state.values)
+        rows = decode([encode(SLACK.asked(config), _table(numbers, key="k%d"))])
+        state, _ = kernel.process(SLACK, config, state, *rows, flush=False)
+        memory = state.memory
+        parts = (state.panes, memory.windows, state.identities, memory.held, memory.values)
         sizes.append((len(state.keys), *map(len, parts)))
     assert sizes[-1] == sizes[5]
     assert bool(sizes[-1][-1]) == config.needs_values
@@ -226,9 +232,10 @@ def test_state_does_not_grow_with_the_stream(method: str) -> None:
 
 def test_values_take_eight_bytes_a_tuple() -> None:
     config = SlackConfig(size_us=1000, slide_us=500, method="rigorous")
-    rows = decode([encode(config, _table(range(900)))])
-    state, _ = kernel.process(config, TaskState(), *rows, flush=False)
-    assert (len(state.held), state.held["n"].sum(), len(state.values)) == (2, 900, 900)
+    rows = decode([encode(SLACK.asked(config), _table(range(900)))])
+    state, _ = kernel.process(SLACK, config, TaskState(Memory()), *rows, flush=False)
+    held_n, values = state.memory.held["n"], state.memory.values
+    assert (len(held_n), held_n.sum(), len(values)) == (2, 900, 900)
 
 
 def _table(numbers: Iterable[int], key: str = "a") -> pa.Table:

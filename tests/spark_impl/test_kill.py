@@ -21,7 +21,8 @@ from properties.slack.driver import prepare
 from properties.slack.subject import BATCHES, workload_of
 from properties.slack.test_model import unbatched
 from spark_impl.slack import SlackQuery
-from spark_impl.slack.system import CASE, read_trace
+from spark_impl.slack.system import read_trace
+from spark_impl.windows.system import CASE
 
 
 @needs_proc

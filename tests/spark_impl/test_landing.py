@@ -19,8 +19,8 @@ from model.vocabulary import SlackConfig
 from spark_impl import landing
 from spark_impl.landing import Landing
 from spark_impl.slack import SlackQuery, results
-from spark_impl.slack.blocks import COLUMNS
 from spark_impl.streams import InputProblem, append
+from spark_impl.windows.blocks import COLUMNS
 
 SECOND = 1_000_000
 TEXT = "ts string, k string, v string"

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 
 from spark_impl import lock
 from spark_impl.slack import QueryProblem, SlackQuery, results
-from spark_impl.slack.query import wait_for
 from spark_impl.streams import InputProblem, append
+from spark_impl.windows.query import wait_for
 from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
 
 HOLDER = """

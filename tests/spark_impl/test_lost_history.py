@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from spark_impl.slack.store import open_store
+from spark_impl.slack.room import SLACK
 from spark_impl.streams import InputProblem
+from spark_impl.windows.store import open_store
 from tests.spark_impl.test_failures import CONFIG, Tables, finish, stream_part, visible
 from tests.spark_impl.test_query import history
 
@@ -20,7 +21,7 @@ def run(
     source = history(folder / "h", *batches)
     for number in redelivered:
         history(source, batches[number], source_id=number)
-    return source, stream_part(source, open_store(folder / "scratch", CONFIG, ()))
+    return source, stream_part(source, open_store(folder / "scratch", SLACK, CONFIG, ()))
 
 
 @pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_correction_notices_that_a_file_is_gone(
     tmp_path: Path, batches: list[Batch], lost: int, fails_at: int, holds: str
 ) -> None:
     source, found = run(tmp_path, *batches)
-    place = open_store(tmp_path / "s", CONFIG, ())
+    place = open_store(tmp_path / "s", SLACK, CONFIG, ())
     for batch in range(fails_at):
         finish(place, source, batch, found[batch])
     before = visible(place)
@@ -64,7 +65,7 @@ def test_correction_notices_that_a_file_is_gone(
 def test_forgotten_redelivery_is_no_loss(tmp_path: Path) -> None:
     """The tuple is in the first answer and late once more: two deliveries, one tuple."""
     source, found = run(tmp_path, [(3, 1.0)], [(60, 2.0)], redelivered=(0,))
-    place = open_store(tmp_path / "s", CONFIG, ())
+    place = open_store(tmp_path / "s", SLACK, CONFIG, ())
     for batch, tables in enumerate(found):
         finish(place, source, batch, tables)
     assert found[2]["late"].num_rows == 1

@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault, Workload
 from model.vocabulary.slack import WORDS, Correction, Correlation, Final, Judged, Late
-from spark_impl.slack import history, make_system, run_workloads
+from spark_impl.slack import make_system, run_workloads
+from spark_impl.windows import history
 from tests.spark_impl import brute
 from tests.spark_impl.cases import random_config, random_workload
 

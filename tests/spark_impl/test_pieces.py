@@ -8,11 +8,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from spark_impl.slack import history, pieces
-from spark_impl.slack.extents import Extent
-from spark_impl.slack.history import History
-from spark_impl.slack.pieces import Cutting, Piece, Pieces
-from tests.spark_impl.test_history import CONFIG, GROUPS, in_order, wanted, write
+from spark_impl.windows import history, pieces
+from spark_impl.windows.extents import Extent
+from spark_impl.windows.history import History
+from spark_impl.windows.pieces import Cutting, Piece, Pieces
+from tests.spark_impl.test_history import ASKED, GROUPS, in_order, wanted, write
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def three_files(folder: Path) -> History:
     for number in range(3):
         write(folder, str(number), list(range(100 * number, 100 * number + 100)))
-    found = History(None, CONFIG, folder, GROUPS)  # type: ignore[arg-type]
+    found = History(None, ASKED, folder, GROUPS)  # type: ignore[arg-type]
     found.refuse_empty()
     return found
 
@@ -95,7 +95,7 @@ def test_rows_kept_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             return super().pieces(path, group)
 
     write(tmp_path, "1", list(range(500)), group_size=100)
-    kept = Pieces(Counting(CONFIG, GROUPS))
+    kept = Pieces(Counting(ASKED, GROUPS))
     groups = [(str(tmp_path / "1.parquet"), Extent(i, 100, 0, 0, False)) for i in range(5)]
     assert sum(len(piece.seq) for piece in kept.of(groups)) == 500  # asked for is given
     kept.of(groups[3:])
@@ -116,6 +116,6 @@ def test_threads_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(history, "_FEW_ROWS", few)
         monkeypatch.setattr(history, "_HANDS", hands)
         monkeypatch.setattr(history, "ROWS_KEPT", kept)
-        found.append(History(None, CONFIG, tmp_path, GROUPS).recompute(want)[0])  # type: ignore[arg-type]
+        found.append(History(None, ASKED, tmp_path, GROUPS).recompute(want)[0])  # type: ignore[arg-type]
     assert in_order(found[0]) == in_order(found[1]) == in_order(found[2])
     assert found[0].correlated.sum() > 5

@@ -18,14 +18,17 @@ from spark_impl.slack import (
     corrections,
     results,
 )
-from spark_impl.slack.blocks import COLUMNS
-from spark_impl.slack.store import TABLES, load_store
-from spark_impl.slack.system import lose_commit
+from spark_impl.slack.room import SLACK
 from spark_impl.streams import InputProblem, append
+from spark_impl.windows.blocks import COLUMNS
+from spark_impl.windows.store import load_store
+from spark_impl.windows.system import lose_commit
+from spark_impl.windows.tables import tables as all_tables
 
 FIXED = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=100)
 FIRST = [(3, 1.0), (12, 2.0), (26, 4.0)]
 LATE = [(12, 8.0), (17, 16.0)]
+HEAD = '"version": 3, "room": "slack"'
 
 
 def history(folder: Path, *batches: Iterable[tuple[Any, Any]], **changes: Any) -> Path:
@@ -48,7 +51,7 @@ def answers(spark: SparkSession, store: Path) -> dict[int, tuple[Any, ...]]:
 
 def tables(query: SlackQuery) -> dict[str, list[dict[str, Any]]]:
     last = query.store.committed()
-    found = {name: query.store.read_all(name, last).to_pylist() for name in TABLES}
+    found = {name: query.store.read_all(name, last).to_pylist() for name in all_tables(SLACK)}
     return {name: sorted(rows, key=repr) for name, rows in found.items() if name != "pending"}
 
 
@@ -232,9 +235,10 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         "[]",
         "{}",
         "null",
-        '{"version": 2}',
-        '{"version": 2, "group_columns": [], "config": {"size_us": 0, "slide_us": 1}}',
-        '{"version": 2, "group_columns": [["a", "date"]], "config": {"size_us": 1, "slide_us": 1}}',
+        '{"version": 3}',
+        f"{{{HEAD}}}",
+        f'{{{HEAD}, "group_columns": [], "config": {{"size_us": 0, "slide_us": 1}}}}',
+        f'{{{HEAD}, "group_columns": [["a", "date"]], "config": {{"size_us": 1, "slide_us": 1}}}}',
     ],
 )
 def test_store_that_does_not_say_whose_it_is(tmp_path: Path, text: str) -> None:
@@ -242,7 +246,7 @@ def test_store_that_does_not_say_whose_it_is(tmp_path: Path, text: str) -> None:
     store.mkdir()
     (store / "query.json").write_text(text)
     with pytest.raises(InputProblem, match=r"/s/query\.json does not say to which query"):
-        load_store(store)
+        load_store(store, SLACK)
     with pytest.raises(InputProblem, match=r"/s/query\.json does not say to which query"):
         SlackQuery(None, FIXED, source, store)  # type: ignore[arg-type]
     assert [path.name for path in store.iterdir()] == ["query.json"]
@@ -250,8 +254,8 @@ def test_store_that_does_not_say_whose_it_is(tmp_path: Path, text: str) -> None:
 
 def test_store_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "query.json").write_text('{"version": 1}')
-    with pytest.raises(InputProblem, match="was written by version 1 of the store, not 2"):
-        load_store(tmp_path)
+    with pytest.raises(InputProblem, match="was written by version 1 of the store, not 3"):
+        load_store(tmp_path, SLACK)
 
 
 def test_store_of_another_query(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import reduce
+from itertools import chain
 from operator import or_
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +16,16 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from model.vocabulary import SlackConfig
-from spark_impl.slack import recompute
-from spark_impl.slack.blocks import COLUMNS, check_columns, group_type
-from spark_impl.slack.extents import Extent, Extents, Stretch
-from spark_impl.slack.pieces import ROWS_KEPT, Cutting, Piece, Pieces
-from spark_impl.slack.recompute import Found, Tuples, Wanted
-from spark_impl.slack.slots import SLOT
-from spark_impl.slack.store import TABLES
 from spark_impl.streams import DATA_FILES, InputProblem, reading
+from spark_impl.windows import recompute
+from spark_impl.windows.asked import Asked
+from spark_impl.windows.blocks import COLUMNS, check_columns, group_type
+from spark_impl.windows.extents import Extent, Extents, Stretch
+from spark_impl.windows.pieces import ROWS_KEPT, Cutting, Piece, Pieces
+from spark_impl.windows.recompute import Found, Tuples, Wanted
+from spark_impl.windows.room import Room
+from spark_impl.windows.slots import SLOT
+from spark_impl.windows.tables import tables
 
 ROWS_ON_DRIVER = 4_000_000
 """When more rows than this have to be read, the workers do it."""
@@ -30,14 +33,15 @@ _HANDS = min(4, os.cpu_count() or 1)
 _FEW_ROWS = 50_000
 """So few are not dealt out to threads."""
 _TUPLES = "place long, seq long, source_id long, event_time_us long, value double"
-_OUR_NAMES = {"task", "batch", SLOT, *(name for table in TABLES.values() for name in table)}
 _FOUND = (
     "place long, j long, value double, n long, deliveries long, rows long, "
     "correlated long, cross long, delay_spread long, value_spread long"
 )
 
 
-def check_source(source: Path, group_columns: Collection[str]) -> tuple[pa.Field, ...]:
+def check_source(
+    source: Path, room: Room[Any], group_columns: Collection[str]
+) -> tuple[pa.Field, ...]:
     """Look at the first file of a history; the grouping columns with the types they are read as.
 
     Raises :class:`InputProblem` with one sentence when a query cannot read it.
@@ -51,9 +55,10 @@ def check_source(source: Path, group_columns: Collection[str]) -> tuple[pa.Field
         raise InputProblem(msg)
     with reading(files[0]):
         schema = pq.read_schema(files[0])
+    ours = {*COLUMNS, "task", "batch", SLOT, *chain.from_iterable(tables(room).values())}
     groups = []
     for name in group_columns:
-        if name in COLUMNS or name in _OUR_NAMES:
+        if name in ours:
             msg = f"a grouping column cannot be called {name!r}, which is a column of the answers"
             raise InputProblem(msg)
         groups.append(pa.field(name, group_type(source, schema, name)))
@@ -72,13 +77,13 @@ class History:
     def __init__(
         self,
         spark: SparkSession,
-        config: SlackConfig,
+        asked: Asked,
         source: Path,
         groups: tuple[pa.Field, ...],
     ) -> None:
         self._spark = spark
         self._source = source
-        self._cutting = Cutting(config, groups)
+        self._cutting = Cutting(asked, groups)
         self._pieces = Pieces(self._cutting)
         self._extents = Extents("event_time_us")
         self._arrivals = Extents("seq")

@@ -17,11 +17,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from model.vocabulary import SlackConfig, task_of
-from spark_impl.slack.panes import compact, stable_order
-from spark_impl.slack.records import Ints, Rows
-from spark_impl.slack.slots import SLOT
+from model.vocabulary import task_of
 from spark_impl.streams import InputProblem, reading
+from spark_impl.windows.asked import Asked
+from spark_impl.windows.panes import compact, stable_order
+from spark_impl.windows.records import Ints, Rows
+from spark_impl.windows.slots import SLOT
 
 COLUMNS = {
     "seq": pa.int64(),
@@ -87,7 +88,7 @@ def _require(good: bool, source: str | Path, name: str, kind: pa.DataType, wante
 def pack_files(
     batches: Iterable[pa.RecordBatch],
     groups: Sequence[pa.Field],
-    config: SlackConfig,
+    asked: Asked,
     slots: Sequence[int],
 ) -> Iterator[pa.RecordBatch]:
     """Stage for ``mapInArrow``: paths of files to rows (grouping columns, slot, block)."""
@@ -101,7 +102,7 @@ def pack_files(
             _check_file(place, file.schema_arrow, groups)
             for rows in file.iter_batches(_ROWS_AT_ONCE, columns=[*names, *COLUMNS]):
                 table = typed(pa.Table.from_batches([rows]), groups)
-                yield _packed(table, schema, config, slots)
+                yield _packed(table, schema, asked, slots)
 
 
 def _check_file(path: str, schema: pa.Schema, groups: Sequence[pa.Field]) -> None:
@@ -114,14 +115,14 @@ def _check_file(path: str, schema: pa.Schema, groups: Sequence[pa.Field]) -> Non
 
 
 def _packed(
-    table: pa.Table, schema: pa.Schema, config: SlackConfig, slots: Sequence[int]
+    table: pa.Table, schema: pa.Schema, asked: Asked, slots: Sequence[int]
 ) -> pa.RecordBatch:
     groups = schema.names[:-2]
-    table = table.append_column("task", tasks_of(table.column("key"), config.tasks))
+    table = table.append_column("task", tasks_of(table.column("key"), asked.tasks))
     parts = split(table, [*groups, "task"])
     columns: list[list[Any]] = [[values[i] for values, _ in parts] for i in range(len(groups))]
     columns.append([slots[values[-1]] for values, _ in parts])
-    columns.append([encode(config, part, groups) for _, part in parts])
+    columns.append([encode(asked, part, groups) for _, part in parts])
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -188,7 +189,7 @@ def combined(table: pa.Table, by: Sequence[str]) -> tuple[Ints, list[tuple[Any, 
     return codes, combinations
 
 
-def encode(config: SlackConfig, table: pa.Table, by: Sequence[str] = ()) -> bytes:
+def encode(asked: Asked, table: pa.Table, by: Sequence[str] = ()) -> bytes:
     """Arrivals as an Arrow stream: NULLs become zeros with a note in the column ``flaw``.
 
     Columns that the query does not look at stay behind.
@@ -203,7 +204,7 @@ def encode(config: SlackConfig, table: pa.Table, by: Sequence[str] = ()) -> byte
         column = table.column(name)
         if column.null_count:  # the first column of the list that is NULL is the one named
             flaw[column.is_null().to_numpy()] = min(place, len(COLUMNS) + 1)
-        if name in COLUMNS and (name != "arrival_us" or config.max_future_us is not None):
+        if name in COLUMNS and (name != "arrival_us" or asked.max_future_us is not None):
             columns[name] = _without_nulls(name, column)
     if flaw.any():
         columns["flaw"] = pa.array(flaw)

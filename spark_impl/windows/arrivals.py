@@ -1,21 +1,20 @@
-"""Which arrivals count, and what of their clock does not depend on alpha.
+"""Which arrivals count, and what of their way does not depend on how long the task waits.
 
 A redelivery is dropped, or handled as a new tuple when its identity was forgotten, depending on the
-watermark before it, which depends on alpha. So a plan *assumes* that nothing is forgotten from its
-beginning on, and says for each arrival that it drops at which watermark that would be wrong.
+watermark before it, which depends on the wait. So a plan *assumes* that nothing is forgotten from
+its beginning on, and says for each arrival that it drops at which watermark that would be wrong.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary import SlackConfig
 from model.vocabulary.slack import REASON_FUTURE, REASON_NEGATIVE, REASON_NOT_FINITE
-from spark_impl.slack.records import (
+from spark_impl.windows.asked import Asked
+from spark_impl.windows.records import (
     IDENTITY,
     NO_CLOCK,
     Clock,
-    Floats,
     Ints,
     Records,
     Rows,
@@ -32,10 +31,6 @@ class Plan(NamedTuple):
     first: Ints
     last: Ints
     t_max: Ints
-    max_delay: Ints
-    n: Ints
-    s1: Floats
-    s2: Floats
     dropped: Ints
     """Positions among all arrivals of those that are dropped."""
     dropped_after: Ints
@@ -49,15 +44,15 @@ class Plan(NamedTuple):
         return len(self.t_max)
 
 
-def reject(config: SlackConfig, rows: Rows) -> Ints:
+def reject(asked: Asked, rows: Rows) -> Ints:
     """For every arrival 0, or 1 + the position in :data:`REASONS` of the first that applies.
 
     Arrivals with a flaw come before all others, numbered on behind the reasons.
     """
     out = np.zeros(len(rows.seq), np.int64)
-    if config.max_future_us is not None:
-        out[rows.event_time_us > rows.arrival_us + config.max_future_us] = 3
-    if config.needs_positive_values:
+    if asked.max_future_us is not None:
+        out[rows.event_time_us > rows.arrival_us + asked.max_future_us] = 3
+    if asked.positive:
         out[rows.value < 0] = 2
     out[~np.isfinite(rows.value)] = 1
     flawed = rows.flaw > 0
@@ -65,29 +60,22 @@ def reject(config: SlackConfig, rows: Rows) -> Ints:
     return out
 
 
-def plan(config: SlackConfig, clock: Clock, identities: Records, rows: Rows) -> Plan:
+def plan(asked: Asked, clock: Clock, identities: Records, rows: Rows) -> Plan:
     """Plan some arrivals that follow ``clock``."""
     dropped = limit = np.empty(0, np.int64)
-    if config.dedup:
-        known = _known_limit(config, identities, rows)
+    if asked.dedup:
+        known = _known_limit(asked, identities, rows)
         drop = known > clock.wm_us
         dropped = np.flatnonzero(drop)
         limit = known[dropped]
         if len(dropped):
             rows = rows.take(~drop)
-    ts, spec = rows.event_time_us, config.windows
-    t_max = np.maximum(np.maximum.accumulate(ts), clock.t_max_us)
-    with np.errstate(over="ignore"):  # infinity is what the rules of coverage expect then
-        squares = rows.value * rows.value
+    ts, spec = rows.event_time_us, asked.windows
     return Plan(
         rows,
         first=(ts - spec.size_us) // spec.slide_us + 1,
         last=ts // spec.slide_us,
-        t_max=t_max,
-        max_delay=np.maximum(np.maximum.accumulate(t_max - ts), clock.max_delay_us),
-        n=clock.n + np.arange(1, len(ts) + 1),
-        s1=_running_sum(clock.s1, rows.value),
-        s2=_running_sum(clock.s2, squares),
+        t_max=np.maximum(np.maximum.accumulate(ts), clock.t_max_us),
         dropped=dropped,
         dropped_after=dropped - np.arange(len(dropped)),
         dropped_limit=limit,
@@ -108,15 +96,13 @@ def first_mistake(chosen: Plan, wm: Ints, start: int) -> int | None:
     return int(lo + wrong[0]) if len(wrong) else None
 
 
-def remember(
-    config: SlackConfig, identities: Records, chosen: Plan, upto: int, wm_us: int
-) -> Records:
+def remember(asked: Asked, identities: Records, chosen: Plan, upto: int, wm_us: int) -> Records:
     """The identities with those of the first ``upto`` accepted arrivals, without forgotten ones."""
-    if not config.dedup or not upto:
+    if not asked.dedup or not upto:
         return identities
     identities = identities[identities["limit"] > wm_us]
     ids, where = np.unique(chosen.rows.source_id[:upto], return_index=True)  # the first of each
-    limit = _limit(config, chosen.rows.event_time_us[where])
+    limit = _limit(asked, chosen.rows.event_time_us[where])
     place = np.searchsorted(identities["source_id"], ids)
     new = limit > wm_us
     if len(identities):
@@ -126,7 +112,7 @@ def remember(
     return merged
 
 
-def _known_limit(config: SlackConfig, identities: Records, rows: Rows) -> Ints:
+def _known_limit(asked: Asked, identities: Records, rows: Rows) -> Ints:
     """For every arrival the limit of the earlier delivery, NO_CLOCK if there is none."""
     ids = rows.source_id
     out = np.full(len(ids), NO_CLOCK, np.int64)
@@ -136,7 +122,7 @@ def _known_limit(config: SlackConfig, identities: Records, rows: Rows) -> Ints:
         start = np.arange(len(ids))  # where in sorted order each identity begins
         start[again] = 0
         start = np.maximum.accumulate(start)
-        out[order[again]] = _limit(config, rows.event_time_us[order[start[again]]])
+        out[order[again]] = _limit(asked, rows.event_time_us[order[start[again]]])
     if len(identities):
         place = np.searchsorted(identities["source_id"], ids)
         place[place == len(identities)] = 0
@@ -145,13 +131,7 @@ def _known_limit(config: SlackConfig, identities: Records, rows: Rows) -> Ints:
     return out
 
 
-def _limit(config: SlackConfig, ts: Ints) -> Ints:
+def _limit(asked: Asked, ts: Ints) -> Ints:
     """The watermark at which a tuple's identity is forgotten."""
-    spec = config.windows
-    return ts // spec.slide_us * spec.slide_us + (spec.size_us + config.feedback)
-
-
-def _running_sum(start: float, values: Floats) -> Floats:
-    """start + v0, (start + v0) + v1, ...: float64 additions in arrival order."""
-    sums: Floats = np.cumsum(np.concatenate(([start], values)))[1:]
-    return sums
+    spec = asked.windows
+    return ts // spec.slide_us * spec.slide_us + (spec.size_us + asked.feedback_us)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary import SlackConfig
-from spark_impl.slack.records import PANE, Floats, Ints, Records, records
+from spark_impl.windows.asked import Asked
+from spark_impl.windows.records import PANE, Floats, Ints, Records, records
 
 RANK_AGGREGATES = ("median", "quantile")
 _PAIRS_AT_ONCE = 4_000_000
@@ -69,11 +69,11 @@ def by_window(j: Ints, key: Ints, n_keys: int) -> tuple[Ints, Ints, Ints]:
     return distinct[codes // n_keys], codes % n_keys, position
 
 
-def fill(config: SlackConfig, key: Ints, ts: Ints, value: Floats, lo: Ints, n_keys: int) -> Records:
+def fill(asked: Asked, key: Ints, ts: Ints, value: Floats, lo: Ints, n_keys: int) -> Records:
     """Panes of tuples that count for the windows from ``lo`` on (at least one each)."""
-    spec = config.windows
+    spec = asked.windows
     pane = ts // spec.pane_us
-    if config.aggregate in RANK_AGGREGATES:
+    if asked.aggregate in RANK_AGGREGATES:
         return records(PANE, len(ts), key=key, pane=pane, lo=lo, n=1, acc=value)
     first = (ts - spec.size_us) // spec.slide_us + 1
     runs = -(-spec.size_us // spec.slide_us) + 1  # lo - first lies below this
@@ -87,13 +87,13 @@ def fill(config: SlackConfig, key: Ints, ts: Ints, value: Floats, lo: Ints, n_ke
         pane=panes,
         lo=firsts + keys_and_runs // n_keys,
         n=n,
-        acc=_combine(config, position, value, len(panes)),
+        acc=_combine(asked, position, value, len(panes)),
     )
 
 
-def merge(config: SlackConfig, panes: Records, n_keys: int) -> Records:
+def merge(asked: Asked, panes: Records, n_keys: int) -> Records:
     """The same panes with one record for each (pane, key, lo); rank aggregates keep all values."""
-    if config.aggregate in RANK_AGGREGATES or not len(panes):
+    if asked.aggregate in RANK_AGGREGATES or not len(panes):
         return panes
     order = np.lexsort((panes["lo"], panes["key"], panes["pane"]))
     panes = panes[order]
@@ -102,65 +102,65 @@ def merge(config: SlackConfig, panes: Records, n_keys: int) -> Records:
     position = np.cumsum(new) - 1
     out = panes[new]
     out["n"] = np.bincount(position, weights=panes["n"])
-    out["acc"] = _combine(config, position, panes["acc"], len(out))
+    out["acc"] = _combine(asked, position, panes["acc"], len(out))
     return out
 
 
-def last_window(config: SlackConfig, panes: Records) -> Ints:
+def last_window(asked: Asked, panes: Records) -> Ints:
     """The last window of every pane."""
-    spec = config.windows
+    spec = asked.windows
     last: Ints = panes["pane"] * spec.pane_us // spec.slide_us
     return last
 
 
-def answers(config: SlackConfig, panes: Records, before: int, n_keys: int) -> Answers:
+def answers(asked: Asked, panes: Records, before: int, n_keys: int) -> Answers:
     """Answers of all windows below ``before`` that have tuples."""
     lo = panes["lo"]
-    hi = np.minimum(last_window(config, panes), before - 1)
+    hi = np.minimum(last_window(asked, panes), before - 1)
     if not len(lo):
         return Answers(lo, lo, lo, panes["acc"])
     least, most = int(lo.min()), int(hi.max())
     pairs = int(np.maximum(hi - lo + 1, 0).sum())
     if pairs <= _PAIRS_AT_ONCE or least == most:
-        return _answers(config, panes, lo, hi, n_keys)
+        return _answers(asked, panes, lo, hi, n_keys)
     middle = (least + most) // 2  # too many pairs for one go: early windows, then late ones
-    early = answers(config, panes, middle + 1, n_keys)
+    early = answers(asked, panes, middle + 1, n_keys)
     rest = panes[hi > middle]
     rest["lo"] = np.maximum(rest["lo"], middle + 1)
-    late = answers(config, rest, before, n_keys)
+    late = answers(asked, rest, before, n_keys)
     return Answers(*(np.concatenate(both) for both in zip(early, late, strict=True)))
 
 
-def _answers(config: SlackConfig, panes: Records, lo: Ints, hi: Ints, n_keys: int) -> Answers:
+def _answers(asked: Asked, panes: Records, lo: Ints, hi: Ints, n_keys: int) -> Answers:
     row, each_j = expand(lo, hi)
     j, key, position = by_window(each_j, panes["key"][row], n_keys)
     n = np.bincount(position, weights=panes["n"][row], minlength=len(j)).astype(np.int64)
-    if config.aggregate in RANK_AGGREGATES:
-        value = _ranked(config, position, panes["acc"][row], n)
-    elif config.aggregate == "count":
+    if asked.aggregate in RANK_AGGREGATES:
+        value = _ranked(asked, position, panes["acc"][row], n)
+    elif asked.aggregate == "count":
         value = n.astype(np.float64)
     else:
-        value = _combine(config, position, panes["acc"][row], len(j))
-        if config.aggregate == "avg":
+        value = _combine(asked, position, panes["acc"][row], len(j))
+        if asked.aggregate == "avg":
             value = value / n
     return Answers(j, key, n, value)
 
 
-def _combine(config: SlackConfig, position: Ints, value: Floats, size: int) -> Floats:
+def _combine(asked: Asked, position: Ints, value: Floats, size: int) -> Floats:
     """Sum, minimum or maximum of the values at each position."""
-    if config.aggregate in ("min", "max"):
-        pick, neutral = (np.minimum, np.inf) if config.aggregate == "min" else (np.maximum, -np.inf)
+    if asked.aggregate in ("min", "max"):
+        pick, neutral = (np.minimum, np.inf) if asked.aggregate == "min" else (np.maximum, -np.inf)
         out = np.full(size, neutral)
         pick.at(out, position, value)
         return out
-    if config.aggregate == "count":
+    if asked.aggregate == "count":
         return np.zeros(size)
     return np.asarray(np.bincount(position, weights=value, minlength=size), np.float64)
 
 
-def _ranked(config: SlackConfig, position: Ints, value: Floats, n: Ints) -> Floats:
+def _ranked(asked: Asked, position: Ints, value: Floats, n: Ints) -> Floats:
     """Of every window's values the one of rank ceil(q * n)."""
-    q = Fraction(repr(config.q)) if config.aggregate == "quantile" else Fraction(1, 2)
+    q = Fraction(repr(asked.q)) if asked.aggregate == "quantile" else Fraction(1, 2)
     order = np.lexsort((value, position))
     rank = np.array([-(-q.numerator * size // q.denominator) for size in n.tolist()], np.int64)
     picked: Floats = value[order][np.cumsum(n) - n + rank - 1]

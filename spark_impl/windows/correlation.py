@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary import SlackConfig
 from model.vocabulary.slack import MAX_CORRELATED
-from spark_impl.slack.panes import by_window, stable_order
-from spark_impl.slack.records import Floats, Ints
+from spark_impl.windows.asked import Asked
+from spark_impl.windows.panes import by_window, stable_order
+from spark_impl.windows.records import Floats, Ints
 
 UNTESTED = "untested"
 CONTRADICTED = "contradicted"
@@ -46,18 +46,16 @@ class AssumptionStatus(NamedTuple):
     high: float | None
 
 
-def recorded(config: SlackConfig, event_time_us: Ints) -> Ints:
+def recorded(asked: Asked, event_time_us: Ints) -> Ints:
     """For every tuple the only recorded window that may contain it."""
-    last = event_time_us // config.slide_us
-    return last - last % -(-config.size_us // config.slide_us)
+    last = event_time_us // asked.slide_us
+    return last - last % -(-asked.size_us // asked.slide_us)
 
 
-def figures(
-    config: SlackConfig, place: Ints, seq: Ints, event_time_us: Ints, value: Floats
-) -> Figures:
+def figures(asked: Asked, place: Ints, seq: Ints, event_time_us: Ints, value: Floats) -> Figures:
     """Figures of all recorded windows from their distinct tuples: the columns have one of each."""
-    spec = config.windows
-    j = recorded(config, event_time_us)
+    spec = asked.windows
+    j = recorded(asked, event_time_us)
     inside = j * spec.slide_us + spec.size_us > event_time_us
     order = np.flatnonzero(inside)
     n_places = int(place.max()) + 1 if len(place) else 1

@@ -16,15 +16,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from model.vocabulary import SlackConfig
-from spark_impl.slack import recompute
-from spark_impl.slack.blocks import combined
-from spark_impl.slack.extents import Extents
-from spark_impl.slack.history import History
-from spark_impl.slack.recompute import Found, Wanted, Who
-from spark_impl.slack.records import Bools, Ints
-from spark_impl.slack.store import Store, read_parquet
 from spark_impl.streams import InputProblem
+from spark_impl.windows import recompute
+from spark_impl.windows.asked import Asked
+from spark_impl.windows.blocks import combined
+from spark_impl.windows.extents import Extents
+from spark_impl.windows.history import History
+from spark_impl.windows.recompute import Found, Wanted, Who
+from spark_impl.windows.records import Bools, Ints
+from spark_impl.windows.store import Store, read_parquet
 
 
 class _Due(NamedTuple):
@@ -74,8 +74,8 @@ class _Kept:
 class Corrections:
     """What follows the stream part of every micro-batch of a query."""
 
-    def __init__(self, config: SlackConfig, store: Store, history: History) -> None:
-        self._config = config
+    def __init__(self, asked: Asked, store: Store, history: History) -> None:
+        self._asked = asked
         self._store = store
         self._history = history
         self._results = _Kept(store, "result")
@@ -83,17 +83,24 @@ class Corrections:
         self._cleared = _Kept(store, "cleared", "event_time_us")
 
     def run(self, batch: int, progress: pa.Table) -> None:
-        """Correct what is due at the end of a batch, and note what is pending then."""
+        """Correct what is due at the end of a batch, and note what is pending then.
+
+        Where nothing is corrected nothing is pending: late pairs are a side output.
+        """
         store = self._store
+        if not self._asked.corrects:
+            store.write("pending", batch, store.schema("pending").empty_table())
+            store.forget_old_pending(batch)
+            return
         self._results.renew(batch)
         self._revisions.forget(batch)
         self._cleared.forget(batch)
         before = store.read("pending", batch - 1)
         pending = _union(before, store.read("late", batch))
-        due = _due(self._config, store, pending, progress)
+        due = _due(self._asked, store, pending, progress)
         if due.reasons:
             covered = pending.filter(pa.array(due.rows))
-            want, place = recompute.wanted(self._config, store.by, covered, due.limits)
+            want, place = recompute.wanted(self._asked, store.by, covered, due.limits)
             found, rows_read = self._history.recompute(want)
             self._write_revisions(batch, want, found)
             rows = _summary(want, due, found, covered, place, rows_read)
@@ -136,7 +143,7 @@ def _refuse_losses(source: Path, want: Wanted, found: Found, known: _Known) -> N
     answer and late pairs add up as deliveries, not as tuples: each joined the window or was late.
     """
     tuples = np.maximum(want.pairs, known.n)
-    if want.config.dedup:  # else the first answer counts redeliveries
+    if want.asked.dedup:  # else the first answer counts redeliveries
         tuples = np.maximum(tuples, known.n_rcv)
     for what, there, needed in (
         ("tuples", found.n, tuples),
@@ -166,7 +173,7 @@ def _union(before: pa.Table, late: pa.Table) -> pa.Table:
     return longest.select(before.column_names)
 
 
-def _due(config: SlackConfig, store: Store, pending: pa.Table, progress: pa.Table) -> _Due:
+def _due(asked: Asked, store: Store, pending: pa.Table, progress: pa.Table) -> _Due:
     """What to correct: tasks that this batch has moved, where a trigger holds."""
     owner, tasks = combined(pending, store.by)
     ts = pending.column("event_time_us").to_numpy()
@@ -177,18 +184,18 @@ def _due(config: SlackConfig, store: Store, pending: pa.Table, progress: pa.Tabl
     reasons, limits, due = {}, {}, np.zeros(len(tasks), np.bool_)
     for number, who in enumerate(tasks):
         row = moved.get(who)
-        reason = "" if row is None else _reason(config, row, oldest[number], newest[number])
+        reason = "" if row is None else _reason(asked, row, oldest[number], newest[number])
         if row is not None and reason:
             reasons[who], limits[who], due[number] = reason, row["seq"], True
     return _Due(reasons, limits, due[owner])
 
 
-def _reason(config: SlackConfig, row: Mapping[str, Any], oldest: int, newest: int) -> str:
+def _reason(asked: Asked, row: Mapping[str, Any], oldest: int, newest: int) -> str:
     if row["flushed"]:
         return "flush"
-    if newest - oldest > config.gamma_us:
+    if newest - oldest > asked.gamma_us:
         return "gamma"
-    return "age" if row["wm_us"] - oldest > config.max_age else ""
+    return "age" if row["wm_us"] - oldest > asked.max_age_us else ""
 
 
 def _summary(

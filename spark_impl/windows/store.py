@@ -26,62 +26,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from model.vocabulary import SlackConfig
 from spark_impl import lock
 from spark_impl.streams import InputProblem, complete, writing
+from spark_impl.windows.room import ConfigT, Room
+from spark_impl.windows.tables import tables
 
-VERSION = 2
-_INT, _FLOAT, _TEXT, _FLAG = pa.int64(), pa.float64(), pa.string(), pa.bool_()
-_WINDOW = {"start_us": _INT, "key": _TEXT}
-_PAIRS = {**_WINDOW, "source_id": _INT, "event_time_us": _INT, "windows": _INT}
-TABLES = {
-    "result": {**_WINDOW, "value": _FLOAT, "n_rcv": _INT, "slack_us": _INT, "wm_us": _INT},
-    "late": _PAIRS,
-    "judged": {
-        "order": _INT,
-        **_WINDOW,
-        "n_rcv": _INT,
-        "n_late": _INT,
-        "n_req": _INT,
-        "miss": _FLAG,
-        "alpha": _FLOAT,
-    },
-    "rejected": {"seq": _INT, "source_id": _INT, "reason": _TEXT},
-    "progress": {
-        "t_max_us": _INT,
-        "max_delay_us": _INT,
-        "slack_us": _INT,
-        "wm_us": _INT,
-        "alpha": _FLOAT,
-        "seq": _INT,
-        "flushed": _FLAG,
-    },
-    "revision": {**_WINDOW, "revision": _INT, "value": _FLOAT, "n": _INT},
-    "correlation": {
-        **_WINDOW,
-        "revision": _INT,
-        "n": _INT,
-        "cross": _INT,
-        "delay_spread": _INT,
-        "value_spread": _INT,
-    },
-    "correction": {
-        "reason": _TEXT,
-        "pairs": _INT,
-        "windows": _INT,
-        "rows_read": _INT,
-        "rows_needed": _INT,
-    },
-    "cleared": _PAIRS,
-    "pending": _PAIRS,
-}
-"""Columns of every table behind the grouping columns and ``task``. In tables of pairs a row stands
-for a tuple and a run of ``windows`` windows, the first of which begins at ``start_us``."""
-
-STREAM_TABLES = ("result", "late", "judged", "rejected", "progress")
-"""Tables that the stream part writes; the others belong to the correction."""
+VERSION = 3
 _PENDING_KEPT = 50
-_GROUP_TYPES = {"string": _TEXT, "int64": _INT}
+_GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +41,7 @@ class Store:
     """Where the tables of one query lie, and how they are read and written."""
 
     root: Path
+    room: Room[Any]
     groups: tuple[pa.Field, ...] = ()
 
     @property
@@ -108,8 +61,8 @@ class Store:
 
     def schema(self, table: str) -> pa.Schema:
         """Arrow schema of a table."""
-        task = pa.field("task", pa.int32())
-        return pa.schema([*self.groups, task, *(pa.field(*each) for each in TABLES[table].items())])
+        columns = {"task": pa.int32(), **tables(self.room)[table]}
+        return pa.schema([*self.groups, *(pa.field(*each) for each in columns.items())])
 
     def folder(self, table: str, batch: int) -> Path:
         """Where one micro-batch writes a table."""
@@ -127,7 +80,7 @@ class Store:
                 " one of them was changed by hand or by a crash of the machine"
             )
             raise InputProblem(msg)
-        for table in ("pending", *TABLES):
+        for table in ("pending", *tables(self.room)):
             folder = self.folder(table, batch)
             with writing(folder):
                 if folder.exists():
@@ -198,13 +151,15 @@ class Store:
 
     def read_all(self, table: str, upto: int) -> pa.Table:
         """A table with its micro-batches up to ``upto``, told apart by the column ``batch``."""
-        schema = self.schema(table).append(pa.field("batch", _INT))
+        schema = self.schema(table).append(pa.field("batch", pa.int64()))
         by_batch = self.files(table).items()
         files = [path for batch, paths in by_batch for path in paths if batch <= upto]
         return read_parquet(files, schema)
 
 
-def open_store(root: Path, config: SlackConfig, groups: Sequence[pa.Field]) -> Store:
+def open_store(
+    root: Path, room: Room[ConfigT], config: ConfigT, groups: Sequence[pa.Field]
+) -> Store:
     """The store of a query, made if it is not there yet.
 
     Raises :class:`InputProblem`, and writes nothing, when it belongs to another query, does not say
@@ -212,17 +167,21 @@ def open_store(root: Path, config: SlackConfig, groups: Sequence[pa.Field]) -> S
     """
     path = root / "query.json"
     if path.exists():
-        _check_same(root, config, groups)
+        _check_same(root, room, config, groups)
     elif root.exists() and not _is_empty(root):
         msg = f"{root} is neither an empty folder nor the store of a query"
         raise InputProblem(msg)
     else:
         with writing(root):
             root.mkdir(parents=True, exist_ok=True)
-        names = _names(groups)
-        ours = {"version": VERSION, "config": config.to_json(), "group_columns": names}
+        ours = {
+            "version": VERSION,
+            "room": room.name,
+            "config": config.to_json(),
+            "group_columns": _names(groups),
+        }
         write_text(path, json.dumps(ours, indent=1))
-    store = Store(root, tuple(groups))
+    store = Store(root, room, tuple(groups))
     with writing(root):  # here, because a crash may have come between the two
         store.control.mkdir(exist_ok=True)
     return store
@@ -234,10 +193,11 @@ def _is_empty(root: Path) -> bool:
     return root.is_dir() and all(each.name.startswith(ours) for each in root.iterdir())
 
 
-def load_store(root: Path) -> tuple[SlackConfig, Store]:
-    """The store that a query has written, and the query's configuration.
+def load_store(root: Path, room: Room[ConfigT]) -> tuple[ConfigT, Store]:
+    """The store that a query of a room has written, and the query's configuration.
 
-    Raises :class:`InputProblem` when there is none, or when it does not say what it is.
+    Raises :class:`InputProblem` when there is none, when it belongs to a query of another room, or
+    when it does not say what it is.
     """
     path = root / "query.json"
     if not path.exists():
@@ -246,19 +206,25 @@ def load_store(root: Path) -> tuple[SlackConfig, Store]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
         version = found["version"]
-        if version == VERSION:
-            groups = [pa.field(name, _GROUP_TYPES[kind]) for name, kind in found["group_columns"]]
-            return SlackConfig.from_json(found["config"]), Store(root, tuple(groups))
+        name = found["room"] if version == VERSION else ""
+        if name == room.name:
+            groups = [pa.field(each, _GROUP_TYPES[kind]) for each, kind in found["group_columns"]]
+            return room.read(found["config"]), Store(root, room, tuple(groups))
     except (LookupError, TypeError, ValueError) as error:
         msg = f"{path} does not say to which query the store belongs; bring it back from a copy"
         raise InputProblem(msg) from error
-    msg = f"{root} was written by version {version!r} of the store, not {VERSION}"
+    if version != VERSION:
+        msg = f"{root} was written by version {version!r} of the store, not {VERSION}"
+    else:
+        msg = f"{root} belongs to a query of room {name!r}, not {room.name!r}"
     raise InputProblem(msg)
 
 
-def _check_same(root: Path, config: SlackConfig, groups: Sequence[pa.Field]) -> None:
+def _check_same(
+    root: Path, room: Room[ConfigT], config: ConfigT, groups: Sequence[pa.Field]
+) -> None:
     """Refuse the store of another query."""
-    found, store = load_store(root)
+    found, store = load_store(root, room)
     theirs, ours = found.to_json(), config.to_json()
     for name in sorted(ours):
         if theirs[name] != ours[name]:

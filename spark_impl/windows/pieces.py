@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from model.vocabulary import SlackConfig, task_of
-from spark_impl.slack.arrivals import reject
-from spark_impl.slack.blocks import COLUMNS, combined, typed
-from spark_impl.slack.extents import Extent
-from spark_impl.slack.panes import by_window, stable_order
-from spark_impl.slack.records import Floats, Ints, Rows
+from model.vocabulary import task_of
 from spark_impl.streams import reading
+from spark_impl.windows.arrivals import reject
+from spark_impl.windows.asked import Asked
+from spark_impl.windows.blocks import COLUMNS, combined, typed
+from spark_impl.windows.extents import Extent
+from spark_impl.windows.panes import by_window, stable_order
+from spark_impl.windows.records import Floats, Ints, Rows
 
 ROWS_KEPT = 2_000_000
 """Of which a driver keeps at most so many: 32 bytes each, 64 MB."""
@@ -51,7 +52,7 @@ class Piece(NamedTuple):
 class Cutting(NamedTuple):
     """What decides how rows become pieces."""
 
-    config: SlackConfig
+    asked: Asked
     groups: tuple[pa.Field, ...]
 
     def pieces(
@@ -59,7 +60,7 @@ class Cutting(NamedTuple):
     ) -> Iterator[Piece]:
         """The pieces of a row group; with ``where`` only of the rows under it."""
         names = ["seq", "source_id", "key", "event_time_us", "value"]
-        if self.config.max_future_us is not None:
+        if self.asked.max_future_us is not None:
             names.append("arrival_us")
         if group.nulls:
             names = list(COLUMNS)  # a NULL anywhere takes the row out
@@ -73,7 +74,7 @@ class Cutting(NamedTuple):
             yield self._piece(typed(rows, self.groups))
 
     def _piece(self, table: pa.Table) -> Piece:
-        config = self.config
+        asked = self.asked
         if any(column.null_count for column in table.columns):
             table = table.drop_null()
         place, places = self._places(table)
@@ -90,10 +91,10 @@ class Cutting(NamedTuple):
             arrival_us=column.get("arrival_us", zeros),
             flaw=zeros,
         )
-        bad = reject(config, rows) > 0
+        bad = reject(asked, rows) > 0
         if bad.any():
             rows = rows.take(~bad)
-        span = rows.event_time_us // span_us(config)
+        span = rows.event_time_us // span_us(asked)
         span, place, cell = by_window(span, rows.key, max(len(places), 1))
         order = stable_order(cell, len(span))
         return Piece(
@@ -110,12 +111,12 @@ class Cutting(NamedTuple):
 
     def _places(self, rows: pa.Table) -> tuple[Ints, list[tuple[Any, ...]]]:
         """For every row the number of its place, and the places."""
-        config = self.config
+        asked = self.asked
         codes, values = combined(rows, [*(field.name for field in self.groups), "key"])
         number: dict[tuple[Any, ...], int] = {}
         numbers = [
             number.setdefault(
-                (*groups, task_of(key, config.tasks), key if config.keyed else ""), len(number)
+                (*groups, task_of(key, asked.tasks), key if asked.keyed else ""), len(number)
             )
             for *groups, key in values
         ]
@@ -145,6 +146,6 @@ class Pieces:
         return found
 
 
-def span_us(config: SlackConfig) -> int:
+def span_us(asked: Asked) -> int:
     """From the start of one recorded window to that of the next, microseconds."""
-    return -(-config.size_us // config.slide_us) * config.slide_us
+    return -(-asked.size_us // asked.slide_us) * asked.slide_us

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from model.vocabulary import SlackConfig
-from spark_impl.slack import correlation
-from spark_impl.slack import panes as pane_math
-from spark_impl.slack.blocks import combined
-from spark_impl.slack.extents import Stretch
-from spark_impl.slack.pieces import Piece, span_us
-from spark_impl.slack.records import Bools, Floats, Ints
+from spark_impl.windows import correlation
+from spark_impl.windows import panes as pane_math
+from spark_impl.windows.asked import Asked
+from spark_impl.windows.blocks import combined
+from spark_impl.windows.extents import Stretch
+from spark_impl.windows.pieces import Piece, span_us
+from spark_impl.windows.records import Bools, Floats, Ints
 
 Who: TypeAlias = tuple[Any, ...]
 """Values of the grouping columns, then the task."""
@@ -32,7 +32,7 @@ _STRETCHES = 16
 class Wanted(NamedTuple):
     """Windows to recompute."""
 
-    config: SlackConfig
+    asked: Asked
     by: tuple[str, ...]
     places: list[tuple[Any, ...]]
     """Values of ``by`` and the key, of every place."""
@@ -79,16 +79,16 @@ class Found(NamedTuple):
 
 
 def wanted(
-    config: SlackConfig, by: Sequence[str], pending: pa.Table, limits: Mapping[Who, int]
+    asked: Asked, by: Sequence[str], pending: pa.Table, limits: Mapping[Who, int]
 ) -> tuple[Wanted, Ints]:
     """The windows of some pending pairs, and the place of every row of ``pending``."""
     place, places = combined(pending, [*by, "key"])
-    first = pending.column("start_us").to_numpy() // config.slide_us
+    first = pending.column("start_us").to_numpy() // asked.slide_us
     row, j = pane_math.expand(first, first + pending.column("windows").to_numpy() - 1)
     windows, position = pane_math.compact(j)
     limit = np.array([limits[values[:-1]] for values in places], np.int64)
     chosen, pairs = np.unique(place[row] * len(windows) + position, return_counts=True)
-    return Wanted(config, tuple(by), places, limit, windows, chosen, pairs), place
+    return Wanted(asked, tuple(by), places, limit, windows, chosen, pairs), place
 
 
 def select(want: Wanted, piece: Piece, mine: Bools | None = None) -> Tuples:
@@ -96,7 +96,7 @@ def select(want: Wanted, piece: Piece, mine: Bools | None = None) -> Tuples:
     number = {values: place for place, values in enumerate(want.places)}
     known = [number.get(values, -1) for values in piece.places]
     place = np.array(known, np.int64)[piece.place]
-    size_us, slide_us, span = want.config.size_us, want.config.slide_us, span_us(want.config)
+    size_us, slide_us, span = want.asked.size_us, want.asked.slide_us, span_us(want.asked)
     first = (piece.span * span - size_us) // slide_us + 1
     hit = _is_hit(want, place, first, ((piece.span + 1) * span - 1) // slide_us)
     hit &= place >= 0
@@ -118,7 +118,7 @@ def select(want: Wanted, piece: Piece, mine: Bools | None = None) -> Tuples:
 
 def _in_wanted(want: Wanted, rows: Tuples) -> Bools:
     """Whether each row lies in a wanted window of its place; looked up once a pane."""
-    spec = want.config.windows
+    spec = want.asked.windows
     pane = rows.event_time_us // spec.pane_us
     pane, place, position = pane_math.by_window(pane, rows.place, max(len(want.places), 1))
     first = (pane * spec.pane_us - spec.size_us) // spec.slide_us + 1
@@ -146,22 +146,22 @@ def joined(parts: Sequence[Tuples]) -> Tuples:
 
 def evaluate(want: Wanted, rows: Tuples) -> Found:
     """Answers of the wanted windows from all selected rows of some places."""
-    config, spec = want.config, want.config.windows
+    asked, spec = want.asked, want.asked.windows
     n_places = len(want.places)
     needed = np.bincount(rows.place, minlength=n_places)
     rows, again = _first_deliveries(want, rows)
     lo = np.maximum((rows.event_time_us - spec.size_us) // spec.slide_us + 1, want.windows[0])
-    panes = pane_math.fill(config, rows.place, rows.event_time_us, rows.value, lo, n_places)
-    found = pane_math.answers(config, panes, int(want.windows[-1]) + 1, n_places)
-    asked = np.isin(_codes(want, found.key, found.j), want.wanted)
-    place, j = found.key[asked], found.j[asked]
+    panes = pane_math.fill(asked, rows.place, rows.event_time_us, rows.value, lo, n_places)
+    found = pane_math.answers(asked, panes, int(want.windows[-1]) + 1, n_places)
+    hit = np.isin(_codes(want, found.key, found.j), want.wanted)
+    place, j = found.key[hit], found.j[hit]
     count = np.zeros(len(place), np.int64)
     present, first = np.unique(place, return_index=True)
     count[first] = needed[present]
     figures = _correlations(want, rows, place, j)
-    n = found.n[asked]
+    n = found.n[hit]
     deliveries = n + _per_window(want, again)[_positions(want, place, j)]
-    return Found(place, j, found.value[asked], n, deliveries, count, *figures)
+    return Found(place, j, found.value[hit], n, deliveries, count, *figures)
 
 
 def _codes(want: Wanted, place: Ints, j: Ints) -> Ints:
@@ -179,7 +179,7 @@ def _positions(want: Wanted, place: Ints, j: Ints) -> Ints:
 
 def _per_window(want: Wanted, rows: Tuples) -> Ints:
     """How many of some rows lie in every wanted window."""
-    spec, ts = want.config.windows, rows.event_time_us
+    spec, ts = want.asked.windows, rows.event_time_us
     row, j = pane_math.expand((ts - spec.size_us) // spec.slide_us + 1, ts // spec.slide_us)
     position = _positions(want, rows.place[row], j)
     return np.bincount(position[position >= 0], minlength=len(want.wanted))
@@ -187,10 +187,12 @@ def _per_window(want: Wanted, rows: Tuples) -> Ints:
 
 def _correlations(want: Wanted, rows: Tuples, place: Ints, j: Ints) -> list[Ints]:
     """Columns of :class:`Found` from ``correlated`` on, for some windows of places."""
-    recorded = correlation.recorded(want.config, rows.event_time_us)
+    if not want.asked.correlates:
+        return [np.zeros(len(j), np.int64) for _ in range(4)]
+    recorded = correlation.recorded(want.asked, rows.event_time_us)
     which, owner, position = pane_math.by_window(recorded, rows.place, max(len(want.places), 1))
     rows = rows.take((_positions(want, owner, which) >= 0)[position])
-    figures = correlation.figures(want.config, rows.place, rows.seq, rows.event_time_us, rows.value)
+    figures = correlation.figures(want.asked, rows.place, rows.seq, rows.event_time_us, rows.value)
     _, here, there = np.intersect1d(
         _codes(want, place, j), _codes(want, figures.place, figures.j), return_indices=True
     )
@@ -224,7 +226,7 @@ def to_table(want: Wanted, found: Found, schema: pa.Schema) -> pa.Table:
         )
         for i, name in enumerate((*want.by, "key"))
     }
-    columns["start_us"] = found.j * want.config.slide_us
+    columns["start_us"] = found.j * want.asked.slide_us
     columns["value"] = found.value
     for name in ("n", "cross", "delay_spread", "value_spread"):
         columns[name] = getattr(found, name)
@@ -247,7 +249,7 @@ def _known_places(want: Wanted, rows: pa.Table) -> Ints:
 
 def greatest(want: Wanted, rows: pa.Table, column: str) -> Ints:
     """For every wanted window the greatest number in rows of the store about it, at least 0."""
-    j = rows.column("start_us").to_numpy() // want.config.slide_us
+    j = rows.column("start_us").to_numpy() // want.asked.slide_us
     position = _positions(want, _known_places(want, rows), j)
     known = position >= 0
     out = np.zeros(len(want.wanted), np.int64)
@@ -257,7 +259,7 @@ def greatest(want: Wanted, rows: pa.Table, column: str) -> Ints:
 
 def pairs_of(want: Wanted, pairs: pa.Table) -> Ints:
     """For every wanted window how many of some pairs of the store are about it."""
-    first = pairs.column("start_us").to_numpy() // want.config.slide_us
+    first = pairs.column("start_us").to_numpy() // want.asked.slide_us
     row, j = pane_math.expand(first, first + pairs.column("windows").to_numpy() - 1)
     position = _positions(want, _known_places(want, pairs)[row], j)
     return np.bincount(position[position >= 0], minlength=len(want.wanted))
@@ -273,10 +275,10 @@ def revision_numbers(want: Wanted, found: Found, earlier: pa.Table) -> Ints:
 def window_of(want: Wanted, position: int) -> str:
     """The wanted window at a position, in words."""
     place, j = divmod(int(want.wanted[position]), len(want.windows))
-    start = int(want.windows[j]) * want.config.slide_us
+    start = int(want.windows[j]) * want.asked.slide_us
     who = zip((*want.by, "key"), want.places[place], strict=True)
     named = ", ".join(f"{name} {value!r}" for name, value in who)
-    return f"the window [{start}, {start + want.config.size_us}) of {named}"
+    return f"the window [{start}, {start + want.asked.size_us}) of {named}"
 
 
 def stretches_us(want: Wanted) -> list[Stretch]:
@@ -284,7 +286,7 @@ def stretches_us(want: Wanted) -> list[Stretch]:
 
     A window far from the others must not make a correction read all that lies between.
     """
-    spec = want.config.windows
+    spec = want.asked.windows
     start = want.windows * spec.slide_us
     end = start + spec.size_us
     gap = start[1:] - end[:-1]

@@ -1,0 +1,304 @@
+"""The streaming query over windows: whatever says how long to wait, the rest is the same."""
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Generic
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from spark_impl import lock
+from spark_impl.streams import DATA_FILES, tidy
+from spark_impl.windows import sink
+from spark_impl.windows.blocks import pack_files
+from spark_impl.windows.correction import Corrections
+from spark_impl.windows.history import History, check_source
+from spark_impl.windows.processor import WindowProcessor, input_schema, output_schema
+from spark_impl.windows.room import ConfigT, Room
+from spark_impl.windows.slots import SLOT, slots
+from spark_impl.windows.store import Store, open_store
+
+_SETTINGS = {
+    "stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # A store is a folder, where one call to the system renames a file. Spark's usual way, made for
+    # all file systems, starts eight processes for every file of the checkpoint.
+    "checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing"
+        ".FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""Settings of this query alone, behind ``spark.sql.streaming``."""
+_BINARY_FILES = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("modificationTime", TimestampType()),
+        StructField("length", LongType()),
+        StructField("content", BinaryType()),
+    ]
+)
+"""What Spark's source ``binaryFile`` gives for a file."""
+_DISK = (
+    "No space left on device|Disk quota exceeded|Read-only file system|File too large"
+    "|Input/output error|Permission denied"
+)
+"""What operating systems say about a disk that takes no more."""
+
+
+class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
+    """A query that stopped; the message is one sentence that says why."""
+
+
+class WindowedQuery(Generic[ConfigT]):
+    """Windows over a history that wait as long as the rule of a room says.
+
+    ``source`` is a history: a folder of Parquet files, one micro-batch each, in the order of their
+    modification times (:mod:`spark_impl.streams` writes such folders). ``store`` is the folder for
+    what the query finds; whoever opens it again goes on where the query stopped. Both have to be
+    reachable under the same path from the driver and from all workers.
+
+    ``group_columns`` are further columns of the history; every combination of their values is a
+    query of its own.
+
+    Raises :class:`spark_impl.streams.InputProblem` with one sentence, and writes nothing, when the
+    source cannot be read or the store belongs to another query; and when it is to run while another
+    query, here or elsewhere, writes the same store.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        room: Room[ConfigT],
+        config: ConfigT,
+        source: str | Path,
+        store: str | Path,
+        group_columns: Collection[str] = (),
+    ) -> None:
+        self._spark = spark
+        self._room = room
+        self._config = config
+        self._asked = room.asked(config)
+        self._source = Path(source).absolute()
+        groups = check_source(self._source, room, group_columns)
+        self._store = open_store(Path(store).absolute(), room, config, groups)
+        self._groups = from_arrow_schema(pa.schema(groups))
+        self._history = History(spark, self._asked, self._source, groups)
+        self._reached: int | None = None
+        self._corrections = Corrections(self._asked, self._store, self._history)
+        self._writing = threading.Lock()
+
+    @property
+    def store(self) -> Store:
+        """Where the answers are."""
+        return self._store
+
+    def run_available(self) -> None:
+        """Process everything that is in the source now, one file a micro-batch."""
+        with _without_stack_traces():
+            query, letting_go = self._start(availableNow=True)
+            try:
+                wait_for(query, self._store.root)
+            finally:
+                letting_go.join()  # whoever comes next finds the store free
+
+    def start(self, interval: str = "0 seconds") -> StreamingQuery:
+        """Start the query and leave it running; files are taken as they come."""
+        return self._start(processingTime=interval)[0]
+
+    def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
+        """Process what is in the source, then close all windows and correct what is pending.
+
+        ``wanted`` chooses among the combinations of the grouping columns' values. The request is
+        durable: a flush that was interrupted is carried out, once, by the next run.
+        """
+        self.run_available()
+        known = self._store.known_tasks()
+        rows = [who for who in known if wanted is None or wanted(who[:-1])]
+        if rows:
+            self._store.request_flush(rows)
+            self.run_available()
+
+    def _start(self, **trigger: Any) -> tuple[StreamingQuery, threading.Thread]:
+        """Start the query as the only one that writes the store, until the thread has ended."""
+        held = lock.hold(self._store.root)
+        try:
+            # Only now is it sure that nobody else makes a store of it, or adds to it.
+            open_store(self._store.root, self._room, self._config, self._store.groups)
+            tidy(self._store.checkpoint)
+            self._corrections = Corrections(self._asked, self._store, self._history)
+            query = self._begin(held, **trigger)
+        except BaseException:
+            lock.let_go(held)
+            raise
+
+        def let_go() -> None:
+            with suppress(Exception):  # whoever waits for the query is told why it ended
+                query.awaitTermination()
+            with self._writing:  # when Java is gone, we may still be at work
+                lock.let_go(held)
+
+        letting_go = threading.Thread(target=let_go, daemon=True)
+        letting_go.start()
+        return query, letting_go
+
+    def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
+        """Start the query with the settings that it needs; other queries keep theirs."""
+
+        def finish(answers: DataFrame, batch: int) -> None:
+            with self._writing:
+                if held.closed:  # Java was gone before we began
+                    msg = f"the query that was to write micro-batch {batch} has ended"
+                    raise QueryProblem(msg)
+                self._finish(answers, batch)
+
+        conf = self._spark.conf
+        wanted = {f"spark.sql.streaming.{name}": value for name, value in _SETTINGS.items()}
+        before = {name: conf.get(name, None) for name in wanted}
+        for name, value in wanted.items():
+            conf.set(name, value)
+        try:
+            return (
+                self._answers()
+                .writeStream.outputMode("append")
+                .option("checkpointLocation", str(self._store.checkpoint))
+                .foreachBatch(finish)
+                .trigger(**trigger)
+                .start()
+            )
+        finally:
+            for name, was in before.items():
+                if was is None:
+                    conf.unset(name)
+                else:
+                    conf.set(name, was)
+
+    def _answers(self) -> DataFrame:
+        """The stream part: output rows of the processor."""
+        groups = self._store.by[:-1]
+        numbers = slots(self._asked.tasks)
+        pack = partial(pack_files, groups=self._store.groups, asked=self._asked, slots=numbers)
+        blocks = (
+            self._files(self._source, "binaryFile", _BINARY_FILES)
+            .select("path")  # Spark does not read what nobody asks for
+            .mapInArrow(pack, input_schema(self._groups))
+        )
+        requests = StructType([*self._groups, StructField("task", IntegerType())])
+        flushes = self._files(self._store.control, "parquet", requests).select(
+            *groups,
+            F.array(*map(F.lit, numbers))[F.col("task")].alias(SLOT),
+            F.lit(None).cast("binary").alias("block"),
+        )
+        return (
+            blocks.unionByName(flushes)
+            .groupBy(*groups, SLOT)
+            .transformWithStateInPandas(
+                WindowProcessor(self._room, self._config, groups),
+                outputStructType=output_schema(self._room, self._groups),
+                outputMode="append",
+                timeMode="none",
+            )
+        )
+
+    def _files(self, folder: Path, kind: str, schema: StructType) -> DataFrame:
+        """The Parquet files of a folder as a stream, one a micro-batch.
+
+        The kind ``binaryFile`` gives their paths and leaves the reading to others.
+        """
+        rows: DataFrame = (
+            self._spark.readStream.format(kind)
+            .schema(schema)
+            .option("pathGlobFilter", DATA_FILES)
+            .option("maxFilesPerTrigger", 1)
+            .option("maxFileAge", "36500d")  # an old file is an early one, never one to leave out
+            .load(str(folder))
+        )
+        return rows
+
+    def _finish(self, answers: DataFrame, batch: int) -> None:
+        """Everything that a micro-batch writes; Spark calls for it, again after a crash."""
+        self._history.refuse_empty()
+        if self._reached is not None and self._asked.corrects:
+            self._history.read_ahead(self._reached)
+        self._store.begin(batch)
+        schema = self._store.schema("progress")
+        columns = StructType([field for field in answers.schema if field.name in schema.names])
+        arranged = StructType([columns[name] for name in schema.names])
+        write = sink.stage(self._store, self._asked, batch)
+        progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
+        self._corrections.run(batch, progress)
+        self._reached = pc.max(progress.column("seq")).as_py()
+
+
+def wait_for(query: StreamingQuery, store: Path | None = None) -> None:
+    """Wait until a query has ended, and stop it when the user interrupts the wait.
+
+    Raises :class:`QueryProblem` when the query fails.
+    """
+    failures: list[Exception] = []
+
+    def wait() -> None:
+        try:
+            query.awaitTermination()
+        except Exception as error:  # Spark's, or that of a connection which is no more
+            failures.append(error)
+
+    # A signal in the middle of a call to Java would break the connection that stop() needs.
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    try:
+        waiting.join()
+    finally:
+        if not failures:
+            query.stop()
+    if failures:
+        raise QueryProblem(_sentence(failures[0], store)) from failures[0]
+
+
+@contextmanager
+def _without_stack_traces() -> Iterator[None]:
+    """Keep the bridge to Java from printing what is raised anyway."""
+    bridge = logging.getLogger("py4j")
+    before = bridge.level
+    bridge.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        bridge.setLevel(before)
+
+
+def _sentence(error: Exception, store: Path | None) -> str:
+    """What the first Python error in the message says, without any stack trace."""
+    if not isinstance(error, StreamingQueryException):
+        return "the Java process of Spark has ended; the same query goes on in a new session"
+    text = str(error)
+    found = re.findall(
+        r"^\s*(?:(?:\w+\.)+[A-Z]\w*|\w*(?:Error|Problem|Exception)): (.+)$", text, re.MULTILINE
+    )
+    if found and not (found[-1].startswith("[Errno") or "Exception" in found[-1]):
+        return str(found[-1]).strip()
+    full = re.search(_DISK, text)
+    if full:
+        return f"Spark cannot write to {store or 'its checkpoint'} or its scratch folder: {full[0]}"
+    first = text.split("\n", maxsplit=1)[0]
+    return re.sub(r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", first)
