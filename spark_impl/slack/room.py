@@ -1,7 +1,7 @@
 """What room ``slack`` adds to the windows that rooms share."""
 
 from model.vocabulary import SlackConfig
-from model.vocabulary import slack as words
+from model.vocabulary.slack import Correlation, Judged, Progress
 from spark_impl.slack.records import JUDGED, Memory
 from spark_impl.slack.rule import SlackRule
 from spark_impl.windows.asked import Asked
@@ -49,15 +49,8 @@ SLACK = Room(
         }
     },
     words={
-        "result": words.Result,
-        "late": words.Late,
-        "judged": words.Judged,
-        "rejected": words.Rejected,
-        "progress": words.Progress,
-        "revision": words.Revision,
-        "correlation": words.Correlation,
-        "correction": words.Correction,
-        "cleared": words.Cleared,
+        "judged": Judged,
+        "progress": Progress,
+        "correlation": Correlation,
     },
-    final=words.Final,
 )

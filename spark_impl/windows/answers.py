@@ -48,6 +48,21 @@ def corrections(spark: SparkSession, room: Room[Any], store: str | Path) -> Data
     return rows.select(*place.by, "batch", "reason", *measures)
 
 
+def late(spark: SparkSession, room: Room[Any], store: str | Path) -> DataFrame:
+    """What came too late for the first answers: a row for each (tuple, window).
+
+    Columns: the grouping columns, ``task``, ``key``, ``start_us`` and ``end_us`` of the window,
+    ``source_id`` and ``event_time_us`` of the tuple, and the micro-batch in which it came. Raises
+    :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a query.
+    """
+    config, place = load_store(Path(store).absolute(), room)
+    asked = room.asked(config)
+    rows = undisturbed(place, lambda last: table(spark, place, "late", last))
+    end = (F.col("start_us") + asked.size_us).alias("end_us")
+    pair = ("key", "start_us", end, "source_id", "event_time_us", "batch")
+    return _pairs(asked, rows).select(*place.by, *pair)
+
+
 def undisturbed(place: Store, look: Callable[[int], _Found]) -> _Found:
     """What a look at everything up to the last complete micro-batch finds.
 
@@ -104,13 +119,15 @@ def _pending(spark: SparkSession, asked: Asked, place: Store, last: int) -> Data
         pairs = table(spark, place, "pending", last).where(F.col("batch") == last)
     else:
         pairs = table(spark, place, "late", last)
+    window = [*place.by, "key", "start_us"]
+    return _pairs(asked, pairs).groupBy(*window).agg(F.count("*").alias("pending"))
+
+
+def _pairs(asked: Asked, runs: DataFrame) -> DataFrame:
+    """A row for each window of runs of windows."""
     after_first = F.explode(F.sequence(F.lit(0), F.col("windows") - 1))
-    return (
-        pairs.withColumn("step", after_first)
-        .withColumn("start_us", F.col("start_us") + F.col("step") * asked.slide_us)
-        .groupBy(*place.by, "key", "start_us")
-        .agg(F.count("*").alias("pending"))
-    )
+    start = F.col("start_us") + F.col("step") * asked.slide_us
+    return runs.withColumn("step", after_first).withColumn("start_us", start)
 
 
 def table(spark: SparkSession, place: Store, name: str, last: int) -> DataFrame:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary.slack import REASON_FUTURE, REASON_NEGATIVE, REASON_NOT_FINITE
+from model.vocabulary.answers import REASON_FUTURE, REASON_NOT_FINITE
+from model.vocabulary.slack import REASON_NEGATIVE
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.records import (
     IDENTITY,

@@ -42,6 +42,4 @@ class Room(Generic[ConfigT]):
     columns: Mapping[str, Mapping[str, pa.DataType]]
     """The columns of these tables behind the grouping columns and ``task``."""
     words: Mapping[str, Any]
-    """The step that a row of each table stands for."""
-    final: Any
-    """The step for an answer that a user finds in the end."""
+    """The steps of the room's own, by the table whose rows they stand for."""

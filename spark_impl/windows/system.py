@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import Event, Trace, Workload, task_of
+from model.vocabulary import answers as words
 from model.vocabulary.trace import Step
 from spark_impl.streams import append
 from spark_impl.windows import sink
@@ -22,6 +23,15 @@ from spark_impl.windows.store import Store, load_store
 
 CASE = "case_id"
 """Grouping column that tells the workloads of a pack apart."""
+_WORDS: dict[str, Any] = {
+    "result": words.Result,
+    "late": words.Late,
+    "rejected": words.Rejected,
+    "revision": words.Revision,
+    "correction": words.Correction,
+    "cleared": words.Cleared,
+}
+"""Steps that every room records, by the table whose rows they stand for."""
 
 
 def run_workloads(
@@ -82,8 +92,9 @@ def run_in_process(room: Room[Any], workload: Workload) -> Trace:
             frame = tester.testInPandas(task, pd.DataFrame({"block": [block]}, dtype=object))
             row = pa.Table.from_pandas(frame, preserve_index=False)
             for name, table in sink.tables(place, asked, row).items():
-                rows = table.append_column("batch", pa.array([batch] * table.num_rows))
-                steps.extend(_steps(room, asked, name, rows.to_pylist()))
+                if name in _words(room):
+                    rows = table.append_column("batch", pa.array([batch] * table.num_rows))
+                    steps.extend(_steps(room, asked, name, rows.to_pylist()))
     return Trace("spark", steps)
 
 
@@ -99,7 +110,7 @@ def read_trace(
     config, place = load_store(store, room)
     asked = room.asked(config)
     last = place.committed()
-    for name in room.words:
+    for name in _words(room):
         table = place.read_all(name, last).to_pylist()
         for row in table:
             row["batch"] = min(row["batch"], own_batches[row[CASE]])
@@ -110,9 +121,13 @@ def read_trace(
             rows[case].extend(_steps(room, asked, name, own))
     for row in answers.toArrow().to_pylist():
         exact = row["state"] == EXACT
-        fields = {name: row[name] for name in room.final._fields if name != "exact"}
-        rows[row[CASE]].append(room.final(**fields, exact=exact))
+        fields = {name: row[name] for name in words.Final._fields if name != "exact"}
+        rows[row[CASE]].append(words.Final(**fields, exact=exact))
     return {name: Trace("spark", steps) for name, steps in rows.items()}
+
+
+def _words(room: Room[Any]) -> dict[str, Any]:
+    return {**_WORDS, **room.words}
 
 
 def _steps(
@@ -122,7 +137,7 @@ def _steps(
 
     Pairs are a set: a redelivery whose identity was forgotten finds a pair late once more.
     """
-    word = room.words[name]
+    word = _words(room)[name]
     pairs: dict[Step, None] = {}
     for row in rows:
         if "windows" in row and "source_id" in row:

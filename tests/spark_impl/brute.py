@@ -5,6 +5,7 @@ Everything is remembered for ever and looked up by scanning, nothing is incremen
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -20,6 +21,7 @@ Window = tuple[int, str]
 class Task:
     def __init__(self, config: SlackConfig, number: int) -> None:
         self.c, self.number = config, number
+        self.positive = getattr(config, "needs_positive_values", False)
         self.t_max = self.wm = NEVER
         self.k, self.alpha, self.err_prev = 0, 1.0, 0.0
         self.n, self.s1, self.s2 = 0, 0.0, 0.0
@@ -44,6 +46,12 @@ class Task:
             k = math.floor(min(max(self.alpha, 0.0), 1.0) * self.k)
         return k if c.max_slack_us is None else min(k, c.max_slack_us)
 
+    def seen(self, e: Event) -> None:
+        self.k = max(self.k, self.t_max - e.event_time_us)
+
+    def clocked(self, e: Event, slack: int, batch: int) -> None:
+        self.n, self.s1, self.s2 = self.n + 1, self.s1 + e.value, self.s2 + e.value * e.value
+
     def key(self, event: Event) -> str:
         return event.key if self.c.keyed else ""
 
@@ -53,7 +61,7 @@ class Task:
 
     def arrive(self, e: Event, batch: int) -> bool:
         c, ts = self.c, e.event_time_us
-        if reason := rejection(c, e):
+        if reason := self.rejection(e):
             self.steps.append(words.Rejected(self.number, e.seq, e.source_id, batch, reason))
             return False
         before = self.accepted.get(e.source_id)
@@ -61,10 +69,10 @@ class Task:
             return False
         self.accepted.setdefault(e.source_id, e)
         self.t_max = max(self.t_max, ts)
-        self.k = max(self.k, self.t_max - ts)
+        self.seen(e)
         slack = self.slack()
         wm_before, self.wm = self.wm, max(self.wm, self.t_max - slack)
-        self.n, self.s1, self.s2 = self.n + 1, self.s1 + e.value, self.s2 + e.value * e.value
+        self.clocked(e, slack, batch)
         self.close(slack, batch)
         for end in self.ends(ts):
             if end <= self.wm:
@@ -79,6 +87,18 @@ class Task:
                 self.received[end, self.key(e)].append(e.value)
         self.judge(batch)
         return True
+
+    def rejection(self, e: Event) -> str:
+        if not math.isfinite(e.value):
+            return words.REASON_NOT_FINITE
+        if e.value < 0 and self.positive:
+            return words.REASON_NEGATIVE
+        if (
+            self.c.max_future_us is not None
+            and e.event_time_us > e.arrival_us + self.c.max_future_us
+        ):
+            return words.REASON_FUTURE
+        return ""
 
     def remembers(self, e: Event) -> bool:
         return self.c.windows.last_end_us(e.event_time_us) + self.c.feedback > self.wm
@@ -130,11 +150,7 @@ class Task:
         self.judge(batch)
 
     def batch_end(self, batch: int, flushed: bool) -> None:
-        self.steps.append(
-            words.Progress(
-                self.number, batch, self.t_max, self.k, self.slack(), self.wm, self.alpha
-            )
-        )
+        self.progressed(batch)
         if not self.pending:
             return
         times = [pair.event_time_us for pair in self.pending]
@@ -169,6 +185,12 @@ class Task:
             self.correlate(start, key, batch, revision)
         self.pending.clear()
 
+    def progressed(self, batch: int) -> None:
+        step = words.Progress(
+            self.number, batch, self.t_max, self.k, self.slack(), self.wm, self.alpha
+        )
+        self.steps.append(step)
+
     def correlate(self, start: int, key: str, batch: int, revision: int) -> None:
         c = self.c
         if start // c.slide_us % math.ceil(Fraction(c.size_us, c.slide_us)):
@@ -201,16 +223,6 @@ def balance(values: list[Any]) -> list[int]:
     return [sum(b < a for b in values) - sum(b > a for b in values) for a in values]
 
 
-def rejection(c: SlackConfig, e: Event) -> str:
-    if not math.isfinite(e.value):
-        return words.REASON_NOT_FINITE
-    if e.value < 0 and c.needs_positive_values:
-        return words.REASON_NEGATIVE
-    if c.max_future_us is not None and e.event_time_us > e.arrival_us + c.max_future_us:
-        return words.REASON_FUTURE
-    return ""
-
-
 def aggregate(c: SlackConfig, values: list[float]) -> float:
     if c.aggregate == "count":
         return float(len(values))
@@ -225,19 +237,22 @@ def aggregate(c: SlackConfig, values: list[float]) -> float:
 
 def run(workload: Workload) -> Trace:
     config = SlackConfig.from_json(workload.config)
-    tasks = [Task(config, number) for number in range(config.tasks)]
+    return trace([Task(config, number) for number in range(config.tasks)], workload)
+
+
+def trace(tasks: Sequence[Task], workload: Workload) -> Trace:
     batches = list(workload.batches())
     for batch, events in enumerate(batches):
         moved = set()
         for event in events:
-            number = task_of(event.key, config.tasks)
+            number = task_of(event.key, len(tasks))
             if tasks[number].arrive(event, batch):
                 moved.add(number)
         for number in moved:
             tasks[number].batch_end(batch, flushed=False)
     if workload.flush:
         for task in tasks:
-            if task.n:
+            if task.accepted:
                 task.flush(len(batches))
                 task.batch_end(len(batches), flushed=True)
     return Trace("brute", [step for task in tasks for step in [*task.steps, *task.finals()]])

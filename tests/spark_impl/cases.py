@@ -53,7 +53,9 @@ def random_config(seed: int) -> dict[str, Any]:
     return config
 
 
-def random_workload(seed: int, config: dict[str, Any], size: int | None = None) -> Workload:
+def random_workload(
+    seed: int, config: dict[str, Any], size: int | None = None, room: str = "slack"
+) -> Workload:
     draw = random.Random(seed)
     few, now = draw.randint(1, 40), 1000
     size = size or few
@@ -72,5 +74,5 @@ def random_workload(seed: int, config: dict[str, Any], size: int | None = None) 
         events.append(Event(seq, seq * 7 - 50, draw.choice("aßc"), now - late, value, clock))
     cuts = tuple(sorted(draw.randint(0, size) for _ in range(draw.randint(0, 3))))
     return Workload(
-        "slack", tuple(events), config, cuts, seed=seed, flush=draw.random() < 0.8, name=f"s{seed}"
+        room, tuple(events), config, cuts, seed=seed, flush=draw.random() < 0.8, name=f"s{seed}"
     )
