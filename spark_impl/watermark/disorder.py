@@ -1,0 +1,43 @@
+"""The disorder of micro-clusters (docs/watermark.md, section 1), counted along with the arrivals.
+
+Rules of this file:
+
+* Two arrivals are out of order when the earlier one has the larger event time.
+* What enters a cluster brings the pairs that it makes with what is there, what leaves it takes
+  along those that it was part of; all other pairs stay as they were counted.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_impl.windows.records import Ints
+
+
+def inversions(k: int, cluster: Ints, inv: int, times: Ints) -> Ints:
+    """The pairs out of order in the last ``k`` event times, after each of some arrivals.
+
+    ``cluster`` holds the last ``k`` event times before them, fewer at the beginning of a stream,
+    and ``inv`` says how many of its pairs are out of order. Takes time O(k) an arrival.
+    """
+    every = _compact(np.concatenate((cluster, times)))
+    size = len(every)
+    enters = np.zeros(size, np.min_scalar_type(k))
+    leaves = np.zeros_like(enters)
+    for distance in range(1, min(k, size)):
+        wrong = (every[:-distance] > every[distance:]).view(np.uint8)
+        enters[distance:] += wrong
+        leaves[:-distance] += wrong
+    change = enters[len(cluster) :].astype(np.int64)
+    leaving = max(size - k, 0)
+    change[len(change) - leaving :] -= leaves[:leaving]
+    return inv + np.cumsum(change)
+
+
+def _compact(times: Ints) -> NDArray[Any]:
+    """The times from the first one on in half the bits, if they fit: faster to compare."""
+    if not len(times) or int(times.max()) - int(times.min()) >= 1 << 31:
+        return times
+    half: NDArray[np.int32] = (times - times.min()).astype(np.int32)
+    return half

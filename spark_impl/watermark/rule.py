@@ -1,0 +1,107 @@
+"""How long a task of room ``watermark`` waits (docs/watermark.md, sections 1 to 3).
+
+The disorder of the last arrivals does not depend on the watermark. So the way of all arrivals of a
+plan is known as soon as they are seen, and nothing is ever guessed.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from model.vocabulary import WatermarkConfig
+from spark_impl.watermark.disorder import inversions
+from spark_impl.windows.records import Ints, Records, Rows, records
+from spark_impl.windows.rule import Path, Stretch
+
+CLOCK = np.dtype(
+    [("seq", "<i8"), ("t_max_us", "<i8"), ("inv", "<i8"), ("wait_us", "<i8"), ("wm_us", "<i8")]
+)
+
+
+class Memory(NamedTuple):
+    """What a task remembers of its micro-cluster between two micro-batches."""
+
+    inv: int = 0
+    wait_us: int = 0
+    """Wait of the last arrival."""
+    cluster: Ints = np.empty(0, np.int64)
+    """The last k event times in the order of arrival."""
+
+
+class WatermarkRule:
+    """The micro-cluster of one task, for one micro-batch."""
+
+    def __init__(self, config: WatermarkConfig, task: int, n_keys: int, memory: Memory) -> None:
+        del task, n_keys  # a wait does not depend on them
+        self._config = config
+        self._memory = memory
+        self._clocks: list[Records] = [np.empty(0, CLOCK)]
+
+    def look(self, rows: Rows, t_max: Ints) -> None:
+        """See the arrivals that come next: the disorder after each, and how long it makes wait."""
+        before = self._memory.cluster
+        self._times = np.concatenate((before, rows.event_time_us))
+        self._t_max = t_max
+        self._inv = inversions(self._config.k, before, self._memory.inv, rows.event_time_us)
+        n = np.minimum(np.arange(len(before) + 1, len(self._times) + 1), self._config.k)
+        self._wait = wait_us(self._config, self._inv, n)
+        self._start = 0
+
+    def path(self, start: int, wm_us: int) -> Path:
+        """The path from an arrival on, to the last one that was seen."""
+        self._start = start
+        wait = self._wait[start:]
+        wm = np.maximum(np.maximum.accumulate(self._t_max[start:] - wait), wm_us)
+        return Path(wait, wm)
+
+    def settle(self, done: Stretch) -> None:
+        """Move the cluster on, and note the clocks."""
+        if not done.size:  # a flush moves the watermark and leaves the cluster as it is
+            return
+        stop = self._start + done.size
+        here = slice(self._start, stop)
+        known = len(self._times) - len(self._inv)
+        cluster = self._times[max(known + stop - self._config.k, 0) : known + stop]
+        self._memory = Memory(int(self._inv[stop - 1]), int(self._wait[stop - 1]), cluster)
+        clocks = records(
+            CLOCK,
+            done.size,
+            seq=done.rows.seq,
+            t_max_us=self._t_max[here],
+            inv=self._inv[here],
+            wait_us=self._wait[here],
+            wm_us=done.path.wm,
+        )
+        if self._config.clocks == "arrivals":
+            self._clocks.append(clocks)
+        else:
+            self._clocks = [clocks[-1:]]
+
+    def slack_us(self) -> int:
+        """The wait of the last arrival."""
+        return self._memory.wait_us
+
+    def memory(self, wm_us: int) -> Memory:
+        """The cluster; it does not depend on the watermark."""
+        del wm_us
+        return self._memory
+
+    def progress(self) -> dict[str, float]:
+        """Nothing besides the clock of every room."""
+        return {}
+
+    def records(self) -> dict[str, Records]:
+        """The clocks."""
+        return {"clock": np.concatenate(self._clocks)}
+
+
+def wait_us(config: WatermarkConfig, inv: Ints, n: Ints) -> Ints:
+    """How long some clusters make wait, by their pairs out of order and their event times."""
+    longest, pairs = config.max_wait_us, np.maximum(n * (n - 1) // 2, 1)
+    if config.reading == "fixed":
+        return np.full(len(inv), longest, np.int64)
+    if config.reading == "literal":
+        return np.where(n > 1, longest * (pairs - inv) // pairs, 0)
+    share = 2 if config.reading == "scaled" else 1
+    disordered = np.minimum(share * longest * inv // pairs, longest)
+    return np.where(n > 1, disordered, longest)

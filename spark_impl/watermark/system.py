@@ -1,0 +1,20 @@
+"""The Spark pipeline as a System: workloads in, traces out."""
+
+from functools import partial
+
+from model.vocabulary import System
+from spark_impl.systems import one_at_a_time
+from spark_impl.watermark.room import WATERMARK
+from spark_impl.windows import system
+
+run_workloads = partial(system.run_workloads, WATERMARK)
+"""Many workloads of one configuration in one query: :func:`spark_impl.windows.system`."""
+run_in_process = partial(system.run_in_process, WATERMARK)
+"""A workload through the processor, without Spark: the steps of the stream part."""
+read_trace = partial(system.read_trace, WATERMARK)
+"""The traces that the query of a pack left in its store."""
+
+
+def make_system(master: str = "local[2]") -> System:
+    """The pipeline as a callable; it uses the running session, or one of its own for each call."""
+    return one_at_a_time(run_workloads, "watermark", master)

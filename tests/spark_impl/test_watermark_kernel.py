@@ -1,0 +1,127 @@
+"""The watermark of a micro-cluster in process: by hand, then against docs/watermark.md."""
+
+import random
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model.vocabulary import Event, Workload
+from model.vocabulary.answers import Late, Rejected, Result
+from model.vocabulary.watermark import READINGS, Clock
+from spark_impl.watermark import run_in_process
+from spark_impl.watermark.disorder import inversions
+from spark_impl.windows import kernel
+from tests.spark_impl import brute_watermark
+from tests.spark_impl.watermark_cases import random_config, random_workload
+
+STREAM_WORDS = (Clock, Result, Late, Rejected)
+
+
+def workload(times: list[int], cuts: tuple[int, ...] = (), **config: Any) -> Workload:
+    events = tuple(Event(seq, seq, "a", ts, 1.0, 1000) for seq, ts in enumerate(times))
+    settings = {"size_us": 10, "slide_us": 10, "max_wait_us": 12, "k": 3, **config}
+    return Workload("watermark", events, settings, cuts, flush=False)
+
+
+def clocks(times: list[int], **config: Any) -> list[tuple[int, int, int]]:
+    found = run_in_process(workload(times, **config)).of(Clock)
+    return [(clock.inv, clock.wait_us, clock.wm_us) for clock in found]
+
+
+def test_clocks_by_hand() -> None:
+    # clusters of three: 30; 30 31; 30 31 32; 31 32 29; 32 29 28; 29 28 40; 28 40 41; 40 41 42
+    times = [30, 31, 32, 29, 28, 40, 41, 42]
+    inv = [0, 0, 0, 2, 3, 1, 0, 0]
+    wait = [12, 0, 0, 8, 12, 4, 0, 0]
+    wm = [18, 31, 32, 32, 32, 36, 41, 42]
+    assert clocks(times) == list(zip(inv, wait, wm, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("reading", "wait"),
+    [
+        ("disorder", [12, 0, 4, 12]),
+        ("scaled", [12, 0, 8, 12]),
+        ("literal", [0, 12, 8, 0]),
+        ("fixed", [12, 12, 12, 12]),
+    ],
+)
+def test_readings_by_hand(reading: str, wait: list[int]) -> None:
+    found = clocks([30, 33, 31, 29], reading=reading)
+    # pairs out of order: none; none; 33 31; all of 33 31 29
+    assert [each[0] for each in found] == [0, 0, 1, 3]
+    assert [each[1] for each in found] == wait
+
+
+def test_equal_times_are_in_order_and_one_arrival_has_no_pairs() -> None:
+    assert [each[0] for each in clocks([30, 30, 30])] == [0, 0, 0]
+    assert [each[1] for each in clocks([30, 29], k=1)] == [12, 12]
+    assert [each[1] for each in clocks([30, 29], k=1, reading="literal")] == [0, 0]
+
+
+def test_tuple_that_moves_the_watermark_may_be_late_itself() -> None:
+    # the third arrival leaves a cluster in order, so that its own window closes at 40
+    trace = run_in_process(workload([40, 38, 39], k=2))
+    assert [clock.wm_us for clock in trace.of(Clock)] == [28, 28, 40]
+    assert [(pair.start_us, pair.event_time_us) for pair in trace.of(Late)] == [(30, 39)]
+    assert [(result.start_us, result.n_rcv) for result in trace.of(Result)] == [(30, 1)]
+
+
+def test_clocks_of_batches_are_the_last_of_each() -> None:
+    times = [30, 31, 32, 29, 28, 40, 41, 42]
+    every = run_in_process(workload(times, cuts=(3, 4))).of(Clock)
+    last = run_in_process(workload(times, cuts=(3, 4), clocks="batches")).of(Clock)
+    assert last == (every[2], every[3], every[7])
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 7, 300])
+def test_inversions_are_those_of_every_cluster(k: int) -> None:
+    draw = random.Random(k)
+    for _ in range(30):
+        far = draw.choice([3, 1 << 40])
+        times = [draw.randint(-far, far) for _ in range(draw.randint(0, 40))]
+        cut = draw.randint(0, len(times))
+        counted = [
+            sum(a > b for a, b in combinations(times[max(0, end - k) : end], 2))
+            for end in range(len(times) + 1)
+        ]
+        known = np.array(times[max(0, cut - k) : cut], np.int64)
+        found = inversions(k, known, counted[cut], np.array(times[cut:], np.int64))
+        assert found.tolist() == counted[cut + 1 :]
+
+
+def test_reversed_cluster_has_every_pair() -> None:
+    """More pairs than a byte holds for one arrival, and more than two bytes for all."""
+    found = inversions(400, np.empty(0, np.int64), 0, np.arange(1000)[::-1])
+    assert found[[1, 399, 999]].tolist() == [1, 400 * 399 // 2, 400 * 399 // 2]
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_steps_equal_the_specification(block: int) -> None:
+    for seed in range(block * 60, block * 60 + 60):
+        case = random_workload(seed, random_config(seed))
+        expected, observed = brute_watermark.run(case), run_in_process(case)
+        for word in STREAM_WORDS:
+            assert observed.of(word) == expected.of(word), (seed, word.__name__)
+
+
+def test_lengths_of_plans_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "ROWS_AT_ONCE", 3)
+    for seed in range(40):
+        case = random_workload(seed, random_config(seed))
+        expected, observed = brute_watermark.run(case), run_in_process(case)
+        assert all(observed.of(word) == expected.of(word) for word in STREAM_WORDS), seed
+
+
+def test_random_cases_contain_what_they_are_for() -> None:
+    cases = [random_workload(seed, random_config(seed)) for seed in range(240)]
+    assert {case.config["reading"] for case in cases} == set(READINGS)
+    traces = [brute_watermark.run(case) for case in cases]
+    clock = [each for trace in traces for each in trace.of(Clock)]
+    assert sum(each.inv > 0 for each in clock) > 500
+    # the watermark stays where a shorter wait has brought it
+    assert sum(each.wm_us > each.t_max_us - each.wait_us for each in clock) > 100
+    assert sum(len(trace.of(Late)) for trace in traces) > 500
+    assert sum(len(trace.of(Rejected)) for trace in traces) > 100
