@@ -10,7 +10,7 @@ from rich.progress import Progress
 from model.claims import Outcome
 from model.vocabulary import System
 from model.vocabulary.trace import kind_of
-from properties import counterexamples, render, witness
+from properties import counterexamples, render, windowed, witness
 from properties.commands.outputs import refuse_unmakable, refuse_unwritable
 from properties.durations import duration
 from properties.errors import UsageError, nearest
@@ -20,9 +20,9 @@ from properties.join.inputs import NAMED as PAIRS
 from properties.join.queries import BATCHES as JOIN_BATCHES
 from properties.judge import Judgement, judge
 from properties.rooms import NAMES, Case, Room, Skipped, room, rooms
-from properties.slack.queries import BATCHES as SLACK_BATCHES
 from properties.systems import SPARK, local_master, opened
 from properties.tables import TIME_UNITS, Columns
+from properties.windowed import BATCHES as WINDOW_BATCHES
 
 SUMMARY = "the Spark pipeline, or your implementation, against the reference, on data"
 
@@ -64,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batches",
         type=int,
-        help=f"equal micro-batches, no more than rows ({SLACK_BATCHES}, in room join"
+        help=f"equal micro-batches, no more than rows ({WINDOW_BATCHES}, in room join"
         f" {JOIN_BATCHES}, in room grouping {GROUPING_BATCHES})",
     )
     parser.add_argument(
@@ -96,10 +96,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         help="where counterexamples are stored (counterexamples)",
     )
     _add_columns(parser)
-    groups = {name: parser.add_argument_group(f"query of room {name}") for name in NAMES}
-    for name, group in groups.items():
+    groups: list[tuple[Sequence[str], argparse._ArgumentGroup]] = []
+    for names in (windowed.ROOMS, *((name,) for name in NAMES)):
+        groups.append((names, parser.add_argument_group(f"query of {_listed(names)}")))
+    windowed.add_options(groups[0][1])
+    for (name,), group in groups[1:]:
         room(name).add_options(group)
     parser.set_defaults(groups=groups)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Rooms by name."""
+    return f"room{'s' * (len(names) > 1)} {' and '.join(names)}"
 
 
 def _add_columns(parser: argparse.ArgumentParser) -> None:
@@ -142,12 +150,13 @@ def run(args: argparse.Namespace) -> int:
 
 def _refuse_others(args: argparse.Namespace, chosen: Sequence[Room]) -> None:
     """Refuse an option of a room that was not asked for."""
-    names = [each.name for each in chosen]
-    for name, group in args.groups.items():
+    asked = {each.name for each in chosen}
+    for names, group in args.groups:
         for action in group._group_actions:
-            if name not in names and getattr(args, action.dest) != action.default:
+            if asked.isdisjoint(names) and getattr(args, action.dest) != action.default:
                 flag = action.option_strings[0]
-                raise UsageError(f"{flag} is an option of room {name}, not of {args.room}")
+                sentence = f"{flag} is an option of {_listed(names)}, not of {args.room}"
+                raise UsageError(sentence)
 
 
 def _master(chosen: Chosen) -> str:

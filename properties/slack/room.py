@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from model import diff
@@ -12,7 +13,7 @@ from model.slack.claims import judge
 from model.slack.identity import IDENTITY
 from model.slack.scopes import SCOPES, explore
 from model.slack.variants import VARIANTS
-from model.vocabulary import System, Trace, Workload
+from model.vocabulary import SlackConfig, System, Trace, Workload
 from model.vocabulary.slack import (
     WORDS,
     Correction,
@@ -27,11 +28,14 @@ from model.windows.evidence import has_exact_sums
 from properties import inputs
 from properties.errors import counted
 from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen, Skipped
-from properties.slack import limits, queries
+from properties.slack import queries
 from properties.slack.errata import ERRATA
 from properties.slack.remarks import remarks
 from properties.tables import Columns, cuts_into
+from properties.window_limits import refuse_settings, refuse_workload
+from properties.windowed import BATCHES
 from sim.slack import Run, from_settings
+from sim.slack.settings import DEFAULTS
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 GUARD = "something was late"
@@ -46,11 +50,11 @@ def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped
             yield Skipped(name, inputs.missing_recording(name))
             continue
         recording = inputs.load(name, args.seed, columns)
-        cuts = cuts_into(len(recording.events), args.batches or queries.BATCHES)
+        cuts = cuts_into(len(recording.events), args.batches or BATCHES)
         in_order = recording.in_order
-        for config in queries.queries(args, name):
+        for config, per in queries.queries(args, name, recording):
             queries.refuse_values(recording, config)
-            title = queries.describe(config)
+            title = queries.describe(config, per)
             workload = Workload(
                 "slack",
                 recording.events,
@@ -142,7 +146,7 @@ EXPLORER = Explorer(
 
 def simulate(settings: Mapping[str, str], seed: int) -> Run:
     """One timed run."""
-    limits.refuse_settings(settings)
+    refuse_settings(DEFAULTS, settings)
     return from_settings(settings, seed)
 
 
@@ -166,7 +170,7 @@ ROOM = Room(
     in_process_words=(Result, Late, Judged, Rejected, Progress),
     compare=compare,
     check=judge,
-    refuse=limits.refuse_workload,
+    refuse=partial(refuse_workload, SlackConfig.from_json),
     figures=figures,
     shown=SHOWN,
     agreed=agreed,

@@ -7,8 +7,8 @@ Rules of this file:
 2. Values are powers of two, so that a sum says which tuples it counts.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, partial
 from itertools import product
 from typing import Any
 
@@ -19,8 +19,9 @@ from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
 from model.vocabulary.slack import Late, Progress, Result, Revision
-from properties.errata import Findings, smaller
-from properties.errors import counted
+from properties.errata import Findings
+from properties.smallest import promise_or_broken
+from properties.smallest import smallest as find
 
 SIZE_US, SLIDE_US = 4, 2
 TIMES_US = range(2, 14)
@@ -33,20 +34,10 @@ SCOPES = ("conformal", "small")
 def smallest(variant: str, **settings: object) -> Findings:
     """The smallest stream on which a variant breaks its promise, beside the right rules."""
     bug = VARIANTS[variant]
-    literal = bug.make_system()
     config = {**_plain(str(bug.example.config["control"])), **settings}
-    tried = 0
-    for workload in streams(config):
-        trace = literal(workload)
-        broken = _promise(judge(workload, trace).verdicts, bug.promise)
-        if broken.outcome is Outcome.BROKEN:
-            right = _all(judge(workload, make_system()(workload)).verdicts, bug.promise)
-            told = (*_told(workload, trace), smaller(tried))
-            return Findings(told, broken, right, _scope(bug.promise, tuple(config.items())))
-        tried += 1
-    sentence = f"None of {counted(tried, 'stream')} breaks it."
-    nothing = Verdict(bug.promise, Outcome.UNDETERMINED, sentence)
-    return Findings((), nothing, nothing, nothing)
+    right: System = make_system()
+    scope = partial(_scope, bug.promise, tuple(config.items()))
+    return find(bug, right, judge, streams(config), _told, scope)
 
 
 def streams(config: Mapping[str, Any]) -> Iterator[Workload]:
@@ -73,17 +64,6 @@ def _differs(plain: Mapping[str, Any], name: str, value: object) -> bool:
     return name in ("size_us", "slide_us") or value != plain[name]
 
 
-def _promise(verdicts: Iterable[Verdict], claim: str) -> Verdict:
-    found = (verdict for verdict in verdicts if verdict.claim == claim)
-    return next(found, Verdict(claim, Outcome.UNDETERMINED, "It was not put to the test."))
-
-
-def _all(verdicts: Sequence[Verdict], claim: str) -> Verdict:
-    """The promise, or another one that is broken: the right rules break none."""
-    broken = [verdict for verdict in verdicts if verdict.outcome is Outcome.BROKEN]
-    return broken[0] if broken else _promise(verdicts, claim)
-
-
 # ----------------------------------------------------------------------------- the right rules
 
 
@@ -106,7 +86,7 @@ def _explored() -> tuple[Outcome, int]:
 def _scope(claim: str, settings: tuple[tuple[str, object], ...]) -> Verdict:
     """The promise with all others, on every stream and in every state of the scopes."""
     verdicts, tried = _streams_judged(settings)
-    verdict = _all(verdicts, claim)
+    verdict = promise_or_broken(verdicts, claim)
     explored, states = _explored()
     sentence = (
         f"{verdict.sentence} These were all {tried:,} streams of up to {TUPLES_MAX} tuples; of"

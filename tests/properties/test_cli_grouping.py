@@ -171,7 +171,7 @@ def test_what_a_system_does_not_record_has_no_figures(straggler: Straggler, hits
         ("--set hash_seed=-1", ("hash_seed is -1",)),
         ("--batches 0", ("--batches is 0",)),
         ("--window 5s", ("--window is a length of time", "window_tuples")),
-        ("--tasks 3", ("--tasks is an option of room slack, not of grouping",)),
+        ("--tasks 3", ("--tasks is an option of rooms slack and watermark, not of grouping",)),
         ("--kinds rout", ("'rout'", "route, heavy, partial, answer, rejected")),
     ],
 )

@@ -163,7 +163,10 @@ def test_a_planted_bug_is_caught_made_small_and_stored(
         ("--r r.csv --s s.csv --batches 0", ("--batches is 0",)),
         ("--r r.csv --s s.csv --on kee", ("'kee' is not a condition", "did you mean 'key'?")),
         ("--r r.csv --s s.csv --on key --on key", ("--on is 'key'", "given once")),
-        ("--r r.csv --s s.csv --slide 5s", ("--slide is an option of room slack, not of join",)),
+        (
+            "--r r.csv --s s.csv --slide 5s",
+            ("--slide is an option of rooms slack and watermark, not of join",),
+        ),
         ("--r r.csv --s s.csv --kinds final", ("'final'", "match, rejected")),
     ],
 )

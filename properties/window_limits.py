@@ -1,17 +1,17 @@
 """What would take all day, or all memory, is refused before it is begun."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from model.vocabulary import SlackConfig, Workload
+from model.vocabulary import SlackConfig, WatermarkConfig, Workload
 from properties.durations import LONGEST_US, write_duration
 from properties.errors import UsageError
 from sim.settings import AUTO
-from sim.slack.settings import DEFAULTS
 
 WINDOWS_MAX = 10_000
 """Windows that a tuple may be in: a run takes time and memory for each of them."""
 TASKS_MAX = 10_000
-"""Each has a state, a clock and a controller."""
+"""Each has a state, a clock and what else says how long it waits."""
 MESSAGES_MAX = 100_000
 """Of each source of a timed run."""
 
@@ -34,19 +34,22 @@ def refuse_query(
         raise UsageError(f"{tasks_name} is {tasks}; at most {TASKS_MAX:,} are allowed")
 
 
-def refuse_workload(workload: Workload) -> None:
+def refuse_workload(
+    read: Callable[[Mapping[str, Any]], SlackConfig | WatermarkConfig], workload: Workload
+) -> None:
     """Refuse a stored workload with such a query; :class:`UsageError` if it has no query at all."""
     try:
-        config = SlackConfig.from_json(workload.config)
+        config = read(workload.config)
     except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from error
     refuse_query("size_us", config.size_us, "slide_us", config.slide_us, "tasks", config.tasks)
 
 
-def refuse_settings(settings: Mapping[str, str]) -> None:
+def refuse_settings(defaults: Mapping[str, object], settings: Mapping[str, str]) -> None:
     """Refuse settings of a timed run with which it would not end; others are for the run to judge.
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    ``defaults`` is for settings that are not given. Raises :class:`UsageError` with one sentence
+    that names the offending value.
     """
     for key, text in settings.items():
         number = _integer(text)
@@ -58,7 +61,7 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
             f"messages is {messages}; at most {MESSAGES_MAX:,} of each source are sent"
         )
     size_us, slide_us, tasks = (
-        _integer(str(settings.get(key, DEFAULTS[key]))) for key in ("size_us", "slide_us", "tasks")
+        _integer(str(settings.get(key, defaults[key]))) for key in ("size_us", "slide_us", "tasks")
     )
     if size_us and slide_us and slide_us > 0:
         refuse_query("size_us", size_us, "slide_us", slide_us, "tasks", tasks or 0)

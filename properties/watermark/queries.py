@@ -1,0 +1,67 @@
+"""Queries of room ``watermark`` on the command line: its own options, defaults an input."""
+
+import argparse
+from collections.abc import Iterator
+from functools import partial
+
+from model.vocabulary import WatermarkConfig
+from model.vocabulary.watermark import CLOCKS, READINGS
+from properties import windowed
+from properties.durations import duration, parse_duration_us, write_duration
+from properties.tables import Recording
+from properties.windowed import Defaults
+
+FINE = Defaults("5s", "5s", ("sum",), ("task", "device"))
+BY_INPUT = {"flights": Defaults("6h", "6h", ("sum",), ("task",))}
+MAX_WAIT = {"flights": "12h"}
+"""The longest wait where nothing is said, else as long as a window of ``FINE``."""
+CLOCKS_AT_ONCE = 100_000
+"""Of longer inputs the clocks of all arrivals are compared only where that is asked for."""
+
+SETTINGS: tuple[windowed.Setting, ...] = (
+    ("--reading", "reading", str, f"{', '.join(READINGS)} (disorder)"),
+    ("--max-wait", "max_wait_us", duration, "M, the longest wait (5s, for flights 12h)"),
+    ("--k", "k", int, "arrivals of a micro-cluster (50)"),
+    ("--clocks", "clocks", str, f"recorded for all {' or for '.join(CLOCKS)} (by size)"),
+)
+
+
+def add_options(group: argparse._ArgumentGroup) -> None:
+    """What only this room can be asked."""
+    windowed.add_settings(group, SETTINGS)
+    group.add_argument(
+        "--corrections",
+        action="store_true",
+        default=None,
+        help="correct for late pairs (they are a side output)",
+    )
+
+
+def queries(
+    args: argparse.Namespace, input_name: str, recording: Recording
+) -> Iterator[tuple[WatermarkConfig, str]]:
+    """The queries that the options ask of an input, and what each answers per.
+
+    Raises :class:`UsageError` with one sentence that names the offending value.
+    """
+    usual = BY_INPUT.get(input_name, FINE)
+    long = len(recording.events) > CLOCKS_AT_ONCE
+    plain = {
+        "max_wait_us": parse_duration_us(MAX_WAIT.get(input_name, FINE.window)),
+        "clocks": CLOCKS[long],
+        "corrections": False,
+    }
+    make = partial(_config, plain)
+    own = (*SETTINGS, ("--corrections", "corrections", bool, ""))
+    yield from windowed.queries(make, args, usual, recording, own)
+
+
+def _config(plain: dict[str, object], **given: object) -> WatermarkConfig:
+    return WatermarkConfig.from_json({**plain, **given})
+
+
+def describe(config: WatermarkConfig, per: str) -> str:
+    """The query in a few words: window, slide, and whatever is not as by default."""
+    plain = WatermarkConfig(config.size_us, config.slide_us, config.max_wait_us)
+    told = windowed.describe(config, plain, per, ("clocks",))
+    return f"{told}, M={write_duration(config.max_wait_us)}"
