@@ -66,6 +66,13 @@ def test_a_name_says_what_is_in_the_module() -> None:
     assert not findings
 
 
+def test_a_folder_of_modules_is_a_package() -> None:
+    """Other folders can be imported from where they lie, not from what workers are sent."""
+    packages = {module.path.parent for module in modules() if module.is_package}
+    folders = {module.path.parent for module in modules()}
+    assert not sorted(map(str, folders - packages))
+
+
 def test_a_room_has_the_same_name_everywhere_and_starts_with_its_model() -> None:
     modelled = rooms_in("model")
     assert modelled, "no room found in model/: this test looks in the wrong place"
