@@ -8,23 +8,28 @@ import itertools
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import hypothesis
 from hypothesis import HealthCheck, Phase
 from hypothesis.strategies import SearchStrategy
 from pyspark.sql import SparkSession
 
-from model.vocabulary import SlackConfig, Trace, Workload, stable_hash
+from model.vocabulary import Trace, Workload, stable_hash
 from properties import counterexamples, strategies
 from properties.judge import agree, broken_sentences
 from properties.rooms import Room
 from properties.systems import SPARK
 from properties.witness import SHOWN_SENTENCES, Trial
-from spark_impl.slack.system import run_workloads
+from spark_impl.slack.room import SLACK
+from spark_impl.watermark.room import WATERMARK
+from spark_impl.windows.room import Room as Windowed
+from spark_impl.windows.system import run_workloads
 
 T = TypeVar("T")
 
+WINDOWED: Mapping[str, Windowed[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
+"""Rooms that run many cases in one job."""
 RUN = 50
 """Examples that are drawn in one run of Hypothesis."""
 
@@ -63,11 +68,11 @@ def _collect_run(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
 class Pack(NamedTuple):
     """Different streams for one query."""
 
-    config: SlackConfig
+    config: strategies.Query
     cases: Mapping[str, Workload]
 
 
-def pack(config: SlackConfig, n: int, seed: int) -> Pack:
+def pack(config: strategies.Query, n: int, seed: int) -> Pack:
     """``n`` generated streams for a query, no two of them alike."""
     strategy = strategies.workloads(config)
     different: dict[object, Workload] = {}
@@ -81,8 +86,9 @@ def pack(config: SlackConfig, n: int, seed: int) -> Pack:
 
 def run_in_spark(spark: SparkSession, cases: Mapping[str, Workload]) -> dict[str, Trace]:
     """All cases in one job; nothing is left behind."""
+    room = WINDOWED[next(iter(cases.values())).room]
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
-        return run_workloads(spark, cases, Path(folder))
+        return run_workloads(room, spark, cases, Path(folder))
 
 
 def failing(

@@ -47,4 +47,3 @@ def promise_or_broken(verdicts: Sequence[Verdict], claim: str) -> Verdict:
     """The verdict on a claim, or on another one that is broken: the right rules break none."""
     broken = [verdict for verdict in verdicts if verdict.outcome is Outcome.BROKEN]
     return broken[0] if broken else promise_among(verdicts, claim)
-

@@ -1,0 +1,166 @@
+"""Promise 4 of docs/watermark.md: Spark = model, in process and on packs of generated cases.
+
+Drivers that are killed are with the tests of room ``slack``: what is written down, and when, is
+the same code.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from model.vocabulary import Event, Fault, Trace, WatermarkConfig, Workload
+from model.vocabulary.answers import AGGREGATES, Late
+from model.vocabulary.watermark import READINGS
+from model.watermark.variants import VARIANTS
+from properties import inputs, packs, profiles
+from properties.packs import Pack
+from properties.rooms import room
+from properties.strategies import cuts
+from properties.tables import Recording, cuts_into
+from properties.watermark.strategies import cases, configs
+from properties.watermark.test_model import NEEDED, unbatched
+from properties.windowed import BATCHES
+
+WATERMARK = room("watermark")
+SHAPES = (("disorder", "sum", True), ("scaled", "median", False))
+"""Reading, aggregate and whether late pairs are corrected for, of one pack after the other."""
+SECOND_US = 1_000_000
+
+
+@settings(max_examples=2 * settings().max_examples)
+@example(case=VARIANTS["ties_reversed"].example)
+@example(case=VARIANTS["cluster_per_batch"].example)
+@given(case=cases(READINGS))
+def test_operator_in_process_equals_model(case: Workload) -> None:
+    observed = WATERMARK.in_process(case)
+    expected = WATERMARK.reference()(case)
+    difference = WATERMARK.compare(case, expected, observed, WATERMARK.in_process_words)
+    assert not difference.mismatches, "\n".join(difference.sentences)
+
+
+def test_cases_in_process_contain_what_matters(seed: int) -> None:
+    drawn = packs.collect(cases(READINGS), 200, seed)
+    guards = Counter[str]()
+    for case in drawn:
+        guards.update(WATERMARK.check(case, WATERMARK.reference()(case)).guards)
+    for guard in NEEDED:
+        assert guards[guard], f"there were no {guard}"
+    assert {case.config["aggregate"] for case in drawn} == set(AGGREGATES)
+    assert {case.config["reading"] for case in drawn} == set(READINGS)
+
+
+# A correction that a crash interrupts is nothing that runs in process.
+@pytest.mark.parametrize("bug", sorted({*VARIANTS} - {"clears_first"}))
+def test_comparison_sees_every_planted_bug(bug: str) -> None:
+    case = VARIANTS[bug].example
+    observed, wrong = WATERMARK.in_process(case), VARIANTS[bug].make_system()(case)
+    assert WATERMARK.compare(case, wrong, observed, WATERMARK.in_process_words).mismatches
+
+
+@given(case=cases(READINGS), data=st.data())
+def test_cuts_change_nothing_in_process(case: Workload, data: st.DataObject) -> None:
+    every = case.with_(config={**case.config, "clocks": "arrivals"})
+    recut = every.with_(cuts=data.draw(cuts(len(case.arrivals))))
+    assert unbatched(WATERMARK.in_process(recut)) == unbatched(WATERMARK.in_process(every))
+
+
+# ----------------------------------------------------------------------------------------- packs
+
+
+def pack(number: int, seed: int) -> Pack:
+    reading, aggregate, corrections = SHAPES[number]
+    drawn = packs.collect(configs((reading,), (aggregate,), (corrections,)), 12, seed + number)
+    chosen = packs.pack(drawn[-1], profiles.effort().cases, seed + number)
+    return chosen._replace(cases={n: w.with_(flush=True) for n, w in chosen.cases.items()})
+
+
+@pytest.fixture(scope="module")
+def corrected(seed: int) -> Pack:
+    return pack(0, seed)
+
+
+@pytest.fixture(scope="module")
+def usual(corrected: Pack, spark: SparkSession) -> Mapping[str, Trace]:
+    return packs.run_in_spark(spark, corrected.cases)
+
+
+def test_pack_with_corrections_equals_model(corrected: Pack, usual: Mapping[str, Trace]) -> None:
+    broken = packs.failing(WATERMARK, corrected.cases, usual)
+    assert not broken, packs.report(WATERMARK, corrected, broken)
+    guards = Counter[str]()
+    for name, case in corrected.cases.items():
+        guards.update(WATERMARK.check(case, usual[name]).guards)
+    for guard in ("calm arrivals", "stormy arrivals", "early answers", "late pairs", "corrections"):
+        assert guards[guard], f"there were no {guard}"
+
+
+def test_pack_with_a_side_output_equals_model(spark: SparkSession, seed: int) -> None:
+    chosen = pack(1, seed)
+    traces = packs.run_in_spark(spark, chosen.cases)
+    broken = packs.failing(WATERMARK, chosen.cases, traces)
+    assert not broken, packs.report(WATERMARK, chosen, broken)
+    assert any(trace.of(Late) for trace in traces.values()), "nothing was late"
+
+
+def test_restarts_and_replayed_batches_change_nothing_in_spark(
+    corrected: Pack, usual: Mapping[str, Trace], spark: SparkSession
+) -> None:
+    faults = (Fault("restart", 0), Fault("kill", 1))
+    batches = max(len(list(case.batches())) for case in corrected.cases.values())
+    assert batches > 2, "the faults would come after the end"
+    crashed = {name: case.with_(faults=faults) for name, case in corrected.cases.items()}
+    traces = packs.run_in_spark(spark, crashed)
+    for name in crashed:
+        assert traces[name].digest() == usual[name].digest(), name
+
+
+# --------------------------------------------------------------------------------------- devices
+
+
+DEVICES = WatermarkConfig(5 * SECOND_US, 5 * SECOND_US, 5 * SECOND_US)
+
+
+def by_device(recording: Recording) -> dict[str, Workload]:
+    """The arrivals of every device as a query of its own, cut where the whole stream is cut."""
+    whole = recording.events
+    found = {}
+    for device in sorted({event.key for event in whole}):
+        own = [position for position, event in enumerate(whole) if event.key == device]
+        ends = [bisect_left(own, cut) for cut in cuts_into(len(whole), BATCHES)]
+        events = tuple(whole[position] for position in own)
+        found[device] = Workload("watermark", events, DEVICES.to_json(), tuple(ends), name=device)
+    return found
+
+
+def behind(events: Sequence[Event]) -> int:
+    """How many tuples lie behind an earlier one."""
+    largest = accumulate((event.event_time_us for event in events), max)
+    return sum(event.event_time_us < most for event, most in zip(events, largest, strict=True))
+
+
+def test_every_device_in_spark_has_a_watermark_of_its_own(spark: SparkSession, seed: int) -> None:
+    """The name of a case is a grouping column: to a device no other one exists."""
+    devices = by_device(inputs.umts(seed))
+    traces = packs.run_in_spark(spark, devices)
+    assert not packs.failing(WATERMARK, devices, traces)
+    assert len(devices) > 1
+
+
+@pytest.mark.parametrize("name", ["umts", "iot_umts"])
+def test_disorder_is_between_devices(name: str, seed: int) -> None:
+    if name not in inputs.NAMED and name not in inputs.recordings_by_name():
+        pytest.skip(inputs.missing_recording(name))
+    recording = inputs.load(name, seed)
+    devices = by_device(recording)
+    size = len(recording.events)
+    assert 0.16 < behind(recording.events) / size < 0.34
+    assert sum(behind(case.arrivals) for case in devices.values()) < size / 1_000
+    late = sum(len(WATERMARK.in_process(case).of(Late)) for case in devices.values())
+    together = Workload("watermark", recording.events, DEVICES.to_json(), name=name)
+    assert late < len(WATERMARK.in_process(together).of(Late)) / 3
