@@ -9,17 +9,17 @@ from statistics import fmean
 from model import diff
 from model.claims import Outcome, Verdict
 from model.diff import Difference
-from model.explorer import Exploration
 from model.vocabulary import System, Trace, WatermarkConfig, Workload
 from model.vocabulary.answers import Final, Late, Rejected, Result
 from model.vocabulary.watermark import WORDS, Clock
 from model.watermark import make_system
 from model.watermark.claims import judge
 from model.watermark.identity import IDENTITY
+from model.watermark.scopes import SCOPES, explore
 from model.watermark.variants import VARIANTS
 from model.windows.evidence import has_exact_sums
 from properties import inputs
-from properties.errors import UsageError, counted
+from properties.errors import counted
 from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen, Skipped
 from properties.tables import Columns, cuts_into
 from properties.watermark import queries
@@ -135,8 +135,12 @@ def guard(case: Case, figures: Figures) -> Verdict:
 # --------------------------------------------------------------------------------------- wired up
 
 
-def _explore(scope: str, variant: str | None) -> Exploration[None, None]:
-    raise UsageError(f"room watermark has no scope {scope!r}")
+EXPLORER = Explorer(
+    scopes=tuple(SCOPES),
+    everyday=("small", "scaled", "redelivery"),
+    variants=VARIANTS,
+    explore=explore,
+)
 
 
 def simulate(settings: Mapping[str, str], seed: int) -> Run:
@@ -171,7 +175,7 @@ ROOM = Room(
     agreed=agreed,
     guard=guard,
     remarks=lambda _: (),
-    explorer=Explorer(scopes=(), everyday=(), variants=VARIANTS, explore=_explore),
+    explorer=EXPLORER,
     simulate=simulate,
     plot=plot,
     errata=ERRATA,
