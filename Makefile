@@ -6,14 +6,10 @@ BIN := .venv/bin
 # One stamp an interpreter: naming another one in PYTHON builds .venv anew.
 READY := .venv/ready-$(subst /,-,$(PYTHON))
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
-# Tests that never start Spark run in two processes; everything else, and every file to come,
-# runs in one.
-PARALLEL := $(wildcard tests/model tests/sim tests/house tests/quality \
-	$(filter-out %_spark.py,$(wildcard tests/properties/test_*.py)) \
-	$(patsubst %,tests/spark_impl/test_%.py, correlation join_chain join_elastic join_epochs \
-	join_matching join_transport kernel lost_history quality requirement streams) \
-	$(patsubst %,properties/*/test_%.py, \
-	chain determinism guide language model promise published_law requirement sim sim_load))
+# Both parts run in two processes. Tests that start Spark stay with their folder, so that a process
+# has one session; all others, and every file to come, go to whichever process is idle.
+SPARK = $(sort $(wildcard tests/*/test_*_spark.py) \
+	$(shell grep -lrE --include='test_*.py' 'spark: SparkSession|needs_proc' tests properties))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup diff test check bench clean java
@@ -29,8 +25,8 @@ diff: java $(READY) ## the Spark pipeline against the reference, on real data
 	@$(BIN)/straggler diff all
 
 test: java $(READY) ## every test and every property
-	@$(PYTEST) -n 2 --dist worksteal $(PARALLEL); first=$$?; \
-	$(PYTEST) tests properties $(PARALLEL:%=--ignore=%); last=$$?; \
+	@$(PYTEST) -n 2 --dist worksteal tests properties $(SPARK:%=--ignore=%); first=$$?; \
+	$(PYTEST) -n 2 --dist loadscope $(SPARK); last=$$?; \
 	[ $$first = 0 ] || echo "failed: see the summary further up" >&2; \
 	[ $$first$$last = 00 ]
 

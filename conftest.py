@@ -39,6 +39,20 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """With ``--dist loadscope`` the tests of a folder share a process, and so a session."""
+    if config.getoption("dist") != "loadscope":
+        return None
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    class ByFolder(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return nodeid.partition("::")[0].rpartition("/")[0]
+
+    return ByFolder(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Ask for killed queries when everything else is done: by then they are at their end."""
     items.sort(key=waits)
@@ -71,7 +85,7 @@ def foreign_system(pytestconfig: pytest.Config) -> System | None:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session for all tests; started when the first one asks for it.
+    """One session for all tests of a process; started when the first one asks for it.
 
     It has slots for a chain of four workers, and a task may fail once.
     """
