@@ -11,6 +11,7 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from math import log
 
 from model.vocabulary import stable_hash
@@ -53,5 +54,12 @@ def second(text: int, n: int) -> int:
 
 def rendezvous(text: int, times_us: Sequence[int]) -> list[int]:
     """All instances in the key's weighted order; i is the first one with probability s_i/S."""
-    distance = [-log(unit(text, i + 1)) * time_us for i, time_us in enumerate(times_us)]
+    pairs = zip(_exponentials(text, len(times_us)), times_us, strict=True)
+    distance = [drawn * time_us for drawn, time_us in pairs]
     return sorted(range(len(distance)), key=distance.__getitem__)
+
+
+@lru_cache(maxsize=1 << 14)
+def _exponentials(text: int, n: int) -> tuple[float, ...]:
+    """``-ln(u(k, i+1))`` of every instance; keys come again, and times change."""
+    return tuple([-log(unit(text, i + 1)) for i in range(n)])

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+from model.grouping.rules import RULES
+from model.grouping.table import Rules
 from model.vocabulary import GroupingConfig
 from sim.arrivals import Arrivals, simulate_arrivals
 from sim.distributions import Constant, Distribution, Exponential, mean_us, require
@@ -58,7 +60,7 @@ class Given(NamedTuple):
     measured: bool
     backlog: bool
 
-    def run(self, arrivals: Arrivals, policy: str, *, backlog: bool) -> Run:
+    def run(self, arrivals: Arrivals, policy: str, *, backlog: bool, rules: Rules = RULES) -> Run:
         """Make it, for what has arrived of the plan."""
         return simulate_arrived(
             arrivals,
@@ -67,6 +69,7 @@ class Given(NamedTuple):
             start_us=None if backlog else self.plan.epoch_us,
             batch_tuples=self.batch_tuples,
             measured=self.measured,
+            rules=rules,
         )
 
 

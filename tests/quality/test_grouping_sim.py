@@ -12,7 +12,7 @@ from model.grouping.rules import RULES
 from model.grouping.table import Rules
 from model.grouping.variants import AGREEMENT, VARIANTS
 from sim.arrivals import simulate_arrivals
-from sim.grouping import Run, simulate_arrived
+from sim.grouping import Run
 from sim.grouping.settings import given
 
 SETTINGS = {
@@ -28,16 +28,8 @@ SETTINGS = {
 
 
 def run(policy: str, rules: Rules) -> Run:
-    asked = given({**SETTINGS, "policy": policy})
-    return simulate_arrived(
-        simulate_arrivals(asked.plan, 3),
-        asked.config,
-        crew=asked.crew,
-        start_us=asked.plan.epoch_us,
-        batch_tuples=asked.batch_tuples,
-        measured=True,
-        rules=rules,
-    )
+    asked = given(SETTINGS)
+    return asked.run(simulate_arrivals(asked.plan, 3), policy, backlog=False, rules=rules)
 
 
 def broken(timed: Run) -> set[str]:

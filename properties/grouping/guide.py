@@ -1,0 +1,184 @@
+"""What docs/grouping-guide.md shows: figures of the timed room, as they were stored.
+
+Rules of this file:
+
+* Nothing is computed here that the simulation computes: ``python -m properties.grouping.guide``
+  prints the tables of the page, with a folder behind it it draws the figures, too. A test holds the
+  page to the stored results.
+"""
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from model.vocabulary.grouping import POLICIES
+from properties.markdown import table
+from sim.grouping import experiments
+from sim.grouping.figures import Sweep, plot_sweep
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "sim_grouping.json"
+Figures = Mapping[str, float | str]
+
+
+def stored() -> Figures:
+    """The latest run of the benchmark."""
+    figures: Figures = json.loads(RESULTS.read_text(encoding="utf-8"))["figures"]
+    return figures
+
+
+# ------------------------------------------------------------------------------------ all policies
+
+COLUMNS: Mapping[str, tuple[str, str, str]] = {
+    "alike": ("alike", "share_of_ideal", ".0%"),
+    "alike, z = 2": ("alike, skewed", "share_of_ideal", ".0%"),
+    "unequal": ("unequal", "share_of_ideal", ".0%"),
+    "latency, ms": ("unequal", "mean_latency_us", "ms"),
+    "99%, ms": ("unequal", "p99_latency_us", "ms"),
+    "rho": ("unequal", "mean_rho", ".2f"),
+    "I": ("unequal", "mean_imbalance", ".2f"),
+    "instances a key": ("unequal", "instances_a_key", ".2f"),
+}
+"""Heading: situation, figure, and how it is written."""
+
+
+def policies(figures: Figures) -> list[str]:
+    """Lines of the table of all policies."""
+    rows = [
+        (
+            f"`{policy}`",
+            *(
+                _written(figures[f"{situation}, {policy}: {name}"], form)
+                for situation, name, form in COLUMNS.values()
+            ),
+        )
+        for policy in POLICIES
+    ]
+    return table(("policy", *COLUMNS), rows)
+
+
+def _written(figure: float | str, form: str) -> str:
+    if isinstance(figure, str):
+        return figure
+    return f"{figure / 1e3:.1f}" if form == "ms" else f"{figure:{form}}"
+
+
+def windows(figures: Figures) -> list[str]:
+    """Lines of the table of windows beside stragglers."""
+    header = ("window, tuples", *(f"`{policy}`" for policy in experiments.TAGS))
+    rows = [
+        (
+            f"{window:,}",
+            *(f"{figures[f'rho, window {window}: {each}']:.2f}" for each in experiments.TAGS),
+        )
+        for window in experiments.WINDOWS
+    ]
+    return table(header, rows)
+
+
+def propagation(figures: Figures) -> list[str]:
+    """Lines of the table of what to measure."""
+    rows = [
+        (
+            name,
+            f"{figures[f'propagation {name}: share']:.0%}",
+            f"{figures[f'propagation {name}: rho']:.2f}",
+        )
+        for name in ("left out", "included")
+    ]
+    return table(("propagation", "throughput", "rho"), rows)
+
+
+# ------------------------------------------------------------------------------- published claims
+
+
+def against_dag(figures: Figures) -> list[str]:
+    """Lines of the table of throughput against ``dag``."""
+    header = ("mean / least speed", "Zipf", *(f"alpha {alpha:g}" for alpha in experiments.ALPHAS))
+    rows = []
+    for spread in experiments.SPREADS:
+        for exponent in experiments.EXPONENTS:
+            start = f"tag/dag, spread {spread:g}, zipf {exponent:g}"
+            more = [_more(figures[f"{start}, alpha {alpha:g}"]) for alpha in experiments.ALPHAS]
+            rows.append((f"{spread:g}", f"{exponent:g}", *more))
+    return table(header, rows)
+
+
+def against_nag(figures: Figures) -> list[str]:
+    """Lines of the table of latency against the stand-ins for ``nag``."""
+    header = ("instances", "load", *(f"`{each}`" for each in experiments.STAND_INS))
+    rows = []
+    for place in experiments.PLACES:
+        for load in experiments.LOADS:
+            more = [
+                _more(figures[f"tag/{each}, {place}, load {load:g}"], less=0.0)
+                for each in experiments.STAND_INS
+            ]
+            rows.append((place, f"{load:.0%}", *more))
+    return table(header, rows)
+
+
+def _more(figure: float | str, less: float = 1.0) -> str:
+    return figure if isinstance(figure, str) else f"{figure - less:+.0%}"
+
+
+# ---------------------------------------------------------------------------------------- figures
+
+
+def over_instances(figures: Figures) -> Sweep:
+    """rho, by number of instances."""
+    return Sweep(
+        "rho where the second half of the instances is ten times slower (Zipf 0.5), simulated",
+        "instances",
+        "rho",
+        experiments.INSTANCES,
+        {
+            policy: [float(figures[f"rho, n {n}: {policy}"]) for n in experiments.INSTANCES]
+            for policy in experiments.BY_SIZE
+        },
+    )
+
+
+def over_speeds(figures: Figures) -> Sweep:
+    """Throughput, by how unequal the instances are."""
+    return Sweep(
+        "Throughput of 12 instances, every second one slower (Zipf 0.5), simulated",
+        "times slower",
+        "% of what a fluid could be worked off with",
+        experiments.SLOWER,
+        {
+            policy: [
+                100 * float(figures[f"share, {slower:g}x: {policy}"])
+                for slower in experiments.SLOWER
+            ]
+            for policy in experiments.BY_SPEED
+        },
+    )
+
+
+PLOTS: Mapping[str, Callable[[Figures], Sweep]] = {
+    "grouping-instances.svg": over_instances,
+    "grouping-speeds.svg": over_speeds,
+}
+
+
+def tables(figures: Figures) -> Iterator[list[str]]:
+    """All tables of the page."""
+    yield policies(figures)
+    yield windows(figures)
+    yield propagation(figures)
+    yield against_dag(figures)
+    yield against_nag(figures)
+
+
+def _show(folders: Sequence[str]) -> None:
+    figures = stored()
+    for lines in tables(figures):
+        sys.stdout.write("\n".join([*lines, "", ""]))
+    for folder in folders:
+        for name, sweep in PLOTS.items():
+            plot_sweep(sweep(figures), Path(folder) / name)
+
+
+if __name__ == "__main__":
+    _show(sys.argv[1:])

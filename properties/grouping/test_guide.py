@@ -1,0 +1,42 @@
+"""docs/grouping-guide.md shows what was simulated and stored."""
+
+from pathlib import Path
+
+from properties.grouping.guide import PLOTS, RESULTS, stored, tables
+from sim.grouping.figures import plot_sweep
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GUIDE = (DOCS / "grouping-guide.md").read_text(encoding="utf-8")
+
+
+def test_the_tables_are_those_of_the_benchmark() -> None:
+    for lines in tables(stored()):
+        shown = "\n".join(["", *lines, ""])
+        assert shown in GUIDE, "python -m properties.grouping.guide prints what belongs there"
+
+
+def test_other_figures_are_other_lines() -> None:
+    """No figure stands in the lines by itself: each line changes when what was measured does."""
+    now = stored()
+    other = {name: 10 * each if isinstance(each, float) else "?" for name, each in now.items()}
+    for lines, changed in zip(tables(now), tables(other), strict=True):
+        assert all(a != b for a, b in list(zip(lines, changed, strict=True))[2:])
+
+
+def test_the_figures_are_drawn_from_what_was_stored(tmp_path: Path) -> None:
+    for name, sweep in PLOTS.items():
+        drawn = sweep(stored())
+        assert f"figures/{name}" in GUIDE
+        text = (DOCS / "figures" / name).read_text(encoding="utf-8")
+        for label in (drawn.title, drawn.xlabel, drawn.ylabel, *drawn.lines):
+            assert f">{label}<" in text, label
+        plot_sweep(drawn, tmp_path / name)
+        assert points(tmp_path / name) == points(DOCS / "figures" / name), (
+            f"python -m properties.grouping.guide docs/figures draws {name} from {RESULTS.name}"
+        )
+
+
+def points(path: Path) -> list[str]:
+    """Ways that are drawn, which another release of matplotlib may number in another way."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line.startswith("L ")]

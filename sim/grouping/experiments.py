@@ -1,0 +1,195 @@
+"""Experiments with room ``grouping``, as figures by name: sweeps, and two published claims.
+
+The claims are those of TAG: a tenth more throughput than DAG, and a third less latency than NAG.
+
+Rules of this file:
+
+* Policies of a row meet the same arrivals and the same work.
+* Throughput is a share of what a fluid could be worked off with, from a backlog. Times are measured
+  between windows, unless an experiment says otherwise.
+* NAG's weights are not published. What stands for it are two stand-ins (docs/grouping.md, section
+  3), so that what is said of it is said of these.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import fmean
+
+from model.grouping.rules import RULES
+from model.grouping.variants import VARIANTS
+from sim.arrivals import simulate_arrivals
+from sim.grouping.policies import Side, side_by_side
+from sim.grouping.settings import given
+from sim.grouping.summary import Summary
+
+SEED = 1
+BASE: Mapping[str, str] = {"tuples": "15000", "window_tuples": "2500", "batch_tuples": "500"}
+NEAR: Mapping[str, str] = {"tiers": "node"}
+
+
+def _summaries(
+    settings: Mapping[str, str], policies: Iterable[str], seed: int = SEED, *, backlog: bool = True
+) -> dict[str, Summary]:
+    """By policy, on the same arrivals."""
+    asked = given(settings)
+    arrivals = simulate_arrivals(asked.plan, seed)
+    return {each: asked.run(arrivals, each, backlog=backlog).summary for each in policies}
+
+
+def _share(summary: Summary) -> float:
+    """Throughput by that of a fluid."""
+    return float(summary["served_hz"]) / float(summary["ideal_hz"])
+
+
+# ----------------------------------------------------------------------------------- all policies
+
+SITUATIONS: Mapping[str, Mapping[str, str]] = {
+    "alike": {**BASE, **NEAR, "speeds": "1", "zipf": "1", "load": "backlog"},
+    "alike, skewed": {**BASE, **NEAR, "speeds": "1", "zipf": "2", "load": "backlog"},
+    "unequal": {**BASE, "tuples": "25000", "load": "0.7"},
+}
+"""Instances alike and near, twice; and by default every second one five times slower, on all tiers,
+with Zipf's exponent 1."""
+
+
+def policies() -> dict[str, tuple[Side, ...]]:
+    """All policies in every situation."""
+    return {name: side_by_side(settings, SEED) for name, settings in SITUATIONS.items()}
+
+
+# ----------------------------------------------------------------------------------------- sweeps
+
+INSTANCES = (1, 2, 4, 8, 16, 32, 48)
+BY_SIZE = ("key", "pkg", "cg", "tag-literal", "tag")
+SLOWER = (1.0, 1.5, 2.0, 3.0, 5.0, 10.0)
+BY_SPEED = ("shuffle", "pkg", "dag", "cg", "tag-literal", "tag")
+
+
+def rho_over_instances() -> Iterator[tuple[str, float]]:
+    """Mean rho, by policy and number of instances; the second half of them is ten times slower.
+
+    Times are given, so that nothing but routing is seen, and ``zipf`` is 0.5: with more of it few
+    keys are light, and it is those that uniform candidates wrong.
+    """
+    for n in INSTANCES:
+        window = max(2_000, 200 * n)
+        settings = {
+            **NEAR,
+            "instances": str(n),
+            "speeds": ",".join(["1"] * (n - n // 2) + ["0.1"] * (n // 2)),
+            "tuples": str(3 * window),
+            "window_tuples": str(window),
+            "batch_tuples": str(window),
+            "zipf": "0.5",
+            "keys": "5000",
+            "times": "given",
+            "queue_limit": "20",
+        }
+        found = [_summaries(settings, BY_SIZE, SEED + each) for each in range(2)]
+        for policy in BY_SIZE:
+            yield f"rho, n {n}: {policy}", fmean(float(each[policy]["mean_rho"]) for each in found)
+
+
+def throughput_over_speeds() -> Iterator[tuple[str, float]]:
+    """Share of the ideal, by policy and by how many times every second instance is slower."""
+    for slower in SLOWER:
+        settings = {**BASE, **NEAR, "speeds": f"1,{1 / slower}", "zipf": "0.5"}
+        for policy, summary in _summaries(settings, BY_SPEED).items():
+            yield f"share, {slower:g}x: {policy}", _share(summary)
+
+
+# ---------------------------------------------------------------------------- two published claims
+
+ALPHAS = (0.5, 0.1, 0.0)
+EXPONENTS = (0.0, 0.5, 1.0, 1.5)
+SPREADS = (1.0, 1.25, 2.0)
+"""Mean speed by the least one."""
+
+
+def tag_against_dag() -> Iterator[tuple[str, float]]:
+    """Throughput of ``tag`` by that of ``dag``, by skew, speeds and ``alpha`` of ``dag``."""
+    for spread in SPREADS:
+        # Of two speeds 1 and x the mean by the least one is (1 + x) / (2 x).
+        speeds = f"1,{1 / (2 * spread - 1)}"
+        for exponent in EXPONENTS:
+            settings = {**BASE, **NEAR, "speeds": speeds, "zipf": str(exponent)}
+            tag = _share(_summaries(settings, ["tag"])["tag"])
+            for alpha in ALPHAS:
+                dag = _share(_summaries({**settings, "alpha": str(alpha)}, ["dag"])["dag"])
+                yield f"tag/dag, spread {spread:g}, zipf {exponent:g}, alpha {alpha:g}", tag / dag
+
+
+LOADS = (0.3, 0.5, 0.6, 0.8)
+STAND_INS = ("nag-static", "nag-dynamic")
+PLACES: Mapping[str, Mapping[str, str]] = {
+    "near, alike": {**NEAR, "speeds": "1"},
+    "near, unequal": {**NEAR, "speeds": "1,0.5"},
+    "all tiers, alike": {"speeds": "1"},
+    "all tiers, unequal": {"speeds": "1,0.5"},
+}
+
+
+def tag_against_nag() -> Iterator[tuple[str, float | str]]:
+    """Mean latency of ``tag`` by that of ``nag``, less 1, by load and places.
+
+    "keeps up alone" where ``nag`` gets less out of its instances than the stream brings.
+    """
+    for place, hardware in PLACES.items():
+        full = _summaries({**BASE, **hardware}, STAND_INS)
+        for load in LOADS:
+            settings = {**BASE, **hardware, "load": str(load)}
+            found = _summaries(settings, ("tag", *STAND_INS), backlog=False)
+            latency_us = {each: float(of["settled_latency_us"]) for each, of in found.items()}
+            for each in STAND_INS:
+                keeps_up = _share(full[each]) > load
+                change = latency_us["tag"] / latency_us[each] - 1
+                yield (
+                    f"tag/{each}, {place}, load {load:g}",
+                    change if keeps_up else "keeps up alone",
+                )
+
+
+TAGS = ("tag-literal", "tag")
+WINDOWS = (250, 500, 1_000, 2_000)
+SPELL = 2_000
+"""Tuples for which each of six instances in turn is a straggler."""
+
+
+def rho_over_windows() -> Iterator[tuple[str, float]]:
+    """Mean rho while stragglers come and go, by the length of windows: times are a window old."""
+    for window in WINDOWS:
+        settings = {
+            **NEAR,
+            "scenario": "stragglers",
+            "instances": "6",
+            "tuples": str(6 * SPELL),
+            "window_tuples": str(window),
+            "batch_tuples": "250",
+            "speeds": "1,0.2",
+            "service": "constant",
+        }
+        for policy, summary in _summaries(settings, TAGS, backlog=False).items():
+            yield f"rho, window {window}: {policy}", float(summary["mean_rho"])
+
+
+def propagation() -> Iterator[tuple[str, float]]:
+    """Throughput of ``tag`` with times as they are, and with the way to the instance in them.
+
+    Twelve equal instances on all tiers, whose work is short beside the way to the far ones.
+    """
+    asked = given({**BASE, "speeds": "1", "service_us": "80", "queue_limit": "50"})
+    arrivals = simulate_arrivals(asked.plan, SEED)
+    with_it = VARIANTS["with_propagation"].rules
+    for name, rules in (("left out", RULES), ("included", with_it)):
+        summary = asked.run(arrivals, "tag", backlog=True, rules=rules).summary
+        yield f"propagation {name}: share", _share(summary)
+        yield f"propagation {name}: rho", float(summary["mean_rho"])
+
+
+def sides(found: Mapping[str, Sequence[Side]]) -> Iterator[tuple[str, float | str]]:
+    """Figures of :func:`policies`, by name."""
+    for situation, row in found.items():
+        for side in row:
+            figures = side._asdict()
+            policy = figures.pop("policy")
+            for name, figure in figures.items():
+                yield f"{situation}, {policy}: {name}", "-" if figure is None else figure
