@@ -144,7 +144,7 @@ def over_speeds(figures: Figures) -> Sweep:
     return Sweep(
         "Throughput of 12 instances, every second one slower (Zipf 0.5), simulated",
         "times slower",
-        "% of what a fluid could be worked off with",
+        "% of a fluid's",
         experiments.SLOWER,
         {
             policy: [
