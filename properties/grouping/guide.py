@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from model.vocabulary.grouping import POLICIES
-from properties.markdown import table
+from properties.render import markdown
 from sim.grouping import experiments
 from sim.grouping.figures import Sweep, plot_sweep
 
@@ -54,7 +54,7 @@ def policies(figures: Figures) -> list[str]:
         )
         for policy in POLICIES
     ]
-    return table(("policy", *COLUMNS), rows)
+    return _table(("policy", *COLUMNS), rows)
 
 
 def _written(figure: float | str, form: str) -> str:
@@ -73,7 +73,7 @@ def windows(figures: Figures) -> list[str]:
         )
         for window in experiments.WINDOWS
     ]
-    return table(header, rows)
+    return _table(header, rows)
 
 
 def propagation(figures: Figures) -> list[str]:
@@ -86,7 +86,7 @@ def propagation(figures: Figures) -> list[str]:
         )
         for name in ("left out", "included")
     ]
-    return table(("propagation", "throughput", "rho"), rows)
+    return _table(("propagation", "throughput", "rho"), rows)
 
 
 # ------------------------------------------------------------------------------- published claims
@@ -101,7 +101,7 @@ def against_dag(figures: Figures) -> list[str]:
             start = f"tag/dag, spread {spread:g}, zipf {exponent:g}"
             more = [_more(figures[f"{start}, alpha {alpha:g}"]) for alpha in experiments.ALPHAS]
             rows.append((f"{spread:g}", f"{exponent:g}", *more))
-    return table(header, rows)
+    return _table(header, rows)
 
 
 def against_nag(figures: Figures) -> list[str]:
@@ -115,11 +115,15 @@ def against_nag(figures: Figures) -> list[str]:
                 for each in experiments.STAND_INS
             ]
             rows.append((place, f"{load:.0%}", *more))
-    return table(header, rows)
+    return _table(header, rows)
 
 
 def _more(figure: float | str, less: float = 1.0) -> str:
     return figure if isinstance(figure, str) else f"{figure - less:+.0%}"
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return markdown(dict.fromkeys(header, ""), rows).splitlines()
 
 
 # ---------------------------------------------------------------------------------------- figures

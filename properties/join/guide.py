@@ -8,7 +8,7 @@ Rules of this file:
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -23,7 +23,6 @@ from model.join.rules import FIFO
 from model.join.scopes import machine_of
 from model.join.state import Action, is_quiet
 from model.join.worker import Block
-from properties.markdown import table
 
 # ------------------------------------------------------------------------------------- the chart
 
@@ -170,6 +169,12 @@ def remarks(results: Results) -> Iterator[str]:
 def _listed(numbers: Sequence[float], form: str) -> str:
     *most, last = (f"{number:{form}}" for number in numbers)
     return f"{', '.join(most)} and {last}"
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Lines of a table in Markdown."""
+    lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
+    return [lines[0], "|---" * len(header) + "|", *lines[1:]]
 
 
 def figures_section(results: Results) -> list[str]:

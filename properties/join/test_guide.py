@@ -10,8 +10,8 @@ from properties.join.guide import (
     passing,
     sizes,
     stored,
+    table,
 )
-from properties.markdown import table
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "join-guide.md").read_text(encoding="utf-8")
 
