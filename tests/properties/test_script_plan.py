@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from random import Random
 from xml.etree import ElementTree
 
 import pytest
@@ -165,6 +166,19 @@ def test_what_cannot_be_is_refused(
     (tmp_path / "bytes.script").write_bytes(b'x = "S"\n\xff')
     (tmp_path / "bad.csv").write_text("sensor,per_hour\nS1,0\n", encoding="utf-8")
     assert_refused(straggler("script", *arguments), *words)
+
+
+def test_any_bytes_are_read_or_refused(straggler: Straggler, tmp_path: Path) -> None:
+    right = Path(FILES[0]).read_bytes()
+    random = Random(1)
+    codes = set()
+    for _ in range(150):
+        at, other = random.randrange(len(right)), random.randbytes(random.randrange(4))
+        (tmp_path / "a.script").write_bytes(right[:at] + other + right[at + len(other) :])
+        done = straggler("script", "check", "a.script")
+        codes.add(done.code)
+        assert "unexpected" not in done.err, done.err
+    assert codes == {0, 2}
 
 
 # ---------------------------------------------------------------------------------------- picture

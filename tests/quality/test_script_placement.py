@@ -1,0 +1,101 @@
+"""Placements with a mistake in them are caught, and so is a script that is written wrongly."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+
+import pytest
+
+from model.script import placement
+from model.script.graph import compile_graph
+from model.script.placement import Placement, place
+from model.script.placement_claims import against
+from model.script.rules import RULES
+from model.vocabulary import ScriptConfig
+from model.vocabulary.script import Arithmetic, Expression, Sensor, Statement, Workflow
+from properties import packs
+from properties.script import formatter
+from properties.script.formatter import text_of, unparse
+from properties.script.parser import parse
+from properties.script.strategies import configs
+
+DRAWN = 120
+
+
+@cache
+def drawn() -> tuple[ScriptConfig, ...]:
+    return tuple(packs.collect(configs(), DRAWN, 0))
+
+
+def found() -> str:
+    """What speaks against placements; nothing if all is well."""
+    sentences: list[str] = []
+    for config in drawn():
+        graph = compile_graph(config)
+        if graph.computed:
+            placed = place(graph, config.workers, config.cap_percent, RULES)
+            sentences += against(config, placed)
+    return "\n".join(sentences)
+
+
+def test_nothing_speaks_against_the_right_placement() -> None:
+    assert found() == ""
+
+
+def _last(placements: Sequence[Placement], _cap: Fraction) -> Placement:
+    return placements[-1]
+
+
+def _sends_least(placements: Sequence[Placement], _cap: Fraction) -> Placement:
+    return min(placements, key=lambda each: each.communication)
+
+
+def _whatever_it_sends(placements: Sequence[Placement], cap: Fraction) -> Placement:
+    return min(placements, key=lambda each: max(max(each.loads) - cap, Fraction()))
+
+
+def _none_is_sent(each: Placement) -> Placement:
+    return replace(each, hosts=tuple(frozenset() for _ in each.hosts))
+
+
+def _sent_nothing(placements: Sequence[Placement], _cap: Fraction) -> Placement:
+    return _none_is_sent(placements[0])
+
+
+@pytest.mark.parametrize(
+    ("instead", "words"),
+    [
+        (_last, "more than"),
+        (_sends_least, "which hashing keeps"),
+        (_whatever_it_sends, "by hash it were"),
+        (_sent_nothing, "is not sent all"),
+    ],
+)
+def test_a_mistake_in_choosing_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+    instead: Callable[[Sequence[Placement], Fraction], Placement],
+    words: str,
+) -> None:
+    monkeypatch.setattr(placement, "best", instead)
+    assert words in found()
+
+
+# ---------------------------------------------------------------------------------------- language
+
+
+def _one_too_weak(expression: Expression, least: int) -> str:
+    text = text_of(expression)
+    return text if formatter._strength(expression) >= least - 1 else f"({text})"
+
+
+def test_a_parenthesis_too_few_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    a = Sensor("a")
+    said = Statement("x", Arithmetic("-", a, Arithmetic("-", a, a)))
+    flow = Workflow("w", (said,))
+    assert parse(unparse(flow), "w") == flow
+    monkeypatch.setattr(formatter, "_within", _one_too_weak)
+    assert parse(unparse(flow), "w") != flow
+    flows = [each for config in drawn() for each in config.workflows]
+    wrong = [each for each in flows if parse(unparse(each), each.name) != each]
+    assert wrong
