@@ -6,7 +6,7 @@ from lark import Token
 
 from model.vocabulary.script import Workflow, problems
 from properties import packs
-from properties.script.formatter import formatted, unparse
+from properties.script.formatter import formatted, unparse, written
 from properties.script.parser import LARK, ScriptError, parse
 from properties.script.strategies import SENSORS, workflows
 
@@ -92,4 +92,5 @@ def test_the_usual_form_is_the_same_script_with_its_comments(flow: Workflow, com
     assert parse(usual, "w") == flow
     assert formatted(usual) == usual
     assert usual.count("#") == text.count("#")
-    assert formatted("; ".join(lines)) == unparse(flow)
+    statements = [written(each.name, each.expression) for each in flow.statements]
+    assert formatted("; ".join(statements)) == unparse(flow)
