@@ -39,7 +39,7 @@ SENSORS = ("8MD1-AZ", "8MD2-A", "8MD3-A", "ü 4", "max")
 NAMES = ("A", "B", "C", "MD_1", "größe")
 SPANS_MS = st.sampled_from([1, 2, 3, 4, 4, 6, 8, 8, 10, 12, 997])
 NUMBERS = st.sampled_from([0, 1, 2, 0.5, 3.25, 600_000, 1e-7, 1e300])
-RATES = st.sampled_from([1, 60, 3_600, 72_000, 360_000])
+RATES = st.sampled_from([60, 3_600, 3_600, 7_200, 72_000, 3_600_000])
 DEPTH = 3
 """Of generated expressions."""
 
@@ -73,7 +73,8 @@ def expressions(
         source = draw(part) if depth > 1 else Sensor(draw(st.sampled_from(sensors)))
         return Window(draw(st.sampled_from(WINDOW_OPS)), source, draw(SPANS_MS), draw(SPANS_MS))
     if kind == "union":
-        return Union(draw(parts))
+        united = draw(parts)
+        return Union(united + united[: draw(st.integers(0, 1))])
     if kind == "across":
         return Across(draw(st.sampled_from(ACROSS_OPS)), draw(parts))
     sides = [draw(part), draw(st.one_of(part, constants(depth)))]
@@ -103,7 +104,9 @@ def workflows(draw: st.DrawFn, name: str, sensors: Sequence[str] = SENSORS) -> W
 @st.composite
 def sets(draw: st.DrawFn, most: int = 3) -> tuple[Workflow, ...]:
     """Workflows that run together; now and then two that say the same."""
-    found = [draw(workflows(f"w{number}")) for number in range(draw(st.integers(1, most)))]
+    asked = st.sampled_from([SENSORS, SENSORS[:2], SENSORS[2:4], SENSORS[4:]])
+    number = draw(st.integers(1, most))
+    found = [draw(workflows(f"w{each}", draw(asked))) for each in range(number)]
     if draw(st.booleans()):
         found.append(Workflow("again", draw(st.sampled_from(found)).statements))
     return tuple(found)
@@ -118,7 +121,7 @@ def configs(draw: st.DrawFn) -> ScriptConfig:
         sensors,
         workers=draw(st.sampled_from([1, 2, 3, 4])),
         lateness_us=draw(st.sampled_from([None, 0, 4_000, 20_000])),
-        cap_percent=draw(st.sampled_from([100, 125, 200])),
+        cap_percent=draw(st.sampled_from([100, 110, 125, 400])),
     )
 
 

@@ -1,6 +1,7 @@
 """``straggler script``, the examples that come with it, and the picture."""
 
 import json
+import re
 from pathlib import Path
 from random import Random
 from xml.etree import ElementTree
@@ -15,14 +16,16 @@ from model.vocabulary.script import Result
 from properties.judge import broken_sentences
 from properties.script import sensors
 from properties.script.formatter import formatted
-from properties.script.parser import parse
+from properties.script.parser import ScriptError, parse
 from properties.script.picture import picture
 from properties.script.plan import make_plan
 from tests.properties.straggler import Straggler, assert_refused
 
 EXAMPLES = sorted((Path(properties.script.__file__).parent / "examples").glob("*.script"))
 FILES = [str(path) for path in EXAMPLES]
-FIGURE = Path(__file__).parents[2] / "docs" / "figures" / "script-weather.svg"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "script.md"
+FIGURE = DOCS / "figures" / "script-weather.svg"
 HOURS = 9 * 24
 
 
@@ -68,6 +71,20 @@ def test_the_warmest_day_is_that_of_the_table() -> None:
     ]
     value = next(each.value for each in results if each.name == "temp")
     assert value == pytest.approx(sum(temps) / len(temps), rel=1e-12)
+
+
+def test_the_first_script_of_the_page_is_right_and_its_error_is_the_one_shown() -> None:
+    script, error = re.findall(r"^```\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.M | re.S)[
+        :2
+    ]
+    assert formatted(script) == script
+    flow = parse(script, "first", sensors.WEATHER)
+    config = ScriptConfig((flow,), tuple(sensors.WEATHER.items()))
+    results = run(Workload("script", sensors.weather(24), config.to_json())).of(Result)
+    assert {each.name for each in results} == {"ewr", "jfk", "both", "inland"}
+    with pytest.raises(ScriptError) as caught:
+        parse(script.replace("avg", "agv", 1), "first")
+    assert caught.value.faults[0].told("weather.script") == error.splitlines()
 
 
 # ---------------------------------------------------------------------------------------- command
