@@ -20,7 +20,7 @@ from properties.script.formatter import text_of, unparse
 from properties.script.parser import parse
 from properties.script.strategies import configs
 
-DRAWN = 150
+DRAWN = 300
 
 
 @cache
