@@ -1,8 +1,9 @@
 """What would take all day, or all memory, is refused before it is begun."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from math import isfinite
 
-from model.vocabulary import GroupingConfig, Workload
+from model.vocabulary import Event, GroupingConfig, Workload
 from properties.errors import UsageError
 from sim.grouping import DEFAULTS
 
@@ -61,6 +62,13 @@ def refuse_workload(workload: Workload) -> None:
     except (TypeError, ValueError) as error:
         raise UsageError(str(error)) from error
     refuse_config(config)
+    refuse_values(workload.arrivals, workload.name)
+
+
+def refuse_values(arrivals: Iterable[Event], name: str) -> None:
+    """Refuse values of which some sum would not be finite."""
+    if not isfinite(sum(abs(event.value) for event in arrivals if isfinite(event.value))):
+        raise UsageError(f"the values of {name} add up to more than 64-bit floats hold")
 
 
 def refuse_config(config: GroupingConfig) -> None:

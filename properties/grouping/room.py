@@ -12,13 +12,13 @@ from model.grouping.evidence import evidence_of
 from model.grouping.scopes import EVERYDAY, HOMES, SCOPES, explore
 from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, System, Trace, Workload
-from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial
+from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial, Route
 from properties.errors import UsageError, counted
 from properties.grouping import inputs, queries
 from properties.grouping.agreement import compare
 from properties.grouping.balances import Spread, spread
 from properties.grouping.errata import ERRATA
-from properties.grouping.limits import refuse_settings, refuse_workload
+from properties.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from properties.inputs import PUBLISHED, missing_recording, recordings_by_name
 from properties.rooms import Beside, Case, Explorer, Figure, Figures, Room, Seen, Skipped
 from properties.tables import Columns, cuts_into
@@ -39,6 +39,7 @@ def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped
             yield Skipped(name, missing_recording(name))
             continue
         recording = inputs.load(name, args.seed, columns)
+        refuse_values(recording.events, recording.label)
         tuples = len(recording.events)
         cuts = cuts_into(tuples, args.batches or queries.BATCHES)
         for config, title in queries.queries(args, name, tuples):
@@ -79,6 +80,7 @@ def figures(seen: Seen) -> Figures:
     found = spread(observed)
     return {
         "tuples": len(workload.arrivals),
+        "routes": len(expected.of(Route)) if Route in seen.words else 0,
         "windows": len(observed.windows),
         "heavy": len(expected.of(Heavy)),
         "answers": len(expected.of(Answer)) if Answer in seen.words else 0,
@@ -99,8 +101,8 @@ SHOWN = (
 
 def agreed(cases: Sequence[Figures]) -> str:
     """Routes and answers of all cases together."""
-    tuples, answers = (sum(each[name] or 0 for each in cases) for name in ("tuples", "answers"))
-    return f"{tuples:,} routes, tuple by tuple, and {answers:,} merged answers"
+    routes, answers = (sum(each[name] or 0 for each in cases) for name in ("routes", "answers"))
+    return f"{routes:,} routes, tuple by tuple, and {answers:,} merged answers"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:

@@ -134,6 +134,7 @@ def test_what_a_system_does_not_record_has_no_figures(straggler: Straggler, hits
     straggler(*FILE, *ask)
     (row,) = json.loads((hits / "verdict.json").read_text(encoding="utf-8"))
     assert (row["rho"], row["busiest_us"], row["mismatches"]) == (None, None, 0)
+    assert (row["routes"], row["answers"] > 0) == (0, True)
 
 
 @pytest.mark.parametrize(
@@ -151,6 +152,7 @@ def test_what_a_system_does_not_record_has_no_figures(straggler: Straggler, hits
         ("--input hits.csv --value bytes --key pages", ("'pages'", "did you mean 'page'?")),
         ("--input hits.csv --value page --key page", ("'p0' in row 1", "not a number")),
         ("--input hits.csv --value bytes --event-time at", ("no column 'at'",)),
+        ("--input large.csv --key page --value bytes", ("values of large.csv add up to more",)),
         ("--policy tga", ("no policy 'tga'", "round-robin", "did you mean 'tag'?")),
         ("--set instances", ("'instances' is not NAME=VALUE",)),
         ("--set instnces=3", ("'instnces'", "did you mean 'instances'?")),
@@ -179,6 +181,7 @@ def test_refusals_are_one_sentence_that_names_the_value(
     straggler: Straggler, hits: Path, arguments: str, words: tuple[str, ...]
 ) -> None:
     (hits / "empty.csv").write_text("", encoding="utf-8")
+    (hits / "large.csv").write_text("page,bytes\na,1e308\nb,-1e308\n", encoding="utf-8")
     (hits / "header.csv").write_text("page,bytes\n", encoding="utf-8")
     (hits / "latin.csv").write_bytes("page,bytes\ncafé,1\n".encode("latin-1"))
     (hits / "nulls.csv").write_text("page,bytes\na,1\n,2\n", encoding="utf-8")
