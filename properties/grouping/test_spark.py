@@ -36,8 +36,10 @@ def pipeline(foreign_system: System | None) -> System:
     return foreign_system or run_in_process
 
 
-def differences(case: Workload, observed: Trace) -> tuple[str, ...]:
-    return compare(case, run(case), observed, WORDS).sentences
+def assert_agrees(case: Workload, observed: Trace) -> None:
+    """What was observed is what the model does."""
+    wrong = compare(case, run(case), observed, WORDS).sentences
+    assert not wrong, "\n".join(wrong)
 
 
 # ------------------------------------------------------------------------------------ in process
@@ -49,8 +51,7 @@ def differences(case: Workload, observed: Trace) -> tuple[str, ...]:
 @example(case=VARIANTS["too_few_counters"].example)
 @given(case=cases())
 def test_the_pipeline_does_what_the_model_does(pipeline: System, case: Workload) -> None:
-    wrong = differences(case, pipeline(case))
-    assert not wrong, "\n".join(wrong)
+    assert_agrees(case, pipeline(case))
 
 
 def test_what_matters_was_among_the_cases(pipeline: System, seed: int) -> None:
@@ -101,12 +102,12 @@ def test_every_policy_does_it_with_hot_keys_that_change(
 ) -> None:
     case = skewed(policy, seed)
     observed = pipeline(case)
-    assert not differences(case, observed)
+    assert_agrees(case, observed)
     guards = judge(case, observed).guards
     for guard in ("tuples of heavy keys", "rebalances that changed the table", "full summaries"):
         assert guards[guard], f"there were no {guard}"
     assert guards["windows with new times"] == 1
-    assert not differences(one_key(policy), pipeline(one_key(policy)))
+    assert_agrees(one_key(policy), pipeline(one_key(policy)))
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
@@ -114,7 +115,7 @@ def test_a_mistake_is_caught_by_comparison(pipeline: System, name: str) -> None:
     variant = VARIANTS[name]
     case = variant.example
     right, wrong = pipeline(case), variant.make_system()(case)
-    assert not differences(case, right)
+    assert_agrees(case, right)
     assert compare(case, right, wrong, WORDS).mismatches
 
 
@@ -132,7 +133,7 @@ def test_spark_does_what_the_model_does(spark: SparkSession, seed: int, policy: 
         faults=(Fault("restart", 0), Fault("kill", 2)),
     )
     observed = make_system()(case)
-    assert not differences(case, observed)
+    assert_agrees(case, observed)
     guards = judge(case, observed).guards
     for guard in ("tuples of heavy keys", "rebalances that changed the table", "rejected arrivals"):
         assert guards[guard], f"there were no {guard}"
