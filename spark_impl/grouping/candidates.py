@@ -7,6 +7,7 @@ the smaller index.
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,37 +16,48 @@ from spark_impl.grouping import hashes
 from spark_impl.grouping.hashes import Places, Unsigned
 from spark_impl.grouping.table import Table
 
-Sets = list[tuple[int, ...]]
-"""Candidates of each key."""
-
+EVERYWHERE = ("round-robin", "shuffle", "cg", "nag-static", "nag-dynamic")
+"""Policies that let every key go to all instances."""
 _SLACK = 0.0001
 """By which the feasibility inequality of D-Choices may be missed."""
 
 
-def preference(config: GroupingConfig) -> list[int]:
-    """For every instance its place in the order of ties."""
+class Candidates(NamedTuple):
+    """Where each of some keys may go."""
+
+    light: Places
+    """A row a key: the instances of those that are not in ``heavy``."""
+    heavy: dict[int, tuple[int, ...]]
+    """Instances of keys that have sets of their own, by the row of the key."""
+
+    def of(self, row: int) -> tuple[int, ...]:
+        """The instances of one key."""
+        return self.heavy.get(row) or tuple(self.light[row].tolist())
+
+
+def preference(config: GroupingConfig) -> Places:
+    """Instances in the order of ties."""
     latency = config.latency_us or (0,) * config.instances
     order = sorted(range(config.instances), key=lambda place: (latency[place], place))
-    ranks = [0] * config.instances
-    for rank, place in enumerate(order):
-        ranks[place] = rank
-    return ranks
+    return np.array(order, np.int64)
 
 
-def candidates(config: GroupingConfig, table: Table, keys: Sequence[str]) -> Sets:
-    """Candidates of each key under a policy that compares loads."""
+def candidates(config: GroupingConfig, table: Table, keys: Sequence[str]) -> Candidates:
+    """Candidates of each key."""
+    order = preference(config)
+    if config.policy in EVERYWHERE:
+        return Candidates(np.broadcast_to(order, (len(keys), len(order))), {})
+    rank = np.argsort(order)
     base = hashes.bases(keys, config.hash_seed)
     light = _LIGHT.get(config.policy, _pairs)(config, table, base)
-    ranks = preference(config)
-    sets = [tuple(sorted(dict.fromkeys(row), key=ranks.__getitem__)) for row in light.tolist()]
     find = _HEAVY.get(config.policy)
     special = table.placed or {} if config.policy == "dkg" else table.heavy
-    if find is not None and special:
-        rows = [row for row, key in enumerate(keys) if key in special]
-        for row in rows:
-            found = find(config, table, base[row : row + 1], keys[row])
-            sets[row] = tuple(sorted(set(found), key=ranks.__getitem__))
-    return sets
+    heavy = {}
+    for row, key in enumerate(keys):
+        if find is not None and key in special:
+            found = np.unique(rank[find(config, table, base[row : row + 1], key)])
+            heavy[row] = tuple(order[found].tolist())
+    return Candidates(order[np.sort(rank[light], axis=1)], heavy)
 
 
 # ------------------------------------------------------------------------------------ light keys
@@ -57,10 +69,6 @@ def _pairs(config: GroupingConfig, _table: Table, base: Unsigned) -> Places:
 
 def _first(config: GroupingConfig, _table: Table, base: Unsigned) -> Places:
     return hashes.modulo(base, 1, config.instances)[:, np.newaxis]
-
-
-def _everywhere(config: GroupingConfig, _table: Table, base: Unsigned) -> Places:
-    return np.tile(np.arange(config.instances), (len(base), 1))
 
 
 def _quickest(config: GroupingConfig, table: Table, base: Unsigned) -> Places:
@@ -76,11 +84,6 @@ def _mapped(config: GroupingConfig, table: Table, base: Unsigned) -> Places:
 
 _LIGHT: Mapping[str, Callable[[GroupingConfig, Table, Unsigned], Places]] = {
     "key": _first,
-    "round-robin": _everywhere,
-    "shuffle": _everywhere,
-    "cg": _everywhere,
-    "nag-static": _everywhere,
-    "nag-dynamic": _everywhere,
     "dkg": _mapped,
     "dag": _first,
     "tag": _quickest,

@@ -5,7 +5,9 @@ nothing else is: keys are numbers, candidates are looked up by them, and what is
 plain lists.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from heapq import heapify, heapreplace
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ import pyarrow as pa
 
 from model.vocabulary import GroupingConfig
 from spark_impl.grouping import hashes
-from spark_impl.grouping.candidates import Sets, candidates
+from spark_impl.grouping.candidates import EVERYWHERE, Candidates, candidates, preference
 from spark_impl.grouping.summaries import EMPTY, Summary, capacity, exact, merged
 from spark_impl.grouping.table import Table
 
@@ -69,9 +71,9 @@ def choose(
     config: GroupingConfig, table: Table, sender: int, state: SenderState, keys: pa.DictionaryArray
 ) -> tuple[Instances, SenderState]:
     """The instance of each tuple, and the state afterwards; nothing is learned."""
-    own = _OWN.get(config.policy, _least)
     codes = keys.indices.to_numpy()
-    found, state = own(config, table, sender, state, keys.dictionary.to_pylist(), codes)
+    job = Job(config, table, sender, state, keys.dictionary.to_pylist(), codes)
+    found, state = _OWN.get(config.policy, _least)(job)
     return found, state._replace(routed=state.routed + len(codes))
 
 
@@ -87,88 +89,93 @@ def costs(config: GroupingConfig, times: tuple[int, ...]) -> list[int]:
     return [1] * config.instances
 
 
-Own = Callable[
-    [GroupingConfig, Table, int, SenderState, list[str], npt.NDArray[np.int32]],
-    tuple[Instances, SenderState],
-]
+class Job(NamedTuple):
+    """Tuples of a sender that are to be sent, and all that decides where."""
+
+    config: GroupingConfig
+    table: Table
+    sender: int
+    state: SenderState
+    keys: list[str]
+    """Every key once."""
+    codes: npt.NDArray[np.int32]
+    """The key of each tuple."""
 
 
-def _least(
-    config: GroupingConfig,
-    table: Table,
-    _sender: int,
-    state: SenderState,
-    distinct: list[str],
-    codes: npt.NDArray[np.int32],
-) -> tuple[Instances, SenderState]:
-    sets = candidates(config, table, distinct)
-    loads = list(state.loads)
-    cost = costs(config, table.times)
-    if max(map(len, sets), default=0) == 1:
-        found = np.array([only for (only,) in sets], np.int64)[codes]
-        counted = np.bincount(found, minlength=config.instances).tolist()
-        after = [load + n * c for load, n, c in zip(loads, counted, cost, strict=True)]
-        return found, state._replace(loads=tuple(after))
-    found = np.array(_choose(sets, codes.tolist(), loads, cost), np.int64)
-    return found, state._replace(loads=tuple(loads))
+def _least(job: Job) -> tuple[Instances, SenderState]:
+    found = candidates(job.config, job.table, job.keys)
+    cost = costs(job.config, job.table.times)
+    loads = list(job.state.loads)
+    if job.config.policy in EVERYWHERE:
+        places = _of_all(preference(job.config).tolist(), len(job.codes), loads, cost)
+    else:
+        places = _of_candidates(found, job.codes, loads, cost)
+    return np.array(places, np.int64), job.state._replace(loads=tuple(loads))
 
 
-def _choose(sets: Sets, codes: list[int], loads: list[int], cost: list[int]) -> list[int]:
-    """The candidate with the least load, the earlier one of equals; changes the loads."""
-    one = [each[0] if len(each) <= 2 else -1 for each in sets]
-    two = [each[-1] for each in sets]
-    load = loads.__getitem__
+def _of_all(order: list[int], tuples: int, loads: list[int], cost: list[int]) -> list[int]:
+    """The instance with the least load for each tuple, the earlier one of equals; adds to loads."""
+    heap = [(loads[place], rank, place) for rank, place in enumerate(order)]
+    heapify(heap)
     found = []
-    for code in codes:
-        place = one[code]
-        if place < 0:
-            place = min(sets[code], key=load)
-        else:
-            other = two[code]
-            if loads[other] < loads[place]:
-                place = other
+    for _ in range(tuples):
+        load, rank, place = heap[0]
+        heapreplace(heap, (load + cost[place], rank, place))
+        found.append(place)
+    for load, _, place in heap:
+        loads[place] = load
+    return found
+
+
+def _of_candidates(
+    sets: Candidates, codes: npt.NDArray[np.int32], loads: list[int], cost: list[int]
+) -> list[int]:
+    """The candidate with the least load, the earlier one of equals; adds to loads."""
+    ones, twos = sets.light[:, 0].copy(), sets.light[:, -1].copy()
+    large = []
+    for row, places in sets.heavy.items():
+        ones[row], twos[row] = places[0], places[-1]
+        if len(places) > 2:
+            ones[row], twos[row] = -1, len(large)
+            large.append((places, itemgetter(*places)))
+    found = []
+    for one, two in zip(ones[codes].tolist(), twos[codes].tolist(), strict=True):
+        place = one
+        if one < 0:
+            places, loads_of = large[two]
+            own = loads_of(loads)
+            place = places[own.index(min(own))]
+        elif loads[two] < loads[one]:
+            place = two
         loads[place] += cost[place]
         found.append(place)
     return found
 
 
-def _in_turns(
-    config: GroupingConfig,
-    _table: Table,
-    sender: int,
-    state: SenderState,
-    _distinct: list[str],
-    codes: npt.NDArray[np.int32],
-) -> tuple[Instances, SenderState]:
-    return (sender + state.routed + np.arange(len(codes))) % config.instances, state
+def _in_turns(job: Job) -> tuple[Instances, SenderState]:
+    first = job.sender + job.state.routed
+    return (first + np.arange(len(job.codes))) % job.config.instances, job.state
 
 
-def _by_score(
-    config: GroupingConfig,
-    table: Table,
-    _sender: int,
-    state: SenderState,
-    distinct: list[str],
-    codes: npt.NDArray[np.int32],
-) -> tuple[Instances, SenderState]:
+def _by_score(job: Job) -> tuple[Instances, SenderState]:
     """``dag``: heavy keys go where they have been, unless there is more to do than elsewhere."""
-    sets = candidates(config, table, distinct)
-    sent = {key: set(places) for key, places in state.sent}
-    been = [sent.setdefault(key, set()) if key in table.heavy else None for key in distinct]
-    loads = list(state.loads)
+    sets = candidates(job.config, job.table, job.keys)
+    sent = {key: set(places) for key, places in job.state.sent}
+    been = {row: sent.setdefault(job.keys[row], set()) for row in sets.heavy}
+    first = sets.light[:, 0].tolist()
+    loads = list(job.state.loads)
     total = sum(loads)
     found = []
-    for code in codes.tolist():
-        there = been[code]
-        place = sets[code][0]
-        if there is not None:
-            place = _best(config, sets[code], loads, total, there)
-            there.add(place)
+    for code in job.codes.tolist():
+        place = first[code]
+        if code in been:
+            place = _best(job.config, sets.heavy[code], loads, total, been[code])
+            been[code].add(place)
         loads[place] += 1
         total += 1
         found.append(place)
     kept = tuple((key, tuple(sorted(places))) for key, places in sorted(sent.items()))
-    return np.array(found, np.int64), state._replace(loads=tuple(loads), sent=kept)
+    return np.array(found, np.int64), job.state._replace(loads=tuple(loads), sent=kept)
 
 
 def _best(
@@ -182,23 +189,16 @@ def _best(
     return places[scores.index(max(scores))]
 
 
-def _by_virtual_workers(
-    config: GroupingConfig,
-    table: Table,
-    _sender: int,
-    state: SenderState,
-    distinct: list[str],
-    codes: npt.NDArray[np.int32],
-) -> tuple[Instances, SenderState]:
+def _by_virtual_workers(job: Job) -> tuple[Instances, SenderState]:
     """``cg``: the first virtual worker of the key that is not too far above the mean."""
-    base = hashes.bases(distinct, config.hash_seed)
-    virtual = list(state.virtual)
+    base = hashes.bases(job.keys, job.config.hash_seed)
+    virtual = list(job.state.virtual)
     number = len(virtual)
     tries = [hashes.modulo(base, n + 1, number).tolist() for n in range(_TRIES)]
-    owners = _owners(table, number)
+    owners = _owners(job.table, number)
     total = sum(virtual)
     found = []
-    for code in codes.tolist():
+    for code in job.codes.tolist():
         limit = 5 * (total + 1)
         for each in tries:
             worker = each[code]
@@ -209,7 +209,7 @@ def _by_virtual_workers(
         virtual[worker] += 1
         total += 1
         found.append(owners[worker])
-    return np.array(found, np.int64), state._replace(virtual=tuple(virtual))
+    return np.array(found, np.int64), job.state._replace(virtual=tuple(virtual))
 
 
 def _owners(table: Table, number: int) -> list[int]:
@@ -232,7 +232,7 @@ def _bucketed(
     return tuple((counted + np.array(state.buckets or (0,) * size, np.int64)).tolist())
 
 
-_OWN: dict[str, Own] = {
+_OWN: Mapping[str, Callable[[Job], tuple[Instances, SenderState]]] = {
     "round-robin": _in_turns,
     "dag": _by_score,
     "cg": _by_virtual_workers,

@@ -116,10 +116,9 @@ def _table(events: Sequence[Event]) -> pa.Table:
 
 def _heavy(config: GroupingConfig, table: Table) -> Iterator[Heavy]:
     """What a window knows of its heavy keys."""
-    names = list(table.heavy)
-    for name, places in zip(names, candidates(config, table, names), strict=True):
-        key = table.heavy[name]
-        where = tuple(sorted(places))
+    places = candidates(config, table, list(table.heavy))
+    for row, (name, key) in enumerate(table.heavy.items()):
+        where = tuple(sorted(places.of(row)))
         yield Heavy(table.window, name, key.counted, key.error, table.tuples, where)
 
 
