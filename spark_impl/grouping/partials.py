@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -87,8 +89,10 @@ def partials(rows: pa.Table, top: int) -> pa.Table:
     grouped = rows.group_by(_GROUP).aggregate(
         [("value", name) for name in ("count", "sum", "min", "max")]
     )
-    grouped = grouped.rename_columns([*_GROUP, "n", "total", "least", "greatest"])
-    return _with_lists(grouped, rows, _GROUP, top).select(PARTIAL.names).cast(PARTIAL)
+    found = grouped.rename_columns([*_GROUP, "n", "total", "least", "greatest"])
+    ordered = _in_order(found, rows, _GROUP)
+    found = found.append_column("values", _different(ordered))
+    return found.append_column("top", _largest(ordered, top)).select(PARTIAL.names).cast(PARTIAL)
 
 
 def merged(parts: pa.Table, top: int) -> pa.Table:
@@ -106,10 +110,10 @@ def answers(parts: pa.Table, top: int) -> pa.Table:
 def _together(parts: pa.Table, group: list[str], top: int) -> pa.Table:
     summed = [("n", "sum"), ("total", "sum"), ("least", "min"), ("greatest", "max")]
     grouped = parts.group_by(group).aggregate(summed)
-    grouped = grouped.rename_columns([*group, "n", "total", "least", "greatest"])
-    values = _with_lists(grouped, _unfolded(parts, "values"), group, top).column("values")
-    found = _with_lists(grouped, _unfolded(parts, "top"), group, top)
-    return found.set_column(found.column_names.index("values"), "values", values)
+    found = grouped.rename_columns([*group, "n", "total", "least", "greatest"])
+    values = _different(_in_order(found, _unfolded(parts, "values"), group))
+    largest = _largest(_in_order(found, _unfolded(parts, "top"), group), top)
+    return found.append_column("values", values).append_column("top", largest)
 
 
 def _unfolded(parts: pa.Table, name: str) -> pa.Table:
@@ -119,18 +123,38 @@ def _unfolded(parts: pa.Table, name: str) -> pa.Table:
     return rows.append_column("value", pc.list_flatten(lists))
 
 
-def _with_lists(grouped: pa.Table, rows: pa.Table, group: list[str], top: int) -> pa.Table:
-    """Add the different values of every group, and the largest ones."""
-    table = grouped.append_column("row", pa.array(np.arange(grouped.num_rows)))
-    rows = rows.join(table.select([*group, "row"]), group)
-    rows = rows.sort_by([("row", "ascending"), ("value", "descending")])
-    row, value = rows.column("row").to_numpy(), rows.column("value").to_numpy()
-    starts = np.flatnonzero(np.diff(row, prepend=-1))
-    sizes = np.diff(np.append(starts, len(row)))
-    is_top = np.arange(len(row)) - np.repeat(starts, sizes) < top
-    is_new = np.append(True, (row[1:] != row[:-1]) | (value[1:] != value[:-1]))[: len(row)]
-    for name, chosen in (("top", is_top), ("values", is_new)):
-        ends = np.concatenate(([0], np.cumsum(np.bincount(row[chosen], minlength=len(table)))))
-        lists = pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(value[chosen]))
-        table = table.append_column(name, lists)
-    return table
+class _Ordered(NamedTuple):
+    """The values of all groups, group by group, the largest first."""
+
+    groups: int
+    group: npt.NDArray[np.int64]
+    """The group of each value."""
+    value: npt.NDArray[np.float64]
+
+
+def _in_order(grouped: pa.Table, rows: pa.Table, group: list[str]) -> _Ordered:
+    numbered = grouped.select(group).append_column("group", pa.array(np.arange(len(grouped))))
+    rows = rows.join(numbered, group).select(["group", "value"])
+    rows = rows.sort_by([("group", "ascending"), ("value", "descending")])
+    return _Ordered(len(grouped), *(column.to_numpy() for column in rows.columns))
+
+
+def _different(ordered: _Ordered) -> pa.ListArray:
+    """The different values of every group."""
+    changes = np.diff(ordered.group, prepend=-1) != 0
+    changes[1:] |= ordered.value[1:] != ordered.value[:-1]
+    return _lists(ordered, changes)
+
+
+def _largest(ordered: _Ordered, top: int) -> pa.ListArray:
+    """The largest values of every group."""
+    starts = np.flatnonzero(np.diff(ordered.group, prepend=-1))
+    sizes = np.diff(np.append(starts, len(ordered.group)))
+    return _lists(ordered, np.arange(len(ordered.group)) - np.repeat(starts, sizes) < top)
+
+
+def _lists(ordered: _Ordered, chosen: npt.NDArray[np.bool_]) -> pa.ListArray:
+    """The values that were chosen, a list a group."""
+    sizes = np.bincount(ordered.group[chosen], minlength=ordered.groups)
+    ends = np.concatenate(([0], np.cumsum(sizes)))
+    return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(ordered.value[chosen]))

@@ -60,7 +60,7 @@ def route(
     """The instance of each tuple of a micro-batch, by its key, and the state afterwards."""
     encoded = keys.dictionary_encode()
     found, state = choose(config, table, sender, state, encoded)
-    summary = merged(state.summary, exact(keys), capacity(config.eps_share))
+    summary = merged(state.summary, exact(encoded), capacity(config.eps_share))
     state = state._replace(summary=summary)
     if config.policy == "dkg" and table.buckets is None:
         state = state._replace(buckets=_bucketed(config, state, encoded))
@@ -132,7 +132,7 @@ def _of_candidates(
 ) -> list[int]:
     """The candidate with the least load, the earlier one of equals; adds to loads."""
     ones, twos = sets.light[:, 0].copy(), sets.light[:, -1].copy()
-    large = []
+    large: list[tuple[tuple[int, ...], Callable[[list[int]], tuple[int, ...]]]] = []
     for row, places in sets.heavy.items():
         ones[row], twos[row] = places[0], places[-1]
         if len(places) > 2:

@@ -142,7 +142,8 @@ def _count(
 ) -> Iterator[pa.RecordBatch]:
     summary = EMPTY
     for rows in _pieces(batches):
-        summary = merged(summary, exact(_keys(rows, key)), capacity(config.eps_share))
+        counted = exact(_keys(rows, key).dictionary_encode())
+        summary = merged(summary, counted, capacity(config.eps_share))
     size = len(summary.keys)
     if size:
         once = (summary.tuples, summary.floor, _partition())

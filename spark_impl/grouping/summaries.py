@@ -13,7 +13,7 @@ Counts = npt.NDArray[np.int64]
 
 
 class Summary(NamedTuple):
-    """Counters of keys; those of :data:`EXACT` counts are all there are."""
+    """Counters of keys, the largest first; of :func:`exact` counts in any order."""
 
     keys: pa.StringArray
     counts: Counts
@@ -34,12 +34,10 @@ def capacity(eps: float) -> int:
     return ceil(1 / eps)
 
 
-def exact(keys: pa.Array) -> Summary:
-    """All keys of a micro-batch, counted."""
-    counted = keys.value_counts()
-    counts = counted.field("counts").to_numpy().astype(np.int64)
-    texts = counted.field("values").cast(pa.string())
-    return Summary(texts, counts, np.zeros_like(counts), len(keys), 0)
+def exact(keys: pa.DictionaryArray) -> Summary:
+    """All keys of a micro-batch, counted; every key of the dictionary occurs."""
+    counts = np.bincount(keys.indices.to_numpy(), minlength=len(keys.dictionary))
+    return Summary(keys.dictionary, counts, np.zeros_like(counts), len(keys), 0)
 
 
 def merged(one: Summary, other: Summary, size: int) -> Summary:
@@ -51,12 +49,12 @@ def merged(one: Summary, other: Summary, size: int) -> Summary:
         where = pc.index_in(keys, value_set=each.keys).fill_null(len(each.keys)).to_numpy()
         counts += np.append(each.counts, each.floor)[where]
         errors += np.append(each.errors, each.floor)[where]
-    table = pa.table({"count": counts, "key": keys, "row": np.arange(len(keys))})
-    order = table.sort_by([("count", "descending"), ("key", "ascending")])["row"].to_numpy()
-    kept = order[:size]
+    table = pa.table({"count": counts, "key": keys})
+    largest_first = [("count", "descending"), ("key", "ascending")]
+    kept = pc.select_k_unstable(table, size, largest_first).to_numpy()
     floor = int(counts[kept[-1]]) if len(kept) == size else 0
     tuples = one.tuples + other.tuples
-    return Summary(keys.take(pa.array(kept)), counts[kept], errors[kept], tuples, floor)
+    return Summary(keys.take(kept), counts[kept], errors[kept], tuples, floor)
 
 
 def merged_all(summaries: Iterable[Summary], size: int) -> Summary:
