@@ -33,6 +33,8 @@ def measure() -> dict[str, float | str]:
         **dict(experiments.rho_over_instances()),
         **dict(experiments.throughput_over_speeds()),
         **dict(experiments.rho_over_windows()),
+        **dict(experiments.rho_over_senders()),
+        **dict(experiments.swap()),
         **dict(experiments.propagation()),
         **dict(experiments.tag_against_dag()),
         **dict(experiments.tag_against_nag()),

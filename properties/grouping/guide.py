@@ -16,6 +16,7 @@ from model.vocabulary.grouping import POLICIES
 from properties.render import markdown
 from sim.grouping import experiments
 from sim.grouping.figures import Sweep, plot_sweep
+from sim.grouping.settings import TIMES
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "sim_grouping.json"
 Figures = Mapping[str, float | str]
@@ -74,6 +75,25 @@ def windows(figures: Figures) -> list[str]:
         for window in experiments.WINDOWS
     ]
     return _table(header, rows)
+
+
+def senders(figures: Figures) -> list[str]:
+    """Lines of the table of senders."""
+    rows = [
+        (
+            f"{each}",
+            f"{figures[f'senders {each}: share']:.0%}",
+            f"{figures[f'senders {each}: rho']:.2f}",
+        )
+        for each in experiments.SENDERS
+    ]
+    return _table(("senders", "throughput", "rho"), rows)
+
+
+def swap(figures: Figures) -> list[str]:
+    """Lines of the table of times that are measured, or given once."""
+    rows = [(times, _written(figures[f"swap, times {times}: latency_us"], "ms")) for times in TIMES]
+    return _table(("times", "mean latency, ms"), rows)
 
 
 def propagation(figures: Figures) -> list[str]:
@@ -170,6 +190,8 @@ def tables(figures: Figures) -> Iterator[list[str]]:
     """All tables of the page."""
     yield policies(figures)
     yield windows(figures)
+    yield senders(figures)
+    yield swap(figures)
     yield propagation(figures)
     yield against_dag(figures)
     yield against_nag(figures)

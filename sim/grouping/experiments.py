@@ -18,7 +18,7 @@ from model.grouping.rules import RULES
 from model.grouping.variants import VARIANTS
 from sim.arrivals import simulate_arrivals
 from sim.grouping.policies import Side, side_by_side
-from sim.grouping.settings import given
+from sim.grouping.settings import TIMES, given
 from sim.grouping.summary import Summary
 
 SEED = 1
@@ -169,6 +169,26 @@ def rho_over_windows() -> Iterator[tuple[str, float]]:
         }
         for policy, summary in _summaries(settings, TAGS, backlog=False).items():
             yield f"rho, window {window}: {policy}", float(summary["mean_rho"])
+
+
+SENDERS = (1, 4, 16, 64)
+
+
+def rho_over_senders() -> Iterator[tuple[str, float]]:
+    """Mean rho and throughput of ``tag``, by how many senders share the stream. Times are given."""
+    for senders in SENDERS:
+        settings = {**BASE, **NEAR, "speeds": "1,0.2", "times": "given", "senders": str(senders)}
+        summary = _summaries(settings, ["tag"])["tag"]
+        yield f"senders {senders}: rho", float(summary["mean_rho"])
+        yield f"senders {senders}: share", _share(summary)
+
+
+def swap() -> Iterator[tuple[str, float]]:
+    """Mean latency of ``tag`` when speeds are exchanged half way, in the second half of the run."""
+    for times in TIMES:
+        settings = {**BASE, **NEAR, "scenario": "swap", "window_tuples": "1000", "times": times}
+        summary = _summaries(settings, ["tag"], backlog=False)["tag"]
+        yield f"swap, times {times}: latency_us", float(summary["settled_latency_us"])
 
 
 def propagation() -> Iterator[tuple[str, float]]:
