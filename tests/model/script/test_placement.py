@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from random import Random
+from statistics import fmean
 
 import pytest
 
@@ -21,6 +22,7 @@ from model.script.placement import (
     place,
     place_split,
     place_whole,
+    sensors_of,
 )
 from model.script.rules import RULES
 from model.vocabulary.script import Across, Name, Sensor, Statement, Union, Window, Workflow
@@ -110,6 +112,45 @@ def test_one_sensor_that_is_too_much_stays_whole() -> None:
 
 def test_everybody_who_is_alike_is_tried_once() -> None:
     assert sorted(assignments(3, 2)) == [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1)]
+
+
+def least_sent(graph: Graph, workers: int, cap: Fraction) -> Fraction | None:
+    """The least that can be sent if units are tried everywhere; nothing if the cap cannot be."""
+    found: list[Fraction] = []
+    pieces = [sensors_of(graph, number) for number in graph.computed]
+    for given in assignments(len(pieces), workers):
+        hosts: list[set[int]] = [set() for _ in range(workers)]
+        for piece, worker in zip(pieces, given, strict=True):
+            hosts[worker] |= piece
+        loads = [sum((graph.per_hour[each] for each in at), Fraction()) for at in hosts]
+        if max(loads) <= cap:
+            found.append(sum(loads, Fraction()))
+    return min(found, default=None)
+
+
+def test_how_far_from_the_best_placements_are() -> None:
+    random = Random(5)
+    compared: list[float] = []
+    missed = 0
+    for _ in range(150):
+        n = random.choice([2, 2, 3])
+        names = [f"s{number}" for number in range(random.randrange(8, 13))]
+        read = [
+            tuple(sorted(set(random.choices(names, k=random.randrange(2, 4)))))
+            for _ in range(random.randrange(5, 8))
+        ]
+        graph = graph_of({each: random.choice([1, 2, 3, 5]) for each in names}, *read)
+        least = least_sent(graph, n, load_cap(graph, n, 150))
+        placed = place(graph, n, 150, RULES)
+        if least is not None and max(placed.loads) <= load_cap(graph, n, 150):
+            compared.append(float(placed.communication / least))
+        elif least is not None:
+            missed += 1
+    # As docs/script.md says.
+    figures = len(compared), missed, sum(each == 1 for each in compared)
+    assert figures == (120, 4, 104)
+    assert max(compared) < 1.31
+    assert fmean(compared) < 1.013
 
 
 # -------------------------------------------------------------------------------- published figures
