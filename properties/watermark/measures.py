@@ -6,6 +6,7 @@ Rules of this file:
 * Rules of rooms ``watermark`` and ``slack`` are watched alike.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -13,6 +14,9 @@ from model.slack.machine import Task as SlackTask
 from model.vocabulary import Event, SlackConfig, Step, WatermarkConfig, task_of
 from model.vocabulary.answers import Late, Result
 from model.watermark.machine import Task as WatermarkTask
+
+SHORT = 0.05
+"""Share of a window's tuples."""
 
 
 class Waiting(Protocol):
@@ -41,6 +45,8 @@ class Measures(NamedTuple):
     """Share of the (tuple, window) pairs that are in a first answer."""
     mean_wait_us: float
     """Of t_max - wm over all accepted arrivals."""
+    short_windows: float
+    """Share of the windows whose first answer, if there is one, lacks SHORT or more."""
 
 
 def tasks_of(config: WatermarkConfig | SlackConfig) -> Sequence[Waiting]:
@@ -56,16 +62,18 @@ def measure(config: WatermarkConfig | SlackConfig, events: Sequence[Event]) -> M
     numbers = {key: task_of(key, config.tasks) for key in {event.key for event in events}}
     windows = config.windows
     opened_us: dict[tuple[int, int, str], int] = {}
-    answered = lasted_us = in_time = late = waited_us = 0
+    in_time: Counter[tuple[int, int, str]] = Counter()
+    late: Counter[tuple[int, int, str]] = Counter()
+    answered = lasted_us = waited_us = 0
     for event in events:
         task = tasks[numbers[event.key]]
         for step in task.arrive(event, 0):
             if isinstance(step, Result):
                 answered += step.n_rcv
-                in_time += step.n_rcv
+                in_time[step[:3]] = step.n_rcv
                 lasted_us += event.arrival_us - opened_us.pop(step[:3])
             elif isinstance(step, Late):
-                late += 1
+                late[step[:3]] += 1
         waited_us += task.t_max_us - task.wm_us
         key = event.key if config.keyed else ""
         for index in windows.indices(event.event_time_us):
@@ -73,9 +81,14 @@ def measure(config: WatermarkConfig | SlackConfig, events: Sequence[Event]) -> M
                 window = task.number, windows.start_us(index), key
                 opened_us.setdefault(window, event.arrival_us)
     for task in tasks:
-        in_time += sum(step.n_rcv for step in task.flush(1) if isinstance(step, Result))
+        for step in task.flush(1):
+            if isinstance(step, Result):
+                in_time[step[:3]] = step.n_rcv
+    found = in_time.keys() | late.keys()
+    short = sum(late[each] >= SHORT * (in_time[each] + late[each]) for each in found)
     return Measures(
         answered * 1e6 / lasted_us if lasted_us else None,
-        in_time / (in_time + late),
+        in_time.total() / (in_time.total() + late.total()),
         waited_us / sum(task.n_accepted for task in tasks),
+        short / len(found),
     )

@@ -1,0 +1,102 @@
+"""Traces that were tampered with break the promise that should notice."""
+
+from collections.abc import Callable, Iterable
+
+import pytest
+
+from model.claims import Outcome
+from model.vocabulary import Event, Step, Trace, Workload
+from model.vocabulary.answers import Cleared, Final, Late, Result, Revision
+from model.vocabulary.watermark import Clock
+from model.watermark import run
+from model.watermark.claims import CLAIMS, check, judge
+
+ARRIVALS = tuple(
+    Event(seq, seq, "a", time_us, 1.0 if seq != 4 else float("inf"), 100 + seq)
+    for seq, time_us in enumerate((3, 8, 14, 9, 50, 7, 15, 16, 29, 31, 12, 33))
+)
+CONFIG = {"size_us": 10, "slide_us": 5, "max_wait_us": 6, "k": 3, "corrections": True}
+CASE = Workload("watermark", ARRIVALS, CONFIG, (3, 6, 9))
+RIGHT = run(CASE)
+
+Tampering = Callable[[Step], Iterable[Step]]
+
+
+def but(word: type, at: int, **changes: int) -> Tampering:
+    """Change fields of one step of a kind; without any, leave it out."""
+    chosen = tuple(step for step in RIGHT.steps() if isinstance(step, word))[at]
+
+    def tamper(step: Step) -> Iterable[Step]:
+        if step is not chosen:
+            return (step,)
+        return (step._replace(**changes),) if changes else ()  # type: ignore[attr-defined]
+
+    return tamper
+
+
+TAMPERED = {
+    "a clock is missing": (but(Clock, 3), "every accepted arrival has a clock"),
+    "a rejected arrival has a clock": (
+        but(Clock, 4, seq=4),
+        "every accepted arrival has a clock",
+    ),
+    "a clock is in another batch": (but(Clock, 4, batch=2), "every accepted arrival has a clock"),
+    "pairs are miscounted": (but(Clock, 5, inv=2), "pairs out of order are counted"),
+    "a wait is too long": (but(Clock, 2, wait_us=1), "the wait is that of the reading"),
+    "calm is waited for": (but(Clock, 2, wait_us=1, wm_us=13), "calm is not waited for"),
+    "a watermark runs ahead": (
+        but(Clock, 0, wm_us=4),
+        "watermark within the wait of the largest event time",
+    ),
+    "a watermark falls": (but(Clock, 3, wm_us=12), "watermark never decreases"),
+    "a watermark is not held": (but(Clock, 3, wm_us=15), "watermark follows the wait"),
+    "an answer names another watermark": (
+        but(Result, 1, wm_us=15),
+        "windows close at the watermark",
+    ),
+    "a late pair is missing": (but(Late, 0), "each pair once"),
+    "a pair is late for an open window": (but(Late, 0, start_us=10), "late means closed"),
+    "an answer is missing": (but(Result, 0), "each pair once"),
+    "a revision is missing": (but(Revision, 0), "wrong answers are pending"),
+    "a pair is not cleared": (but(Cleared, 0), "nothing owed after the flush"),
+    "a final answer is missing": (but(Final, 0), "eventual exactness"),
+    "a final answer is another one": (but(Final, 0, n=7), "final answers are the latest"),
+}
+
+
+def broken_in(trace: Trace) -> set[str]:
+    return {v.claim for v in check(CASE, trace) if v.outcome is Outcome.BROKEN}
+
+
+def test_the_right_trace_puts_nearly_every_claim_to_the_test() -> None:
+    judgement = judge(CASE, RIGHT)
+    assert {v.outcome for v in judgement.verdicts} == {Outcome.HOLDS}
+    guards = ("calm arrivals", "stormy arrivals", "early answers", "late pairs", "corrections")
+    assert all(judgement.guards[guard] for guard in guards)
+
+
+@pytest.mark.parametrize("name", sorted(TAMPERED))
+def test_what_was_tampered_with_is_noticed(name: str) -> None:
+    tamper, claim = TAMPERED[name]
+    trace = Trace("someone", [step for each in RIGHT.steps() for step in tamper(each)])
+    assert claim in broken_in(trace)
+
+
+def test_tampering_reaches_every_claim_that_planted_bugs_do_not() -> None:
+    reached = {claim for _, claim in TAMPERED.values()}
+    left = {claim.name for claim in CLAIMS} - reached
+    assert left == {
+        "the wait is monotone in the disorder",
+        "reversal is waited for",
+        "one writer",
+        "corrections do not wait",
+    }
+
+
+@pytest.mark.parametrize("word", [Clock, Result])
+def test_without_a_kind_of_step_its_claims_are_undetermined(word: type) -> None:
+    trace = Trace("someone", [step for step in RIGHT.steps() if not isinstance(step, word)])
+    outcomes = {verdict.claim: verdict.outcome for verdict in check(CASE, trace)}
+    needing = [claim.name for claim in CLAIMS if (word,) in claim.needs]
+    assert needing
+    assert {outcomes[name] for name in needing} == {Outcome.UNDETERMINED}
