@@ -21,10 +21,11 @@ from model.slack.machine import Task
 from model.slack.rules import RULES, Rules
 from model.slack.run import system
 from model.variants import PLANTED, Variant
-from model.vocabulary import Event, Fault, SlackConfig, System, WindowSpec, Workload
+from model.vocabulary import Event, Fault, SlackConfig, System, Workload
+from model.windows import mistakes
 from model.windows.correction import Pair, Pending
 from model.windows.query import Query
-from model.windows.rules import LATE, OPEN, Place, route
+from model.windows.rules import LATE, OPEN, Place
 
 PAPER = "hybrid processing model for continuous aggregates, read literally"
 
@@ -35,27 +36,9 @@ _variant = partial(Variant, system=system)
 # ------------------------------------------------------------------------------ what they decide
 
 
-def _one_tick_early(windows: WindowSpec, wm_us: int) -> int:
-    return windows.first_index(wm_us + 1)
-
-
-def _loses_mixed(task: Task, index: int, event: Event) -> Place:
-    is_mixed = task.windows.last_index(event.event_time_us) >= task.first_open
-    place = route(task, index, event)
-    return Place(joins=False, is_late=False) if place == LATE and is_mixed else place
-
-
-def _reopens(task: Task, index: int, event: Event) -> Place:
-    return Place(joins=True, is_late=route(task, index, event).is_late)
-
-
 def _asks_state(task: Task, index: int, event: Event) -> Place:
     key = event.key if task.config.keyed else ""
     return LATE if key in task.unjudged.keys(index) else OPEN
-
-
-def _never_a_redelivery(_task: Task, _event: Event) -> bool:
-    return False
 
 
 def _stays_where_it_is(task: Task) -> int:
@@ -150,7 +133,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A window closes when the largest timestamp that it can hold is at most t_max - K.",
             PAPER,
             "A window is half open and closes when its end is at most the watermark.",
-            replace(RULES, first_open=_one_tick_early),
+            replace(RULES, first_open=mistakes.one_tick_early),
             _example(9, control="conformal"),
         ),
         _variant(
@@ -160,7 +143,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "registered.",
             PAPER,
             "Lateness belongs to each (tuple, window) pair; every late pair becomes pending.",
-            replace(RULES, route=_loses_mixed),
+            replace(RULES, route=mistakes.loses_mixed),
             _example(15, 12),
         ),
         _variant(
@@ -189,7 +172,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "correction wrote.",
             PLANTED,
             "The stream never writes a closed window again; it has one writer, the correction.",
-            replace(RULES, route=_reopens),
+            replace(RULES, route=mistakes.reopens),
             _example(25, 12, 17, max_age_us=0),
         ),
         _variant(
@@ -225,7 +208,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A redelivery is handled like a new tuple.",
             PLANTED,
             "A redelivery of an identity that is not forgotten takes part in nothing.",
-            replace(RULES, is_redelivery=_never_a_redelivery),
+            replace(RULES, is_redelivery=mistakes.never_a_redelivery),
             _with_redelivery(_example(5)),
         ),
         _variant(

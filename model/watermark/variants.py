@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 from model.vocabulary import Event, Fault, System, WatermarkConfig, WindowSpec, Workload
 from model.watermark.claims import MONOTONE
 from model.watermark.cluster import Cluster, wait_us
-from model.watermark.machine import Task
 from model.watermark.rules import RULES, Rules, entered
 from model.watermark.run import system
-from model.windows.rules import LATE, Place, route
+from model.windows import mistakes
 
 PAPER = "dynamic watermark from the disorder of a micro-cluster, read literally"
 PLANTED = "planted bug"
@@ -109,26 +108,8 @@ def _no_warm_up(config: WatermarkConfig, cluster: Cluster) -> int:
     return wait_us(config.reading, config.max_wait_us, cluster) if len(cluster) > 1 else 0
 
 
-def _one_tick_early(windows: WindowSpec, wm_us: int) -> int:
-    return windows.first_index(wm_us + 1)
-
-
 def _one_tick_late(windows: WindowSpec, wm_us: int) -> int:
     return windows.first_index(wm_us - 1)
-
-
-def _loses_mixed(task: Task, index: int, event: Event) -> Place:
-    is_mixed = task.windows.last_index(event.event_time_us) >= task.first_open
-    place = route(task, index, event)
-    return Place(joins=False, is_late=False) if place == LATE and is_mixed else place
-
-
-def _reopens(task: Task, index: int, event: Event) -> Place:
-    return Place(joins=True, is_late=route(task, index, event).is_late)
-
-
-def _never_a_redelivery(_task: Task, _event: Event) -> bool:
-    return False
 
 
 # -------------------------------------------------------------------------------------- examples
@@ -232,7 +213,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A window closes when the watermark has reached the last event time in it.",
             PLANTED,
             "A window is half open and closes when its end is at most the watermark.",
-            replace(RULES, first_open=_one_tick_early),
+            replace(RULES, first_open=mistakes.one_tick_early),
             _example(5, 9),
         ),
         Variant(
@@ -251,7 +232,7 @@ VARIANTS: Mapping[str, Variant] = {
             "registered.",
             PLANTED,
             "Lateness belongs to each (tuple, window) pair.",
-            replace(RULES, route=_loses_mixed),
+            replace(RULES, route=mistakes.loses_mixed),
             _example(15, 16, 12, 4, slide_us=5),
         ),
         Variant(
@@ -260,7 +241,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A late tuple opens its window again, which is answered a second time.",
             PLANTED,
             "The stream never writes a closed window again.",
-            replace(RULES, route=_reopens),
+            replace(RULES, route=mistakes.reopens),
             _example(20, 5),
         ),
         Variant(
@@ -269,7 +250,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A redelivery is counted like a new tuple.",
             PLANTED,
             "Identities are remembered until the watermark is L past the last window's end.",
-            replace(RULES, is_redelivery=_never_a_redelivery),
+            replace(RULES, is_redelivery=mistakes.never_a_redelivery),
             _with_redelivery(_example(5)),
         ),
         Variant(
