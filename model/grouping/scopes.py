@@ -161,9 +161,9 @@ def _why(judged: Judged, claim: str) -> Callable[[Stream], str]:
 
 
 def _broken(judgement: Judgement, claim: str) -> str:
-    """What is wrong, if anything is."""
+    """What is wrong first, if anything is."""
     sentences = [
-        verdict.sentence
+        verdict.witness[0]
         for verdict in judgement.verdicts
         if verdict.claim == claim and verdict.outcome is Outcome.BROKEN
     ]

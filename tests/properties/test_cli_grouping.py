@@ -1,6 +1,7 @@
 """Room ``grouping`` on the command line, without Spark."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,9 @@ import pytest
 from model.grouping import run
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.grouping import POLICIES, Answer
+from properties.commands import explore
 from properties.grouping import inputs
+from properties.grouping.room import ROOM
 from properties.tables import Columns
 from tests.properties.straggler import Straggler, assert_refused
 
@@ -200,6 +203,19 @@ def test_a_stored_workload_that_cannot_be_run_is_refused(straggler: Straggler, h
         assert old in text
         stored.write_text(text.replace(old, new), encoding="utf-8")
         assert_refused(straggler("replay", f"counterexamples/{stored.name}"), word)
+
+
+def test_explore_shows_a_shortest_stream(straggler: Straggler) -> None:
+    done = straggler("explore", "grouping", "--variant", "heavy_drawn")
+    assert done.code == 1
+    assert "breaks 'few instances a key' in scope tag:" in done.out
+    assert "4. A tuple of key a arrives: arrived have ab | a." in done.out
+
+
+def test_what_no_claim_sees_is_found_beside_the_reference() -> None:
+    room = replace(ROOM, explorer=ROOM.explorer._replace(homes={}))
+    finding = explore._find(room, "too_few_counters", ())
+    assert finding.claim == "equal to the reference"
 
 
 def test_routes_are_those_of_the_file_order(straggler: Straggler, hits: Path) -> None:
