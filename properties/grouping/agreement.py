@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from model import diff
 from model.diff import Difference
+from model.grouping import run
 from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import WORDS
 from model.windows.evidence import has_exact_sums
@@ -29,3 +30,8 @@ def compare(
     chosen = [word for word in WORDS if word in words]
     ignored = () if exact else ("total",)
     return diff.compare(expected, observed, chosen, identity=IDENTITY, ignore=ignored)
+
+
+def differences(case: Workload, observed: Trace) -> str:
+    """What was observed and is not what the model does, a sentence a line."""
+    return "\n".join(compare(case, run(case), observed, WORDS).sentences)
