@@ -5,6 +5,7 @@ Keys are ``k0``, ``k1``, ...; the share of key number i, from 0, is proportional
 """
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import NamedTuple
 
 from sim.distributions import Exponential
@@ -60,9 +61,11 @@ def steady(size: Size) -> Scenario:
 
 def drift(size: Size) -> Scenario:
     """Now and then other keys are the hot ones."""
-    each, part_us = size.tuples // DRIFTS, size.duration_us / DRIFTS
+    part_us, shift = size.duration_us / DRIFTS, max(1, size.keys // DRIFTS)
+    firsts = [n * size.tuples // DRIFTS for n in range(DRIFTS + 1)]
     sources = [
-        _source(size, each, n * part_us, n * max(1, size.keys // DRIFTS)) for n in range(DRIFTS)
+        _source(size, end - first, n * part_us, n * shift)
+        for n, (first, end) in enumerate(pairwise(firsts))
     ]
     return Scenario(Plan(tuple(sources), name="drift of keys, simulated"))
 

@@ -65,6 +65,14 @@ def test_the_model_routes_what_was_recorded_alike(scenario: str) -> None:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence)
 
 
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_every_scenario_has_as_many_tuples_as_it_is_asked_for(scenario: str) -> None:
+    for tuples in (1, 13):
+        timed = small(scenario=scenario, tuples=tuples)
+        assert len(timed.workload.arrivals) == tuples
+        assert len(timed.trace.of(Route)) == tuples
+
+
 def test_arrivals_and_work_do_not_depend_on_the_policy() -> None:
     one, other = small(policy="key"), small(policy="tag")
     assert one.workload.arrivals == other.workload.arrivals
