@@ -19,7 +19,7 @@ from properties.script import sensors
 from properties.script.formatter import formatted
 from properties.script.parser import ScriptError, parse
 from properties.script.picture import picture
-from properties.script.plan import Plan, make_plan
+from properties.script.plan import Plan, figure, make_plan
 
 SUMMARY = "sensor scripts: are they right, in the usual form, and what is computed for them"
 
@@ -180,7 +180,7 @@ def _print_plan(out: Console, plan: Plan) -> None:
             f"#{number}",
             plan.said(number),
             ", ".join(plan.names.get(number, ())),
-            f"{float(graph.per_hour[number]):,g}",
+            figure(graph.per_hour[number]),
             str(plan.placement.worker[number]),
         )
         for number in graph.computed

@@ -13,7 +13,7 @@ from html import escape
 from statistics import fmean
 
 from model.script.graph import CONSTANT, SENSOR, UNION
-from properties.script.plan import Plan
+from properties.script.plan import Plan, figure
 
 COLUMN, WIDTH, ROW, HEIGHT, LEFT, TOP = 300, 236, 46, 34, 20, 70
 LETTERS = 38
@@ -75,15 +75,16 @@ def _boxes(plan: Plan) -> Iterator[tuple[Key, Box]]:
     """Everything that is drawn, inputs before what comes from them."""
     graph, placed = plan.graph, plan.placement
     flows = _workflows(plan)
+    needed = {each for node in graph.nodes for each in node.inputs}
     for number, node in enumerate(graph.nodes):
         key, inputs = ("node", number), tuple(("node", each) for each in dict.fromkeys(node.inputs))
-        rate = f"{float(graph.per_hour[number]):,g} an hour"
+        rate = f"{figure(graph.per_hour[number])} an hour"
         if node.kind == SENSOR:
             at = [str(worker) for worker, hosts in enumerate(placed.hosts) if number in hosts]
             if at:
                 yield key, Box(node.sensor, f"{rate}, to {', '.join(at)}", PLAIN, (), is_round=True)
         elif node.kind == UNION:
-            if number in plan.slices or any(number in each.inputs for each in graph.nodes):
+            if number in needed:
                 yield key, Box(f"union of {len(node.inputs)}", rate, PLAIN, inputs, is_round=True)
         elif node.kind != CONSTANT:
             if node.span is not None:
@@ -95,7 +96,7 @@ def _boxes(plan: Plan) -> Iterator[tuple[Key, Box]]:
             yield key, Box(text, names, colour, inputs, is_shared=len(flows.get(number, ())) > 1)
         if number in plan.slices:
             choice = plan.slices[number]
-            cost = f"{float(choice.panes_cost):,.0f} or {float(choice.edges_cost):,.0f} steps"
+            cost = f"{figure(choice.panes_cost)} or {figure(choice.edges_cost)} steps"
             yield ("slices", number), Box(plan.cut(number), cost, PLAIN, (key,))
 
 
@@ -171,12 +172,12 @@ def _line(start: tuple[int, float], end: tuple[int, float]) -> str:
 
 
 def _legend(plan: Plan) -> Iterator[str]:
-    sent = f"{float(plan.placement.communication):,g} tuples and results sent an hour"
+    sent = f"{figure(plan.placement.communication)} tuples and results sent an hour"
     kept = f"{plan.graph.written:,} computations written, {len(plan.graph.computed):,} made"
     yield f'<text x="{LEFT}" y="22" font-size="14">{kept}; {sent}</text>'
     x = LEFT
     for worker, load in enumerate(plan.placement.loads[: len(COLOURS)]):
-        text = f"worker {worker}: {float(load):,g} an hour"
+        text = f"worker {worker}: {figure(load)} an hour"
         square = f'<rect x="{x}" y="34" width="12" height="12" fill="{COLOURS[worker]}"'
         yield f'{square} stroke="#333"/>'
         yield f'<text x="{x + 17}" y="44">{text}</text>'

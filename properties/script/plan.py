@@ -41,10 +41,11 @@ class Plan:
                 found.setdefault(output.node, []).append(f"{output.workflow}.{output.name}")
         return {number: tuple(names) for number, names in found.items()}
 
-    @property
+    @cached_property
     def dropped(self) -> tuple[str, ...]:
         """Sensors that nobody asks for."""
-        return tuple(s for s, _ in self.config.sensors if s not in self.config.asked_for)
+        asked_for = self.config.asked_for
+        return tuple(sensor for sensor, _ in self.config.sensors if sensor not in asked_for)
 
     def name(self, number: int) -> str:
         """How one node is called within the text of another."""
@@ -84,17 +85,17 @@ class Plan:
         dropped = len(self.dropped)
         yield f"{dropped:,} of {len(self.config.sensors):,} sensors are asked for by nobody."
         cap = load_cap(graph, n, self.config.cap_percent)
-        loads = ", ".join(f"{float(load):,g}" for load in placed.loads)
+        loads = ", ".join(figure(load) for load in placed.loads)
         above = ", which is above" if max(placed.loads) > cap else ", within"
         yield (
             f"Placement {placed.way}: workers are sent {loads} tuples an hour"
-            f"{above} the cap of {float(cap):,g}."
+            f"{above} the cap of {figure(cap)}."
         )
         most, sent = hash_baseline(graph, n)
         yield (
-            f"{float(placed.communication):,g} tuples and results are sent in an hour"
+            f"{figure(placed.communication)} tuples and results are sent in an hour"
             f"{_less(placed.communication, sent)}; by the hash of sensors it would be"
-            f" {float(sent):,g}, with up to {float(most):,g} tuples at one worker."
+            f" {figure(sent)}, with up to {figure(most)} tuples at one worker."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -134,6 +135,11 @@ class Plan:
             "communication": float(placed.communication),
             "by_hash": {"largest_load": float(most), "communication": float(sent)},
         }
+
+
+def figure(number: Fraction) -> str:
+    """A rate or a load for a reader, to three digits or the whole number."""
+    return f"{float(number):,.0f}" if number >= 1_000 else f"{float(number):,.3g}"
 
 
 def _less(sent: Fraction, baseline: Fraction) -> str:
