@@ -42,7 +42,7 @@ from spark_impl.windows.records import Records, TaskState
 SIZE_US = 20 * SECOND_US
 M_US = 3 * SECOND_US
 GOAL = 1.0
-ROUNDS = 4
+ROUNDS = 3
 """The first one warms up."""
 CONFIG = WatermarkConfig(
     SIZE_US, SIZE_US, M_US, k=50, tasks=4, dedup=False, clocks="batches", gamma_us=5 * SECOND_US
