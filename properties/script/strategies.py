@@ -38,6 +38,8 @@ SCALE_US = 8_000
 SENSORS = ("8MD1-AZ", "8MD2-A", "8MD3-A", "ü 4", "max")
 NAMES = ("A", "B", "C", "MD_1", "größe")
 SPANS_MS = st.sampled_from([1, 2, 3, 4, 4, 6, 8, 8, 10, 12, 997])
+AGGREGATES = st.sampled_from([*WINDOW_OPS, "avg", "avg"])
+"""An average is where most mistakes show."""
 NUMBERS = st.sampled_from([0, 1, 2, 0.5, 3.25, 600_000, 1e-7, 1e300])
 RATES = st.sampled_from([60, 3_600, 3_600, 7_200, 72_000, 3_600_000])
 DEPTH = 3
@@ -71,7 +73,7 @@ def expressions(
     if kind == "window":
         # Of the kinds of sources the plain ones are the most frequent, so windows share slices.
         source = draw(part) if depth > 1 else Sensor(draw(st.sampled_from(sensors)))
-        return Window(draw(st.sampled_from(WINDOW_OPS)), source, draw(SPANS_MS), draw(SPANS_MS))
+        return Window(draw(AGGREGATES), source, draw(SPANS_MS), draw(SPANS_MS))
     if kind == "union":
         united = draw(parts)
         return Union(united + united[: draw(st.integers(0, 1))])

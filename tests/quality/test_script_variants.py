@@ -1,5 +1,7 @@
 """Every planted bug and literal reading is caught, and the reference passes the same input."""
 
+from functools import cache
+
 import pytest
 
 from model.claims import Outcome
@@ -9,6 +11,8 @@ from model.script.claims import check
 from model.script.variants import VARIANTS
 from model.shrink import smallest
 from model.vocabulary import Trace, Workload
+from properties import packs
+from properties.script.strategies import cases
 
 
 def broken(workload: Workload, trace: Trace) -> dict[str, str]:
@@ -32,6 +36,17 @@ def test_an_example_is_as_small_as_it_can_be(name: str) -> None:
         return variant.promise in broken(workload, variant.make_system()(workload))
 
     assert len(smallest(variant.example, fails).arrivals) == len(variant.example.arrivals)
+
+
+@cache
+def drawn() -> tuple[Workload, ...]:
+    return tuple(packs.collect(cases(), 120, 0))
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_a_variant_is_found_by_drawing(name: str) -> None:
+    system, promise = VARIANTS[name].make_system(), VARIANTS[name].promise
+    assert any(promise in broken(case, system(case)) for case in drawn())
 
 
 def test_every_variant_has_a_factory_of_its_name() -> None:
