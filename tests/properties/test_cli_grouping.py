@@ -12,7 +12,6 @@ from model.vocabulary.grouping import POLICIES, Answer
 from properties.commands import explore
 from properties.grouping import inputs
 from properties.grouping.room import ROOM
-from properties.tables import Columns
 from tests.properties.straggler import Straggler, assert_refused
 
 MODEL = "model.grouping:make_system"
@@ -216,9 +215,3 @@ def test_what_no_claim_sees_is_found_beside_the_reference() -> None:
     room = replace(ROOM, explorer=ROOM.explorer._replace(homes={}))
     finding = explore._find(room, "too_few_counters", ())
     assert finding.claim == "equal to the reference"
-
-
-def test_routes_are_those_of_the_file_order(straggler: Straggler, hits: Path) -> None:
-    recording = inputs.load("hits.csv", 0, Columns(key="page", value="bytes"))
-    assert [event.key for event in recording.events[:4]] == ["p0", "hot", "p2", "hot"]
-    assert [event.event_time_us for event in recording.events] == list(range(100))
