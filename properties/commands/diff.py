@@ -10,7 +10,7 @@ from rich.progress import Progress
 from model.claims import Outcome
 from model.vocabulary import System
 from model.vocabulary.trace import kind_of
-from properties import counterexamples, render, windowed, witness
+from properties import counterexamples, render, witness
 from properties.commands.outputs import refuse_unmakable, refuse_unwritable
 from properties.durations import duration
 from properties.errors import UsageError, nearest
@@ -22,7 +22,7 @@ from properties.judge import Judgement, judge
 from properties.rooms import NAMES, Case, Room, Skipped, room, rooms
 from properties.systems import SPARK, local_master, opened
 from properties.tables import TIME_UNITS, Columns
-from properties.windowed import BATCHES as WINDOW_BATCHES
+from properties.windows import queries as windowed
 
 SUMMARY = "the Spark pipeline, or your implementation, against the reference, on data"
 
@@ -64,7 +64,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batches",
         type=int,
-        help=f"equal micro-batches, no more than rows ({WINDOW_BATCHES}, in room join"
+        help=f"equal micro-batches, no more than rows ({windowed.BATCHES}, in room join"
         f" {JOIN_BATCHES}, in room grouping {GROUPING_BATCHES})",
     )
     parser.add_argument(

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from model.vocabulary import SlackConfig
 from model.vocabulary.answers import AGGREGATES
 from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS
-from properties import windowed
 from properties.durations import duration
 from properties.errors import UsageError, counted
 from properties.tables import Recording
-from properties.windowed import Defaults
+from properties.windows import queries as windowed
+from properties.windows.queries import Defaults
 
 PER = ("key", "task")
 FINE = Defaults("5s", "1s", ("sum", "count"), PER)
@@ -45,7 +45,7 @@ def add_options(group: argparse._ArgumentGroup) -> None:
 def queries(
     args: argparse.Namespace, input_name: str, recording: Recording
 ) -> Iterator[tuple[SlackConfig, str]]:
-    """The queries that the options ask of an input, and what each answers per.
+    """The queries that the options ask of an input, each with its title.
 
     Raises :class:`UsageError` with one sentence that names the offending value.
     """
@@ -54,10 +54,12 @@ def queries(
     suited = METHODS.get(args.method or "normal", AGGREGATES)
     aggregates = tuple(each for each in usual.aggregates if each in suited)
     defaults = usual._replace(aggregates=aggregates)
-    yield from windowed.queries(SlackConfig, args, defaults, recording, SETTINGS)
+    for config, per in windowed.queries(SlackConfig, args, defaults, recording, SETTINGS):
+        _refuse_values(recording, config)
+        yield config, _describe(config, per)
 
 
-def refuse_values(recording: Recording, config: SlackConfig) -> None:
+def _refuse_values(recording: Recording, config: SlackConfig) -> None:
     """Refuse values that the query can promise nothing for, naming the first of them."""
     if not config.needs_positive_values:
         return
@@ -71,7 +73,7 @@ def refuse_values(recording: Recording, config: SlackConfig) -> None:
         )
 
 
-def describe(config: SlackConfig, per: str) -> str:
+def _describe(config: SlackConfig, per: str) -> str:
     """The query in a few words: window, slide, and whatever is not as by default."""
     plain = SlackConfig(config.size_us, config.slide_us, lambda_thr=config.lambda_thr)
     return windowed.describe(config, plain, per)

@@ -1,13 +1,10 @@
 """Room ``slack`` as the command line and the tests know it."""
 
-import argparse
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from model import diff
 from model.claims import Outcome, Verdict
-from model.diff import Difference
 from model.slack import make_system
 from model.slack.claims import judge
 from model.slack.identity import IDENTITY
@@ -24,46 +21,17 @@ from model.vocabulary.slack import (
     Rejected,
     Result,
 )
-from model.windows.evidence import has_exact_sums
-from properties import inputs
 from properties.errors import counted
-from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen, Skipped
+from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen
 from properties.slack import queries
 from properties.slack.errata import ERRATA
 from properties.slack.remarks import remarks
-from properties.tables import Columns, cuts_into
-from properties.window_limits import refuse_settings, refuse_workload
-from properties.windowed import BATCHES
+from properties.windows.cases import Agreement, cases
+from properties.windows.limits import refuse_settings, refuse_workload
 from sim.slack import Run, from_settings
 from sim.slack.settings import DEFAULTS
 
-DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 GUARD = "something was late"
-TOLERANCE = 1e-9
-
-
-def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped]:
-    """One case for every query on every input that the options ask for."""
-    for name in args.input or DEFAULT_INPUTS:
-        asked_for = bool(args.input)
-        if not asked_for and name in inputs.PUBLISHED and name not in inputs.recordings_by_name():
-            yield Skipped(name, inputs.missing_recording(name))
-            continue
-        recording = inputs.load(name, args.seed, columns)
-        cuts = cuts_into(len(recording.events), args.batches or BATCHES)
-        in_order = recording.in_order
-        for config, per in queries.queries(args, name, recording):
-            queries.refuse_values(recording, config)
-            title = queries.describe(config, per)
-            workload = Workload(
-                "slack",
-                recording.events,
-                config.to_json(),
-                cuts,
-                seed=args.seed,
-                name=f"{recording.name}, {title}",
-            )
-            yield Case(recording.name, recording.label, title, workload, in_order)
 
 
 def spark() -> System:
@@ -79,16 +47,6 @@ def in_process(workload: Workload) -> Trace:
     from spark_impl.slack.system import run_in_process
 
     return run_in_process(workload)
-
-
-def compare(
-    workload: Workload, expected: Trace, observed: Trace, words: Collection[type]
-) -> Difference:
-    """Exactly, except where sums of the values are not exact themselves (docs/slack.md, 3)."""
-    exact = has_exact_sums([event.value for event in workload.arrivals])
-    chosen = [word for word in WORDS if word in words]
-    tolerance = None if exact else TOLERANCE
-    return diff.compare(expected, observed, chosen, identity=IDENTITY, rel_tol=tolerance)
 
 
 def figures(seen: Seen) -> Figures:
@@ -162,13 +120,13 @@ ROOM = Room(
     name="slack",
     words=WORDS,
     add_options=queries.add_options,
-    cases=cases,
+    cases=partial(cases, "slack", queries.queries),
     reference=make_system,
     spark=spark,
     slots=lambda _: 2,
     in_process=in_process,
     in_process_words=(Result, Late, Judged, Rejected, Progress),
-    compare=compare,
+    compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
     refuse=partial(refuse_workload, SlackConfig.from_json),
     figures=figures,

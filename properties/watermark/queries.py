@@ -6,10 +6,10 @@ from functools import partial
 
 from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import CLOCKS, READINGS
-from properties import windowed
 from properties.durations import duration, parse_duration_us, write_duration
 from properties.tables import Recording
-from properties.windowed import Defaults
+from properties.windows import queries as windowed
+from properties.windows.queries import Defaults
 
 FINE = Defaults("5s", "5s", ("sum",), ("task", "device"))
 BY_INPUT = {"flights": Defaults("6h", "6h", ("sum",), ("task",))}
@@ -40,7 +40,7 @@ def add_options(group: argparse._ArgumentGroup) -> None:
 def queries(
     args: argparse.Namespace, input_name: str, recording: Recording
 ) -> Iterator[tuple[WatermarkConfig, str]]:
-    """The queries that the options ask of an input, and what each answers per.
+    """The queries that the options ask of an input, each with its title.
 
     Raises :class:`UsageError` with one sentence that names the offending value.
     """
@@ -53,14 +53,15 @@ def queries(
     }
     make = partial(_config, plain)
     own = (*SETTINGS, ("--corrections", "corrections", bool, ""))
-    yield from windowed.queries(make, args, usual, recording, own)
+    for config, per in windowed.queries(make, args, usual, recording, own):
+        yield config, _describe(config, per)
 
 
 def _config(plain: dict[str, object], **given: object) -> WatermarkConfig:
     return WatermarkConfig.from_json({**plain, **given})
 
 
-def describe(config: WatermarkConfig, per: str) -> str:
+def _describe(config: WatermarkConfig, per: str) -> str:
     """The query in a few words: window, slide, and whatever is not as by default."""
     plain = WatermarkConfig(config.size_us, config.slide_us, config.max_wait_us)
     told = windowed.describe(config, plain, per, ("clocks",))

@@ -1,14 +1,11 @@
 """Room ``watermark`` as the command line and the tests know it."""
 
-import argparse
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from model import diff
 from model.claims import Outcome, Verdict
-from model.diff import Difference
 from model.vocabulary import System, Trace, WatermarkConfig, Workload
 from model.vocabulary.answers import Final, Late, Rejected, Result
 from model.vocabulary.watermark import WORDS, Clock
@@ -17,42 +14,16 @@ from model.watermark.claims import judge
 from model.watermark.identity import IDENTITY
 from model.watermark.scopes import SCOPES, explore
 from model.watermark.variants import VARIANTS
-from model.windows.evidence import has_exact_sums
-from properties import inputs
 from properties.errors import counted
-from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen, Skipped
-from properties.tables import Columns, cuts_into
+from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen
 from properties.watermark import queries
 from properties.watermark.errata import ERRATA
-from properties.window_limits import refuse_settings, refuse_workload
-from properties.windowed import BATCHES
+from properties.windows.cases import Agreement, cases
+from properties.windows.limits import refuse_settings, refuse_workload
 from sim.watermark import DEFAULTS, Run, from_settings
 
-DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 GUARD = "the wait followed the disorder"
-TOLERANCE = 1e-9
 SECOND_US = 1_000_000
-
-
-def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped]:
-    """One case for every query on every input that the options ask for."""
-    for name in args.input or DEFAULT_INPUTS:
-        if not args.input and name in inputs.PUBLISHED and name not in inputs.recordings_by_name():
-            yield Skipped(name, inputs.missing_recording(name))
-            continue
-        recording = inputs.load(name, args.seed, columns)
-        cuts = cuts_into(len(recording.events), args.batches or BATCHES)
-        for config, per in queries.queries(args, name, recording):
-            title = queries.describe(config, per)
-            workload = Workload(
-                "watermark",
-                recording.events,
-                config.to_json(),
-                cuts,
-                seed=args.seed,
-                name=f"{recording.name}, {title}",
-            )
-            yield Case(recording.name, recording.label, title, workload, recording.in_order)
 
 
 def spark() -> System:
@@ -68,16 +39,6 @@ def in_process(workload: Workload) -> Trace:
     from spark_impl.watermark import run_in_process
 
     return run_in_process(workload)
-
-
-def compare(
-    workload: Workload, expected: Trace, observed: Trace, words: Collection[type]
-) -> Difference:
-    """Exactly, except where sums of the values are not exact themselves (docs/slack.md, 3)."""
-    exact = has_exact_sums([event.value for event in workload.arrivals])
-    chosen = [word for word in WORDS if word in words]
-    tolerance = None if exact else TOLERANCE
-    return diff.compare(expected, observed, chosen, identity=IDENTITY, rel_tol=tolerance)
 
 
 def figures(seen: Seen) -> Figures:
@@ -161,13 +122,13 @@ ROOM = Room(
     name="watermark",
     words=WORDS,
     add_options=queries.add_options,
-    cases=cases,
+    cases=partial(cases, "watermark", queries.queries),
     reference=make_system,
     spark=spark,
     slots=lambda _: 2,
     in_process=in_process,
     in_process_words=(Clock, Result, Late, Rejected),
-    compare=compare,
+    compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
     refuse=partial(refuse_workload, WatermarkConfig.from_json),
     figures=figures,

@@ -25,7 +25,7 @@ from properties.strategies import cuts
 from properties.tables import Recording, cuts_into
 from properties.watermark.strategies import cases, configs
 from properties.watermark.test_model import NEEDED, unbatched
-from properties.windowed import BATCHES
+from properties.windows.queries import BATCHES
 
 WATERMARK = room("watermark")
 SHAPES = (("disorder", "sum", True), ("scaled", "median", False))

@@ -16,7 +16,7 @@ from model.vocabulary.answers import AGGREGATES
 from properties.durations import duration, parse_duration_us, write_duration
 from properties.errors import UsageError
 from properties.tables import Recording
-from properties.window_limits import TASKS_MAX, refuse_query
+from properties.windows.limits import TASKS_MAX, refuse_query
 
 ROOMS = ("slack", "watermark")
 BATCHES = 8

@@ -1,0 +1,60 @@
+"""Cases of rooms that answer windows: inputs, micro-batches and queries, and when two agree."""
+
+import argparse
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+from model import diff
+from model.diff import Difference
+from model.vocabulary import Trace, Workload
+from model.windows.evidence import has_exact_sums
+from properties import inputs
+from properties.rooms import Case, Skipped
+from properties.tables import Columns, Recording, cuts_into
+from properties.windows.queries import BATCHES, Config
+
+DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
+TOLERANCE = 1e-9
+ConfigT = TypeVar("ConfigT", bound=Config)
+Queries = Callable[[argparse.Namespace, str, Recording], Iterator[tuple[ConfigT, str]]]
+"""The queries that the options ask of an input, each with its title."""
+
+
+def cases(
+    room: str, queries: Queries[ConfigT], args: argparse.Namespace, columns: Columns
+) -> Iterator[Case | Skipped]:
+    """One case for every query on every input that the options ask for."""
+    for name in args.input or DEFAULT_INPUTS:
+        asked_for = bool(args.input)
+        if not asked_for and name in inputs.PUBLISHED and name not in inputs.recordings_by_name():
+            yield Skipped(name, inputs.missing_recording(name))
+            continue
+        recording = inputs.load(name, args.seed, columns)
+        cuts = cuts_into(len(recording.events), args.batches or BATCHES)
+        for config, title in queries(args, name, recording):
+            workload = Workload(
+                room,
+                recording.events,
+                config.to_json(),
+                cuts,
+                seed=args.seed,
+                name=f"{recording.name}, {title}",
+            )
+            yield Case(recording.name, recording.label, title, workload, recording.in_order)
+
+
+class Agreement(NamedTuple):
+    """How steps of a room are compared."""
+
+    words: tuple[type, ...]
+    identity: Mapping[str, tuple[str, ...]]
+    """Fields that tell one step of a kind from another."""
+
+    def compare(
+        self, workload: Workload, expected: Trace, observed: Trace, words: Collection[type]
+    ) -> Difference:
+        """Exactly, except where sums of the values are not exact (docs/slack.md, section 3)."""
+        exact = has_exact_sums([event.value for event in workload.arrivals])
+        chosen = [word for word in self.words if word in words]
+        tolerance = None if exact else TOLERANCE
+        return diff.compare(expected, observed, chosen, identity=self.identity, rel_tol=tolerance)
