@@ -1,0 +1,78 @@
+"""Room ``watermark`` on the command line, without Spark."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.properties.straggler import Straggler, assert_refused
+
+MODEL = "model.watermark:make_system"
+VARIANTS = "model.watermark.variants"
+FILE = ("diff", "watermark", "--input", "trips.csv", "--time-unit", "s", "--key", "car")
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Path:
+    """Two cars, each in order, the second one a minute behind the first."""
+    rows = [(n, "ab"[n % 2], 2 * n + 60 * (n % 2 == 0), n % 5) for n in range(200)]
+    text = "\n".join(["n,car,event_time,value", *(",".join(map(str, row)) for row in rows), ""])
+    (tmp_path / "trips.csv").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_file_for_all_and_for_every_device(straggler: Straggler, trips: Path) -> None:
+    options = ("--window", "10s", "--max-wait", "20s", "--k", "4")
+    done = straggler(*FILE, *options, "--system", MODEL, "--json", "verdict.json")
+    assert (done.code, done.err) == (0, "")
+    assert "2 comparisons, none broken" in done.out
+    together, apart = json.loads((trips / "verdict.json").read_text(encoding="utf-8"))
+    assert together["query"] == "sum per task, 10s/5s, k=4, M=20s"
+    assert apart["query"] == "sum per device, 10s/5s, k=4, M=20s"
+    assert (together["config"]["tasks"], apart["config"]["tasks"]) == (1, 2)
+    assert together["late"] > 0 == apart["late"]
+    assert together["waited_s"] > apart["waited_s"] > 0
+    assert together["clocks"] == apart["clocks"] == 200
+
+
+def test_corrections_leave_nothing_missing(straggler: Straggler, trips: Path) -> None:
+    options = ("--per", "task", "--corrections", "--aggregate", "count", "--json", "verdict.json")
+    done = straggler(*FILE, *options, "--system", MODEL)
+    assert done.code == 0
+    (row,) = json.loads((trips / "verdict.json").read_text(encoding="utf-8"))
+    assert row["config"]["corrections"]
+    assert row["late"] > 0
+    assert row["coverage"] < 1
+
+
+def test_the_literal_formula_is_broken_and_a_counterexample_is_stored(
+    straggler: Straggler, trips: Path
+) -> None:
+    done = straggler(*FILE, "--per", "task", "--system", f"{VARIANTS}:literal")
+    assert done.code == 1
+    assert "the wait is that of the reading" in done.out
+    (stored,) = (trips / "counterexamples").iterdir()
+    assert straggler("replay", str(stored), "--system", f"{VARIANTS}:literal").code == 1
+    assert straggler("replay", str(stored), "--system", MODEL).code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("--control max", ("--control is an option of room slack, not of watermark",)),
+        ("--policy tag", ("--policy is an option of room grouping, not of watermark",)),
+        ("--reading printed", ("--reading is 'printed'", "disorder, literal, scaled")),
+        ("--k 0", ("--k is 0", "greater than 0")),
+        ("--max-wait 80000000000h", ("'80000000000h'",)),
+        ("--k 3000000000", ("--max-wait is", "less than 2^63")),
+        ("--clocks all", ("--clocks is 'all'", "arrivals, batches")),
+        ("--per device --tasks 3", ("--tasks is 3", "--per device every key has its own")),
+        ("--tasks 10001", ("--tasks is 10001", "at most 10,000")),
+        ("--slide 1us --window 1s", ("--window 1s and --slide 1us", "1,000,000 windows")),
+        ("--kinds progress", ("'progress'", "clock, result, late, rejected")),
+    ],
+)
+def test_refusals_are_one_sentence_that_names_the_value(
+    straggler: Straggler, trips: Path, arguments: str, words: tuple[str, ...]
+) -> None:
+    assert_refused(straggler(*FILE, *arguments.split(), "--system", MODEL), *words)
