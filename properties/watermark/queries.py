@@ -4,10 +4,12 @@ import argparse
 from collections.abc import Iterator
 from functools import partial
 
-from model.vocabulary import WatermarkConfig
+from model.vocabulary import WatermarkConfig, Workload
 from model.vocabulary.watermark import CLOCKS, READINGS
 from properties.durations import duration, parse_duration_us, write_duration
+from properties.errors import UsageError
 from properties.tables import Recording
+from properties.windows import limits
 from properties.windows import queries as windowed
 from properties.windows.queries import Defaults
 
@@ -17,6 +19,9 @@ MAX_WAIT = {"flights": "12h"}
 """The longest wait where nothing is said, else as long as a window of ``FINE``."""
 CLOCKS_AT_ONCE = 100_000
 """Of longer inputs the clocks of all arrivals are compared only where that is asked for."""
+
+K_MAX = 10_000
+"""Arrivals of a micro-cluster: every arrival is compared with so many."""
 
 SETTINGS: tuple[windowed.Setting, ...] = (
     ("--reading", "reading", str, f"{', '.join(READINGS)} (disorder)"),
@@ -54,7 +59,19 @@ def queries(
     make = partial(_config, plain)
     own = (*SETTINGS, ("--corrections", "corrections", bool, ""))
     for config, per in windowed.queries(make, args, usual, recording, own):
+        _refuse_cluster("--k", config.k)
         yield config, _describe(config, per)
+
+
+def refuse_workload(workload: Workload) -> None:
+    """Refuse a stored workload that would not end, or that has no query."""
+    limits.refuse_workload(WatermarkConfig.from_json, workload)
+    _refuse_cluster("k", workload.config.get("k", 0))
+
+
+def _refuse_cluster(name: str, k: int) -> None:
+    if k > K_MAX:
+        raise UsageError(f"{name} is {k}; at most {K_MAX:,} are allowed")
 
 
 def _config(plain: dict[str, object], **given: object) -> WatermarkConfig:

@@ -6,7 +6,7 @@ from pathlib import Path
 from statistics import fmean
 
 from model.claims import Outcome, Verdict
-from model.vocabulary import System, Trace, WatermarkConfig, Workload
+from model.vocabulary import System, Trace, Workload
 from model.vocabulary.answers import Final, Late, Rejected, Result
 from model.vocabulary.watermark import WORDS, Clock
 from model.watermark import make_system
@@ -19,7 +19,7 @@ from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen
 from properties.watermark import queries
 from properties.watermark.errata import ERRATA
 from properties.windows.cases import Agreement, cases
-from properties.windows.limits import refuse_settings, refuse_workload
+from properties.windows.limits import refuse_settings
 from sim.watermark import DEFAULTS, Run, from_settings
 
 GUARD = "the wait followed the disorder"
@@ -130,7 +130,7 @@ ROOM = Room(
     in_process_words=(Clock, Result, Late, Rejected),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
-    refuse=partial(refuse_workload, WatermarkConfig.from_json),
+    refuse=queries.refuse_workload,
     figures=figures,
     shown=SHOWN,
     agreed=agreed,

@@ -65,6 +65,7 @@ def test_the_literal_formula_is_broken_and_a_counterexample_is_stored(
         ("--k 0", ("--k is 0", "greater than 0")),
         ("--max-wait 80000000000h", ("'80000000000h'",)),
         ("--k 3000000000", ("--max-wait is", "less than 2^63")),
+        ("--k 10001", ("--k is 10001", "at most 10,000")),
         ("--clocks all", ("--clocks is 'all'", "arrivals, batches")),
         ("--per device --tasks 3", ("--tasks is 3", "--per device every key has its own")),
         ("--tasks 10001", ("--tasks is 10001", "at most 10,000")),
