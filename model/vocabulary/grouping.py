@@ -29,6 +29,9 @@ POLICIES = (
 TIERS = (0, 1, 2, 3)
 """Same process, same node, same rack, elsewhere."""
 
+LEAST_SHARE = 1e-15
+"""Of ``theta`` and ``eps``: counters are numbered with 64 bits."""
+
 REASON_NOT_FINITE = "value is not a finite number"
 
 
@@ -78,6 +81,7 @@ class GroupingConfig:
             if value is not None:
                 good = is_number(value) and 0 < value < 1
                 require(good, name, value, "a number greater than 0 and less than 1")
+                require(value >= LEAST_SHARE, name, value, f"at least {LEAST_SHARE}")
         good = self.eps_share <= self.theta_share / 2
         require(good, "eps", self.eps, f"at most half of theta, {self.theta_share / 2}")
         good = is_number(self.gamma) and isfinite(self.gamma) and self.gamma > 0

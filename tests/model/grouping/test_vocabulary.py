@@ -36,6 +36,8 @@ def test_times_hold_from_their_micro_batch_on() -> None:
         ({"instances": "4"}, "instances is '4'; it must be an integer"),
         ({"policy": "tags"}, "policy is 'tags'; it must be one of key, round-robin"),
         ({"theta": 0}, "theta is 0; it must be a number greater than 0"),
+        ({"theta": 1e-320}, "theta is 1e-320; it must be at least 1e-15"),
+        ({"eps": 1e-19}, "eps is 1e-19; it must be at least 1e-15"),
         ({"eps": 0.2}, "eps is 0.2; it must be at most half of theta, 0.05"),
         ({"gamma": 0}, "gamma is 0"),
         ({"alpha": 1.5}, "alpha is 1.5; it must be a number from 0 to 1"),
