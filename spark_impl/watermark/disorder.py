@@ -23,7 +23,7 @@ def inversions(k: int, cluster: Ints, inv: int, times: Ints) -> Ints:
     """
     every = _compact(np.concatenate((cluster, times)))
     size = len(every)
-    enters = np.zeros(size, np.min_scalar_type(k))
+    enters = np.zeros(size, np.min_scalar_type(min(k, size)))  # M = 0 allows any k
     leaves = np.zeros_like(enters)
     for distance in range(1, min(k, size)):
         wrong = (every[:-distance] > every[distance:]).view(np.uint8)

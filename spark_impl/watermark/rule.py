@@ -43,7 +43,8 @@ class WatermarkRule:
         self._times = np.concatenate((before, rows.event_time_us))
         self._t_max = t_max
         self._inv = inversions(self._config.k, before, self._memory.inv, rows.event_time_us)
-        n = np.minimum(np.arange(len(before) + 1, len(self._times) + 1), self._config.k)
+        seen = len(self._times)
+        n = np.minimum(np.arange(len(before) + 1, seen + 1), min(self._config.k, seen))
         self._wait = wait_us(self._config, self._inv, n)
         self._start = 0
 

@@ -13,7 +13,7 @@ from model.vocabulary import Event, SlackConfig, Trace, Workload, task_of
 from model.vocabulary import slack as words
 from tests.spark_impl.brute_requirement import required
 
-NEVER = -(10**18)
+NEVER = -(1 << 63)
 Window = tuple[int, str]
 """End and key."""
 

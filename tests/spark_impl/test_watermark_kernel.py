@@ -98,6 +98,17 @@ def test_reversed_cluster_has_every_pair() -> None:
     assert found[[1, 399, 999]].tolist() == [1, 400 * 399 // 2, 400 * 399 // 2]
 
 
+@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize(
+    ("k", "longest"), [(1, (1 << 61) - 1), (2, (1 << 61) - 1), ((1 << 32) + 5, 0), (1 << 70, 0)]
+)
+def test_limits_of_the_configuration_fit(k: int, longest: int, reading: str) -> None:
+    case = workload([30, 33, 31, 29], (1, 3), k=k, max_wait_us=longest, reading=reading)
+    expected = brute_watermark.run(case).of(Clock)
+    assert run_in_process(case).of(Clock) == expected
+    assert expected[-1].inv == (0, 1, 4, 4)[min(k, 4) - 1]
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_steps_equal_the_specification(block: int) -> None:
     for seed in range(block * 60, block * 60 + 60):
