@@ -39,6 +39,7 @@ examples:
       --window 1min --lateness 5s --on "key and value >"
   straggler diff grouping --input tokens --policy all --set instances=4 --set times_us=9,9,9,40
   straggler diff grouping --input hits.csv --key page --value bytes
+  straggler diff watermark --input trips.csv --time-unit s --key car --window 1min --max-wait 20s
 
 Without --input a room takes its default inputs. A path may be a Parquet or CSV file; without an
 arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
@@ -72,8 +73,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         dest="window_us",
         type=duration,
         metavar="DURATION",
-        help="W, like 5s or 6h: length of a window (slack), or how far apart in time a pair may"
-        " be (join)",
+        help="W, like 5s or 6h: length of a window (slack, watermark), or how far apart in time a"
+        " pair may be (join)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there, too")
     parser.add_argument(

@@ -13,8 +13,8 @@ from properties.windows import limits
 from properties.windows import queries as windowed
 from properties.windows.queries import Defaults
 
-FINE = Defaults("5s", "5s", ("sum",), ("task", "device"))
-BY_INPUT = {"flights": Defaults("6h", "6h", ("sum",), ("task",))}
+FINE = Defaults("5s", None, ("sum",), ("task", "device"))
+BY_INPUT = {"flights": Defaults("6h", None, ("sum",), ("task",))}
 MAX_WAIT = {"flights": "12h"}
 """The longest wait where nothing is said, else as long as a window of ``FINE``."""
 CLOCKS_AT_ONCE = 100_000

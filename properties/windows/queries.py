@@ -27,7 +27,12 @@ Setting = tuple[str, str, Callable[[str], Any], str]
 """Option, setting of the configuration, how it is read, what it means."""
 
 SETTINGS: tuple[Setting, ...] = (
-    ("--slide", "slide_us", duration, "window slide s, at least W / 10,000"),
+    (
+        "--slide",
+        "slide_us",
+        duration,
+        "window slide s, at least W / 10,000 (by input, in room watermark W)",
+    ),
     ("--q", "q", float, "rank of the aggregate quantile (0.5)"),
     ("--feedback", "feedback_us", duration, "L, how long after its end a window is known (W)"),
     ("--max-future", "max_future_us", duration, "how far ahead of its arrival a tuple may be"),
@@ -72,7 +77,8 @@ class Defaults(NamedTuple):
     """What is asked of an input when the options do not say."""
 
     window: str
-    slide: str
+    slide: str | None
+    """None: as long as the window, whatever that is."""
     aggregates: tuple[str, ...]
     per: tuple[str, ...]
 
@@ -124,7 +130,8 @@ def queries(
     }
     window_us = args.window_us
     given["size_us"] = parse_duration_us(defaults.window) if window_us is None else window_us
-    given.setdefault("slide_us", parse_duration_us(defaults.slide))
+    slide_us = given["size_us"] if defaults.slide is None else parse_duration_us(defaults.slide)
+    given.setdefault("slide_us", slide_us)
     for aggregate, per in product(args.aggregate or defaults.aggregates, args.per or defaults.per):
         tasks = _tasks(per, args.tasks, recording)
         settings = {**given, "aggregate": aggregate, "keyed": per != "task", "tasks": tasks}

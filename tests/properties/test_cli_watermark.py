@@ -27,8 +27,8 @@ def test_a_file_for_all_and_for_every_device(straggler: Straggler, trips: Path) 
     assert (done.code, done.err) == (0, "")
     assert "2 comparisons, none broken" in done.out
     together, apart = json.loads((trips / "verdict.json").read_text(encoding="utf-8"))
-    assert together["query"] == "sum per task, 10s/5s, k=4, M=20s"
-    assert apart["query"] == "sum per device, 10s/5s, k=4, M=20s"
+    assert together["query"] == "sum per task, 10s/10s, k=4, M=20s"
+    assert apart["query"] == "sum per device, 10s/10s, k=4, M=20s"
     assert (together["config"]["tasks"], apart["config"]["tasks"]) == (1, 2)
     assert together["late"] > 0 == apart["late"]
     assert together["waited_s"] > apart["waited_s"] > 0
