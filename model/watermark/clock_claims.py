@@ -222,10 +222,10 @@ def late_means_closed(truth: Truth, observed: Observed, findings: Findings) -> N
     for late in observed.trace.of(Late):
         wm_us = reached_us.get((late.task, late.source_id, late.batch))
         if wm_us is None or late.start_us + truth.config.size_us > wm_us:
+            why = "was not accepted then" if wm_us is None else f"found the watermark at {wm_us}"
+            name = name_of(truth, late[:3])
             findings.add(
-                late.batch,
-                f"Tuple #{late.source_id} was late for the {name_of(truth, late[:3])}, which the "
-                f"watermark {wm_us} had not reached.",
+                late.batch, f"Tuple #{late.source_id} was called late for the {name} and {why}."
             )
 
 

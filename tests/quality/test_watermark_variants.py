@@ -6,7 +6,8 @@ from model.claims import Outcome
 from model.diff import compare
 from model.explorer import explore as search
 from model.shrink import smallest
-from model.vocabulary import Workload
+from model.vocabulary import Trace, Workload
+from model.vocabulary.answers import Late
 from model.vocabulary.watermark import WORDS
 from model.watermark import run
 from model.watermark import variants as module
@@ -48,6 +49,14 @@ def test_a_variant_breaks_its_promise_and_the_reference_does_not(name: str) -> N
     right = check(variant.example, run(variant.example))
     assert not [verdict for verdict in right if verdict.outcome is Outcome.BROKEN]
     assert variant.promise in {v.claim for v in right if v.outcome is Outcome.HOLDS}
+
+
+def test_a_late_pair_out_of_nothing_is_refuted() -> None:
+    case = VARIANTS["ties_reversed"].example
+    right = run(case)
+    observed = Trace("foreign", [*right.steps(), Late(0, 0, "a", 77, 5, 0)])
+    broken = {v.claim: v.sentence for v in check(case, observed) if v.outcome is Outcome.BROKEN}
+    assert broken["late means closed"].endswith("and was not accepted then.")
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
