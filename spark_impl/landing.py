@@ -14,7 +14,6 @@ Rules of this file:
 
 import json
 import os
-import re
 import shutil
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -27,13 +26,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.errors import AnalysisException, StreamingQueryException
+from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from spark_impl.failures import wait_for
 from spark_impl.streams import DATA_FILES, InputProblem, append, tidy
 
 VERSION = 1
@@ -118,13 +118,7 @@ class Landing:
 
     def run_available(self) -> None:
         """Land everything that is in the source now."""
-        query = self._writer().trigger(availableNow=True).start()
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            raise InputProblem(_sentence(error)) from error
-        finally:
-            query.stop()
+        wait_for(self._writer().trigger(availableNow=True).start(), InputProblem, self._history)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start landing and leave it running."""
@@ -390,10 +384,3 @@ def _begin(history: Path, checkpoint: Path, note: str) -> None:
         scratch = folder / f"._landing.json.{os.getpid()}"
         scratch.write_text(note)
         scratch.replace(folder / "_landing.json")
-
-
-def _sentence(error: StreamingQueryException) -> str:
-    """What stopped the query, without any stack trace."""
-    kind = r"^(?:Caused by: )?(?:[\w$.]+\.)?\w*(?:Error|Problem|Exception): (.+)$"
-    found = re.findall(kind, str(error), re.MULTILINE)
-    return str(found[-1] if found else error).split("\n", maxsplit=1)[0].strip()

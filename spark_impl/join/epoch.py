@@ -20,6 +20,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from model.vocabulary.join import S
+from spark_impl.failures import last_error, sentence_of
 from spark_impl.join.queries import Counts
 from spark_impl.join.rendezvous import Place, Rendezvous
 from spark_impl.join.store import Commit
@@ -105,8 +106,8 @@ def _commit(plan: Plan, attempt: str, summaries: Sequence[Summary]) -> Commit:
 
 def _told(error: Exception, master: str, epoch: int) -> str:
     """What failed, and what to do about it unless it would fail again."""
-    kind, sentence = _last_error(error)
-    if kind == InputProblem.__name__:
+    sentence = sentence_of(error)
+    if last_error(error)[0] == InputProblem.__name__:
         return sentence
     return f"{sentence} ({advice(master, epoch)})"
 
@@ -132,20 +133,3 @@ def _placed(spark: SparkSession, rows: DataFrame | None, workers: int) -> DataFr
         last = F.when(F.col("stream") == S, workers - 1).otherwise(0).cast("int")
         seats = seats.union(rows.withColumn("worker", last).select(*kinds))
     return seats.repartitionById(workers, "worker")
-
-
-def sentence_of(error: Exception) -> str:
-    """What the last Python error in the message says, without any stack trace."""
-    return _last_error(error)[1]
-
-
-def _last_error(error: Exception) -> tuple[str, str]:
-    """Name and sentence of the last Python error in the message."""
-    text = str(error)
-    found: list[tuple[str, str]] = re.findall(
-        r"^\s*(?:[\w.]+\.)?(\w*(?:Error|Problem|Exception|Lost)): (.+)$", text, re.MULTILINE
-    )
-    if not found:
-        return type(error).__name__, text.split("\n", maxsplit=1)[0]
-    name, sentence = found[-1]
-    return name, sentence.strip()

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow.parquet as pq
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
-from spark_impl.join.epoch import ChainProblem, sentence_of
+from spark_impl.failures import wait_for
+from spark_impl.join.epoch import ChainProblem
 from spark_impl.join.found import admitted, match_files, matches, results
 from spark_impl.join.inputs import both
 from spark_impl.join.matching import FreePredicate
@@ -155,13 +155,7 @@ class ChainStream:
 
         Raises :class:`ChainProblem` when it fails; whoever calls again goes on from the last epoch.
         """
-        query = self._start(availableNow=True)
-        try:
-            query.awaitTermination()
-        except StreamingQueryException as error:
-            raise ChainProblem(sentence_of(error)) from error
-        finally:
-            query.stop()
+        wait_for(self._start(availableNow=True), ChainProblem, self._chain.store.root)
 
     def flush(self) -> None:
         """Join what is in the sources, then find all pairs that are still owed; nothing follows.

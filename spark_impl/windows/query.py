@@ -1,17 +1,14 @@
 """The streaming query over windows: whatever says how long to wait, the rest is the same."""
 
-import logging
-import re
 import threading
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Generic
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -27,6 +24,7 @@ from pyspark.sql.types import (
 )
 
 from spark_impl import lock
+from spark_impl.failures import wait_for, without_stack_traces
 from spark_impl.streams import DATA_FILES, tidy
 from spark_impl.windows import sink
 from spark_impl.windows.blocks import pack_files
@@ -59,11 +57,6 @@ _BINARY_FILES = StructType(
     ]
 )
 """What Spark's source ``binaryFile`` gives for a file."""
-_DISK = (
-    "No space left on device|Disk quota exceeded|Read-only file system|File too large"
-    "|Input/output error|Permission denied"
-)
-"""What operating systems say about a disk that takes no more."""
 
 
 class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
@@ -115,10 +108,10 @@ class WindowedQuery(Generic[ConfigT]):
 
     def run_available(self) -> None:
         """Process everything that is in the source now, one file a micro-batch."""
-        with _without_stack_traces():
+        with without_stack_traces():
             query, letting_go = self._start(availableNow=True)
             try:
-                wait_for(query, self._store.root)
+                wait_for(query, QueryProblem, self._store.root)
             finally:
                 letting_go.join()  # whoever comes next finds the store free
 
@@ -248,57 +241,3 @@ class WindowedQuery(Generic[ConfigT]):
         progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
         self._corrections.run(batch, progress)
         self._reached = pc.max(progress.column("seq")).as_py()
-
-
-def wait_for(query: StreamingQuery, store: Path | None = None) -> None:
-    """Wait until a query has ended, and stop it when the user interrupts the wait.
-
-    Raises :class:`QueryProblem` when the query fails.
-    """
-    failures: list[Exception] = []
-
-    def wait() -> None:
-        try:
-            query.awaitTermination()
-        except Exception as error:  # Spark's, or that of a connection which is no more
-            failures.append(error)
-
-    # A signal in the middle of a call to Java would break the connection that stop() needs.
-    waiting = threading.Thread(target=wait, daemon=True)
-    waiting.start()
-    try:
-        waiting.join()
-    finally:
-        if not failures:
-            query.stop()
-    if failures:
-        raise QueryProblem(_sentence(failures[0], store)) from failures[0]
-
-
-@contextmanager
-def _without_stack_traces() -> Iterator[None]:
-    """Keep the bridge to Java from printing what is raised anyway."""
-    bridge = logging.getLogger("py4j")
-    before = bridge.level
-    bridge.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        bridge.setLevel(before)
-
-
-def _sentence(error: Exception, store: Path | None) -> str:
-    """What the first Python error in the message says, without any stack trace."""
-    if not isinstance(error, StreamingQueryException):
-        return "the Java process of Spark has ended; the same query goes on in a new session"
-    text = str(error)
-    found = re.findall(
-        r"^\s*(?:(?:\w+\.)+[A-Z]\w*|\w*(?:Error|Problem|Exception)): (.+)$", text, re.MULTILINE
-    )
-    if found and not (found[-1].startswith("[Errno") or "Exception" in found[-1]):
-        return str(found[-1]).strip()
-    full = re.search(_DISK, text)
-    if full:
-        return f"Spark cannot write to {store or 'its checkpoint'} or its scratch folder: {full[0]}"
-    first = text.split("\n", maxsplit=1)[0]
-    return re.sub(r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", first)

@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
+from spark_impl.failures import sentence_of
 from spark_impl.landing import Landing
 from spark_impl.slack import QueryProblem, SlackQuery
 from spark_impl.slack.room import SLACK
 from spark_impl.streams import InputProblem, append
 from spark_impl.windows import answers as answers_module
-from spark_impl.windows import query as query_module
 from spark_impl.windows import sink, store
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.correction import Corrections
@@ -104,6 +104,7 @@ def attempts(
         ),
         ("spark_impl.streams.InputProblem: h has lost rows: 1", "h has lost rows: 1"),
         ("ValueError: arrival number 3 comes after 4", "arrival number 3 comes after 4"),
+        ("somewhere.inside._OwnError: not today", "not today"),
     ],
 )
 def test_error_of_a_worker_is_one_sentence(error: str, sentence: str) -> None:
@@ -112,7 +113,7 @@ def test_error_of_a_worker_is_one_sentence(error: str, sentence: str) -> None:
         " An exception was thrown from the Python worker:\n"
         f'Traceback (most recent call last):\n  File "x", line 1\n{error}\n SQLSTATE: XXKST'
     )
-    assert query_module._sentence(StreamingQueryException(text), None) == sentence
+    assert sentence_of(StreamingQueryException(text)) == sentence
 
 
 @pytest.mark.parametrize("failure", [InputProblem, Killed])

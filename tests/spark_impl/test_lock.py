@@ -13,9 +13,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from spark_impl import lock
+from spark_impl.failures import wait_for
 from spark_impl.slack import QueryProblem, SlackQuery, results
 from spark_impl.streams import InputProblem, append
-from spark_impl.windows.query import wait_for
 from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
 
 HOLDER = """
@@ -106,7 +106,7 @@ def test_nothing_is_written_without_the_lock(spark: SparkSession, tmp_path: Path
     held = lock.hold(query.store.root)
     lock.let_go(held)  # as when Java ends between its call and the first thing that we write
     with pytest.raises(QueryProblem, match="the query that was to write micro-batch 0 has ended"):
-        wait_for(query._begin(held, availableNow=True))
+        wait_for(query._begin(held, availableNow=True), QueryProblem)
     assert not (tmp_path / "s" / "progress").exists()
     query.run_available()
     assert query.store.committed() == 0
