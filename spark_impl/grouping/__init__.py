@@ -7,10 +7,27 @@
 * :mod:`spark_impl.grouping.windows` is what comes between micro-batches.
 * :mod:`spark_impl.grouping.routing` makes Spark tasks of it, :mod:`spark_impl.grouping.query` what
   a user calls.
-* :mod:`spark_impl.grouping.partials` is what the instances make of them.
+* :mod:`spark_impl.grouping.instances` has instances work, with a state and timed;
+  :mod:`spark_impl.grouping.partials` is what they make of tuples that are aggregated.
+* :mod:`spark_impl.grouping.store` is where a stream keeps all that.
 """
 
-from spark_impl.grouping.query import Grouping, GroupingStream
-from spark_impl.grouping.system import make_system, run_in_process
+from spark_impl.grouping.instances import MicroBatch, Step, at_instances
+from spark_impl.grouping.partials import merged_answers, partial_aggregates
+from spark_impl.grouping.query import Grouping, GroupingProblem, GroupingStream, Work
+from spark_impl.grouping.system import make_system, run_in_process, run_workloads
 
-__all__ = ["Grouping", "GroupingStream", "make_system", "run_in_process"]
+__all__ = [
+    "Grouping",
+    "GroupingProblem",
+    "GroupingStream",
+    "MicroBatch",
+    "Step",
+    "Work",
+    "at_instances",
+    "make_system",
+    "merged_answers",
+    "partial_aggregates",
+    "run_in_process",
+    "run_workloads",
+]

@@ -142,6 +142,10 @@ _HEAVY: Mapping[str, Callable[[GroupingConfig, Table, Unsigned, str], list[int]]
 }
 
 
+TELLS_HEAVY_KEYS = tuple(_HEAVY)
+"""Policies that need a table."""
+
+
 def choices(instances: int, shares: Sequence[float]) -> int:
     """D-Choices' d for heavy keys with these shares, the largest first."""
     for number in range(2, instances):

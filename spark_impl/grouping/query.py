@@ -1,13 +1,21 @@
 """What a user calls: rows spread over instances, once or micro-batch by micro-batch."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from operator import index
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import GroupingConfig
+from spark_impl import lock
+from spark_impl.failures import sentence_of, wait_for, without_stack_traces
+from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
+from spark_impl.grouping.instances import MicroBatch, carry_over
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.routing import (
     INSTANCE,
@@ -19,24 +27,20 @@ from spark_impl.grouping.routing import (
     sender_before,
 )
 from spark_impl.grouping.store import open_store
-from spark_impl.grouping.windows import Standing, advanced, rebalanced, start
+from spark_impl.grouping.windows import Standing, advanced, rebalanced, start, timed, told
 from spark_impl.streams import InputProblem, tidy
-
-
-class MicroBatch(NamedTuple):
-    """Which rows these are."""
-
-    number: int
-    """Of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
-    window: int
-
 
 Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
 """What is done with the rows of a micro-batch: partition i is instance i's.
 
-It may return how long a tuple takes at each instance, in microseconds, as it was measured: the next
-window is balanced by that. After a crash it may be called once more for the last micro-batch.
+It may return how long a tuple takes at each instance, in microseconds: the next window is balanced
+by that; else by what :func:`spark_impl.grouping.instances.at_instances` measures, if it is used.
+After a crash it may be called once more for the last micro-batch.
 """
+
+
+class GroupingProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
+    """A job that failed; the message is one sentence that says why."""
 
 
 class Grouping:
@@ -55,26 +59,31 @@ class Grouping:
         times_us: Sequence[int] | None = None,
         **settings: Any,
     ) -> None:
-        times = () if times_us is None else ((0, tuple(times_us)),)
-        self.config = GroupingConfig(instances, policy, times, **settings)
+        plain = GroupingConfig(instances, policy, **settings)
+        times = () if times_us is None else ((0, times_of(plain, times_us)),)
+        self.config = replace(plain, times_us=times)
 
     def assign(self, rows: DataFrame, key: str) -> DataFrame:
         """Bounded rows with a column ``instance``.
 
-        The rows are read twice: hot keys are found first. Every partition is a sender of its own,
-        so the order of rows within partitions decides where single tuples go. Raises
-        :class:`spark_impl.streams.InputProblem` for a column that is not as it must be.
+        Where the policy tells hot keys from others the rows are read twice: hot keys are found
+        first. Every partition is a sender of its own, so the order of rows within partitions
+        decides where single tuples go. Raises :class:`spark_impl.streams.InputProblem` for a column
+        that is not as it must be, :class:`GroupingProblem` when the rows cannot be read.
         """
         columns = Columns(key)
-        require_columns(rows, columns)
-        table = start(self.config).table
+        require_columns(rows, columns, is_stream=False)
         if self.config.policy == "dkg":
             msg = "the policy 'dkg' learns from a stream; it cannot spread bounded rows"
             raise InputProblem(msg)
-        state = SenderState(summary=learned(rows, self.config, columns))
-        return assigned(
-            rows, self.config, columns, rebalanced(self.config, table, [state], table.times)
-        )
+        table = start(self.config).table
+        if self.config.policy in TELLS_HEAVY_KEYS:
+            try:
+                state = SenderState(summary=learned(rows, self.config, columns))
+            except (PySparkException, Py4JError) as error:
+                raise GroupingProblem(sentence_of(error)) from error
+            table = rebalanced(self.config, table, [state], table.times)
+        return assigned(rows, self.config, columns, table)
 
     def spread(self, rows: DataFrame, key: str) -> DataFrame:
         """The same, with the rows of instance i in partition i."""
@@ -87,10 +96,11 @@ class Grouping:
 
         ``checkpoint`` is a folder that the driver and all workers reach under this path; whoever
         opens it again goes on where it stopped. ``seq`` numbers the arrivals; with it every tuple
-        goes where docs/grouping.md says, whatever the files and partitions are.
+        goes where docs/grouping.md says, whatever the files and partitions are. Raises
+        :class:`spark_impl.streams.InputProblem` for columns or a folder that cannot be used.
         """
         columns = Columns(key, seq)
-        require_columns(rows, columns)
+        require_columns(rows, columns, is_stream=True)
         return GroupingStream(Spreader(self.config, columns, Path(checkpoint)), rows, work)
 
 
@@ -111,21 +121,48 @@ class Spreader:
         """Spread a micro-batch, have it worked on, and note that it is done.
 
         ``source_batch`` is its number at the source; the one that came last is spread as it was.
+        Raises :class:`InputProblem` for an older one, and while somebody else spreads one.
         """
-        standing = self.standing()
-        if source_batch == standing.source_batch:
-            before = standing.batch - 2
-            standing = self.store.standing(before) if before >= 0 else start(self.config)
-        self.store.forget_senders(standing.batch)
+        held = lock.hold(self.store.root)
+        try:
+            self._advance(rows, work, source_batch)
+        finally:
+            lock.let_go(held)
+
+    def _advance(self, rows: DataFrame, work: Work, source_batch: int) -> None:
+        standing = self._before(source_batch)
+        self.store.forget(standing.batch)
         found = routed(rows, self.config, self.columns, standing, self.store)
         spread = found.repartitionById(self.config.instances, INSTANCE)
-        measured = work(spread, MicroBatch(standing.batch, standing.table.window))
+        given = work(spread, MicroBatch(standing.batch, standing.table.window, self.store))
         states = self._senders(standing, found)
         tuples = sum(each.routed for each in states) - standing.routed
         if tuples:
-            times = None if measured is None else self._times(measured)
-            after = advanced(self.config, standing, states, tuples, times)
+            carry_over(self.store, standing.batch, self.config.instances)
+            if given is None:
+                standing = timed(standing, self._spent(standing.batch))
+            else:
+                standing = told(standing, times_of(self.config, given))
+            after = advanced(self.config, standing, states, tuples)
             self.store.finish(after._replace(source_batch=source_batch))
+
+    def _before(self, source_batch: int) -> Standing:
+        """Where the stream stood before a micro-batch."""
+        standing = self.standing()
+        if source_batch < standing.source_batch:
+            msg = (
+                f"the source is at micro-batch {source_batch}, {self.store.root} at"
+                f" {standing.source_batch} already"
+            )
+            raise InputProblem(msg)
+        if source_batch > standing.source_batch:
+            return standing
+        before = standing.batch - 2
+        return self.store.standing(before) if before >= 0 else start(self.config)
+
+    def _spent(self, batch: int) -> list[tuple[int, int]]:
+        """Tuples and microseconds of every instance."""
+        return [self.store.spent(batch, each) for each in range(self.config.instances)]
 
     def _senders(self, standing: Standing, found: DataFrame) -> list[SenderState]:
         """What all senders hold after a micro-batch."""
@@ -142,12 +179,17 @@ class Spreader:
                 self.store.write_sender(standing.batch, sender, state)
         return [self.store.load_sender(standing.batch, each) for each in range(len(paths))]
 
-    def _times(self, measured: Sequence[int]) -> tuple[int, ...]:
-        times = tuple(int(each) for each in measured)
-        if len(times) != self.config.instances or min(times) < 1:
-            msg = f"the times {list(measured)} are not one for each instance, at least 1"
-            raise InputProblem(msg)
-        return times
+
+def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
+    """Times that somebody gives; :class:`InputProblem` unless they can be those of instances."""
+    try:
+        times = tuple(map(index, given))
+    except TypeError:
+        times = ()
+    if len(times) != config.instances or min(times) < 1:
+        msg = f"the times {given!r} are not {config.instances} whole microseconds, each at least 1"
+        raise InputProblem(msg)
+    return times
 
 
 class GroupingStream:
@@ -163,12 +205,12 @@ class GroupingStream:
         return self._start(processingTime=interval)
 
     def run_available(self) -> None:
-        """Spread what is in the source now; whoever calls again goes on from there."""
-        query = self._start(availableNow=True)
-        try:
-            query.awaitTermination()
-        finally:
-            query.stop()
+        """Spread what is in the source now; whoever calls again goes on from there.
+
+        Raises :class:`GroupingProblem` when it fails; then, too, whoever calls again goes on.
+        """
+        with without_stack_traces():
+            wait_for(self._start(availableNow=True), GroupingProblem, self._spreader.store.root)
 
     def _batch(self, rows: DataFrame, number: int) -> None:
         self._spreader.advance(rows, self._work, number)

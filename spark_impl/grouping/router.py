@@ -103,12 +103,12 @@ class Job(NamedTuple):
 
 
 def _least(job: Job) -> tuple[Instances, SenderState]:
-    found = candidates(job.config, job.table, job.keys)
     cost = costs(job.config, job.table.times)
     loads = list(job.state.loads)
     if job.config.policy in EVERYWHERE:
         places = _of_all(preference(job.config).tolist(), len(job.codes), loads, cost)
     else:
+        found = candidates(job.config, job.table, job.keys)
         places = _of_candidates(found, job.codes, loads, cost)
     return np.array(places, np.int64), job.state._replace(loads=tuple(loads))
 

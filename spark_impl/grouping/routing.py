@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from pyspark.sql.types import IntegerType, StringType, StructType
+from pyspark.sql.types import DataType, IntegerType, IntegralType, StringType, StructType
 
 from model.vocabulary import GroupingConfig
 from spark_impl.grouping.router import SenderState, begun, choose, route
@@ -42,18 +42,27 @@ class Columns(NamedTuple):
     """The order of arrival, if there is one."""
 
 
-def require_columns(rows: DataFrame, columns: Columns) -> None:
+def require_columns(rows: DataFrame, columns: Columns, is_stream: bool) -> None:
     """Raise :class:`InputProblem` unless rows can be routed by these columns."""
-    for name in (columns.key, columns.seq):
-        if name is not None and name not in rows.columns:
-            msg = f"the input has no column {name!r}; it has {rows.columns}"
-            raise InputProblem(msg)
+    if rows.isStreaming != is_stream:
+        found, wanted = ("bounded", "a stream") if is_stream else ("a stream", "bounded")
+        msg = f"the input is {found}, and has to be {wanted}"
+        raise InputProblem(msg)
+    _require_type(rows, columns.key, StringType, "a key is a string")
+    if columns.seq is not None:
+        _require_type(rows, columns.seq, IntegralType, "an order is made of integers")
     if INSTANCE in rows.columns:
         msg = f"the input has a column {INSTANCE!r} already, which is the name of the one to add"
         raise InputProblem(msg)
-    kind = rows.schema[columns.key].dataType
-    if not isinstance(kind, StringType):
-        msg = f"the column {columns.key!r} is of type {kind.simpleString()}; a key is a string"
+
+
+def _require_type(rows: DataFrame, name: str, wanted: type[DataType], rule: str) -> None:
+    if name not in rows.columns:
+        msg = f"the input has no column {name!r}; it has {', '.join(rows.columns)}"
+        raise InputProblem(msg)
+    kind = rows.schema[name].dataType
+    if not isinstance(kind, wanted):
+        msg = f"the column {name!r} is of type {kind.simpleString()}; {rule}"
         raise InputProblem(msg)
 
 
@@ -85,7 +94,7 @@ def _run_sender(
     standing: Standing,
     store: Store,
 ) -> Iterator[pa.RecordBatch]:
-    sender = _partition()
+    sender = partition_id()
     given = list(batches)
     before = sender_before(config, standing, store, sender)
     if not given:
@@ -93,6 +102,7 @@ def _run_sender(
         return
     rows = pa.Table.from_batches(given)
     if columns.seq is not None:
+        _require_values(rows, columns.seq)
         rows = rows.sort_by(columns.seq)
     places, after = route(config, standing.table, sender, before, _keys(rows, columns.key))
     yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
@@ -119,7 +129,7 @@ def assigned(rows: DataFrame, config: GroupingConfig, columns: Columns, table: T
 def _run_partition(
     batches: Iterable[pa.RecordBatch], config: GroupingConfig, columns: Columns, table: Table
 ) -> Iterator[pa.RecordBatch]:
-    sender = _partition()
+    sender = partition_id()
     state = begun(config, SenderState())
     for rows in _pieces(batches):
         keys = _keys(rows, columns.key)
@@ -146,7 +156,7 @@ def _count(
         summary = merged(summary, counted, capacity(config.eps_share))
     size = len(summary.keys)
     if size:
-        once = (summary.tuples, summary.floor, _partition())
+        once = (summary.tuples, summary.floor, partition_id())
         alike = [pa.repeat(number, size).cast(pa.int64()) for number in once]
         columns = [summary.keys, pa.array(summary.counts), pa.array(summary.errors), *alike]
         yield pa.RecordBatch.from_arrays(columns, names=_COUNTERS)
@@ -173,14 +183,19 @@ def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def _keys(rows: pa.Table, name: str) -> pa.StringArray:
-    keys = rows.column(name)
-    if keys.null_count:
-        msg = f"the column {name!r} has {keys.null_count} rows without a value"
+    _require_values(rows, name)
+    return rows.column(name).cast(pa.string()).combine_chunks()
+
+
+def _require_values(rows: pa.Table, name: str) -> None:
+    missing = rows.column(name).null_count
+    if missing:
+        msg = f"the column {name!r} has {missing} rows without a value"
         raise InputProblem(msg)
-    return keys.cast(pa.string()).combine_chunks()
 
 
-def _partition() -> int:
+def partition_id() -> int:
+    """The partition that this task works on."""
     context = TaskContext.get()
     if context is None:
         msg = "routers run in Spark's tasks"

@@ -2,13 +2,15 @@
 
     query.json                   configuration and version
     checkpoint/                  Spark's own
-    batches/<batch>/<i>.arrow    what sender i holds after the micro-batch
-    batches/<batch>.json         the window that the next one belongs to: the micro-batch is done
+    batches/<batch>/sender-<i>.arrow    what sender i holds after the micro-batch
+    batches/<batch>/instance-<i>.arrow  what instance i holds, if it holds something, and its times
+    batches/<batch>.json                the window that the next one belongs to: it is done
 
 Rules of this file:
 
-* A sender's state follows from the state before and its tuples: whoever writes it again, after a
-  crash or as a second attempt, writes the same.
+* What a sender or an instance holds follows from what it held before and its tuples: whoever
+  writes it again, after a crash or as a second attempt, writes the same.
+* A micro-batch is done when its file is there; what the last two left is kept.
 * A file appears under its name when it is complete, or not at all.
 """
 
@@ -16,7 +18,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +32,17 @@ from spark_impl.grouping.windows import Standing
 from spark_impl.streams import InputProblem, complete
 
 VERSION = 1
-_STATE = b"straggler.sender"
+_SENDER, _WORKED = b"straggler.sender", b"straggler.worked"
+_EMPTY = pa.table({})
+
+
+class Worked(NamedTuple):
+    """What an instance did in a micro-batch."""
+
+    tuples: int = 0
+    busy_us: int = 0
+    state: pa.Table | None = None
+    """What it holds since."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +70,25 @@ class Store:
         """A micro-batch is done; what came two before it is needed no more."""
         batch = standing.batch - 1
         _write(self.root / "batches" / f"{batch}.json", _encoded(standing))
-        self.forget_senders(batch - 2)
-        (self.root / "batches" / f"{batch - 2}.json").unlink(missing_ok=True)
+        for path in self.root.glob("batches/[0-9]*"):
+            if int(path.stem) < batch - 1:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
 
-    def forget_senders(self, batch: int) -> None:
-        """What senders hold after a micro-batch is about to be written anew."""
-        shutil.rmtree(self.root / "batches" / str(batch), ignore_errors=True)
+    def forget(self, batch: int) -> None:
+        """What a micro-batch leaves is about to be written anew."""
+        folder = self.root / "batches" / str(batch)
+        if folder.exists():
+            shutil.rmtree(folder)
 
     def sender_path(self, batch: int, sender: int) -> Path:
         """The file of a sender's state after a micro-batch."""
-        return self.root / "batches" / str(batch) / f"{sender}.arrow"
+        return self.root / "batches" / str(batch) / f"sender-{sender}.arrow"
 
     def load_sender(self, batch: int, sender: int) -> SenderState:
         """What a sender holds after a micro-batch; nothing before the first one."""
         if batch < 0:
             return SenderState()
-        table = feather.read_table(self.sender_path(batch, sender), memory_map=False)
-        plain = json.loads(table.schema.metadata[_STATE])
+        table, plain = _read(self.sender_path(batch, sender), _SENDER)
         keys, counts, errors = (table.column(name).combine_chunks() for name in _COLUMNS)
         tuples, floor = plain["counted"]
         return SenderState(
@@ -91,13 +105,41 @@ class Store:
         plain = state._asdict()
         summary: Summary = plain.pop("summary")
         plain["counted"] = [summary.tuples, summary.floor]
-        metadata = {_STATE: json.dumps(plain).encode("utf-8")}
         columns = [summary.keys, pa.array(summary.counts), pa.array(summary.errors)]
-        table = pa.table(columns, names=_COLUMNS).replace_schema_metadata(metadata)
-        path = self.sender_path(batch, sender)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with complete(path) as scratch:
-            feather.write_feather(table, str(scratch), compression="zstd")
+        _write_table(
+            self.sender_path(batch, sender), pa.table(columns, names=_COLUMNS), _SENDER, plain
+        )
+
+    def load_worked(self, batch: int, instance: int) -> Worked:
+        """What an instance did in a micro-batch; nothing if it did nothing."""
+        path = self.instance_path(batch, instance)
+        if not path.exists():
+            return Worked()
+        table, plain = _read(path, _WORKED)
+        return Worked(plain["tuples"], plain["busy_us"], table if plain["holds"] else None)
+
+    def spent(self, batch: int, instance: int) -> tuple[int, int]:
+        """How many tuples an instance worked on in a micro-batch, and how long, in microseconds."""
+        path = self.instance_path(batch, instance)
+        if not path.exists():
+            return 0, 0
+        with pa.memory_map(str(path)) as file:  # which reads no state
+            plain = json.loads(pa.ipc.open_file(file).schema.metadata[_WORKED])
+        return plain["tuples"], plain["busy_us"]
+
+    def write_worked(self, batch: int, instance: int, worked: Worked) -> None:
+        """What an instance did in a micro-batch."""
+        plain = {
+            "tuples": worked.tuples,
+            "busy_us": worked.busy_us,
+            "holds": worked.state is not None,
+        }
+        state = _EMPTY if worked.state is None else worked.state
+        _write_table(self.instance_path(batch, instance), state, _WORKED, plain)
+
+    def instance_path(self, batch: int, instance: int) -> Path:
+        """The file of what an instance did in a micro-batch."""
+        return self.root / "batches" / str(batch) / f"instance-{instance}.arrow"
 
 
 _COLUMNS = ["key", "count", "error"]
@@ -124,6 +166,20 @@ def open_store(root: Path, config: GroupingConfig) -> Store:
     return Store(root)
 
 
+def _write_table(path: Path, table: pa.Table, name: bytes, plain: Any) -> None:
+    """A table, and plain data with it."""
+    kept = {**(table.schema.metadata or {}), name: json.dumps(plain).encode("utf-8")}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with complete(path) as scratch:
+        feather.write_feather(table.replace_schema_metadata(kept), str(scratch), compression="zstd")
+
+
+def _read(path: Path, name: bytes) -> tuple[pa.Table, Any]:
+    """What :func:`_write_table` wrote."""
+    table = feather.read_table(path, memory_map=False)
+    return table, json.loads(table.schema.metadata[name])
+
+
 def _write(path: Path, data: Any) -> None:
     with complete(path) as scratch:
         scratch.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
@@ -143,5 +199,5 @@ def _decoded(data: dict[str, Any]) -> Standing:
     table["heavy"] = {key: HeavyKey(*each) for key, each in table["heavy"].items()}
     if table["buckets"] is not None:
         table["buckets"] = tuple(table["buckets"])
-    measured = data["measured"] and tuple(data["measured"])
-    return Standing(**{**data, "table": Table(**table), "measured": measured})
+    plain = {name: tuple(data[name]) for name in ("measured", "worked", "busy_us")}
+    return Standing(**{**data, **plain, "table": Table(**table)})

@@ -13,8 +13,9 @@ from model.vocabulary import Event, GroupingConfig, System, Trace, Workload
 from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected, Route
 from model.vocabulary.trace import Step
 from spark_impl.grouping.candidates import candidates
+from spark_impl.grouping.instances import MicroBatch
 from spark_impl.grouping.partials import PARTIAL, answers, merged, partial_aggregates, partials
-from spark_impl.grouping.query import MicroBatch, Spreader
+from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.router import SenderState, begun, route
 from spark_impl.grouping.routing import Columns
 from spark_impl.grouping.table import Table
@@ -55,7 +56,7 @@ def _run(spark: SparkSession, workload: Workload, folder: Path) -> Iterator[Step
         if standing.tuples == 0:
             yield from _heavy(config, standing.table)
         observed: list[pa.Table] = []
-        work = partial(_at_instances, config=config, observed=observed)
+        work = partial(_observe, config=config, observed=observed)
         rows = spark.createDataFrame(_table(events))
         spreader.advance(rows, work, number)
         if {("kill", number), ("restart", number)} & faults:
@@ -69,7 +70,7 @@ def _run(spark: SparkSession, workload: Workload, folder: Path) -> Iterator[Step
     yield from _aggregates(config, parts)
 
 
-def _at_instances(
+def _observe(
     rows: DataFrame, batch: MicroBatch, *, config: GroupingConfig, observed: list[pa.Table]
 ) -> None:
     """Note where every row went, and what the instances made of them."""

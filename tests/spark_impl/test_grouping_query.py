@@ -1,20 +1,27 @@
-"""Rows spread by Spark: the same routes as in one process, restarts, bad input."""
+"""Rows spread by Spark: the same routes as in one process, bounded rows, bad input."""
 
 from collections import Counter
 from pathlib import Path
 from random import Random
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import Event, Fault, GroupingConfig, Workload
-from model.vocabulary.grouping import Heavy, Route
-from spark_impl.grouping import Grouping, run_in_process
-from spark_impl.grouping.partials import merged_answers, partial_aggregates
-from spark_impl.grouping.query import MicroBatch
-from spark_impl.grouping.system import run_workloads
-from spark_impl.streams import InputProblem, append
+from model.vocabulary.grouping import Heavy
+from spark_impl.grouping import (
+    Grouping,
+    GroupingProblem,
+    merged_answers,
+    partial_aggregates,
+    run_in_process,
+    run_workloads,
+)
+from spark_impl.grouping.query import times_of
+from spark_impl.streams import InputProblem
 
 
 def skewed(seed: int, size: int) -> tuple[Event, ...]:
@@ -70,68 +77,48 @@ def test_partition_i_holds_the_rows_of_instance_i(spark: SparkSession) -> None:
     assert answers["k7"].top == [1957.0, 1907.0, 1857.0]
 
 
-def test_a_stream_goes_on_where_it_stopped_and_learns(spark: SparkSession, tmp_path: Path) -> None:
-    source = tmp_path / "in"
-    schema = "seq BIGINT, key STRING, value DOUBLE"
-    rows = [event._asdict() for event in skewed(5, 900)]
-    whole: dict[int, int] = {}
-    batches: list[MicroBatch] = []
-
-    def work(spread: DataFrame, batch: MicroBatch) -> list[int]:
-        batches.append(batch)
-        whole.update((row.seq, row.instance) for row in spread.collect())
-        return [1, 1, 9]
-
-    grouping = Grouping(3, senders=2, window_tuples=250)
-    for part in range(3):
-        chosen = pa.Table.from_pylist(rows[300 * part : 300 * part + 300])
-        append(source, chosen.select(["seq", "key", "value"]))
-        stream = spark.readStream.schema(schema).parquet(str(source))
-        grouping.stream(stream, "key", tmp_path / "store", work, seq="seq").run_available()
-    assert batches == [MicroBatch(0, 0), MicroBatch(1, 1), MicroBatch(2, 2)]
-    config = GroupingConfig(
-        3, times_us=((0, (1, 1, 1)), (1, (1, 1, 9))), senders=2, window_tuples=250
-    )
-    workload = Workload("grouping", skewed(5, 900), config.to_json(), (300, 600))
-    routes = run_in_process(workload).of(Route)
-    assert {step.seq: step.instance for step in routes} == whole
-
-
-def test_work_that_reads_nothing_still_moves_the_routers_on(
-    spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize(
+    ("instances", "policy", "settings", "sentence"),
+    [
+        (0, "tag", {}, "instances is 0; it must be greater than 0"),
+        ("4", "tag", {}, "instances is '4'; it must be an integer"),
+        (2, "tags", {}, "policy is 'tags'; it must be one of key, "),
+        (2, "tag", {"times_us": [1, 0]}, r"the times \[1, 0\] are not 2 whole microseconds"),
+        (2, "tag", {"times_us": [1]}, r"the times \[1\] are not 2 whole microseconds"),
+        (2, "tag", {"times_us": [1, 2.5]}, r"the times \[1, 2.5\] are not 2 whole"),
+        (2, "tag", {"times_us": 7}, "the times 7 are not 2 whole microseconds"),
+        (2, "tag", {"gamma": 0}, "gamma is 0; it must be a finite number greater than 0"),
+    ],
+)
+def test_settings_that_cannot_be_are_named(
+    instances: Any, policy: str, settings: dict[str, Any], sentence: str
 ) -> None:
-    append(tmp_path / "in", pa.table({"seq": [0, 1, 2], "key": ["a", "b", "a"]}))
-    stream = spark.readStream.schema("seq BIGINT, key STRING").parquet(str(tmp_path / "in"))
-    seen = []
-    spread = Grouping(2, senders=4).stream(
-        stream, "key", tmp_path / "store", lambda _rows, batch: seen.append(batch)
-    )
-    spread.run_available()
-    assert seen == [MicroBatch(0, 0)]
-    assert (tmp_path / "store" / "batches" / "0.json").exists()
-    assert len(list((tmp_path / "store" / "batches" / "0").glob("*.arrow"))) == 4
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        Grouping(instances, policy, **settings)
+
+
+def test_times_may_come_from_an_array() -> None:
+    assert times_of(GroupingConfig(2), np.array([3, 4]).tolist()) == (3, 4)
+    assert times_of(GroupingConfig(2), list(np.array([3, 4]))) == (3, 4)
 
 
 def test_bad_input_is_named(spark: SparkSession, tmp_path: Path) -> None:
     rows = frame(spark, ["a", None])
     taken = rows.withColumnRenamed("n", "instance")
+    stream = spark.readStream.format("rate").load().selectExpr("string(value) AS key", "timestamp")
     for grouping, given, key, sentence in (
-        (Grouping(2), rows, "wort", "no column 'wort'"),
+        (Grouping(2), rows, "wort", "the input has no column 'wort'; it has word, n"),
         (Grouping(2), rows, "n", "is of type bigint; a key is a string"),
         (Grouping(2, "dkg"), rows, "word", "learns from a stream"),
         (Grouping(2), taken, "word", "has a column 'instance' already"),
+        (Grouping(2), stream, "key", "the input is a stream, and has to be bounded"),
     ):
         with pytest.raises(InputProblem, match=sentence):
             grouping.assign(given, key)
-    with pytest.raises(Exception, match="'word' has 1 rows without a value"):
+    with pytest.raises(GroupingProblem, match=r"^the column 'word' has 1 rows without a value$"):
         Grouping(2).assign(rows, "word")
-    with pytest.raises(ValueError, match="policy is 'tags'"):
-        Grouping(2, "tags")
-    stream = spark.readStream.format("rate").load().selectExpr("string(value) AS key")
-    Grouping(2).stream(stream, "key", tmp_path / "store", lambda _rows, _batch: None)
-    with pytest.raises(InputProblem, match="belongs to another stream"):
-        Grouping(3).stream(stream, "key", tmp_path / "store", lambda _rows, _batch: None)
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "file").touch()
-    with pytest.raises(InputProblem, match="neither an empty folder nor the store"):
-        Grouping(3).stream(stream, "key", tmp_path / "other", lambda _rows, _batch: None)
+    with pytest.raises(InputProblem, match="the input is bounded, and has to be a stream"):
+        Grouping(2).stream(rows, "word", tmp_path / "store", lambda _rows, _batch: None)
+    with pytest.raises(InputProblem, match="'timestamp' is of type timestamp; an order is made of"):
+        Grouping(2).stream(stream, "key", tmp_path / "s", lambda _rows, _batch: None, "timestamp")
+    assert not any(tmp_path.iterdir())

@@ -1,0 +1,336 @@
+"""Streams that are spread: restarts, failures between any two writes, times, state, bad input."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from model.vocabulary import Event, GroupingConfig, Workload
+from model.vocabulary.grouping import Route
+from spark_impl import lock
+from spark_impl.grouping import Grouping, GroupingProblem, MicroBatch, at_instances, run_in_process
+from spark_impl.grouping.query import Spreader
+from spark_impl.grouping.routing import Columns
+from spark_impl.grouping.store import Store, Worked
+from spark_impl.grouping.windows import mean_times, start, timed, told
+from spark_impl.streams import InputProblem, append
+from tests.spark_impl.test_grouping_query import skewed
+
+SCHEMA = "seq BIGINT, key STRING, value DOUBLE"
+COLUMNS = Columns("key", "seq")
+ROUTED = pa.schema([("seq", pa.int64()), ("instance", pa.int32())])
+TOTALS = pa.schema([("key", pa.string()), ("n", pa.int64()), ("total", pa.float64())])
+
+
+def table_of(events: tuple[Event, ...]) -> pa.Table:
+    rows = pa.Table.from_pylist([event._asdict() for event in events])
+    return rows.select(["seq", "key", "value"])
+
+
+def routes(events: tuple[Event, ...], config: GroupingConfig, *cuts: int) -> dict[int, int]:
+    trace = run_in_process(Workload("grouping", events, config.to_json(), cuts))
+    return {step.seq: step.instance for step in trace.of(Route)}
+
+
+def test_a_stream_goes_on_where_it_stopped_and_learns(spark: SparkSession, tmp_path: Path) -> None:
+    source = tmp_path / "in"
+    events = skewed(5, 600)
+    whole: dict[int, int] = {}
+    batches = []
+
+    def work(spread: DataFrame, batch: MicroBatch) -> list[int]:
+        batches.append((batch.number, batch.window))
+        whole.update((row.seq, row.instance) for row in spread.collect())
+        return [1, 1, 9]
+
+    grouping = Grouping(3, senders=2, window_tuples=250)
+    for part in range(2):
+        append(source, table_of(events[300 * part : 300 * part + 300]))
+        stream = spark.readStream.schema(SCHEMA).parquet(str(source))
+        grouping.stream(stream, "key", tmp_path / "store", work, seq="seq").run_available()
+    assert batches == [(0, 0), (1, 1)]
+    times = ((0, (1, 1, 1)), (1, (1, 1, 9)))
+    config = GroupingConfig(3, times_us=times, senders=2, window_tuples=250)
+    assert whole == routes(events, config, 300)
+
+
+def test_work_that_reads_nothing_still_moves_the_routers_on(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    append(tmp_path / "in", pa.table({"seq": [0, 1, 2], "key": ["a", "b", "a"]}))
+    stream = spark.readStream.schema("seq BIGINT, key STRING").parquet(str(tmp_path / "in"))
+    seen = []
+    spread = Grouping(2, senders=4).stream(
+        stream, "key", tmp_path / "store", lambda _rows, batch: seen.append(batch.number)
+    )
+    spread.run_available()
+    assert seen == [0]
+    assert (tmp_path / "store" / "batches" / "0.json").exists()
+    assert len(list((tmp_path / "store" / "batches" / "0").glob("*.arrow"))) == 4
+
+
+# ------------------------------------------------------------------------- state and times
+
+
+def totals(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+    """A stateful operator: how many tuples each key has had at this instance, and their sum."""
+    each = rows.select(["key", "value"]).append_column("n", pa.repeat(1, len(rows)))
+    each = each.rename_columns(["key", "total", "n"]).select(TOTALS.names).cast(TOTALS)
+    together = pa.concat_tables(
+        [each, TOTALS.empty_table() if state is None else state.cast(TOTALS)]
+    )
+    summed = together.group_by("key").aggregate([("n", "sum"), ("total", "sum")])
+    state = summed.rename_columns(TOTALS.names)
+    return state, state
+
+
+def held(store: Store, batch: int, instance: int) -> Any:
+    state = store.load_worked(batch, instance).state
+    assert state is not None
+    return state
+
+
+def test_state_of_instances_lasts_and_merges_to_the_whole(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    events = skewed(6, 400)
+    config = GroupingConfig(3, senders=2, window_tuples=100, times_us=((0, (1, 2, 5)),))
+    found: dict[int, list[Any]] = {}
+
+    def work(spread: DataFrame, batch: MicroBatch) -> None:
+        rows = at_instances(spread, batch, totals, TOTALS).collect()
+        found[batch.number] = rows
+        if batch.number == 1 and not crashes:
+            crashes.append(batch.number)
+            msg = "the sink is full"
+            raise RuntimeError(msg)
+
+    crashes: list[int] = []
+    for number, part in enumerate((events[:150], events[150:])):
+        rows = spark.createDataFrame(table_of(part))
+        spreader = Spreader(config, COLUMNS, tmp_path / "store")
+        if number == 1:
+            with pytest.raises(RuntimeError, match="the sink is full"):
+                spreader.advance(rows, work, number)
+            spreader.advance(rows, work, number)
+        spreader.advance(rows, work, number)  # the second one again, as Spark may after a crash
+    merged = Counter[str]()
+    counted = Counter[str]()
+    store = Store(tmp_path / "store")
+    for instance in range(3):
+        for row in held(store, 1, instance).to_pylist():
+            counted[row["key"]] += row["n"]
+            merged[row["key"]] += row["total"]
+    assert counted == Counter(event.key for event in events)
+    for key in counted:
+        assert merged[key] == sum(event.value for event in events if event.key == key)
+    assert len(found[1]) > len(counted), "no key was at two instances"
+
+
+def test_an_instance_without_rows_or_work_keeps_its_state(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    config = GroupingConfig(2, "key")
+    keys = [f"k{number}" for number in range(40)]
+    place = routes(tuple(Event(n, n, key, 0, 0.0, 0) for n, key in enumerate(keys)), config)
+    only = next(key for number, key in enumerate(keys) if place[number] == 0)
+    spreader = Spreader(config, COLUMNS, tmp_path / "store")
+
+    def work(rows: DataFrame, batch: MicroBatch) -> None:
+        if batch.number != 1:
+            found.append({row.key for row in at_instances(rows, batch, totals, TOTALS).collect()})
+
+    found: list[set[str]] = []
+    for number, own in enumerate((keys, [only], [only])):
+        table = pa.table({"seq": range(len(own)), "key": own, "value": [1.0] * len(own)})
+        spreader.advance(spark.createDataFrame(table), work, number)
+    assert found == [set(keys)] * 2
+    assert [spreader.store.spent(2, each)[0] for each in range(2)] == [1, 0]
+    kept = held(spreader.store, 2, 1).column("key").to_pylist()
+    assert sorted(kept) == sorted(key for number, key in enumerate(keys) if place[number] == 1)
+
+
+def slow(rows: pa.Table, _state: pa.Table | None) -> tuple[pa.Table, None]:
+    """Work that takes at least 2 ms a tuple at instance 1."""
+    if 1 in rows.column("instance").to_pylist():
+        time.sleep(0.002 * len(rows))
+    return rows.select(["seq", "instance"]), None
+
+
+def test_what_instances_took_decides_about_the_next_window(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    events = skewed(3, 60)
+    spreader = Spreader(GroupingConfig(3, window_tuples=20), COLUMNS, tmp_path / "store")
+    seen: dict[int, int] = {}
+
+    def work(rows: DataFrame, batch: MicroBatch) -> None:
+        found = at_instances(rows, batch, slow, ROUTED).toArrow()
+        seen.update(zip(found["seq"].to_pylist(), found["instance"].to_pylist(), strict=True))
+
+    times = []
+    for number, part in enumerate((events[:20], events[20:])):
+        times.append((number, spreader.standing().table.times))
+        spreader.advance(spark.createDataFrame(table_of(part)), work, number)
+    assert times[0][1] == (1, 1, 1)
+    assert times[1][1][1] >= 2_000
+    assert seen == routes(events, GroupingConfig(3, times_us=tuple(times), window_tuples=20), 20)
+
+
+def test_times_are_means_over_a_window_and_stay_where_nothing_was_measured() -> None:
+    config = GroupingConfig(3)
+    known = GroupingConfig(3, times_us=((0, (5, 6, 7)),))
+    standing = start(config)
+    assert mean_times(config, standing) == ()
+    assert mean_times(known, standing) == ()
+    once = timed(standing, [(4, 4000), (0, 0), (0, 0)])
+    assert mean_times(config, once) == (1_000, 1_000, 1_000), "nothing is known but the first"
+    assert mean_times(known, once) == (1_000, 6, 7)
+    twice = timed(once, [(6, 1000), (5, 10003), (0, 0)])
+    assert mean_times(config, twice) == (500, 2_001, 1_000)
+    assert mean_times(known, twice._replace(measured=(7, 8, 9))) == (500, 2_001, 9)
+    assert mean_times(config, timed(standing, [(5, 0), (5, 1), (5, 500)])) == (1, 1, 100)
+    assert timed(once, [(0, 0), (0, 0), (0, 0)]) == once
+    assert mean_times(known, told(twice, (3, 2, 1))) == (3, 2, 1)
+
+
+# ------------------------------------------------------------------------- failures
+
+
+class DiskFullError(OSError):
+    pass
+
+
+def failing(method: Callable[..., Any], at: int, after: bool) -> Callable[..., Any]:
+    """Fail at a call, before or after what it does."""
+    calls = [0]
+
+    def call(*given: Any, **named: Any) -> Any:
+        calls[0] += 1
+        if calls[0] == at and not after:
+            raise DiskFullError
+        result = method(*given, **named)
+        if calls[0] == at:
+            raise DiskFullError
+        return result
+
+    return call
+
+
+def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = skewed(8, 300)
+    config = GroupingConfig(4, senders=2, window_tuples=90)
+    parts = [events[:100], events[100:200], events[200:]]
+    seen: dict[int, int] = {}
+
+    def work(rows: DataFrame, batch: MicroBatch) -> list[int]:
+        found = at_instances(rows, batch, kept_once, ROUTED).toArrow()
+        seen.update(zip(found["seq"].to_pylist(), found["instance"].to_pylist(), strict=True))
+        return [1, 1, 1, 1]
+
+    for number, part in enumerate(parts):
+        rows = spark.createDataFrame(table_of(part))
+        for name, after in (("forget", True), ("load_sender", False), ("finish", True)):
+            if number == 1:
+                with monkeypatch.context() as patch:
+                    patch.setattr(Store, name, failing(getattr(Store, name), 1, after))
+                    with pytest.raises(DiskFullError):
+                        Spreader(config, COLUMNS, tmp_path / "store").advance(rows, work, number)
+        Spreader(config, COLUMNS, tmp_path / "store").advance(rows, work, number)
+    assert seen == routes(events, config, 100, 200)
+    store = Store(tmp_path / "store")
+    states = [store.load_worked(2, instance).state for instance in range(4)]
+    counted = sum(pc.sum(state.column("n")).as_py() for state in states if state is not None)
+    assert counted == 300
+    assert {path.stem for path in store.root.glob("batches/*")} == {"1", "2"}
+
+
+def kept_once(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+    before = 0 if state is None else state.column("n")[0].as_py()
+    return rows.select(["seq", "instance"]), pa.table({"n": [before + len(rows)]})
+
+
+def test_a_sender_that_did_not_come_to_its_end_is_done_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    events = skewed(9, 200)
+    config = GroupingConfig(4, senders=3, window_tuples=90)
+    seen: dict[int, int] = {}
+
+    def work(rows: DataFrame, batch: MicroBatch) -> None:
+        seen.update((row.seq, row.instance) for row in rows.collect())
+        batch.store.sender_path(batch.number, 1).unlink()
+
+    spreader = Spreader(config, COLUMNS, tmp_path / "store")
+    for number, part in enumerate((events[:100], events[100:])):
+        spreader.advance(spark.createDataFrame(table_of(part)), work, number)
+    assert seen == routes(events, config, 100)
+
+
+def test_one_stream_at_a_time_writes_a_store(spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.createDataFrame(table_of(skewed(1, 10)))
+    spreader = Spreader(GroupingConfig(2), COLUMNS, tmp_path / "store")
+    held = lock.hold(tmp_path / "store")
+    try:
+        with pytest.raises(InputProblem, match=r"store is being written by process \d+"):
+            spreader.advance(rows, lambda _rows, _batch: None, 0)
+    finally:
+        lock.let_go(held)
+    for number in (0, 4, 4):
+        spreader.advance(rows, lambda _rows, _batch: None, number)
+    with pytest.raises(InputProblem, match=r"^the source is at micro-batch 3, .* at 4 already"):
+        spreader.advance(rows, lambda _rows, _batch: None, 3)
+
+
+def test_what_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+    append(tmp_path / "in", pa.table({"seq": [0, None], "key": ["a", "b"]}))
+    stream = spark.readStream.schema("seq BIGINT, key STRING").parquet(str(tmp_path / "in"))
+
+    def misnamed(rows: DataFrame, batch: MicroBatch) -> None:
+        other = pa.schema([("n", pa.int64())])
+        at_instances(rows, batch, lambda given, _: (given, None), other).collect()
+
+    def full(_rows: DataFrame, _batch: MicroBatch) -> None:
+        msg = "the sink is full"
+        raise RuntimeError(msg)
+
+    for work, seq, sentence in (
+        (lambda _rows, _batch: None, "seq", "the column 'seq' has 1 rows without a value"),
+        (misnamed, None, r"the work at instance \d gives \['seq', 'key', 'instance'\], not"),
+        (full, None, "the sink is full"),
+    ):
+        with pytest.raises(GroupingProblem, match=f"^{sentence}"):
+            Grouping(2).stream(stream, "key", tmp_path / "store", work, seq).run_available()
+    assert not list((tmp_path / "store" / "batches").glob("*.json"))
+
+
+def test_a_store_of_somebody_else_is_left_alone(spark: SparkSession, tmp_path: Path) -> None:
+    stream = spark.readStream.format("rate").load().selectExpr("string(value) AS key")
+    Grouping(2).stream(stream, "key", tmp_path / "store", lambda _rows, _batch: None)
+    with pytest.raises(InputProblem, match="belongs to another stream"):
+        Grouping(3).stream(stream, "key", tmp_path / "store", lambda _rows, _batch: None)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "file").touch()
+    with pytest.raises(InputProblem, match="neither an empty folder nor the store"):
+        Grouping(3).stream(stream, "key", tmp_path / "other", lambda _rows, _batch: None)
+
+
+def test_an_instance_without_a_state_and_with_an_empty_one(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    for state in (None, pa.table({}), TOTALS.empty_table()):
+        store.write_worked(0, 1, Worked(3, 70, state))
+        found = store.load_worked(0, 1)
+        assert (found.tuples, found.busy_us) == store.spent(0, 1) == (3, 70)
+        assert (found.state is None) == (state is None)
+        if state is not None:
+            assert held(store, 0, 1).schema.equals(state.schema)
+    assert store.load_worked(1, 1) == Worked()
+    assert store.spent(1, 1) == (0, 0)
