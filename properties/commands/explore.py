@@ -121,7 +121,9 @@ def _find(chosen: Room, name: str, scopes: tuple[str, ...]) -> Finding:
     agreement, _ = agree(chosen, example, chosen.reference()(example), observed, chosen.words)
     for verdict in (*chosen.check(example, observed).verdicts, agreement):
         if verdict.outcome is Outcome.BROKEN:
-            return Finding(name, None, verdict.claim, (verdict.sentence, *verdict.witness))
+            # What is wrong with one thing alone is the witness, too.
+            sentences = tuple(dict.fromkeys((verdict.sentence, *verdict.witness)))
+            return Finding(name, None, verdict.claim, sentences)
     return Finding(name, None, None, ("Nothing that is claimed is broken.",))
 
 

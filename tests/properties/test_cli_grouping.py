@@ -211,6 +211,11 @@ def test_explore_shows_a_shortest_stream(straggler: Straggler) -> None:
     assert "4. A tuple of key a arrives: arrived have ab | a." in done.out
 
 
+def test_explore_tells_what_is_wrong_on_an_example_once(straggler: Straggler) -> None:
+    done = straggler("explore", "grouping", "--variant", "floors_forgotten")
+    assert done.out.count("Key 'e' is not heavy in window 1, with 5 of 9 tuples before it.") == 1
+
+
 def test_what_no_claim_sees_is_found_beside_the_reference() -> None:
     room = replace(ROOM, explorer=ROOM.explorer._replace(homes={}))
     finding = explore._find(room, "too_few_counters", ())
