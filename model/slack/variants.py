@@ -23,8 +23,7 @@ from model.slack.run import system
 from model.variants import PLANTED, Variant
 from model.vocabulary import Event, Fault, SlackConfig, System, Workload
 from model.windows import mistakes
-from model.windows.correction import Pair, Pending
-from model.windows.query import Query
+from model.windows.correction import Pair
 from model.windows.rules import LATE, OPEN, Place
 
 PAPER = "hybrid processing model for continuous aggregates, read literally"
@@ -47,12 +46,6 @@ def _stays_where_it_is(task: Task) -> int:
 
 def _falls_with_t_max(_before_us: int, now_us: int) -> int:
     return now_us
-
-
-def _without_age(config: Query, pending: Pending, _wm_us: int, is_flush: bool) -> str | None:
-    if is_flush:
-        return "flush"
-    return "gamma" if pending.newest_us - pending.oldest_us > config.gamma_us else None
 
 
 def _everything(_planned: Collection[Pair], all_pending: Collection[Pair]) -> Collection[Pair]:
@@ -153,7 +146,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             PAPER,
             "It also starts when the oldest pending pair lies more than max_age behind the "
             "watermark.",
-            replace(RULES, trigger=_without_age),
+            replace(RULES, trigger=mistakes.without_age),
             _example(25, 12, 60, cuts=(2,)),
         ),
         _variant(

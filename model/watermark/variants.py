@@ -10,41 +10,22 @@ Rules of this file:
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 
+from model.variants import PLANTED, Variant
 from model.vocabulary import Event, Fault, System, WatermarkConfig, WindowSpec, Workload
 from model.watermark.claims import MONOTONE
 from model.watermark.cluster import Cluster, wait_us
 from model.watermark.rules import RULES, Rules, entered
 from model.watermark.run import system
 from model.windows import mistakes
+from model.windows.correction import Pending
+from model.windows.query import Query
+from model.windows.rules import trigger
 
 PAPER = "dynamic watermark from the disorder of a micro-cluster, read literally"
-PLANTED = "planted bug"
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """Rules that break a promise."""
-
-    name: str
-    promise: str
-    """The claim that it breaks."""
-    mistake: str
-    source: str
-    corrected: str
-    """The rule that keeps the promise."""
-    rules: Rules
-    example: Workload
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether a paper says it so."""
-        return self.source == PAPER
-
-    def make_system(self) -> System:
-        """The variant as a System."""
-        return system(self.rules)
+_variant = partial(Variant, system=system)
 
 
 # ------------------------------------------------------------------------------ what they decide
@@ -112,6 +93,10 @@ def _one_tick_late(windows: WindowSpec, wm_us: int) -> int:
     return windows.first_index(wm_us - 1)
 
 
+def _ignores_flushes(config: Query, pending: Pending, wm_us: int, _is_flush: bool) -> str | None:
+    return trigger(config, pending, wm_us, False)
+
+
 # -------------------------------------------------------------------------------------- examples
 
 
@@ -132,10 +117,10 @@ def _with_redelivery(workload: Workload) -> Workload:
 
 # -------------------------------------------------------------------------------------- variants
 
-VARIANTS: Mapping[str, Variant] = {
+VARIANTS: Mapping[str, Variant[Rules]] = {
     variant.name: variant
     for variant in (
-        Variant(
+        _variant(
             "literal",
             MONOTONE,
             "The wait is M*P, so that it is longest while everything comes in order.",
@@ -144,7 +129,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, wait_us=_as_printed),
             _example(1, 2, 1),
         ),
-        Variant(
+        _variant(
             "ties_reversed",
             "pairs out of order are counted",
             "Of two equal event times the later arrival counts as out of order.",
@@ -153,7 +138,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, entered=_with_ties),
             _example(5, 5),
         ),
-        Variant(
+        _variant(
             "cluster_per_batch",
             "pairs out of order are counted",
             "Every micro-batch begins with an empty cluster.",
@@ -162,7 +147,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, carried=_emptied),
             _example(9, 5, cuts=(1,)),
         ),
-        Variant(
+        _variant(
             "cluster_one_too_many",
             "pairs out of order are counted",
             "The oldest arrival leaves the cluster one arrival too late.",
@@ -171,7 +156,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, entered=_one_too_many),
             _example(9, 7, 8, 9),
         ),
-        Variant(
+        _variant(
             "pairs_left_behind",
             "pairs out of order are counted",
             "An arrival that leaves the cluster leaves its pairs behind.",
@@ -180,7 +165,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, entered=_leaves_pairs_behind),
             _example(9, 7, 8, 9),
         ),
-        Variant(
+        _variant(
             "watermark_falls",
             "watermark never decreases",
             "The watermark is N - wait, whatever it was before.",
@@ -189,7 +174,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, wm_us=_falls),
             _example(5, 9, 5),
         ),
-        Variant(
+        _variant(
             "wait_in_floats",
             "the wait is that of the reading",
             "The disorder is a float64, 1 less the order degree.",
@@ -198,7 +183,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, wait_us=_with_floats),
             _example(5, 9, 5, max_wait_us=3),
         ),
-        Variant(
+        _variant(
             "no_warm_up",
             "the wait is that of the reading",
             "A single arrival is in order, so that nothing is waited for at first.",
@@ -207,7 +192,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, wait_us=_no_warm_up),
             _example(5),
         ),
-        Variant(
+        _variant(
             "closes_early",
             "windows close at the watermark",
             "A window closes when the watermark has reached the last event time in it.",
@@ -216,7 +201,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, first_open=mistakes.one_tick_early),
             _example(5, 9),
         ),
-        Variant(
+        _variant(
             "closes_late",
             "windows close at the watermark",
             "A window closes when the watermark is greater than its end.",
@@ -225,7 +210,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, first_open=_one_tick_late),
             _example(5, 10),
         ),
-        Variant(
+        _variant(
             "mixed_tuple_lost",
             "each pair once",
             "A tuple that still has an open window is in time, and its closed windows are not "
@@ -235,7 +220,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, route=mistakes.loses_mixed),
             _example(15, 16, 12, 4, slide_us=5),
         ),
-        Variant(
+        _variant(
             "reopens",
             "one writer",
             "A late tuple opens its window again, which is answered a second time.",
@@ -244,7 +229,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, route=mistakes.reopens),
             _example(20, 5),
         ),
-        Variant(
+        _variant(
             "counts_twice",
             "each pair once",
             "A redelivery is counted like a new tuple.",
@@ -253,7 +238,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, is_redelivery=mistakes.never_a_redelivery),
             _with_redelivery(_example(5)),
         ),
-        Variant(
+        _variant(
             "clears_first",
             "eventual exactness",
             "A correction clears its pairs, then writes the answers, and may die in between.",
@@ -261,6 +246,25 @@ VARIANTS: Mapping[str, Variant] = {
             "Pairs are cleared after every answer for them is durable.",
             replace(RULES, clears_first=True),
             _example(20, 5, corrections=True).with_(faults=(Fault("kill", 1),)),
+        ),
+        _variant(
+            "gamma_only",
+            "corrections do not wait",
+            "A correction waits until the pending tuples span more than Gamma.",
+            PLANTED,
+            "It also starts when the oldest pending pair lies more than max_age behind the "
+            "watermark.",
+            replace(RULES, trigger=mistakes.without_age),
+            _example(20, 5, corrections=True, max_age_us=0),
+        ),
+        _variant(
+            "ignores_flushes",
+            "nothing owed after the flush",
+            "A flush closes the windows, and corrections start as at any other time.",
+            PLANTED,
+            "A flush corrects whatever is pending.",
+            replace(RULES, trigger=_ignores_flushes),
+            _example(20, 5, 3, 4, cuts=(3,), gamma_us=1, corrections=True),
         ),
     )
 }
@@ -284,3 +288,5 @@ mixed_tuple_lost = _factory("mixed_tuple_lost")
 reopens = _factory("reopens")
 counts_twice = _factory("counts_twice")
 clears_first = _factory("clears_first")
+gamma_only = _factory("gamma_only")
+ignores_flushes = _factory("ignores_flushes")

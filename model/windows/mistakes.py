@@ -1,6 +1,8 @@
 """Decisions about windows that look right and are not, for the planted bugs of several rooms."""
 
 from model.vocabulary import Event, WindowSpec
+from model.windows.correction import Pending
+from model.windows.query import Query
 from model.windows.rules import LATE, Place, Stream, route
 
 
@@ -24,3 +26,10 @@ def reopens(task: Stream, index: int, event: Event) -> Place:
 def never_a_redelivery(_task: Stream, _event: Event) -> bool:
     """Every delivery is a new tuple."""
     return False
+
+
+def without_age(config: Query, pending: Pending, _wm_us: int, is_flush: bool) -> str | None:
+    """However old a pending pair is, nothing follows from that."""
+    if is_flush:
+        return "flush"
+    return "gamma" if pending.newest_us - pending.oldest_us > config.gamma_us else None

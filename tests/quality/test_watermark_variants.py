@@ -6,12 +6,12 @@ from model.claims import Outcome
 from model.diff import compare
 from model.explorer import explore as search
 from model.shrink import smallest
-from model.vocabulary import Trace, Workload
+from model.vocabulary import Event, Trace, Workload
 from model.vocabulary.answers import Late
 from model.vocabulary.watermark import WORDS
 from model.watermark import run
 from model.watermark import variants as module
-from model.watermark.claims import check
+from model.watermark.claims import CLAIMS, check
 from model.watermark.identity import IDENTITY
 from model.watermark.protocol import LESS_FOR_MORE
 from model.watermark.scopes import SCOPES, claims_of, explore, machine_of
@@ -37,6 +37,10 @@ EXPLORED = {
     "counts_twice": ("redelivery", 3, "each pair once"),
 }
 """Scope, length of the shortest path, claim."""
+STORM = tuple(
+    Event(seq, seq, "a", event_time_us, 1.0, 100 + seq)
+    for seq, event_time_us in enumerate((38, 5, 2, 4, 50, 16))
+)
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
@@ -77,7 +81,19 @@ def test_the_explorer_finds_the_shortest_path_to_a_variant(name: str) -> None:
 
 
 def test_every_variant_is_explored_unless_it_is_about_corrections() -> None:
-    assert set(VARIANTS) - set(EXPLORED) == {"clears_first"}
+    others = set(VARIANTS) - set(EXPLORED)
+    assert others == {"clears_first", "gamma_only", "ignores_flushes"}
+    assert all(VARIANTS[name].example.config["corrections"] for name in others)
+
+
+def test_every_claim_is_broken_by_something() -> None:
+    broken: set[str] = set()
+    for variant in VARIANTS.values():
+        config = {**variant.example.config, "corrections": True}
+        for example in (variant.example, Workload("watermark", STORM, config, (3,))):
+            verdicts = check(example, variant.make_system()(example))
+            broken |= {v.claim for v in verdicts if v.outcome is Outcome.BROKEN}
+    assert broken == {claim.name for claim in CLAIMS}
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))
