@@ -29,7 +29,7 @@ from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.summaries import Summary
 from spark_impl.grouping.table import HeavyKey, Table
 from spark_impl.grouping.windows import Standing
-from spark_impl.streams import InputProblem, complete
+from spark_impl.streams import InputProblem, complete, writing
 
 VERSION = 1
 _SENDER, _WORKED = b"straggler.sender", b"straggler.worked"
@@ -157,13 +157,19 @@ def open_store(root: Path, config: GroupingConfig) -> Store:
         if found != wanted:
             msg = f"{root} belongs to another stream: {found}, this one is {wanted}"
             raise InputProblem(msg)
-    elif root.exists() and (not root.is_dir() or any(root.iterdir())):
+    elif root.exists() and not (root.is_dir() and all(map(_is_hidden, root.iterdir()))):
         msg = f"{root} is neither an empty folder nor the store of a stream"
         raise InputProblem(msg)
     else:
-        (root / "batches").mkdir(parents=True, exist_ok=True)
+        with writing(root):
+            root.mkdir(parents=True, exist_ok=True)
         _write(path, wanted)
     return Store(root)
+
+
+def _is_hidden(path: Path) -> bool:
+    """Ours, from a run that was killed while it made the store, or of no concern."""
+    return path.name.startswith(".")
 
 
 def _write_table(path: Path, table: pa.Table, name: bytes, plain: Any) -> None:

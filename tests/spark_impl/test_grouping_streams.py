@@ -321,6 +321,15 @@ def test_a_store_of_somebody_else_is_left_alone(spark: SparkSession, tmp_path: P
     (tmp_path / "other" / "file").touch()
     with pytest.raises(InputProblem, match="neither an empty folder nor the store"):
         Grouping(3).stream(stream, "key", tmp_path / "other", lambda _rows, _batch: None)
+    # What a run leaves that is killed while it makes a store is ours.
+    (tmp_path / "begun").mkdir()
+    (tmp_path / "begun" / ".query.json.4711").touch()
+    Grouping(3).stream(stream, "key", tmp_path / "begun", lambda _rows, _batch: None)
+    (tmp_path / "plain").touch()
+    with pytest.raises(InputProblem, match="plain is neither an empty folder"):
+        Grouping(3).stream(stream, "key", tmp_path / "plain", lambda _rows, _batch: None)
+    with pytest.raises(InputProblem, match=r"plain/below cannot be written"):
+        Grouping(3).stream(stream, "key", tmp_path / "plain" / "below", lambda _rows, _batch: None)
 
 
 def test_an_instance_without_a_state_and_with_an_empty_one(tmp_path: Path) -> None:
