@@ -52,15 +52,16 @@ def late(spark: SparkSession, room: Room[Any], store: str | Path) -> DataFrame:
     """What came too late for the first answers: a row for each (tuple, window).
 
     Columns: the grouping columns, ``task``, ``key``, ``start_us`` and ``end_us`` of the window,
-    ``source_id`` and ``event_time_us`` of the tuple, and the micro-batch in which it came. Raises
+    ``source_id`` and ``event_time_us`` of the tuple, and ``batch``, the micro-batch in which it
+    came, the first one if it came again after its identity was forgotten. Raises
     :class:`spark_impl.streams.InputProblem` when ``store`` is not the store of a query.
     """
     config, place = load_store(Path(store).absolute(), room)
     asked = room.asked(config)
     rows = undisturbed(place, lambda last: table(spark, place, "late", last))
-    end = (F.col("start_us") + asked.size_us).alias("end_us")
-    pair = ("key", "start_us", end, "source_id", "event_time_us", "batch")
-    return _pairs(asked, rows).select(*place.by, *pair)
+    pairs = _pairs(asked, rows).withColumn("end_us", F.col("start_us") + asked.size_us)
+    pair = (*place.by, "key", "start_us", "end_us", "source_id", "event_time_us")
+    return pairs.groupBy(*pair).agg(F.min("batch").alias("batch"))
 
 
 def undisturbed(place: Store, look: Callable[[int], _Found]) -> _Found:
@@ -120,7 +121,9 @@ def _pending(spark: SparkSession, asked: Asked, place: Store, last: int) -> Data
     else:
         pairs = table(spark, place, "late", last)
     window = [*place.by, "key", "start_us"]
-    return _pairs(asked, pairs).groupBy(*window).agg(F.count("*").alias("pending"))
+    # A redelivery whose identity was forgotten finds a pair late once more.
+    tuples = F.count_distinct("source_id")
+    return _pairs(asked, pairs).groupBy(*window).agg(tuples.alias("pending"))
 
 
 def _pairs(asked: Asked, runs: DataFrame) -> DataFrame:
