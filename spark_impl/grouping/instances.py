@@ -45,7 +45,8 @@ def at_instances(rows: DataFrame, batch: MicroBatch, step: Step, found: pa.Schem
     with the state, the next window is balanced by the times. ``step`` has to be deterministic, but
     for the time that it takes.
     """
-    task = partial(_run, batch=batch, step=step, given=to_arrow_schema(rows.schema), expected=found)
+    given = to_arrow_schema(rows.schema, timezone="UTC")
+    task = partial(_run, batch=batch, step=step, given=given, expected=found)
     return rows.mapInArrow(task, from_arrow_schema(found))
 
 
@@ -56,7 +57,9 @@ def _run(
     given: pa.Schema,
     expected: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
-    table = pa.Table.from_batches(batches, given)
+    held = list(batches)
+    # The session's time zone and kinds of strings are those of the rows, not of the schema.
+    table = pa.Table.from_batches(held).cast(given) if held else given.empty_table()
     instance = partition_id()
     state = batch.store.load_worked(batch.number - 1, instance).state
     begun_ns = time.perf_counter_ns()
@@ -70,7 +73,17 @@ def _run(
 
 
 def carry_over(store: Store, batch: int, instances: int) -> None:
-    """Instances that did nothing in a micro-batch keep their state."""
+    """Instances that did nothing in a micro-batch keep their state.
+
+    Raises :class:`InputProblem` when some worked and others did not, which would lose their tuples.
+    """
+    worked = sum(store.instance_path(batch, each).exists() for each in range(instances))
+    if worked not in (0, instances):
+        msg = (
+            f"what the instances found was read of {worked} of {instances} alone;"
+            " the work of a micro-batch has to read all of it"
+        )
+        raise InputProblem(msg)
     for instance in range(instances):
         before, after = (store.instance_path(each, instance) for each in (batch - 1, batch))
         if before.exists() and not after.exists():

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Event, GroupingConfig, Workload
 from model.vocabulary.grouping import Route
@@ -154,6 +155,30 @@ def test_an_instance_without_rows_or_work_keeps_its_state(
     assert [spreader.store.spent(2, each)[0] for each in range(2)] == [1, 0]
     kept = held(spreader.store, 2, 1).column("key").to_pylist()
     assert sorted(kept) == sorted(key for number, key in enumerate(keys) if place[number] == 1)
+
+
+def test_what_instances_found_is_read_at_all_of_them(spark: SparkSession, tmp_path: Path) -> None:
+    spreader = Spreader(GroupingConfig(3), COLUMNS, tmp_path / "store")
+    table = table_of(skewed(8, 60))
+    rows = spark.createDataFrame(table).withColumn("at", F.timestamp_seconds("seq"))
+    parts = []
+
+    def some(rows: DataFrame, batch: MicroBatch) -> None:
+        at_instances(rows, batch, totals, TOTALS).take(1)
+
+    def work(rows: DataFrame, batch: MicroBatch) -> None:
+        parts.extend(at_instances(rows, batch, totals, TOTALS).collect())
+
+    with pytest.raises(InputProblem, match="was read of 1 of 3 alone; the work of a micro-batch"):
+        spreader.advance(rows, some, 0)
+    zone = "spark.sql.session.timeZone"
+    before = spark.conf.get(zone)
+    try:
+        spark.conf.set(zone, "America/New_York")  # that of somebody's own session
+        spreader.advance(rows, work, 0)
+    finally:
+        spark.conf.set(zone, str(before))
+    assert sum(part.n for part in parts) == len(table)
 
 
 def slow(rows: pa.Table, _state: pa.Table | None) -> tuple[pa.Table, None]:
