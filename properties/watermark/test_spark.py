@@ -7,6 +7,7 @@ the same code.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -23,7 +24,7 @@ from properties.packs import Pack
 from properties.rooms import room
 from properties.strategies import cuts
 from properties.tables import Recording, cuts_into
-from properties.watermark.strategies import cases, configs
+from properties.watermark.strategies import cases
 from properties.watermark.test_model import NEEDED, unbatched
 from properties.windows.queries import BATCHES
 
@@ -77,8 +78,9 @@ def test_cuts_change_nothing_in_process(case: Workload, data: st.DataObject) -> 
 
 def pack(number: int, seed: int) -> Pack:
     reading, aggregate, corrections = SHAPES[number]
-    drawn = packs.collect(configs((reading,), (aggregate,), (corrections,)), 12, seed + number)
-    chosen = packs.pack(drawn[-1], profiles.effort().cases, seed + number)
+    config = WatermarkConfig(9_000, 4_000, 9_000, reading, k=5, tasks=2, gamma_us=9_000)
+    config = replace(config, aggregate=aggregate, corrections=corrections)
+    chosen = packs.pack(config, profiles.effort().cases, seed + number)
     return chosen._replace(cases={n: w.with_(flush=True) for n, w in chosen.cases.items()})
 
 
