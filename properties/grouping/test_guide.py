@@ -1,18 +1,20 @@
-"""docs/grouping-guide.md shows what was simulated and stored."""
+"""docs/grouping-guide.md, and the end of docs/grouping.md, show what was simulated and stored."""
 
 from pathlib import Path
 
-from properties.grouping.guide import PLOTS, RESULTS, stored, tables
+from properties.grouping.guide import PLOTS, RESULTS, policies, stored, tables
 from sim.grouping.figures import plot_sweep
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GUIDE = (DOCS / "grouping-guide.md").read_text(encoding="utf-8")
+PAGE = (DOCS / "grouping.md").read_text(encoding="utf-8")
 
 
 def test_the_tables_are_those_of_the_benchmark() -> None:
     for lines in tables(stored()):
         shown = "\n".join(["", *lines, ""])
         assert shown in GUIDE, "python -m properties.grouping.guide prints what belongs there"
+    assert "\n".join(["", *policies(stored()), ""]) in PAGE
 
 
 def test_other_figures_are_other_lines() -> None:
@@ -27,6 +29,7 @@ def test_the_figures_are_drawn_from_what_was_stored(tmp_path: Path) -> None:
     for name, sweep in PLOTS.items():
         drawn = sweep(stored())
         assert f"figures/{name}" in GUIDE
+        assert f"figures/{name}" in PAGE
         text = (DOCS / "figures" / name).read_text(encoding="utf-8")
         for label in (drawn.title, drawn.xlabel, drawn.ylabel, *drawn.lines):
             assert f">{label}<" in text, label
