@@ -8,8 +8,9 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import gcd
 
 from model.script.claims import LOAD, REJECTIONS, RESULTS
@@ -17,7 +18,8 @@ from model.script.partial import Partial
 from model.script.rules import COMMUTATIVE, RULES, Rules
 from model.script.run import system
 from model.script.slices import Choice, Comb, Span
-from model.vocabulary import Event, ScriptConfig, System, Workload
+from model.variants import PLANTED, Variant
+from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import (
     MILLISECOND_US,
     Arithmetic,
@@ -31,31 +33,8 @@ from model.vocabulary.script import (
 )
 
 PAPER = "the published framework, read literally"
-PLANTED = "planted bug"
 
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """Rules that break a promise."""
-
-    name: str
-    promise: str
-    """The claim that it breaks."""
-    mistake: str
-    source: str
-    corrected: str
-    """The rule that keeps the promise."""
-    rules: Rules
-    example: Workload
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether the paper says it so."""
-        return self.source == PAPER
-
-    def make_system(self) -> System:
-        """The variant as a System."""
-        return system(self.rules)
+_variant = partial(Variant, system=system)
 
 
 # ------------------------------------------------------------------------------ what they decide
@@ -115,10 +94,10 @@ def _window(op: str, source: Expression, length_ms: int, slide_ms: int) -> Windo
     return Window(op, source, length_ms, slide_ms)
 
 
-VARIANTS: Mapping[str, Variant] = {
+VARIANTS: Mapping[str, Variant[Rules]] = {
     variant.name: variant
     for variant in (
-        Variant(
+        _variant(
             "target_not_charged",
             LOAD,
             "The load of the worker that gets a component stays as it was.",
@@ -132,7 +111,7 @@ VARIANTS: Mapping[str, Variant] = {
                 cap_percent=200,
             ),
         ),
-        Variant(
+        _variant(
             "at_every_change",
             RESULTS,
             "An operation gives a result whenever an input changes, one input after the other.",
@@ -141,7 +120,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, is_atomic=False),
             _case([_flow("w", x=Arithmetic("+", A, B))], ("a", 0, 1), ("a", 0, 2), ("b", 0, 1)),
         ),
-        Variant(
+        _variant(
             "origin_of_the_stream",
             RESULTS,
             "Panes are counted from the first tuple of a stream.",
@@ -150,7 +129,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, origin_us=_first_stamp),
             _case([_flow("w", x=_window("sum", A, 2, 2))], ("a", 1, 1), ("a", 2, 1)),
         ),
-        Variant(
+        _variant(
             "closed_at_the_end",
             RESULTS,
             "A window has the tuples after its start, up to its end and those there.",
@@ -159,7 +138,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, origin_us=_just_after),
             _case([_flow("w", x=_window("sum", A, 1, 1))], ("a", 1, 1)),
         ),
-        Variant(
+        _variant(
             "slides_alone",
             RESULTS,
             "Panes are as wide as the greatest common divisor of the slides.",
@@ -168,7 +147,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, choose=_by_slides),
             _case([_flow("w", x=_window("count", A, 3, 2))], ("a", 1, 1)),
         ),
-        Variant(
+        _variant(
             "stamped_at_the_end",
             RESULTS,
             "The result of a window is stamped with its end.",
@@ -177,7 +156,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, stamp_us=_at_end),
             _case([_flow("w", x=_window("max", A, 1, 1))], ("a", 0, 1)),
         ),
-        Variant(
+        _variant(
             "union_as_a_set",
             RESULTS,
             "What is in two parts of a union is in the union once.",
@@ -186,7 +165,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, multiset=_as_set),
             _case([_flow("w", x=_window("count", Union((A, A)), 1, 1))], ("a", 0, 1)),
         ),
-        Variant(
+        _variant(
             "mean_of_means",
             RESULTS,
             "The average of a window is that of the averages of its slices.",
@@ -195,7 +174,7 @@ VARIANTS: Mapping[str, Variant] = {
             replace(RULES, mean=_mean_of_means),
             _case([_flow("w", x=_window("avg", A, 2, 1))], ("a", 0, 1), ("a", 1, 2), ("a", 1, 3)),
         ),
-        Variant(
+        _variant(
             "difference_commutes",
             RESULTS,
             "The sides of every operation may be exchanged.",
@@ -208,7 +187,7 @@ VARIANTS: Mapping[str, Variant] = {
                 ("b", 0, 2),
             ),
         ),
-        Variant(
+        _variant(
             "shared_by_name",
             RESULTS,
             "What has the same name in two workflows is computed once.",
@@ -220,7 +199,7 @@ VARIANTS: Mapping[str, Variant] = {
                 ("a", 0, 1),
             ),
         ),
-        Variant(
+        _variant(
             "late_by_all_sensors",
             REJECTIONS,
             "A tuple is late if it lies too far behind the latest one of any sensor.",
