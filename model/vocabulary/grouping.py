@@ -32,6 +32,9 @@ TIERS = (0, 1, 2, 3)
 LEAST_SHARE = 1e-15
 """Of ``theta`` and ``eps``: counters are numbered with 64 bits."""
 
+TIME_US_MAX = 10**12
+"""Of a tuple; the work of a million tuples is still an integer of 64 bits."""
+
 REASON_NOT_FINITE = "value is not a finite number"
 
 
@@ -115,6 +118,7 @@ class GroupingConfig:
         for value in values:
             require(is_int(value), name, value, "made of integers")
             require(value >= least, name, value, f"at least {least}")
+            require(value <= TIME_US_MAX, name, value, f"at most {TIME_US_MAX}")
 
     @property
     def theta_share(self) -> float:
