@@ -34,7 +34,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_impl.failures import wait_for
-from spark_impl.streams import DATA_FILES, InputProblem, append, tidy
+from spark_impl.streams import DATA_FILES, InputProblem, append, literal, tidy
 
 VERSION = 1
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
@@ -131,7 +131,7 @@ class Landing:
         """
         columns = ", ".join(f"{name} string" for name in _REJECTED.names)
         read = self._rows.sparkSession.read.schema(f"{columns}, batch long")
-        return read.parquet(str(self._history / "_rejected"))
+        return read.parquet(literal(self._history / "_rejected"))
 
     def counts(self) -> tuple[int, int]:
         """Rows landed, and rows rejected, until now."""

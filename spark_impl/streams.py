@@ -13,6 +13,7 @@ it is run again. A file that was complete once may not change any more.
 """
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -47,6 +48,19 @@ def append(folder: Path, rows: pa.Table, name: str | None = None) -> Path:
         when = max(latest // _STEP_NS * _STEP_NS + _STEP_NS, time.time_ns() // _STEP_NS * _STEP_NS)
         os.utime(scratch, ns=(when, when))
     return path
+
+
+def literal(path: str | Path) -> str:
+    """A pattern for this path and no other one, where Spark takes patterns."""
+    return re.sub(r"([\\\[\]{}*?,^])", r"\\\1", str(path))
+
+
+def either(*folders: Path) -> str:
+    """A pattern for some folders, and for no other ones, where Spark takes a path."""
+    above = Path(os.path.commonpath([folder.parent for folder in folders]))
+    # Hadoop resolves braces first and takes away what protects their content.
+    names = ",".join(literal(literal(folder.relative_to(above))) for folder in folders)
+    return f"{literal(above).rstrip('/')}/{{{names}}}"
 
 
 def tidy(checkpoint: Path) -> None:

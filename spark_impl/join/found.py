@@ -14,7 +14,7 @@ from model.vocabulary.join import R
 from spark_impl.join.matching import SCHEMA
 from spark_impl.join.queries import Counts
 from spark_impl.join.store import MATCHES, Store, load_store
-from spark_impl.streams import InputProblem
+from spark_impl.streams import InputProblem, literal
 
 
 class Snapshot(NamedTuple):
@@ -124,4 +124,4 @@ def _read(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> Data
     kinds = from_arrow_schema(schema)
     if not files:
         return spark.createDataFrame([], kinds)
-    return spark.read.schema(kinds).parquet(*map(str, files))
+    return spark.read.schema(kinds).parquet(*map(literal, files))

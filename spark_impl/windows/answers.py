@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType
 
+from spark_impl.streams import literal
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.room import Room
 from spark_impl.windows.store import Store, load_store
@@ -138,5 +139,5 @@ def table(spark: SparkSession, place: Store, name: str, last: int) -> DataFrame:
     schema = from_arrow_schema(place.schema(name)).add("batch", LongType())
     if last < 0 or not (place.root / name).exists():
         return spark.createDataFrame([], schema)
-    rows = spark.read.schema(schema).parquet(str(place.root / name))
+    rows = spark.read.schema(schema).parquet(literal(place.root / name))
     return rows.where(F.col("batch") <= last)

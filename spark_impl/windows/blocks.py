@@ -6,10 +6,10 @@ a handful of rows.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlparse
 
 import numpy as np
 import pyarrow as pa
@@ -87,16 +87,23 @@ def _require(good: bool, source: str | Path, name: str, kind: pa.DataType, wante
 
 def pack_files(
     batches: Iterable[pa.RecordBatch],
+    control: Path,
     groups: Sequence[pa.Field],
     asked: Asked,
     slots: Sequence[int],
 ) -> Iterator[pa.RecordBatch]:
-    """Stage for ``mapInArrow``: paths of files to rows (grouping columns, slot, block)."""
+    """Stage for ``mapInArrow``: paths of files to rows (grouping columns, slot, block).
+
+    A request to flush, which lies in ``control``, makes rows without a block.
+    """
     names = [field.name for field in groups]
     schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), pa.field("block", pa.binary())])
     for batch in batches:
         for path in batch.column("path").to_pylist():
-            place = unquote(urlparse(path).path)
+            place = re.sub("^file:/+", "/", path)  # as it is on disk: Spark encodes nothing here
+            if Path(place).parent == control:
+                yield _request(pq.read_table(place), schema, slots)
+                continue
             with reading(place):
                 file = pq.ParquetFile(place, read_dictionary=["key"])
             _check_file(place, file.schema_arrow, groups)
@@ -112,6 +119,15 @@ def _check_file(path: str, schema: pa.Schema, groups: Sequence[pa.Field]) -> Non
         if group_type(path, schema, field.name) != field.type:
             wanted = "text" if field.type == pa.string() else "integers"
             _require(False, path, field.name, schema.field(field.name).type, wanted)
+
+
+def _request(tasks: pa.Table, schema: pa.Schema, slots: Sequence[int]) -> pa.RecordBatch:
+    columns = [
+        *(tasks.column(name).combine_chunks() for name in schema.names[:-2]),
+        pa.array([slots[task] for task in tasks.column("task").to_pylist()], pa.int32()),
+        pa.nulls(len(tasks), pa.binary()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _packed(

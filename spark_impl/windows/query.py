@@ -10,12 +10,10 @@ from typing import Any, BinaryIO, Generic
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import (
     BinaryType,
-    IntegerType,
     LongType,
     StringType,
     StructField,
@@ -25,7 +23,7 @@ from pyspark.sql.types import (
 
 from spark_impl import lock
 from spark_impl.failures import wait_for, without_stack_traces
-from spark_impl.streams import DATA_FILES, tidy
+from spark_impl.streams import DATA_FILES, either, tidy
 from spark_impl.windows import sink
 from spark_impl.windows.blocks import pack_files
 from spark_impl.windows.correction import Corrections
@@ -189,21 +187,17 @@ class WindowedQuery(Generic[ConfigT]):
     def _answers(self) -> DataFrame:
         """The stream part: output rows of the processor."""
         groups = self._store.by[:-1]
-        numbers = slots(self._asked.tasks)
-        pack = partial(pack_files, groups=self._store.groups, asked=self._asked, slots=numbers)
-        blocks = (
-            self._files(self._source, "binaryFile", _BINARY_FILES)
-            .select("path")  # Spark does not read what nobody asks for
-            .mapInArrow(pack, input_schema(self._groups))
-        )
-        requests = StructType([*self._groups, StructField("task", IntegerType())])
-        flushes = self._files(self._store.control, "parquet", requests).select(
-            *groups,
-            F.array(*map(F.lit, numbers))[F.col("task")].alias(SLOT),
-            F.lit(None).cast("binary").alias("block"),
+        pack = partial(
+            pack_files,
+            control=self._store.control,
+            groups=self._store.groups,
+            asked=self._asked,
+            slots=slots(self._asked.tasks),
         )
         return (
-            blocks.unionByName(flushes)
+            self._files()
+            .select("path")  # Spark does not read what nobody asks for
+            .mapInArrow(pack, input_schema(self._groups))
             .groupBy(*groups, SLOT)
             .transformWithStateInPandas(
                 WindowProcessor(self._room, self._config, groups),
@@ -213,18 +207,19 @@ class WindowedQuery(Generic[ConfigT]):
             )
         )
 
-    def _files(self, folder: Path, kind: str, schema: StructType) -> DataFrame:
-        """The Parquet files of a folder as a stream, one a micro-batch.
+    def _files(self) -> DataFrame:
+        """The files of the history and the requests to flush, one a micro-batch, as they came.
 
-        The kind ``binaryFile`` gives their paths and leaves the reading to others.
+        They are one source, for Spark takes its time to look into each. The kind ``binaryFile``
+        gives paths and leaves the reading to others.
         """
         rows: DataFrame = (
-            self._spark.readStream.format(kind)
-            .schema(schema)
+            self._spark.readStream.format("binaryFile")
+            .schema(_BINARY_FILES)
             .option("pathGlobFilter", DATA_FILES)
             .option("maxFilesPerTrigger", 1)
             .option("maxFileAge", "36500d")  # an old file is an early one, never one to leave out
-            .load(str(folder))
+            .load(either(self._source, self._store.control))
         )
         return rows
 

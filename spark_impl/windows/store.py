@@ -2,7 +2,7 @@
 
     query.json                      configuration, grouping columns, version
     checkpoint/                     Spark's own: offsets, commits, state
-    control/                        requests to flush, a second streaming source
+    control/                        requests to flush, read with the files of the history
     <table>/batch=<id>/*.parquet    one folder a table and micro-batch
 
 Rules of this file:

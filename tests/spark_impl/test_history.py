@@ -151,7 +151,7 @@ def test_later_file_of_a_history_is_checked_too(
     paths = pa.RecordBatch.from_pydict(
         {"path": [f"file://{tmp_path}/{name}.parquet" for name in "12"]}
     )
-    packed = pack_files([paths], GROUPS, ASKED, [0, 1])
+    packed = pack_files([paths], tmp_path / "control", GROUPS, ASKED, [0, 1])
     assert next(packed).num_rows == 1
     with pytest.raises(InputProblem, match=sentence):
         next(packed)

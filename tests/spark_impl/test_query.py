@@ -95,6 +95,15 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
     assert (spent.reason, spent.pairs, spent.rows_needed, spent.rows_read) == ("flush", 4, 3, 5)
 
 
+def test_names_of_folders_are_no_patterns(spark: SparkSession, tmp_path: Path) -> None:
+    history(tmp_path / "ab", [(3, 64.0)])
+    place = tmp_path / r"a? \ [b], {c,d}* ü"
+    query = SlackQuery(spark, FIXED, history(place / "[a]{b}", FIRST), place / "s*" / "{store}")
+    query.flush()
+    totals = [value for value, *_ in answers(spark, query.store.root).values()]
+    assert totals == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]
+
+
 def test_status_rests_on_the_latest_revisions(spark: SparkSession, tmp_path: Path) -> None:
     config = SlackConfig(size_us=10, slide_us=10)
     query = SlackQuery(spark, config, history(tmp_path / "h", FIRST), tmp_path / "s")
