@@ -20,6 +20,8 @@ from properties.killing import KILLS_A_QUERY, Kill, kills, needs_proc, run_to_it
 KILLED_QUERIES, KILLED_CHAINS = FIXTURES = ("killed_queries", "killed_chains")
 """Names of the fixtures with queries that are at their end."""
 AT_ONCE = 2
+BACKGROUND = "ordeal"
+"""Names of all threads that kill drivers begin so."""
 
 
 class Subject(NamedTuple):
@@ -61,7 +63,7 @@ def undergo(ordeal: Ordeal, folder: Path, stop: Event) -> list[Query]:
     for first in range(0, 2 * wanted, AT_ONCE):
         workloads = [subject.workload_of(first + number, seed) for number in range(AT_ONCE)]
         given = (repeat(subject), repeat(folder), workloads, repeat(stop))
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        with ThreadPoolExecutor(AT_ONCE, BACKGROUND) as pool:
             queries += pool.map(_interrupted, *given)
         if stop.is_set() or sum(len(query.kills) for query in queries) >= wanted:
             break
@@ -98,7 +100,7 @@ def in_background(
     begun.
     """
     stop = Event()
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(1, BACKGROUND) as pool:
         yield {
             name: pool.submit(undergo, ordeal, folders.mktemp(name), stop)
             for name, ordeal in ordeals.items()
