@@ -9,6 +9,11 @@ from collections.abc import Mapping
 from math import inf, sqrt
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from model.vocabulary import Trace, Workload
+
 Field: TypeAlias = int | float | str
 
 
@@ -105,6 +110,22 @@ class Digest:
     def hex(self) -> str:
         """The digest of everything added so far."""
         return self._sha.hexdigest()
+
+
+def digest_of(
+    trace: Trace,
+    workload: Workload,
+    summary: Mapping[str, Field],
+    series: Mapping[str, NDArray[np.float64]],
+) -> str:
+    """SHA-256 over everything that a timed run gave, in hexadecimal."""
+    sha = hashlib.sha256(trace.digest().encode("ascii"))
+    for part in (workload.to_json(), *summary.items()):
+        sha.update(repr(part).encode("utf-8"))
+    for name, column in series.items():
+        sha.update(name.encode("utf-8"))
+        sha.update(column.tobytes())
+    return sha.hexdigest()
 
 
 class Recorder:

@@ -1,6 +1,5 @@
 """One timed run of room ``grouping``: a stream over unequal instances, and figures."""
 
-import hashlib
 from dataclasses import dataclass
 
 from model.grouping.rules import RULES
@@ -13,6 +12,7 @@ from sim.grouping.series import Series, series_of
 from sim.grouping.summary import Summary, summary_of
 from sim.grouping.timed import Room
 from sim.plan import Plan
+from sim.recorder import digest_of
 
 PRODUCER = "sim"
 ORDINARY = Crew()
@@ -35,13 +35,7 @@ class Run:
     @property
     def digest(self) -> str:
         """SHA-256 over everything in this run, in hexadecimal."""
-        sha = hashlib.sha256(self.trace.digest().encode("ascii"))
-        for part in (self.workload.to_json(), *self.summary.items()):
-            sha.update(repr(part).encode("utf-8"))
-        for name, column in self.series.items():
-            sha.update(name.encode("utf-8"))
-            sha.update(column.tobytes())
-        return sha.hexdigest()
+        return digest_of(self.trace, self.workload, self.summary, self.series)
 
 
 def simulate(

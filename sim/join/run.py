@@ -1,6 +1,5 @@
 """One timed run of room ``join``: two streams through a chain, and figures."""
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from sim.join.series import Series, series_of
 from sim.join.summary import Summary, summary_of, traffic_of
 from sim.join.timed import Room, Stream
 from sim.plan import IDS_PER_SOURCE, Plan
+from sim.recorder import digest_of
 
 PRODUCER = "sim"
 ORDINARY = Crew()
@@ -47,13 +47,7 @@ class Run:
     @property
     def digest(self) -> str:
         """SHA-256 over everything in this run, in hexadecimal."""
-        sha = hashlib.sha256(self.trace.digest().encode("ascii"))
-        for part in (self.workload.to_json(), *self.summary.items()):
-            sha.update(repr(part).encode("utf-8"))
-        for name, column in self.series.items():
-            sha.update(name.encode("utf-8"))
-            sha.update(column.tobytes())
-        return sha.hexdigest()
+        return digest_of(self.trace, self.workload, self.summary, self.series)
 
 
 def simulate(

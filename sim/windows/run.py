@@ -1,6 +1,5 @@
 """A timed run: what it was given, what was observed, and figures."""
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -15,6 +14,7 @@ from sim.batches import cut
 from sim.cluster import Worker
 from sim.distributions import require
 from sim.plan import Plan
+from sim.recorder import digest_of
 from sim.windows.answers import Observed, observe
 from sim.windows.scenarios import scenario
 from sim.windows.series import Series
@@ -40,13 +40,7 @@ class Run:
     @property
     def digest(self) -> str:
         """SHA-256 over everything in this run, in hexadecimal."""
-        sha = hashlib.sha256(self.trace.digest().encode("ascii"))
-        for part in (self.workload.to_json(), *self.summary.items()):
-            sha.update(repr(part).encode("utf-8"))
-        for name, column in self.series.items():
-            sha.update(name.encode("utf-8"))
-            sha.update(column.tobytes())
-        return sha.hexdigest()
+        return digest_of(self.trace, self.workload, self.summary, self.series)
 
 
 @dataclass(frozen=True, slots=True)
