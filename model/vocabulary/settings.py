@@ -1,7 +1,10 @@
 """Checks of settings: each raises ``ValueError`` with one sentence that names the value."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+
+TOO_LONG_US = 1 << 61
+"""Lengths of time below this, beyond all calendars, leave room for arithmetic in 64 bits."""
 
 
 def is_int(value: object) -> bool:
@@ -27,7 +30,7 @@ def require(good: bool, name: str, value: object, expected: str) -> None:
 
 
 def require_integers(
-    config: object, positive: Iterable[str], not_negative: Iterable[str], optional: Iterable[str]
+    config: object, positive: Sequence[str], not_negative: Sequence[str], optional: Sequence[str]
 ) -> None:
     """Refuse settings that are no integers of their range; ``optional`` ones may be None."""
     for name in positive:
@@ -37,6 +40,9 @@ def require_integers(
     for name in (*not_negative, *given):
         require(is_int(getattr(config, name)), name, getattr(config, name), "an integer")
         require(getattr(config, name) >= 0, name, getattr(config, name), "at least 0")
+    for name in (*positive, *not_negative, *optional):
+        if name.endswith("_us") and (value := getattr(config, name)) is not None:
+            require(value < TOO_LONG_US, name, value, "less than 2^61")
 
 
 def require_known(given: Iterable[str], known: AbstractSet[str], needed: Iterable[str]) -> None:

@@ -32,8 +32,6 @@ READINGS = ("disorder", "literal", "scaled", "fixed")
 CLOCKS = ("arrivals", "batches")
 TOO_LARGE = 1 << 63
 """M*k*(k-1) stays below, so that a wait is found with 64-bit integers."""
-TOO_LONG_US = 1 << 61
-"""M stays below, as event times do, so that a watermark fits into 64 bits whatever k is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +76,6 @@ class WatermarkConfig:
     def __post_init__(self) -> None:
         self._check_sizes()
         self._check_choices()
-        longest = self.max_wait_us < TOO_LONG_US
-        require(longest, "max_wait_us", self.max_wait_us, "less than 2^61")
         product = self.max_wait_us * self.k * (self.k - 1)
         if product >= TOO_LARGE:
             msg = (

@@ -201,6 +201,11 @@ def test_defaults_follow_the_window() -> None:
         ({"cv": float("nan")}, "cv is nan"),
         ({"learning_rate": -1.0}, "learning_rate is -1.0"),
         ({"max_age_us": -1}, "max_age_us is -1; it must be at least 0"),
+        (
+            {"fixed_slack_us": 1 << 61},
+            "fixed_slack_us is 2305843009213693952; it must be less",
+        ),
+        ({"size_us": 1 << 62}, r"size_us is 4611686018427387904; it must be less than 2\^61"),
         ({"sise_us": 3}, "unknown setting 'sise_us'"),
         ({"eps": "0.1"}, "eps is '0.1'; it must be a number"),
         ({"delta": None}, "delta is None; it must be a number"),
