@@ -30,9 +30,10 @@ OLDEST_JAVA = 17
 SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl")
 """What Python workers on other machines have to import, relative to the folder of the packages."""
 
-_QUICK_START = "-XX:TieredStopAtLevel=1"
+_QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Java compiles once and quickly: the rows of this project are computed on in Python, and what
-Java does in a minute of tests or of a small query pays for no better code."""
+Java does in a minute of tests or of a small query pays for no better code. It would keep a fifth of
+the usual room for such code, which the queries of all rooms fill within minutes."""
 
 
 class EnvironmentProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
