@@ -1,5 +1,6 @@
 """The streaming query over windows: whatever says how long to wait, the rest is the same."""
 
+import os
 import threading
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -90,9 +91,9 @@ class WindowedQuery(Generic[ConfigT]):
         self._room = room
         self._config = config
         self._asked = room.asked(config)
-        self._source = Path(source).absolute()
+        self._source = _as_spark_has_it(source)
         groups = check_source(self._source, room, group_columns)
-        self._store = open_store(Path(store).absolute(), room, config, groups)
+        self._store = open_store(_as_spark_has_it(store), room, config, groups)
         self._groups = from_arrow_schema(pa.schema(groups))
         self._history = History(spark, self._asked, self._source, groups)
         self._reached: int | None = None
@@ -236,3 +237,8 @@ class WindowedQuery(Generic[ConfigT]):
         progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
         self._corrections.run(batch, progress)
         self._reached = pc.max(progress.column("seq")).as_py()
+
+
+def _as_spark_has_it(path: str | Path) -> Path:
+    """The absolute path without ``..``, which Spark takes out of the names of files."""
+    return Path(os.path.abspath(path))

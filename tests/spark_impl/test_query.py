@@ -98,7 +98,10 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
 def test_names_of_folders_are_no_patterns(spark: SparkSession, tmp_path: Path) -> None:
     history(tmp_path / "ab", [(3, 64.0)])
     place = tmp_path / r"a? \ [b], {c,d}* ü"
-    query = SlackQuery(spark, FIXED, history(place / "[a]{b}", FIRST), place / "s*" / "{store}")
+    history(place / "[a]{b}", FIRST)
+    query = SlackQuery(
+        spark, FIXED, place / "up" / ".." / "[a]{b}", place / "up" / ".." / "s*" / "{store}"
+    )
     query.flush()
     totals = [value for value, *_ in answers(spark, query.store.root).values()]
     assert totals == [1.0, 1.0, 2.0, 2.0, 4.0, 4.0]
