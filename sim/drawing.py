@@ -9,7 +9,7 @@ Rules of this file:
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from matplotlib import rc_context
@@ -18,6 +18,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from sim.distributions import FloatArray
+
+Columns: TypeAlias = Mapping[str, FloatArray]
 
 SECOND_US = 1e6
 # Okabe and Ito: told apart by most people who do not see all colours.
@@ -55,9 +57,22 @@ def panels(
     return figure, axes
 
 
+def over_time(
+    draws: Sequence[Callable[[Axes, Columns], None]], height: float, title: str, series: Columns
+) -> Figure:
+    """A panel for each of some functions that draw columns of a run, from 0 up, with a legend."""
+    label = "time since the start of the run (s)"
+    figure, axes_below = panels(len(draws), (8.0, height), title, label)
+    for draw, axes in zip(draws, axes_below, strict=True):
+        draw(axes, series)
+        axes.set_ylim(bottom=0)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure
+
+
 def line(
     axes: Axes,
-    series: Mapping[str, FloatArray],
+    series: Columns,
     name: str,
     unit: float,
     label: str,

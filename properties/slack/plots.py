@@ -10,11 +10,11 @@ from pathlib import Path
 
 from model.vocabulary import SlackConfig
 from properties import inputs, render
-from sim.figures import plot_controls
 from sim.plan import Plan, Row, Source
 from sim.plan import replay as replayed
 from sim.scenarios import umts
 from sim.slack import Run, simulate
+from sim.slack.figures import plot_controls
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -35,7 +35,7 @@ class Picture:
     """Of every control."""
     trigger_interval_us: int
     unit: str
-    """Of slack and latency; see :data:`sim.figures.UNITS_US`."""
+    """Of slack and latency; see :data:`sim.slack.figures.UNITS_US`."""
     time_unit: str
 
 

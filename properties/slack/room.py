@@ -111,7 +111,7 @@ def simulate(settings: Mapping[str, str], seed: int) -> Run:
 def plot(run: Run, path: Path) -> None:
     """The run over time, as SVG."""
     # Imported here, for matplotlib takes a second that nothing else on the command line needs.
-    from sim.figures import plot_run
+    from sim.slack.figures import plot_run
 
     plot_run(run, path)
 

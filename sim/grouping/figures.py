@@ -9,7 +9,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from sim.drawing import BLACK, BLUE, GREEN, ORANGE, line, panels, save
+from sim.drawing import BLACK, BLUE, GREEN, ORANGE, line, over_time, save
 from sim.grouping.run import Run
 from sim.grouping.series import Series
 
@@ -33,13 +33,8 @@ def draw_run(run: Run) -> Figure:
         f"{summary['input']}\n"
         f"{summary['policy']}, {summary['instances']} instances, seed {summary['seed']}"
     )
-    figure, axes_below = panels(5, (8.0, 9.5), title, "time since the start of the run (s)")
-    drawn = (_latency, _served, _waiting, _busy, _balance)
-    for draw, axes in zip(drawn, axes_below, strict=True):
-        draw(axes, run.series)
-        axes.set_ylim(bottom=0)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return figure
+    draws = (_latency, _served, _waiting, _busy, _balance)
+    return over_time(draws, 9.5, title, run.series)
 
 
 def _latency(axes: Axes, series: Series) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sim.drawing import BLACK, BLUE, GREEN, ORANGE, SECOND_US, line, panels, save
+from sim.drawing import BLACK, BLUE, GREEN, ORANGE, SECOND_US, line, over_time, save
 from sim.join.run import Run
 from sim.join.series import Series
 
@@ -22,14 +22,8 @@ def plot_run(run: Run, path: Path) -> None:
 
 def draw_run(run: Run) -> Figure:
     """The figure that :func:`plot_run` writes."""
-    label = "time since the start of the run (s)"
-    figure, axes_below = panels(5, (8.0, 9.5), _title(run.summary), label)
-    drawn = (_workers, _utilisation, _held, _blocks, _latency)
-    for draw, axes in zip(drawn, axes_below, strict=True):
-        draw(axes, run.series)
-        axes.set_ylim(bottom=0)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return figure
+    draws = (_workers, _utilisation, _held, _blocks, _latency)
+    return over_time(draws, 9.5, _title(run.summary), run.series)
 
 
 def _title(summary: Mapping[str, float | int | str]) -> str:
