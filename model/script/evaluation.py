@@ -9,16 +9,16 @@ Rules of this file:
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 from math import inf
 
 from model.script import partial
 from model.script.graph import CONSTANT, OPERATION, SENSOR, UNION, Graph, Node
-from model.script.partial import Partial, answer, merged, of_value
+from model.script.partial import Partial, answer, merged, of_values
 from model.script.rules import Rules, cutting_of
-from model.script.slices import Cutting, slice_of
+from model.script.slices import Cutting, slice_end, slice_of
 from model.script.stream import Point, Stream, known, rounded
 from model.vocabulary.script import END_US, MILLISECOND_US
 
@@ -40,16 +40,25 @@ def evaluate(graph: Graph, sensors: Mapping[str, Stream], rules: Rules) -> list[
         elif node.kind == OPERATION:
             made = operation(node, graph.nodes, streams, rules)
         elif node.kind == UNION:
-            made = union([streams[each] for each in node.inputs])
+            made = union(node, [streams[each] for each in node.inputs], rules)
         else:
             made = sensors[node.sensor] if node.kind == SENSOR else CONSTANT_STREAM
         streams.append(made)
     return streams
 
 
-def union(parts: Sequence[Stream]) -> Stream:
+def until_us_of(node: Node, inputs_us: Iterable[int], rules: Rules) -> int:
+    """Until when a node is known whose inputs are known until these stamps."""
+    least_us = min(inputs_us, default=END_US)
+    if node.span is None or least_us == END_US:
+        return least_us
+    slide_us = node.span.slide_ms * MILLISECOND_US
+    return rules.stamp_us((least_us // slide_us + 1) * slide_us)
+
+
+def union(node: Node, parts: Sequence[Stream], rules: Rules) -> Stream:
     """All tuples of all parts, in order."""
-    until_us = min(part.until_us for part in parts)
+    until_us = until_us_of(node, (part.until_us for part in parts), rules)
     points = merge(*(part.points for part in parts))
     return Stream(tuple([point for point in points if point[0] < until_us]), until_us)
 
@@ -62,20 +71,21 @@ class Slices:
         self.until_us = source.until_us
         origin_us = rules.origin_us([stamp for stamp, _ in source.points])
         self.parts: dict[int, Partial] = {}
-        for stamp, value in source.points:
-            start_us = slice_of(cutting, stamp - origin_us) + origin_us
-            one = of_value(value)
-            before = self.parts.get(start_us)
-            self.parts[start_us] = one if before is None else merged(before, one)
+        points, first = source.points, 0
+        while first < len(points):
+            since_us = points[first][0] - origin_us
+            end_us = slice_end(cutting, since_us) + origin_us
+            behind = bisect_left(points, (end_us,), first)
+            values = [value for _, value in points[first:behind]]
+            self.parts[slice_of(cutting, since_us) + origin_us] = of_values(values)
+            first = behind
         self.starts_us = sorted(self.parts)
 
     def window(self, node: Node) -> Stream:
         """A fold of slices for every window that has one."""
         assert node.span is not None
         length_us, slide_us = (span * MILLISECOND_US for span in node.span)
-        until_us = END_US
-        if self.until_us < END_US:
-            until_us = self.rules.stamp_us((self.until_us // slide_us + 1) * slide_us)
+        until_us = until_us_of(node, (self.until_us,), self.rules)
         ends_us = {
             end_us
             for start_us in self.starts_us
@@ -107,7 +117,7 @@ def operation(node: Node, nodes: Sequence[Node], streams: Sequence[Stream], rule
     latest = {
         each: nodes[each].value if nodes[each].kind == CONSTANT else None for each in node.inputs
     }
-    until_us = min(streams[each].until_us for each in node.inputs)
+    until_us = until_us_of(node, (streams[each].until_us for each in node.inputs), rules)
     updates = merge(*([(*point, each) for point in streams[each].points] for each in latest))
     points: list[Point] = []
     undefined: set[int] = set()
@@ -133,9 +143,8 @@ def computed(op: str, values: Sequence[float]) -> float:
     if op in ("max", "min"):
         return max(values) if op == "max" else min(values)
     if op in ("avg", "sum"):
-        parts = [of_value(value) for value in values]
-        whole = sum((part.total for part in parts), start=of_value(0.0).total)
-        return rounded(partial.mean(parts) if op == "avg" else whole)
+        whole = of_values(values)
+        return rounded(partial.mean([whole]) if op == "avg" else whole.total)
     left, right = values
     if op == "+":
         return left + right

@@ -21,10 +21,16 @@ class Partial(NamedTuple):
     greatest: float
 
 
-def of_value(value: float) -> Partial:
-    """Of one value."""
-    exact = Fraction(value)
-    return Partial(1, exact, exact * exact, value, value)
+def of_values(values: Iterable[float]) -> Partial:
+    """Of these values, at least one."""
+    values = list(values)
+    ratios = [value.as_integer_ratio() for value in values]
+    # Denominators of floats are powers of two: the largest one will do for all.
+    scale = max(below for _, below in ratios)
+    whole = [above * (scale // below) for above, below in ratios]
+    total, squares = sum(whole), sum([each * each for each in whole])
+    sums = Fraction(total, scale), Fraction(squares, scale * scale)
+    return Partial(len(values), *sums, min(values), max(values))
 
 
 def merged(left: Partial, right: Partial) -> Partial:

@@ -20,6 +20,7 @@ from model.script.rules import Rules
 from model.vocabulary import task_of
 
 WHOLE, LARGE_SPLIT, ALL_SPLIT, HASHED = "whole", "large ones split", "all split", "by hash"
+BY_SENSOR = "by the hash of sensors"
 
 
 class Unit(NamedTuple):
@@ -242,15 +243,18 @@ def place(graph: Graph, workers: int, cap_percent: int, rules: Rules) -> Placeme
     return best(candidates(graph, workers, cap, rules), cap)
 
 
-def hash_baseline(graph: Graph, workers: int) -> tuple[Fraction, Fraction]:
-    """Largest load and communication if sensors go to their hash, and on from there.
-
-    What a computation needs of other sensors is sent on to it from where it came in.
-    """
+def place_by_sensor(graph: Graph, workers: int) -> Placement:
+    """Every sensor goes to the hash of its name, and from there on to all who need it."""
     placed = place_hashed(graph, workers)
     hosts = [set(each) for each in placed.hosts]
     for unit in units(graph):
         for sensor in unit.sensors:
             hosts[home(graph, sensor, workers)].add(sensor)
-    loads = [sum((graph.per_hour[each] for each in at), Fraction()) for at in hosts]
-    return max(loads), sum(loads, Fraction()) + placed.derived
+    everywhere = tuple(frozenset(each) for each in hosts)
+    return Placement(BY_SENSOR, graph, placed.worker, everywhere)
+
+
+def hash_baseline(graph: Graph, workers: int) -> tuple[Fraction, Fraction]:
+    """Largest load and communication of :func:`place_by_sensor`."""
+    placed = place_by_sensor(graph, workers)
+    return max(placed.loads), placed.communication

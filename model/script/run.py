@@ -15,7 +15,7 @@ from model.script.graph import SENSOR, Graph, compile_graph
 from model.script.placement import Placement, place
 from model.script.rules import RULES, Rules
 from model.script.stream import Point, Stream
-from model.vocabulary import ScriptConfig, Step, System, Trace, Workload
+from model.vocabulary import Event, ScriptConfig, Step, System, Trace, Workload
 from model.vocabulary.script import (
     END_US,
     REASON_LATE,
@@ -36,29 +36,36 @@ class Intake:
     def __init__(self, config: ScriptConfig, rules: Rules) -> None:
         self.config = config
         self.rules = rules
+        self.asked_for = config.asked_for
         self.points: dict[str, list[Point]] = {each: [] for each, _ in config.sensors}
         self.ids: dict[str, set[int]] = {each: set() for each, _ in config.sensors}
         self.watermark_us = {each: 0 for each, _ in config.sensors}
         self.rejected: list[Rejected] = []
 
     def run(self, workload: Workload) -> None:
-        """Take the arrivals; sensors that nobody asks for are dropped."""
-        asked_for = self.config.asked_for
+        """Take all arrivals."""
         for event in workload.arrivals:
-            if event.key not in asked_for:
-                continue
-            if not 0 <= event.event_time_us < TIME_END_US:
-                told = f"arrival {event.seq} has the event time {event.event_time_us}"
-                msg = f"{told}; it must be at least 0 and below 2^61"
-                raise ValueError(msg)
-            if not isfinite(event.value):
-                self.rejected.append(Rejected(event.seq, REASON_NOT_FINITE))
-            elif event.event_time_us < self.watermark_us[event.key]:
-                self.rejected.append(Rejected(event.seq, REASON_LATE))
-            elif event.source_id not in self.ids[event.key]:
-                self.ids[event.key].add(event.source_id)
-                self.points[event.key].append((event.event_time_us, event.value + 0.0))
-                self._advance(event.key, event.event_time_us)
+            self.take(event)
+
+    def take(self, event: Event) -> None:
+        """Take the next arrival; sensors that nobody asks for are dropped.
+
+        Raises ``ValueError`` with one sentence for an event time that cannot be.
+        """
+        if event.key not in self.asked_for:
+            return
+        if not 0 <= event.event_time_us < TIME_END_US:
+            told = f"arrival {event.seq} has the event time {event.event_time_us}"
+            msg = f"{told}; it must be at least 0 and below 2^61"
+            raise ValueError(msg)
+        if not isfinite(event.value):
+            self.rejected.append(Rejected(event.seq, REASON_NOT_FINITE))
+        elif event.event_time_us < self.watermark_us[event.key]:
+            self.rejected.append(Rejected(event.seq, REASON_LATE))
+        elif event.source_id not in self.ids[event.key]:
+            self.ids[event.key].add(event.source_id)
+            self.points[event.key].append((event.event_time_us, event.value + 0.0))
+            self._advance(event.key, event.event_time_us)
 
     def _advance(self, sensor: str, stamp_us: int) -> None:
         if self.config.lateness_us is None:

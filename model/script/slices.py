@@ -51,6 +51,11 @@ def slice_of(cutting: Cutting, stamp_us: int) -> int:
     return max(comb.last_cut_us(stamp_us) for comb in cutting)
 
 
+def slice_end(cutting: Cutting, stamp_us: int) -> int:
+    """The end of the slice that a stamp lies in, which is the start of the next one."""
+    return min(comb.last_cut_us(stamp_us) + comb.every_ms * 1_000 for comb in cutting)
+
+
 def panes(spans: Iterable[Span]) -> Cutting:
     """Pieces of equal width, the greatest common divisor of all lengths and slides."""
     return (Comb(gcd(*(number for span in spans for number in span)), 0),)
