@@ -1,0 +1,38 @@
+"""What experiments with room ``grouping`` can run."""
+
+from collections.abc import Mapping, Sequence
+
+from sim.arrivals import simulate_arrivals
+from sim.grouping.policies import side_by_side
+from sim.grouping.settings import DEFAULTS, from_settings, given
+from sim.sweep.measurable import Figures, Measurable, Settings
+
+
+def timed(settings: Settings, seed: int) -> Figures:
+    """The summary of one timed run."""
+    return from_settings(settings, seed).summary
+
+
+def timed_policies(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
+    """The same of several policies, for which arrivals are simulated once."""
+    asked = given(settings)
+    arrivals = simulate_arrivals(asked.plan, seed)
+    return [asked.run(arrivals, each, backlog=asked.backlog).summary for each in policies]
+
+
+def side(settings: Settings, seed: int) -> Figures:
+    """Throughput of a backlog, latency and balance of a stream; see :class:`Side`."""
+    return sides(settings, seed, [settings.get("policy", str(DEFAULTS["policy"]))])[0]
+
+
+def sides(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
+    """The same of several policies, for which arrivals are simulated once."""
+    asked = {**settings, "policies": ",".join(policies)}
+    return [each._asdict() for each in side_by_side(asked, seed)]
+
+
+MEASURABLES: Mapping[str, Measurable] = {
+    "sim": Measurable(DEFAULTS, timed, {"policy": timed_policies}),
+    "sides": Measurable(DEFAULTS, side, {"policy": sides}),
+}
+"""By name."""

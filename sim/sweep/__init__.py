@@ -1,0 +1,1 @@
+"""Sweeps: experiments over grids of settings and seeds, resumable, in parallel (docs/sweeps.md)."""

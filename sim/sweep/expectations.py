@@ -1,0 +1,147 @@
+"""Expectations of an experiment, read from TOML."""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from sim.settings import chosen
+from sim.sweep.experiment import (
+    EFFORTS,
+    Comparison,
+    Expectation,
+    Factor,
+    Grid,
+    Label,
+    Measure,
+    Reproduction,
+)
+from sim.sweep.toml import Table
+
+COLUMNS = ("experiment", "effort", "run", "seed")
+"""Those that every table of results begins with."""
+
+_KEYS = (
+    *("says", "measure", "verdict", "assumptions", "where", "over", "compare", "as"),
+    *("at_least", "at_most", "near", "tolerance", "along", "goes", "cells", "only"),
+)
+_BOUNDS = ("at_least", "at_most", "near")
+OTHERS = "*"
+"""In place of a level: each of the others."""
+
+
+def expectation_of(
+    table: Table, grids: Mapping[str, Grid], measures: Iterable[Measure]
+) -> Expectation:
+    """An entry of ``expect``; ``ValueError`` with one sentence for one that cannot be judged."""
+    table.refuse_others(_KEYS)
+    only = table.word("only", EFFORTS, "")
+    judged = [only] if only else list(EFFORTS)
+    verdict, assumptions = _verdict(table)
+    factors = [{factor.name: factor for factor in grids[effort].factors} for effort in judged]
+    along, is_rising = _direction(table, factors)
+    at_least, at_most = _bounds(table, along)
+    return Expectation(
+        says=table.text("says"),
+        measure=table.word("measure", [measure.name for measure in measures]),
+        verdict=verdict,
+        assumptions=assumptions,
+        where=_where(table.table("where"), factors),
+        over=tuple([_factor(table, "over", name, factors) for name in table.texts("over")]),
+        compare=_comparison(table, factors),
+        at_least=at_least,
+        at_most=at_most,
+        along=along,
+        is_rising=is_rising,
+        is_some=table.word("cells", ("all", "some"), "all") == "some",
+        only=only,
+    )
+
+
+def _verdict(table: Table) -> tuple[Reproduction, str]:
+    verdicts = {each.value: each for each in Reproduction}
+    verdict = chosen(f"{table.place}verdict", table.text("verdict"), verdicts)
+    assumptions = table.text("assumptions", "")
+    needed = verdict is Reproduction.UNDER_ASSUMPTIONS
+    expected = f"there beside the verdict {Reproduction.UNDER_ASSUMPTIONS.value!r}, and only there"
+    table.require(bool(assumptions) == needed, "assumptions", assumptions, expected)
+    return verdict, assumptions
+
+
+_Factors = list[dict[str, Factor]]
+"""By name, for every effort in which it is judged."""
+
+
+def _factor(table: Table, key: str, name: str, factors: _Factors) -> str:
+    for each in factors:
+        chosen(f"{table.place}{key}", name, each)
+    return name
+
+
+def _level(table: Table, name: str, label: object, factors: _Factors) -> Label:
+    """A level that there is in every effort that counts."""
+    for each in factors:
+        labels = each[name].labels
+        good = isinstance(label, int | float | str) and label in labels
+        table.require(good, name, label, f"one of {', '.join(map(str, labels))}")
+    assert isinstance(label, int | float | str)
+    return label
+
+
+def _where(table: Table, factors: _Factors) -> dict[str, tuple[Label, ...]]:
+    found = {}
+    for name, value in table.values.items():
+        _factor(table, name, name, factors)
+        values = value if isinstance(value, list) else [value]
+        found[name] = tuple([_level(table, name, each, factors) for each in values])
+    return found
+
+
+def _comparison(table: Table, factors: _Factors) -> Comparison | None:
+    kind = table.word("as", ("ratio", "difference"), "ratio")
+    if not table.has("compare"):
+        table.require(not table.has("as"), "as", kind, "left out where nothing is compared")
+        return None
+    compared = table.table("compare")
+    good = len(compared.values) == 1
+    table.require(good, "compare", compared.values, "one factor with two of its levels")
+    (name,) = compared.values
+    _factor(table, "compare", name, factors)
+    levels = compared.list(name)
+    good = len(levels) == 2 and levels[0] != levels[1]
+    compared.require(good, name, levels, f"two levels, or one and {OTHERS!r}")
+    second = None if levels[1] == OTHERS else _level(compared, name, levels[1], factors)
+    return Comparison(name, _level(compared, name, levels[0], factors), second, kind)
+
+
+def _direction(table: Table, factors: _Factors) -> tuple[str, bool]:
+    if not table.has("along"):
+        goes = table.values.get("goes")
+        table.require(goes is None, "goes", goes, "left out without along")
+        return "", True
+    along = _factor(table, "along", table.text("along"), factors)
+    return along, table.word("goes", ("up", "down")) == "up"
+
+
+def _bounds(table: Table, along: str) -> tuple[float | None, float | None]:
+    at_least, at_most, near = (table.number(key) for key in _BOUNDS)
+    given = [key for key in _BOUNDS if table.has(key)]
+    if along:
+        _refuse(table, given, f"left out beside along, which is {along!r}")
+        _refuse(table, [key for key in ("compare",) if table.has(key)], "left out beside along")
+        return None, None
+    if not given:
+        msg = f"{table.place}measure has no bound: at_least, at_most, near or along is missing"
+        raise ValueError(msg)
+    tolerance = table.number("tolerance")
+    if near is None:
+        _refuse(table, [key for key in ("tolerance",) if table.has(key)], "left out without near")
+        return at_least, at_most
+    table.require(len(given) == 1, given[0], table.values[given[0]], "the only bound beside near")
+    if tolerance is None:
+        msg = f"{table.place}tolerance is missing beside near"
+        raise ValueError(msg)
+    table.require(tolerance >= 0, "tolerance", tolerance, "at least 0")
+    return near - tolerance, near + tolerance
+
+
+def _refuse(table: Table, keys: Collection[str], expected: str) -> None:
+    for key in keys:
+        table.require(False, key, table.values[key], expected)

@@ -1,0 +1,287 @@
+"""Experiments from TOML; docs/sweeps.md says what every key means.
+
+Every refusal is a ``ValueError`` with one sentence that names the file and the offending value.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from math import isfinite
+from pathlib import Path
+from typing import Any
+
+from sim.settings import chosen, nearest
+from sim.sweep.expectations import COLUMNS, expectation_of
+from sim.sweep.experiment import (
+    EFFORTS,
+    Experiment,
+    Factor,
+    Grid,
+    Label,
+    Level,
+    Measure,
+    Plot,
+    Published,
+    Source,
+)
+from sim.sweep.measurable import Measurable, measurable
+from sim.sweep.toml import Table
+
+CATALOGUE = Path(__file__).resolve().parents[1] / "experiments"
+"""The experiments of this project."""
+SEEDS, SEEDS_MAX = 3, 1_000
+CONFIDENCE = 0.95
+RUNS_MAX = 20_000
+
+_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+_COLUMN = re.compile(r"[a-z][a-z0-9_]*")
+_OVERRIDES = ("base", "factors", "seeds")
+_KEYS = (
+    *("name", "room", "run", "fan", "title", "claim", "confidence", "seeds", "measures"),
+    *("source", "published", "base", "factors", *EFFORTS, "expect", "plot"),
+)
+
+
+def catalogue(folder: Path = CATALOGUE) -> tuple[str, ...]:
+    """Names of the experiments there are, sorted."""
+    return tuple(sorted(path.stem for path in folder.glob("*.toml")))
+
+
+def find(name: str, folder: Path = CATALOGUE) -> Experiment:
+    """The experiment of that name, or in that file."""
+    if name.endswith(".toml"):
+        return load(Path(name))
+    chosen("experiment", name, dict.fromkeys(catalogue(folder)))
+    return load(folder / f"{name}.toml")
+
+
+def load(path: Path) -> Experiment:
+    """The experiment that a file describes."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse(values, path.stem)
+    except OSError as error:
+        msg = f"{str(path)!r} cannot be read: {error.strerror}"
+        raise ValueError(msg) from error
+    except UnicodeDecodeError:
+        msg = f"{str(path)!r} is not text in UTF-8"
+        raise ValueError(msg) from None
+    except ValueError as error:  # of tomllib, too
+        msg = f"{str(path)!r}: {error}"
+        raise ValueError(msg) from error
+
+
+def parse(values: Mapping[str, Any], stem: str) -> Experiment:
+    """The experiment in a file called ``stem``, from the values that TOML has there."""
+    file = Table(values)
+    file.refuse_others(_KEYS)
+    name = file.text("name")
+    file.require(_NAME.fullmatch(name) is not None, "name", name, "words of a-z, 0-9 with -")
+    file.require(name == stem, "name", name, f"that of the file, {stem!r}")
+    room, run = file.text("room"), file.text("run", "sim")
+    known = measurable(room, run)
+    grids = {effort: _grid(file, effort, known) for effort in EFFORTS}
+    fan = _fan(file, known, grids)
+    measures = _measures(file)
+    expectations = tuple([expectation_of(each, grids, measures) for each in file.tables("expect")])
+    experiment = Experiment(
+        name=name,
+        room=room,
+        run=run,
+        fan=fan,
+        title=file.text("title"),
+        claim=file.text("claim", ""),
+        source=_source(file),
+        published=_published(file),
+        grids=grids,
+        measures=measures,
+        expectations=expectations,
+        plot=_plot(file, grids, measures),
+        confidence=_confidence(file),
+    )
+    _refuse_twice(experiment)
+    return experiment
+
+
+# ------------------------------------------------------------------------------------ what is run
+
+
+def _grid(file: Table, effort: str, known: Measurable) -> Grid:
+    """What is run for an effort: what all efforts have in common, and what it says otherwise."""
+    own = file.table(effort)
+    own.refuse_others(_OVERRIDES)
+    base = {**_settings(file.table("base"), known), **_settings(own.table("base"), known)}
+    factors = {factor.name: factor for factor in _factors(file.table("factors"), {}, known)}
+    factors |= {each.name: each for each in _factors(own.table("factors"), factors, known)}
+    seeds = own.integer("seeds", file.integer("seeds", SEEDS))
+    own.require(1 <= seeds <= SEEDS_MAX, "seeds", seeds, f"from 1 to {SEEDS_MAX}")
+    grid = Grid(base, tuple(factors.values()), seeds)
+    runs = seeds
+    for factor in grid.factors:
+        runs *= len(factor.levels)
+    if runs > RUNS_MAX:
+        msg = f"{effort} has {runs:,} runs; the most there can be are {RUNS_MAX:,}"
+        raise ValueError(msg)
+    return grid
+
+
+def _settings(table: Table, known: Measurable) -> dict[str, str]:
+    table.refuse_others(known.settings)
+    return {key: _as_text(table, key, value) for key, value in table.values.items()}
+
+
+def _as_text(table: Table, key: str, value: object) -> str:
+    """As it would be written behind ``--set KEY=``; a list has commas between its values."""
+    if isinstance(value, list):
+        return ",".join([_as_text(table, key, each) for each in value])
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    good = isinstance(value, str) or (isinstance(value, int | float) and isfinite(value))
+    table.require(good, key, value, "a finite number, a text, true, false or a list of those")
+    return str(value)
+
+
+def _factors(table: Table, common: Mapping[str, Factor], known: Measurable) -> Iterator[Factor]:
+    for name, value in table.values.items():
+        good = _COLUMN.fullmatch(name) is not None and name not in COLUMNS
+        table.require(good, name, name, f"letters, digits and _, and none of {', '.join(COLUMNS)}")
+        if isinstance(value, dict):
+            levels = _named_levels(table.table(name), known)
+        else:
+            levels = _listed_levels(table, name, common.get(name), known)
+        if not levels:
+            msg = f"{table.place}{name} has no level"
+            raise ValueError(msg)
+        factor = Factor(name, levels)
+        for label in factor.labels:
+            if factor.labels.count(label) > 1:
+                msg = f"{table.place}{name} has the level {label!r} twice"
+                raise ValueError(msg)
+        yield factor
+
+
+def _named_levels(table: Table, known: Measurable) -> tuple[Level, ...]:
+    """Levels with several settings each."""
+    names = list(table.values)
+    numbers = [_number(name) for name in names]
+    labels: list[Label] = [number for number in numbers if number is not None]
+    if len(labels) < len(names):
+        labels = list(names)
+    settings = [_settings(table.table(name), known) for name in names]
+    return tuple([Level(*each) for each in zip(labels, settings, strict=True)])
+
+
+def _listed_levels(
+    table: Table, name: str, common: Factor | None, known: Measurable
+) -> tuple[Level, ...]:
+    """Values of a setting, or names of levels that were given for all efforts."""
+    values = table.list(name)
+    if common is not None and name not in known.settings:
+        levels = {level.label: level for level in common.levels}
+        for value in values:
+            table.require(value in levels, name, value, f"one of {', '.join(map(str, levels))}")
+        return tuple([levels[value] for value in values])
+    if name not in known.settings:
+        hint = nearest(name, known.settings)
+        msg = f"{table.place}{name} is a list, and there is no setting {name!r}{hint}"
+        raise ValueError(msg)
+    texts = [_as_text(table, name, value) for value in values]
+    labels: list[Label] = [value for value in values if _is_number(value)]
+    if len(labels) < len(values):
+        labels = list(texts)
+    return tuple([Level(label, {name: text}) for label, text in zip(labels, texts, strict=True)])
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _number(text: str) -> int | float | None:
+    for kind in (int, float):
+        try:
+            value = kind(text)
+        except ValueError:
+            continue
+        return value if isfinite(value) else None
+    return None
+
+
+def _fan(file: Table, known: Measurable, grids: Mapping[str, Grid]) -> str:
+    if not file.has("fan"):
+        return ""
+    fan = file.word("fan", known.fans)
+    for effort, grid in grids.items():
+        levels = [level for factor in grid.factors if factor.name == fan for level in factor.levels]
+        good = bool(levels) and all(set(level.settings) == {fan} for level in levels)
+        file.require(good, "fan", fan, f"a factor of {effort} that is a list of values")
+    return fan
+
+
+# ----------------------------------------------------------------------------- what is seen of it
+
+
+def _measures(file: Table) -> tuple[Measure, ...]:
+    measures = []
+    for text in file.texts("measures"):
+        name, equals, formula = (part.strip() for part in text.partition("="))
+        figure, by = name, ""
+        if equals:
+            figure, _, by = (part.strip() for part in formula.partition("/"))
+        good = _COLUMN.fullmatch(name) is not None and name not in COLUMNS
+        good = good and bool(figure) and bool(by) == bool(equals)
+        example = "like ['mean_rho', 'share = served_hz / ideal_hz']"
+        file.require(good, "measures", text, f"a list {example}")
+        measures.append(Measure(name, figure, by))
+    file.require(bool(measures), "measures", file.list("measures"), "a list of at least one figure")
+    return tuple(measures)
+
+
+def _plot(file: Table, grids: Mapping[str, Grid], measures: tuple[Measure, ...]) -> Plot | None:
+    if not file.has("plot"):
+        return None
+    table = file.table("plot")
+    table.refuse_others(list(Plot._fields))
+    factors = [factor.name for factor in grids["full"].factors]
+    plot = Plot(
+        table.word("x", factors),
+        table.word("y", [measure.name for measure in measures]),
+        table.word("series", factors, ""),
+        table.texts("log"),
+    )
+    for axis in plot.log:
+        table.require(axis in ("x", "y"), "log", axis, "a list of x, y or both")
+    return plot
+
+
+def _source(file: Table) -> Source | None:
+    if not file.has("source"):
+        return None
+    table = file.table("source")
+    table.refuse_others(Source._fields)
+    return Source(table.text("paper"), table.text("where"))
+
+
+def _published(file: Table) -> Published | None:
+    if not file.has("published"):
+        return None
+    table = file.table("published")
+    table.refuse_others(Published._fields)
+    return Published(table.text("says"), table.table("values").values)
+
+
+def _confidence(file: Table) -> float:
+    value = file.number("confidence")
+    confidence = CONFIDENCE if value is None else value
+    file.require(0 < confidence < 1, "confidence", confidence, "between 0 and 1, both excluded")
+    return confidence
+
+
+def _refuse_twice(experiment: Experiment) -> None:
+    """Refuse columns of one name."""
+    for effort, grid in experiment.grids.items():
+        names = [factor.name for factor in grid.factors]
+        names += [measure.name for measure in experiment.measures]
+        for name in names:
+            if names.count(name) > 1:
+                msg = f"{name!r} would name two columns of {effort}"
+                raise ValueError(msg)

@@ -1,0 +1,15 @@
+"""What experiments with room ``watermark`` can run."""
+
+from collections.abc import Mapping
+
+from sim.sweep.measurable import Figures, Measurable, Settings
+from sim.watermark.settings import DEFAULTS, from_settings
+
+
+def timed(settings: Settings, seed: int) -> Figures:
+    """The summary of one timed run."""
+    return from_settings(settings, seed).summary
+
+
+MEASURABLES: Mapping[str, Measurable] = {"sim": Measurable(DEFAULTS, timed)}
+"""By name."""
