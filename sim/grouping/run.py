@@ -6,6 +6,7 @@ from model.grouping.rules import RULES
 from model.grouping.table import Rules
 from model.vocabulary import GroupingConfig, System, Trace, Workload
 from sim.arrivals import Arrivals, simulate_arrivals
+from sim.collecting import uncollected
 from sim.distributions import require
 from sim.grouping.crew import Crew
 from sim.grouping.series import Series, series_of
@@ -70,6 +71,7 @@ def simulate(
     )
 
 
+@uncollected()
 def simulate_arrived(
     arrivals: Arrivals,
     config: GroupingConfig,
@@ -111,6 +113,7 @@ def trace_of(room: Room) -> Trace:
 def make_system() -> System:
     """The timed room as a System: a workload's arrivals are replayed when they came."""
 
+    @uncollected()
     def replay(workload: Workload, /) -> Trace:
         start_us = workload.arrivals[0].arrival_us if workload.arrivals else 0
         room = Room(workload, ORDINARY, start_us, RULES)

@@ -11,6 +11,7 @@ from model.vocabulary import Event, JoinConfig, Step, System, Trace, Workload
 from model.vocabulary.join import STREAMS, Match, R, S
 from sim.arrivals import simulate_arrivals
 from sim.batches import cut
+from sim.collecting import uncollected
 from sim.faults import Schedule
 from sim.join.crew import Control, Crew
 from sim.join.series import Series, series_of
@@ -80,6 +81,7 @@ def simulate(
     )
 
 
+@uncollected()
 def simulate_stream(
     stream: Stream,
     config: JoinConfig,
@@ -106,6 +108,7 @@ def simulate_stream(
     )
 
 
+@uncollected()
 def arrivals_of(plan: Plan, seed: int) -> tuple[Event, ...]:
     """What arrives of a plan, with the streams: even sources are of R, odd ones of S."""
     return tuple([_of_a_stream(event) for event in simulate_arrivals(plan, seed).events])

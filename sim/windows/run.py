@@ -12,6 +12,7 @@ from model.windows.query import Query
 from sim.arrivals import simulate_arrivals
 from sim.batches import cut
 from sim.cluster import Worker
+from sim.collecting import uncollected
 from sim.distributions import require
 from sim.plan import Plan
 from sim.recorder import digest_of
@@ -56,6 +57,7 @@ class TimedRoom(Generic[QueryT, TaskT]):
     described: Callable[[QueryT], Summary]
     """What the summary says of the query."""
 
+    @uncollected()
     def simulate(
         self,
         source: Plan | str,
@@ -106,6 +108,7 @@ class TimedRoom(Generic[QueryT, TaskT]):
     def make_system(self) -> System:
         """The timed room as a System: a workload's arrivals are replayed when they came."""
 
+        @uncollected()
         def replay(workload: Workload, /) -> Trace:
             start_us = workload.arrivals[0].arrival_us if workload.arrivals else 0
             room = self.room_of(workload, Cluster(), start_us, None, ())

@@ -204,3 +204,20 @@ def test_changing_one_component_leaves_the_others_as_they_were() -> None:
     workers = (Worker(Exponential(100.0)),)
     moved = Source(30, source.interval, delay=Exponential(1), keys=("a", "b"), worker=0)
     assert by_id(Plan((moved,), workers), 3) == by_id(Plan((source,)), 3)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_nothing_delays_arrives_as_in_the_kernel(seed: int) -> None:
+    sources = (
+        Source(200, Exponential(50_000), delay=Pareto(20_000, 1.3), keys=("a", "b")),
+        Source(100, Exponential(80_000), delay=Exponential(90_000), in_order=True),
+        Recording((Row(EPOCH_2020_US + 10, EPOCH_2020_US + 20, "r", 1.0),)),
+    )
+    faults = (Duplicate("source-0", 5, 10_000), Duplicate("source-2", 0, 3))
+    straight = simulate_arrivals(Plan(sources, faults=faults), seed)
+    # A source over a link makes it a run of the kernel, even if it sends nothing.
+    through = simulate_arrivals(Plan((*sources, Source(0, place=Place())), faults=faults), seed)
+    assert straight.events == through.events
+    assert straight.counts == through.counts
+    assert straight.counts["duplicated"] == 2
+    assert measure(straight.events).late_share > 0.1
