@@ -7,7 +7,6 @@ and nothing else, so that two files differ only where something changed.
 
 import importlib
 import json
-import os
 import pkgutil
 import platform
 import sys
@@ -19,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import benchmarks
+from sim.sweep.crew import cores
 
 Figure = float | int | str
 Figures = Mapping[str, Figure]
@@ -37,13 +37,6 @@ def available(names: Iterable[str], package: str) -> dict[str, Benchmark]:
             if callable(measure):
                 found[name] = measure
     return found
-
-
-def cores() -> int:
-    """How many cores this process may use, which in a container is fewer than there are."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def write(name: str, figures: Figures, folder: Path) -> None:

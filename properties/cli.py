@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from properties.errors import UsageError, nearest
 
-COMMANDS = ("diff", "explore", "sim", "replay", "errata", "script")
+COMMANDS = ("diff", "explore", "sim", "sweep", "replay", "errata", "script")
 """Command ``x`` is the module ``properties.commands.x``."""
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 
@@ -29,6 +29,7 @@ examples:
   straggler diff slack --system mypackage:make     your implementation instead of ours
   straggler explore slack                          every behaviour of a small model
   straggler sim slack --seed 7 --plot run.svg      one timed run
+  straggler sweep                                  what was published, simulated
   straggler replay counterexamples/slack-1a2b.json
   straggler errata                                 published rules that do not hold
   straggler script explain *.script                what is computed for sensor scripts

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 
 from model.claims import Outcome
@@ -34,14 +41,15 @@ def print_lines(out: Console, lines: Iterable[str]) -> None:
         out.print(line, markup=False, soft_wrap=True)
 
 
-def progress() -> Progress:
-    """What is going on, on standard error, if a person is looking."""
+def progress(*more: ProgressColumn) -> Progress:
+    """What is going on, on standard error, if a person is looking; ``more`` is at its end."""
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        *more,
         console=console,
         transient=True,
         disable=not console.is_terminal,

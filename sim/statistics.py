@@ -53,6 +53,23 @@ def warm_up_cut(samples: ArrayLike, group: int = 5) -> int:
     return int(np.argmin(error[: groups // 2 + 1])) * group
 
 
+def mean_interval(samples: ArrayLike, confidence: float = 0.95) -> Interval:
+    """Mean of independent samples with Student-t limits.
+
+    Source: A. M. Law and W. D. Kelton, "Simulation Modeling and Analysis", the chapter on basic
+    probability and statistics.
+
+    Raises ``ValueError`` for fewer than two samples.
+    """
+    values: NDArray[np.float64] = np.asarray(samples, dtype=np.float64)
+    _require_confidence(confidence)
+    require(len(values) >= 2, "the number of samples", len(values), "at least 2")
+    centre = float(values.mean())
+    quantile = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
+    half = quantile * float(values.std(ddof=1)) / sqrt(len(values))
+    return Interval(centre, centre - half, centre + half, confidence)
+
+
 def batch_means(samples: ArrayLike, confidence: float = 0.95, batches: int = 20) -> Interval:
     """Mean of a correlated, stationary series (drop the warm-up first), by batch means.
 
@@ -66,11 +83,9 @@ def batch_means(samples: ArrayLike, confidence: float = 0.95, batches: int = 20)
     require(batches >= 2, "batches", batches, "at least 2")
     require(len(values) >= batches, "the number of samples", len(values), f"at least {batches}")
     length = len(values) // batches
-    means = values[len(values) - length * batches :].reshape(batches, length).mean(axis=1)
-    centre = float(means.mean())
-    quantile = float(stats.t.ppf((1 + confidence) / 2, batches - 1))
-    half = quantile * float(means.std(ddof=1)) / sqrt(batches)
-    return Interval(centre, centre - half, centre + half, confidence)
+    return mean_interval(
+        values[len(values) - length * batches :].reshape(batches, length).mean(axis=1), confidence
+    )
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Interval:

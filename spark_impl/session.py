@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from pyspark.sql import SparkSession
 DEFAULT_MASTER = "local[2]"
 OLDEST_JAVA = 17
 SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl")
-"""What Python workers on other machines have to import, relative to the folder of the packages."""
+"""What Python workers of the pipelines have to import."""
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 """Java compiles once and quickly: the rows of this project are computed on in Python, and what
@@ -42,11 +42,16 @@ class EnvironmentProblem(RuntimeError):  # noqa: N818 (a problem of the user, no
 
 @contextmanager
 def session(
-    master: str | None = None, *, long_running: bool = False, **options: str
+    master: str | None = None,
+    *,
+    long_running: bool = False,
+    shipped: Sequence[str] = SHIPPED,
+    **options: str,
 ) -> Iterator[SparkSession]:
     """A session on ``master`` (default ``local[2]``), stopped and cleaned away at the end.
 
     Java compiles for a quick start; with ``long_running`` for the highest speed after minutes.
+    ``shipped`` is what Python workers have to import, relative to the folder of the packages.
     ``options`` are Spark settings with ``__`` for the dots: ``spark__sql__ansi__enabled="false"``.
     Raises :class:`EnvironmentProblem` when Java is missing or too old.
     """
@@ -66,7 +71,7 @@ def session(
             try:
                 if interrupts:
                     raise KeyboardInterrupt
-                spark.sparkContext.addPyFile(str(_package(scratch)))
+                spark.sparkContext.addPyFile(str(_package(scratch, shipped)))
                 yield spark
             finally:
                 _stop(spark)
@@ -236,12 +241,12 @@ def _environment(scratch: Path, local: bool) -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _package(scratch: Path) -> Path:
+def _package(scratch: Path, shipped: Sequence[str]) -> Path:
     """A zip of the packages that workers import; they need not be installed where workers run."""
     root = _root()
     target = scratch / "straggler_packages.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
-        for name in SHIPPED:
+        for name in shipped:
             path = root / name
             for source in [path] if path.is_file() else sorted(path.rglob("*.py")):
                 out.write(source, source.relative_to(root))

@@ -38,14 +38,21 @@ def expectation_of(
     factors = [{factor.name: factor for factor in grids[effort].factors} for effort in judged]
     along, is_rising = _direction(table, factors)
     at_least, at_most = _bounds(table, along)
+    compare = _comparison(table, factors)
+    where = _where(table.table("where"), factors)
+    over = tuple([_factor(table, "over", name, factors) for name in table.texts("over")])
+    taken = compare.factor if compare else along
+    table.require(taken not in over, "over", taken, f"other factors than {taken!r}")
+    good = compare is None or compare.factor not in where
+    table.require(good, "where", taken, f"other factors than {taken!r}, which is compared")
     return Expectation(
         says=table.text("says"),
         measure=table.word("measure", [measure.name for measure in measures]),
         verdict=verdict,
         assumptions=assumptions,
-        where=_where(table.table("where"), factors),
-        over=tuple([_factor(table, "over", name, factors) for name in table.texts("over")]),
-        compare=_comparison(table, factors),
+        where=where,
+        over=over,
+        compare=compare,
         at_least=at_least,
         at_most=at_most,
         along=along,

@@ -1,0 +1,76 @@
+"""What a person reads of a sweep."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.table import Table
+
+from model.claims import Outcome
+from properties.errors import counted
+from properties.render import COLOURS
+from sim.sweep.events import Ended, Started
+from sim.sweep.results import Failed, Results
+
+
+def started(event: Started) -> str:
+    """What is about to happen."""
+    experiments = counted(len(event.experiments), "experiment")
+    stored = f", {event.stored:,} of them stored already" if event.stored else ""
+    return f"{experiments}, {event.effort}: {counted(event.runs, 'run')}{stored}."
+
+
+def told(failed: Sequence[Failed]) -> Iterator[str]:
+    """Runs that failed, with what they were and how to repeat them."""
+    for each in failed:
+        settings = " ".join(f"{key}={text}" for key, text in each.run.settings.items())
+        yield f"failed, seed {each.run.seed}, {settings}: {each.error}."
+        yield f"    again: {each.again}"
+
+
+def table(found: Sequence[Results]) -> Table:
+    """A line an experiment."""
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("experiment", "effort"):
+        grid.add_column(heading, no_wrap=True)
+    for heading in ("runs", "failed", "met"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    grid.add_column("outcome", no_wrap=True)
+    grid.add_column("the claim is")
+    for results in found:
+        met = [finding.outcome for finding in results.findings].count(Outcome.HOLDS)
+        grid.add_row(
+            results.experiment.name,
+            results.effort,
+            f"{results.rows + len(results.failed):,}",
+            f"{len(results.failed):,}",
+            f"{met} of {len(results.findings)}",
+            f"[{COLOURS[results.outcome]}]{results.outcome}[/]",
+            results.verdict.value if results.verdict else "-",
+        )
+    return grid
+
+
+def remarks(found: Sequence[Results]) -> Iterator[str]:
+    """Whatever is not as expected."""
+    for results in found:
+        name = results.experiment.name
+        for problem in results.problems:
+            yield f"{name}: {problem}."
+        for finding in results.findings:
+            if finding.outcome is not Outcome.HOLDS:
+                says = finding.expectation.says
+                yield f"{name}, {finding.outcome}: {says}; {finding.sentence}."
+
+
+def ended(found: Sequence[Results], event: Ended, folder: str) -> str:
+    """All of it in one sentence."""
+    runs = sum(results.rows for results in found)
+    failed = sum(len(results.failed) for results in found)
+    outcomes = [results.outcome for results in found]
+    said = "every expectation is met"
+    if event.outcome is not Outcome.HOLDS:
+        said = f"{outcomes.count(event.outcome)} {event.outcome}"
+    lost = f", {failed:,} failed" if failed else ""
+    return (
+        f"{counted(len(found), 'experiment')}, {counted(runs, 'run')}{lost}: {said};"
+        f" {event.seconds:,.0f} s, results in {folder}."
+    )

@@ -1,0 +1,105 @@
+"""Jobs on processes of this machine.
+
+Rules of this file:
+
+* A process has a pipe of its own. If it ends, by whatever, the job that it had has failed, another
+  process takes its place, and nothing else is touched.
+* A process whose other end of the pipe is gone ends: nothing outlives the sweep for longer than a
+  job.
+"""
+
+import os
+import signal
+from collections import deque
+from collections.abc import Iterator, Sequence
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import ForkServerContext, ForkServerProcess
+from typing import NamedTuple, cast
+
+from sim.sweep.measurable import module_of
+from sim.sweep.runs import Job
+from sim.sweep.work import Done, bounded
+
+ENDED = "its process ended, as one that takes too much memory is ended"
+
+
+class _Worker(NamedTuple):
+    process: ForkServerProcess
+    job: Job
+
+
+def on_processes(jobs: Sequence[Job], processes: int) -> Iterator[Done]:
+    """Do jobs, so many at a time; what comes of them comes as it comes."""
+    # Forked from a process without threads that has imported what the jobs need.
+    context = get_context("forkserver")
+    rooms = sorted({job.room for job in jobs})
+    context.set_forkserver_preload([__name__, *map(module_of, rooms)])
+    waiting = deque(jobs)
+    busy: dict[Connection, _Worker] = {}
+    try:
+        while waiting or busy:
+            while waiting and len(busy) < processes:
+                pipe, process = _start(context)
+                busy[pipe] = _give(pipe, process, waiting.popleft())
+            for ready in wait(list(busy)):
+                pipe = cast(Connection, ready)
+                process, job = busy.pop(pipe)
+                done = _received(pipe, job)
+                if done is None:
+                    process.join()
+                    yield Done(job, (), f"{ENDED} (exit code {process.exitcode})", 0.0, 0.0)
+                    continue
+                if waiting:
+                    busy[pipe] = _give(pipe, process, waiting.popleft())
+                else:
+                    pipe.close()
+                    process.join()
+                yield done
+    finally:
+        for process, _ in busy.values():
+            process.terminate()
+        for process, _ in busy.values():
+            process.join()
+
+
+def cores() -> int:
+    """How many cores this process may use, which in a container is fewer than there are."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _start(context: ForkServerContext) -> tuple[Connection, ForkServerProcess]:
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_work, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    return ours, process
+
+
+def _give(pipe: Connection, process: ForkServerProcess, job: Job) -> _Worker:
+    pipe.send(job)
+    return _Worker(process, job)
+
+
+def _received(pipe: Connection, job: Job) -> Done | None:
+    """``None`` from a process that has ended."""
+    try:
+        done = pipe.recv()
+    except (EOFError, OSError):
+        return None
+    assert isinstance(done, Done)
+    assert done.job == job
+    return done
+
+
+def _work(pipe: Connection) -> None:
+    """Do jobs until there are no more."""
+    # Ctrl-C reaches every process of a terminal; the sweep ends this one.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        try:
+            pipe.send(bounded(pipe.recv()))
+        except (EOFError, OSError):
+            return

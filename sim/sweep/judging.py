@@ -1,0 +1,251 @@
+"""Expectations held to a table of results.
+
+Rules of this file:
+
+* Levels are compared seed by seed: with one seed, all of them met the same arrivals.
+* An interval that lies on both sides of a bound says nothing.
+* A value that is missing makes its cell undetermined, never better or worse.
+* Where one cell of many is enough, each has its part of the error only (Bonferroni's).
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise, product
+from statistics import fmean
+from typing import NamedTuple, TypeAlias
+
+from model.claims import Outcome
+from sim.statistics import Interval, mean_interval
+from sim.sweep.experiment import Comparison, Expectation, Experiment, Factor, Label
+from sim.sweep.work import Figure
+
+Levels: TypeAlias = Mapping[str, Label]
+"""One level each of some factors."""
+Samples: TypeAlias = tuple[float | None, ...]
+"""A value for each seed."""
+
+
+class Cell(NamedTuple):
+    """One combination of levels."""
+
+    label: str
+    interval: Interval | None
+    """``None`` where a value is missing."""
+    outcome: Outcome
+
+
+class Finding(NamedTuple):
+    """What came of an expectation."""
+
+    expectation: Expectation
+    outcome: Outcome
+    cells: tuple[Cell, ...]
+    sentence: str
+    """What was seen, without a full stop."""
+
+
+class Grid(NamedTuple):
+    """A table of results, to be looked into."""
+
+    factors: Sequence[Factor]
+    seeds: Sequence[int]
+    values: Mapping[tuple[Figure, ...], Figure]
+    """Of one measure, by seed and levels."""
+    confidence: float
+
+    def samples(self, levels: Levels, over: Mapping[str, Sequence[Label]]) -> Samples:
+        """Values at some levels, averaged over others."""
+        combinations = list(
+            product(*[over.get(factor.name) or (levels[factor.name],) for factor in self.factors])
+        )
+        return tuple(
+            [_mean(self.values.get((seed, *each)) for each in combinations) for seed in self.seeds]
+        )
+
+    def interval(self, samples: Samples) -> Interval | None:
+        """Their mean; one value alone is its own limits."""
+        values = [value for value in samples if value is not None]
+        if len(values) < len(samples):
+            return None
+        if len(values) == 1:
+            return Interval(values[0], values[0], values[0], self.confidence)
+        return mean_interval(values, self.confidence)
+
+
+def grid_of(
+    experiment: Experiment,
+    effort: str,
+    columns: Mapping[str, Sequence[Figure]],
+    seeds: Sequence[int],
+    measure: str,
+) -> Grid:
+    """One measure of a table of results."""
+    factors = experiment.grids[effort].factors
+    labels = [columns[factor.name] for factor in factors]
+    keys = zip(columns["seed"], *labels, strict=True)
+    values = dict(zip(keys, columns[measure], strict=True))
+    return Grid(factors, seeds, values, experiment.confidence)
+
+
+def findings(
+    experiment: Experiment,
+    effort: str,
+    columns: Mapping[str, Sequence[Figure]],
+    seeds: Sequence[int],
+) -> tuple[Finding, ...]:
+    """All expectations of an effort held to its table of results."""
+    return tuple(
+        [
+            judge(each, grid_of(experiment, effort, columns, seeds, each.measure))
+            for each in experiment.expectations
+            if each.only in ("", effort)
+        ]
+    )
+
+
+def _mean(values: Iterable[Figure]) -> float | None:
+    numbers = []
+    for value in values:
+        if value is None or isinstance(value, str):
+            return None
+        numbers.append(float(value))
+    return fmean(numbers)
+
+
+def judge(expectation: Expectation, grid: Grid) -> Finding:
+    """Whether what is expected is seen."""
+    cells = tuple(_cells(expectation, grid))
+    if expectation.is_some:
+        shared = 1 - (1 - grid.confidence) / len(cells)
+        cells = tuple(_cells(expectation, grid._replace(confidence=shared)))
+    outcomes = [cell.outcome for cell in cells]
+    first, last = Outcome.BROKEN, Outcome.HOLDS
+    if expectation.is_some:
+        first, last = last, first
+    if first in outcomes:
+        outcome = first
+    else:
+        outcome = last if set(outcomes) == {last} else Outcome.UNDETERMINED
+    return Finding(expectation, outcome, cells, _sentence(expectation, outcome, cells))
+
+
+def _cells(expectation: Expectation, grid: Grid) -> Iterator[Cell]:
+    compare = expectation.compare
+    inside = {*expectation.over, expectation.along, compare.factor if compare else ""}
+    free = [factor for factor in grid.factors if factor.name not in inside]
+    wanted = [expectation.where.get(factor.name, factor.labels) for factor in free]
+    for combination in product(*wanted):
+        levels = {factor.name: each for factor, each in zip(free, combination, strict=True)}
+        label = ", ".join(f"{name} {each}" for name, each in levels.items())
+        if expectation.along:
+            yield _direction(expectation, grid, levels, label)
+        elif compare:
+            for second in _seconds(compare, grid):
+                name = " / " if compare.kind == "ratio" else " - "
+                pair = f"{compare.first}{name}{second}"
+                samples = _compared(expectation, grid, levels, compare, second)
+                yield _bounded(expectation, grid, ", ".join(filter(None, [label, pair])), samples)
+        else:
+            samples = _samples(expectation, grid, levels)
+            yield _bounded(expectation, grid, label, samples)
+
+
+def _samples(expectation: Expectation, grid: Grid, levels: Levels) -> Samples:
+    over = {
+        factor.name: expectation.where.get(factor.name, factor.labels)
+        for factor in grid.factors
+        if factor.name in expectation.over
+    }
+    return grid.samples(levels, over)
+
+
+def _seconds(compare: Comparison, grid: Grid) -> list[Label]:
+    if compare.second is not None:
+        return [compare.second]
+    (labels,) = [factor.labels for factor in grid.factors if factor.name == compare.factor]
+    return [label for label in labels if label != compare.first]
+
+
+def _compared(
+    expectation: Expectation, grid: Grid, levels: Levels, compare: Comparison, second: Label
+) -> Samples:
+    first, other = (
+        _samples(expectation, grid, {**levels, compare.factor: label})
+        for label in (compare.first, second)
+    )
+    of_two = _ratio if compare.kind == "ratio" else _difference
+    return tuple([_of(of_two, a, b) for a, b in zip(first, other, strict=True)])
+
+
+def _of(
+    function: Callable[[float, float], float | None], a: float | None, b: float | None
+) -> float | None:
+    return None if a is None or b is None else function(a, b)
+
+
+def _ratio(a: float, b: float) -> float | None:
+    return a / b if b else None
+
+
+def _difference(a: float, b: float) -> float:
+    return a - b
+
+
+def _bounded(expectation: Expectation, grid: Grid, label: str, samples: Samples) -> Cell:
+    interval = grid.interval(samples)
+    if interval is None:
+        return Cell(label, None, Outcome.UNDETERMINED)
+    low, high = expectation.at_least, expectation.at_most
+    outcome = Outcome.UNDETERMINED
+    if (low is None or interval.low >= low) and (high is None or interval.high <= high):
+        outcome = Outcome.HOLDS
+    elif (low is not None and interval.high < low) or (high is not None and interval.low > high):
+        outcome = Outcome.BROKEN
+    return Cell(label, interval, outcome)
+
+
+def _direction(expectation: Expectation, grid: Grid, levels: Levels, label: str) -> Cell:
+    """The change from the first level to the last, upwards if that is what is expected."""
+    (factor,) = [factor for factor in grid.factors if factor.name == expectation.along]
+    labels = expectation.where.get(factor.name, factor.labels)
+    sign = 1 if expectation.is_rising else -1
+    lines = [_samples(expectation, grid, {**levels, factor.name: each}) for each in labels]
+
+    def change(before: Samples, after: Samples) -> Interval | None:
+        pairs = zip(after, before, strict=True)
+        return grid.interval(tuple([_of(_difference, a, b) for a, b in pairs]))
+
+    whole = change(lines[0], lines[-1])
+    steps = [change(*pair) for pair in pairwise(lines)]
+    outcome = Outcome.UNDETERMINED
+    if any(step is not None and _above_0(step, -sign) for step in [*steps, whole]):
+        outcome = Outcome.BROKEN
+    elif whole is not None and None not in steps and _above_0(whole, sign):
+        outcome = Outcome.HOLDS
+    path = f"{factor.name} from {labels[0]} to {labels[-1]}"
+    return Cell(", ".join(filter(None, [label, path])), whole, outcome)
+
+
+def _above_0(interval: Interval, sign: int) -> bool:
+    """Whether all of it is, after its sign has been changed if ``sign`` is -1."""
+    return (interval.low if sign > 0 else -interval.high) > 0
+
+
+def _sentence(expectation: Expectation, outcome: Outcome, cells: Sequence[Cell]) -> str:
+    """What was seen: all cells in a range if they hold, otherwise the first that stands out."""
+    name = expectation.measure
+    if expectation.compare:
+        name = f"the {expectation.compare.kind} of {name}"
+    if expectation.along:
+        name = f"the change of {name}"
+    telling = [cell for cell in cells if cell.outcome is outcome]
+    if outcome is Outcome.HOLDS and len(telling) > 1:
+        estimates = [cell.interval.estimate for cell in telling if cell.interval]
+        count = f"{len(telling)} of {len(cells)} cells"
+        return f"{name} is {min(estimates):.4g} to {max(estimates):.4g} in {count}"
+    cell = (telling or list(cells))[0]
+    where = f" at {cell.label}" if cell.label else ""
+    if cell.interval is None:
+        return f"{name}{where} is not known: nothing was seen of it in some run"
+    estimate, low, high, _ = cell.interval
+    limits = f" ({low:.4g} to {high:.4g})" if low < high else ""
+    return f"{name}{where} is {estimate:.4g}{limits}"

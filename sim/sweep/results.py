@@ -1,0 +1,182 @@
+"""What an experiment gave, as a table with a row a run, and what that says of the claim."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from model.claims import Outcome
+from sim.settings import nearest
+from sim.sweep.expectations import COLUMNS
+from sim.sweep.experiment import Experiment, Measure, Reproduction
+from sim.sweep.judging import Finding
+from sim.sweep.runs import Run
+from sim.sweep.work import Figure
+
+Columns: TypeAlias = dict[str, list[Figure]]
+"""A table, by the names of its columns."""
+
+
+class Failed(NamedTuple):
+    """A run of which there is nothing, and why."""
+
+    run: Run
+    error: str
+    again: str
+    """The line that repeats it."""
+
+
+class Results(NamedTuple):
+    """All of one experiment."""
+
+    experiment: Experiment
+    effort: str
+    seeds: tuple[int, ...]
+    code: str
+    again: str
+    columns: Columns
+    problems: tuple[str, ...]
+    """What is wrong with the table, in sentences without full stops."""
+    failed: tuple[Failed, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return len(self.columns["run"])
+
+    @property
+    def outcome(self) -> Outcome:
+        """Of everything that was expected; runs that failed leave it open."""
+        outcomes = [finding.outcome for finding in self.findings]
+        if Outcome.BROKEN in outcomes:
+            return Outcome.BROKEN
+        is_whole = not self.failed and not self.problems and Outcome.UNDETERMINED not in outcomes
+        return Outcome.HOLDS if is_whole else Outcome.UNDETERMINED
+
+    @property
+    def verdict(self) -> Reproduction | None:
+        """The worst of its expectations; ``None`` if something is open, or nothing is expected."""
+        if self.outcome is not Outcome.HOLDS or not self.findings:
+            return None
+        order = list(Reproduction)
+        return max((each.expectation.verdict for each in self.findings), key=order.index)
+
+
+def table_of(
+    experiment: Experiment, effort: str, found: Sequence[tuple[Run, Mapping[str, Figure]]]
+) -> Columns:
+    """A row for each run that there are figures of."""
+    names = [factor.name for factor in experiment.grids[effort].factors]
+    runs = [run for run, _ in found]
+    fixed: list[list[Figure]] = [
+        [experiment.name] * len(runs),
+        [effort] * len(runs),
+        [run.address for run in runs],
+        [run.seed for run in runs],
+    ]
+    columns: Columns = dict(zip(COLUMNS, fixed, strict=True))
+    for number, name in enumerate(names):
+        columns[name] = [run.labels[number] for run in runs]
+    for measure in experiment.measures:
+        columns[measure.name] = [_value(measure, figures) for _, figures in found]
+    return columns
+
+
+def _value(measure: Measure, figures: Mapping[str, Figure]) -> Figure:
+    """An integer becomes a float, so that a column is of one kind."""
+    value = figures.get(measure.figure)
+    if isinstance(value, str):
+        return None if measure.by else value
+    by = figures.get(measure.by) if measure.by else 1
+    if value is None or by is None or isinstance(by, str) or by == 0:
+        return None
+    return value / by
+
+
+def problems_of(
+    experiment: Experiment, found: Sequence[tuple[Run, Mapping[str, Figure]]]
+) -> tuple[str, ...]:
+    """Figures that no run has, and columns with both numbers and texts."""
+    known = list(dict.fromkeys(name for _, figures in found for name in figures))
+    problems = []
+    for measure in experiment.measures:
+        for figure in filter(None, (measure.figure, measure.by)):
+            if known and figure not in known:
+                problems.append(f"no run has the figure {figure!r}{nearest(figure, known)}")
+        values = [_value(measure, figures) for _, figures in found]
+        if len({isinstance(value, str) for value in values if value is not None}) > 1:
+            problems.append(
+                f"the figure {measure.figure!r} is a number in some runs and not in all"
+            )
+    return tuple(problems)
+
+
+def record_of(results: Results) -> dict[str, Any]:
+    """Everything but the table, as JSON has it; docs/sweeps.md says what is what."""
+    experiment, effort = results.experiment, results.effort
+    grid = experiment.grids[effort]
+    return {
+        "experiment": _described(experiment),
+        "effort": effort,
+        "again": results.again,
+        "code": results.code,
+        "base": dict(grid.base),
+        "factors": {
+            factor.name: [
+                {"label": level.label, "settings": dict(level.settings)} for level in factor.levels
+            ]
+            for factor in grid.factors
+        },
+        "seeds": list(results.seeds),
+        "measures": [measure.name for measure in experiment.measures],
+        "rows": results.rows,
+        "problems": list(results.problems),
+        "failed": [
+            {
+                "settings": dict(each.run.settings),
+                "seed": each.run.seed,
+                "error": each.error,
+                "again": each.again,
+            }
+            for each in results.failed
+        ],
+        "expectations": [_told(finding) for finding in results.findings],
+        "outcome": str(results.outcome),
+        "verdict": results.verdict.value if results.verdict else None,
+    }
+
+
+def _described(experiment: Experiment) -> dict[str, Any]:
+    source, published, plot = experiment.source, experiment.published, experiment.plot
+    return {
+        "name": experiment.name,
+        "room": experiment.room,
+        "run": experiment.run,
+        "fan": experiment.fan or None,
+        "title": experiment.title,
+        "claim": experiment.claim or None,
+        "source": source._asdict() if source else None,
+        "published": published._asdict() if published else None,
+        "plot": plot._asdict() if plot else None,
+        "confidence": experiment.confidence,
+    }
+
+
+def _told(finding: Finding) -> dict[str, Any]:
+    expectation = finding.expectation
+    return {
+        "says": expectation.says,
+        "verdict": expectation.verdict.value,
+        "assumptions": expectation.assumptions or None,
+        "outcome": str(finding.outcome),
+        "sentence": finding.sentence,
+        "cells": [
+            {
+                "label": cell.label,
+                "estimate": cell.interval.estimate if cell.interval else None,
+                "low": cell.interval.low if cell.interval else None,
+                "high": cell.interval.high if cell.interval else None,
+                "outcome": str(cell.outcome),
+            }
+            for cell in finding.cells
+        ],
+    }
