@@ -68,11 +68,12 @@ def route_all(table: Table, state: State, keys: Sequence[str]) -> tuple[list[int
             instance, state = own(table, state, key)
             where.append(instance)
         return where, state
-    loads, rules = list(state.loads), table.rules
+    loads, costs, candidates = list(state.loads), table.costs, table.candidates
+    least, charged = table.rules.least, table.rules.charged
     for key in keys:
-        instance = rules.least(table.candidates(key), loads)
-        at = rules.charged(table, instance)
-        loads[at] += table.costs[at]
+        instance = least(candidates(key), loads)
+        at = charged(table, instance)
+        loads[at] += costs[at]
         where.append(instance)
     return where, state._replace(loads=tuple(loads), routed=state.routed + len(where))
 

@@ -41,29 +41,31 @@ class Run:
         """Route a micro-batch, in a new window if the last one is full."""
         if self.tuples >= self.config.window_tuples:
             self._rebalance(number)
-        where = [self._routed(sender, arrivals) for sender in range(self.config.senders)]
+        senders, steps, window, values = (
+            self.config.senders,
+            self.steps,
+            self.table.window,
+            self.values,
+        )
+        where = [self._routed(sender, arrivals) for sender in range(senders)]
         for event in arrivals:
-            sender = self._sender(event)
-            self._went(event, sender, next(where[sender]))
+            sender = event.seq % senders
+            instance = next(where[sender])
+            steps.append(Route(event.seq, sender, instance))
+            if isfinite(event.value):
+                values[window, event.key, instance].append(event.value)
+            else:
+                steps.append(Rejected(event.seq, REASON_NOT_FINITE))
         self.tuples += len(arrivals)
-
-    def _sender(self, event: Event) -> int:
-        return event.seq % self.config.senders
 
     def _routed(self, sender: int, arrivals: Sequence[Event]) -> Iterator[int]:
         """Let a sender route and count its part of a micro-batch; where its tuples go."""
-        keys = [event.key for event in arrivals if self._sender(event) == sender]
+        senders = self.config.senders
+        keys = [event.key for event in arrivals if event.seq % senders == sender]
         where, self.states[sender] = router.route_all(self.table, self.states[sender], keys)
         before = self.summaries[sender]
         self.summaries[sender] = entered(self.config, self.table.rules, before, keys)
         return iter(where)
-
-    def _went(self, event: Event, sender: int, instance: int) -> None:
-        self.steps.append(Route(event.seq, sender, instance))
-        if isfinite(event.value):
-            self.values[self.table.window, event.key, instance].append(event.value)
-        else:
-            self.steps.append(Rejected(event.seq, REASON_NOT_FINITE))
 
     def _rebalance(self, batch: int) -> None:
         buckets = [state.buckets for state in self.states]

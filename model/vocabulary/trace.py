@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
@@ -37,9 +38,12 @@ class Trace:
 
     def __init__(self, producer: str, steps: Iterable[Step]) -> None:
         self.producer = producer
-        by_kind: dict[str, list[Any]] = {}
+        by_type: dict[type, list[Any]] = defaultdict(list)
         for step in steps:
-            by_kind.setdefault(kind_of(type(step)), []).append(step)
+            by_type[type(step)].append(step)
+        by_kind: dict[str, list[Any]] = defaultdict(list)
+        for word, of_it in by_type.items():
+            by_kind[kind_of(word)] += of_it
         self._by_kind = {kind: tuple(sorted(by_kind[kind])) for kind in sorted(by_kind)}
 
     def of(self, word: type[StepT]) -> tuple[StepT, ...]:

@@ -32,7 +32,7 @@ def series_of(room: Room) -> Series:
     that were true when it began; ``wrong``: by how much, on the mean over instances, the times that
     its senders went by are off.
     """
-    seen = room.seen()
+    seen = room.seen
     end_us = float(seen.ended_us.max(initial=0.0))
     time_us = np.linspace(0.0, end_us, ROWS + 1)
     served = np.searchsorted(np.sort(seen.ended_us), time_us, side="right")

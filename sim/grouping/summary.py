@@ -24,7 +24,7 @@ Summary: TypeAlias = dict[str, Figure]
 
 def summary_of(room: Room) -> Summary:
     """All figures."""
-    seen = room.seen()
+    seen = room.seen
     return {**_counts(room), **_rates(room, seen), **_balance(room, seen), **_load(room, seen)}
 
 

@@ -11,6 +11,7 @@ Rules of this file:
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -133,12 +134,13 @@ class Room:
         busy_us = np.bincount(instances[done], (ended_us - began_us)[done], minlength=n)
         return list(zip(counts.tolist(), busy_us.tolist(), strict=True))
 
+    @cached_property
     def seen(self) -> Seen:
-        """When everything was where."""
+        """When everything was where, once the run is over."""
 
         def column(name: str) -> FloatArray:
-            parts = [getattr(passage, name) for passage in self._passages]
-            return np.array([at for part in parts for at in part], dtype=np.float64)
+            parts = [np.array(getattr(passage, name)) for passage in self._passages]
+            return np.concatenate((np.empty(0), *parts))
 
         return Seen(
             np.array(self._arrived_us),
