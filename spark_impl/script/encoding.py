@@ -1,0 +1,210 @@
+"""A worker's state, and what it is given and finds, as bytes: arrays of records.
+
+Rules of this file:
+
+* Nothing here computes. What is read back equals what was written.
+* Integers that 64 bits cannot hold are written as text.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spark_impl.script.admission import Arrivals, Clock
+from spark_impl.script.exact import Folded, Integers, Ints, Scaled
+from spark_impl.script.kernel import Log, Message, State
+from spark_impl.script.operations import Tuples
+from spark_impl.script.plan import Share
+from spark_impl.script.slices import Slices
+
+Records: TypeAlias = NDArray[np.void]
+
+ARRIVAL = np.dtype(
+    [("node", "<i4"), ("seq", "<i8"), ("source_id", "<i8"), ("ts", "<i8"), ("value", "<f8")]
+)
+TUPLE = np.dtype([("node", "<i4"), ("ts", "<i8"), ("value", "<f8")])
+"""In messages a tuple without a value says until when its stream is known."""
+UNDEFINED = np.dtype([("node", "<i4"), ("ts", "<i8")])
+REJECTED = np.dtype([("seq", "<i8"), ("reason", "<i8")])
+_LOG = np.dtype([("node", "<i4"), ("source_id", "<i8"), ("ts", "<i8"), ("value", "<f8")])
+_CLOCK = np.dtype([("node", "<i4"), ("latest_us", "<i8"), ("wm_us", "<i8")])
+_STAMP = np.dtype([("node", "<i4"), ("us", "<i8")])
+_LATEST = np.dtype([("node", "<i4"), ("input", "<i4"), ("value", "<f8")])
+_SLICE = np.dtype(
+    [
+        ("node", "<i4"),
+        ("start", "<i8"),
+        ("n", "<i8"),
+        ("least", "<f8"),
+        ("greatest", "<f8"),
+        ("total", "<i8"),
+        ("squares", "<i8"),
+        ("unit", "<i4"),
+    ]
+)
+
+
+class Kept(NamedTuple):
+    """The state of a worker, in the columns of the state store."""
+
+    logs: bytes
+    until: bytes
+    clocks: bytes
+    slices: bytes
+    taken: bytes
+    large: str
+    """Sums of slices that 64 bits cannot hold, as JSON: hexadecimal, by stream."""
+    latest: bytes
+    known: bytes
+
+
+def kept(state: State) -> Kept:
+    """A state as bytes."""
+    latest = [
+        (number, each, value) for number, row in state.latest.items() for each, value in row.items()
+    ]
+    large = {
+        str(number): [_texts(part.integers) for part in (each.folded.total, each.folded.squares)]
+        for number, each in state.slices.items()
+        if object in (each.folded.total.integers.dtype, each.folded.squares.integers.dtype)
+    }
+    return Kept(
+        _by_node(_LOG, {n: (log.source_id, *log.tuples) for n, log in state.logs.items()}),
+        _stamps((n, log.until_us) for n, log in state.logs.items()),
+        np.array([(n, *each) for n, each in state.clocks.items()], _CLOCK).tobytes(),
+        _by_node(_SLICE, {n: _columns(each) for n, each in state.slices.items()}),
+        _stamps((n, each.until_us) for n, each in state.slices.items()),
+        json.dumps(large),
+        np.array(latest, _LATEST).tobytes(),
+        _stamps(state.known_us.items()),
+    )
+
+
+def restored(share: Share, data: Kept) -> State:
+    """The state that :func:`kept` wrote for a worker."""
+    logs = {n: Log(until_us=us) for n, us in _from_stamps(data.until)}
+    for number, rows in _split(np.frombuffer(data.logs, _LOG)):
+        tuples = Tuples(rows["ts"].copy(), rows["value"].copy())
+        logs[number] = Log(tuples, rows["source_id"].copy(), logs[number].until_us)
+    slices = {n: Slices(until_us=us) for n, us in _from_stamps(data.taken)}
+    large = {int(number): texts for number, texts in json.loads(data.large).items()}
+    for number, rows in _split(np.frombuffer(data.slices, _SLICE)):
+        folded = _folded(rows, large.get(number), share.squares(number))
+        slices[number] = Slices(rows["start"].copy(), folded, slices[number].until_us)
+    latest: dict[int, dict[int, float]] = {}
+    for number, each, value in np.frombuffer(data.latest, _LATEST).tolist():
+        latest.setdefault(number, {})[each] = value
+    clocks = {n: Clock(*each) for n, *each in np.frombuffer(data.clocks, _CLOCK).tolist()}
+    return State(logs, clocks, slices, latest, dict(_from_stamps(data.known)))
+
+
+def arrivals_of(blocks: Iterable[bytes]) -> dict[int, Arrivals]:
+    """Arrivals by sensor, each in their order."""
+    every = np.concatenate([np.empty(0, ARRIVAL), *(np.frombuffer(b, ARRIVAL) for b in blocks)])
+    every = every[np.lexsort((every["seq"], every["node"]))]
+    return {
+        number: Arrivals(*(rows[name].copy() for name in ("seq", "source_id", "ts", "value")))
+        for number, rows in _split(every)
+    }
+
+
+def message(messages: Mapping[int, Message]) -> bytes:
+    """Results for another worker."""
+    parts = {
+        number: (np.append(each.tuples.ts, each.until_us), np.append(each.tuples.values, np.nan))
+        for number, each in messages.items()
+    }
+    return _by_node(TUPLE, parts)
+
+
+def messages_of(blocks: Iterable[bytes]) -> dict[int, Message]:
+    """What some :func:`message` calls wrote, for each stream together."""
+    every = np.concatenate([np.empty(0, TUPLE), *(np.frombuffer(b, TUPLE) for b in blocks)])
+    found = {}
+    for number, rows in _split(every[np.argsort(every["node"], kind="stable")]):
+        is_stamp = np.isnan(rows["value"])
+        tuples = Tuples(rows["ts"][~is_stamp], rows["value"][~is_stamp])
+        found[number] = Message(tuples, int(rows["ts"][is_stamp].max()))
+    return found
+
+
+def tuples(found: Mapping[int, Tuples]) -> bytes:
+    """Tuples by node."""
+    return _by_node(TUPLE, found)
+
+
+def stamps(found: Mapping[int, Ints]) -> bytes:
+    """Stamps by node."""
+    return _by_node(UNDEFINED, {number: (ts,) for number, ts in found.items()})
+
+
+def rejections(seq: Ints, reasons: Ints) -> bytes:
+    """Rejected arrivals."""
+    out = np.empty(len(seq), REJECTED)
+    out["seq"], out["reason"] = seq, reasons
+    return out.tobytes()
+
+
+def _by_node(dtype: np.dtype[Any], parts: Mapping[int, Sequence[NDArray[Any]]]) -> bytes:
+    """Records of all nodes; the columns of each node are those of the dtype behind the first."""
+    sizes = [len(columns[0]) for columns in parts.values()]
+    out = np.empty(sum(sizes), dtype)
+    if parts:
+        first, *others = dtype.names or ()
+        out[first] = np.repeat(np.fromiter(parts, np.int32, len(parts)), sizes)
+        for name, columns in zip(others, zip(*parts.values(), strict=True), strict=True):
+            out[name] = np.concatenate(columns)
+    return out.tobytes()
+
+
+def _split(rows: Records) -> Iterator[tuple[int, Records]]:
+    """The records of each node, which stand together."""
+    if len(rows):
+        bounds = [0, *(np.flatnonzero(np.diff(rows["node"])) + 1).tolist(), len(rows)]
+        for low, high in pairwise(bounds):
+            yield int(rows["node"][low]), rows[low:high]
+
+
+def _stamps(pairs: Iterable[tuple[int, int]]) -> bytes:
+    return np.array(list(pairs), _STAMP).tobytes()
+
+
+def _from_stamps(data: bytes) -> Iterator[tuple[int, int]]:
+    yield from np.frombuffer(data, _STAMP).tolist()
+
+
+def _columns(slices: Slices) -> tuple[NDArray[Any], ...]:
+    folded, nothing = slices.folded, np.zeros(len(slices.starts), np.int64)
+    total, squares = (
+        nothing if part.integers.dtype == object or not len(part.integers) else part.integers
+        for part in (folded.total, folded.squares)
+    )
+    unit = nothing + folded.total.unit
+    return slices.starts, folded.n, folded.least, folded.greatest, total, squares, unit
+
+
+def _folded(rows: Records, large: Sequence[Sequence[str]] | None, has_squares: bool) -> Folded:
+    total, squares = (
+        _integers(texts) if texts else rows[name].copy()
+        for name, texts in zip(("total", "squares"), large or ((), ()), strict=True)
+    )
+    unit = int(rows["unit"][0])
+    return Folded(
+        rows["n"].copy(),
+        Scaled(total, unit),
+        Scaled(squares if has_squares else squares[:0], 2 * unit),
+        rows["least"].copy(),
+        rows["greatest"].copy(),
+    )
+
+
+def _texts(integers: Integers) -> list[str]:
+    return [f"{each:x}" for each in integers] if integers.dtype == object else []
+
+
+def _integers(texts: Sequence[str]) -> Integers:
+    return np.array([int(text, 16) for text in texts], object)

@@ -1,0 +1,156 @@
+"""Sums without rounding (docs/script.md, section 5), and the aggregates made of them.
+
+A float64 is an integer times a power of two, so sums are sums of integers: in 64 bits where they
+fit, as they do for measurements with few digits, else as Python's, which have no limit.
+
+Rules of this file:
+
+* Integers are an array of dtype int64, or of objects; arithmetic is the same for both. Whoever adds
+  or multiplies makes room first (:func:`roomy`).
+* What is not finite is NaN: it is no result.
+"""
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Ints: TypeAlias = NDArray[np.int64]
+Integers: TypeAlias = NDArray[Any]
+"""Of dtype int64 or object."""
+
+_ROOM = 1 << 62
+_SURE = 1 << 53
+"""Integers up to here are float64 numbers."""
+_DIGITS = 53
+
+
+class Scaled(NamedTuple):
+    """Numbers ``integers * 2**unit``."""
+
+    integers: Integers
+    unit: int
+
+
+class Folded(NamedTuple):
+    """Aggregated values, one element each: how many, their sum, the sum of their squares."""
+
+    n: Ints
+    total: Scaled
+    squares: Scaled
+    """Empty where nobody asks for it."""
+    least: Floats
+    greatest: Floats
+
+
+def scaled(values: Floats) -> Scaled:
+    """Finite numbers as integers with the largest unit that all are multiples of, or 1."""
+    whole = np.abs(values) < _SURE
+    if whole.all() and (values == np.rint(values)).all():
+        return Scaled(values.astype(np.int64), 0)
+    fraction, exponent = np.frexp(values)
+    digits = np.ldexp(fraction, _DIGITS).astype(np.int64)
+    # The lowest bit that is set is a power of two; that of 0 is 0, and shifts nothing.
+    zeros = np.maximum(np.frexp((digits & -digits).astype(np.float64))[1] - 1, 0)
+    digits, place = digits >> zeros, exponent.astype(np.int64) - _DIGITS + zeros
+    used = digits != 0
+    unit = int(place[used].min())
+    shift = np.where(used, place - unit, 0)
+    if int((exponent[used] - unit).max()) < 62:
+        return Scaled(digits << shift, unit)
+    return Scaled(digits.astype(object) << shift.astype(object), unit)
+
+
+def rescaled(numbers: Scaled, unit: int) -> Integers:
+    """The integers for a smaller unit."""
+    shift = numbers.unit - unit
+    return roomy(numbers.integers, 1 << shift) << shift if shift else numbers.integers
+
+
+def joined(first: Scaled, second: Scaled) -> Scaled:
+    """Both, one behind the other."""
+    if not len(first.integers):
+        return second
+    unit = min(first.unit, second.unit)
+    return Scaled(np.concatenate((rescaled(first, unit), rescaled(second, unit))), unit)
+
+
+def roomy(integers: Integers, factor: int) -> Integers:
+    """The same integers, in a type that has room for products with ``factor``."""
+    if integers.dtype != object and len(integers):
+        largest = max(int(integers.max()), -int(integers.min()))
+        if largest * factor >= _ROOM:
+            return integers.astype(object)
+    return integers
+
+
+def narrow(integers: Integers) -> Integers:
+    """The same integers, in 64 bits if they fit."""
+    if integers.dtype == object and all(-_ROOM < each < _ROOM for each in integers):
+        return integers.astype(np.int64)
+    return integers
+
+
+def fold(values: Floats, starts: Ints, squares: bool) -> Folded:
+    """Runs of finite values aggregated; run i begins at ``starts[i]``, none is empty."""
+    numbers, unit = scaled(values)
+    squared = numbers[:0]
+    if squares:
+        squared = _sums(roomy(numbers, int(np.abs(numbers).max())) ** 2, starts)
+    return Folded(
+        np.diff(starts, append=len(values)),
+        Scaled(_sums(numbers, starts), unit),
+        Scaled(squared, 2 * unit),
+        np.minimum.reduceat(values, starts),
+        np.maximum.reduceat(values, starts),
+    )
+
+
+def _sums(integers: Integers, starts: Ints) -> Integers:
+    return np.add.reduceat(roomy(integers, len(integers)), starts)
+
+
+def running(numbers: Scaled) -> Scaled:
+    """Sums of all before each, and of all: a difference of two is the sum between them."""
+    integers = roomy(numbers.integers, len(numbers.integers))
+    return Scaled(np.concatenate(([0], np.cumsum(integers))).astype(integers.dtype), numbers.unit)
+
+
+def finished(op: str, folded: Folded) -> Floats:
+    """The aggregate ``op``, rounded once; NaN where it is not finite."""
+    if op in ("max", "min"):
+        return folded.greatest if op == "max" else folded.least
+    if op == "count":
+        return folded.n.astype(np.float64)
+    total, n = folded.total, folded.n
+    if op == "sum":
+        return ratio(total.integers, np.ones_like(n), total.unit)
+    if op == "avg":
+        return ratio(total.integers, n, total.unit)
+    longest = int(n.max(initial=1))
+    square = roomy(total.integers, int(np.abs(total.integers).max(initial=1))) ** 2
+    spread = roomy(folded.squares.integers, longest) * n - square
+    return np.sqrt(ratio(spread, roomy(n, longest) * n, folded.squares.unit))
+
+
+def ratio(numerators: Integers, denominators: Integers, unit: int) -> Floats:
+    """Quotients times ``2**unit``, rounded once; NaN where that is beyond all float64 numbers."""
+    if _fits(numerators) and _fits(denominators) and abs(unit) < 900:
+        # Far enough from the ends of the range for the power of two to be exact.
+        quotient = numerators.astype(np.float64) / denominators.astype(np.float64)
+        return np.asarray(np.ldexp(quotient, unit), np.float64) + 0.0
+    up, down = 1 << max(unit, 0), 1 << max(-unit, 0)
+    pairs = zip(numerators.tolist(), denominators.tolist(), strict=True)
+    return np.array([_quotient(one * up, other * down) for one, other in pairs], np.float64)
+
+
+def _fits(integers: Integers) -> bool:
+    return not len(integers) or max(int(integers.max()), -int(integers.min())) <= _SURE
+
+
+def _quotient(numerator: int, denominator: int) -> float:
+    try:
+        return numerator / denominator  # of integers: rounded once, whatever their size
+    except OverflowError:
+        return float("nan")

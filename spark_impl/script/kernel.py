@@ -1,0 +1,254 @@
+"""One worker and one micro-batch: what is known then and was not known before.
+
+Rules of this file:
+
+* A stream is a log of tuples and a stamp until which it is known. Whatever reads it takes the
+  tuples between the stamps until which it was known before and is now, so neither the order of
+  arrival nor micro-batches can change a result.
+* Results of other workers come as tuples and stamps, and are read like any other stream.
+* Nothing is kept that no reader will look at again.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from model.vocabulary.script import END_US
+from spark_impl.script.admission import Arrivals, Clock, admit
+from spark_impl.script.exact import Ints
+from spark_impl.script.graph import NUMBER, WINDOW
+from spark_impl.script.operations import NO_TUPLES, Tuples, operate
+from spark_impl.script.plan import Share
+from spark_impl.script.slices import Folds, Slices, added, known_until_us, needed
+
+_NONE = np.empty(0, np.int64)
+
+
+class Log(NamedTuple):
+    """Tuples of a stream that somebody has not read yet, by their stamps."""
+
+    tuples: Tuples = NO_TUPLES
+    source_id: Ints = _NONE
+    """Of a sensor."""
+    until_us: int = 0
+    """Nothing else is in the stream below."""
+
+    def between(self, since_us: int, until_us: int) -> Tuples:
+        """Those from one stamp on to before another one."""
+        ts, values = self.tuples
+        low, high = np.searchsorted(ts, (since_us, until_us))
+        return Tuples(ts[low:high], values[low:high])
+
+    def from_(self, since_us: int) -> "Log":
+        """Without what lies before a stamp."""
+        low = int(np.searchsorted(self.tuples.ts, since_us))
+        if not low:
+            return self
+        ts, values = self.tuples
+        return Log(Tuples(ts[low:], values[low:]), self.source_id[low:], self.until_us)
+
+    def with_(self, tuples: Tuples, until_us: int, source_id: Ints | None = None) -> "Log":
+        """With more tuples; those of a sensor have an identity."""
+        if not len(tuples.ts):
+            return self._replace(until_us=until_us)
+        ts = np.concatenate((self.tuples.ts, tuples.ts))
+        values = np.concatenate((self.tuples.values, tuples.values))
+        more = np.zeros(len(tuples.ts), np.int64) if source_id is None else source_id
+        ids = np.concatenate((self.source_id, more))
+        if np.any(ts[1:] < ts[:-1]):
+            order = np.argsort(ts, kind="stable")
+            ts, values, ids = ts[order], values[order], ids[order]
+        return Log(Tuples(ts, values), ids, until_us)
+
+
+class State(NamedTuple):
+    """What a worker remembers between two micro-batches; by node, where it differs from nothing."""
+
+    logs: Mapping[int, Log] = {}
+    """Sensors, results of others, and own results that are read here."""
+    clocks: Mapping[int, Clock] = {}
+    """Of sensors."""
+    slices: Mapping[int, Slices] = {}
+    """By the stream that is cut."""
+    latest: Mapping[int, Mapping[int, float]] = {}
+    """By operation: the latest value of every input that has had one."""
+    known_us: Mapping[int, int] = {}
+    """Until when windows and operations are known."""
+
+
+class Message(NamedTuple):
+    """Results of one worker for another one."""
+
+    tuples: Tuples
+    until_us: int
+
+
+class Given(NamedTuple):
+    """What a micro-batch brings to a worker."""
+
+    arrivals: Mapping[int, Arrivals] = {}
+    """By sensor."""
+    messages: Mapping[int, Message] = {}
+    """By window or operation of another worker."""
+    flush: bool = False
+
+
+class Found(NamedTuple):
+    """What a worker has to tell of a micro-batch."""
+
+    results: Mapping[int, Tuples]
+    """By window or operation: tuples that are known now."""
+    undefined: Mapping[int, Ints]
+    """By window or operation: stamps without a finite result."""
+    messages: Mapping[int, Message]
+    """By window or operation that others read."""
+    rejected: Ints
+    reasons: Ints
+
+
+def advance(
+    share: Share, lateness_us: int | None, state: State, given: Given
+) -> tuple[State, Found]:
+    """Take in what a micro-batch brings, and find all that follows from it."""
+    step = _Step(share, lateness_us, state)
+    step.take_in(given)
+    for number in share.computed:
+        step.compute(number)
+    return step.after(), step.found()
+
+
+class _Step:
+    """A state on its way through a micro-batch."""
+
+    def __init__(self, share: Share, lateness_us: int | None, state: State) -> None:
+        self._share = share
+        self._graph = share.graph
+        self._lateness_us = lateness_us
+        self._logs = dict(state.logs)
+        self._clocks = dict(state.clocks)
+        self._slices = dict(state.slices)
+        self._latest = dict(state.latest)
+        self._known_us = dict(state.known_us)
+        self._folds: dict[int, Folds] = {}
+        self._results: dict[int, Tuples] = {}
+        self._undefined: dict[int, Ints] = {}
+        self._messages: dict[int, Message] = {}
+        self._rejected: list[Ints] = [_NONE]
+        self._reasons: list[Ints] = [_NONE]
+
+    def take_in(self, given: Given) -> None:
+        """Arrivals, results of others, and the end."""
+        for number, arrivals in given.arrivals.items():
+            log = self._logs.get(number, Log())
+            open_ids = log.source_id[np.searchsorted(log.tuples.ts, log.until_us) :]
+            clock = self._clocks.get(number, Clock())
+            found = admit(arrivals, open_ids, clock, self._lateness_us)
+            self._clocks[number] = found.clock
+            self._logs[number] = log.with_(found.tuples, found.clock.wm_us, found.source_id)
+            if number in self._share.says:
+                self._rejected.append(found.rejected)
+                self._reasons.append(found.reasons)
+        for number, message in given.messages.items():
+            log = self._logs.get(number, Log())
+            until_us = max(log.until_us, message.until_us)
+            self._logs[number] = log.with_(message.tuples, until_us)
+        if given.flush:
+            for number in self._share.sensors:
+                self._clocks[number] = self._clocks.get(number, Clock())._replace(wm_us=END_US)
+                self._logs[number] = self._logs.get(number, Log())._replace(until_us=END_US)
+
+    def compute(self, number: int) -> None:
+        """A window or an operation, with all that it reads up to date."""
+        before_us = self._known_us.get(number, 0)
+        if self._graph.nodes[number].kind == WINDOW:
+            tuples, until_us = self._window(number, before_us)
+        else:
+            tuples, until_us = self._operation(number, before_us)
+        if until_us == before_us:
+            return
+        self._known_us[number] = until_us
+        good = np.isfinite(tuples.values)
+        if not good.all():
+            self._undefined[number] = tuples.ts[~good]
+            tuples = Tuples(tuples.ts[good], tuples.values[good])
+        if len(tuples.ts) and number in self._share.recorded:
+            self._results[number] = tuples
+        if number in self._share.sent:
+            self._messages[number] = Message(tuples, until_us)
+        if number in self._share.readers:
+            self._logs[number] = self._logs.get(number, Log()).with_(tuples, until_us)
+
+    def _window(self, number: int, before_us: int) -> tuple[Tuples, int]:
+        node = self._graph.nodes[number]
+        source = node.inputs[0]
+        source_us = self._until_us(source)
+        if source not in self._folds:
+            self._folds[source] = self._taken(source, source_us)
+        until_us = known_until_us(node, source_us)
+        if until_us == before_us:
+            return NO_TUPLES, until_us
+        return Tuples(*self._folds[source].windows(node)), until_us
+
+    def _taken(self, source: int, until_us: int) -> Folds:
+        """The slices of a stream with what is known of it now."""
+        before = self._slices.get(source, Slices())
+        fresh = self._between(source, before.until_us, until_us)
+        combs, squares = self._share.cuttings[source].combs, self._share.squares(source)
+        self._slices[source] = added(before, combs, *fresh, until_us, squares)
+        return Folds(self._slices[source], before.until_us)
+
+    def _operation(self, number: int, before_us: int) -> tuple[Tuples, int]:
+        node = self._graph.nodes[number]
+        streams = [each for each in dict.fromkeys(node.inputs) if not self._is_number(each)]
+        until_us = min(map(self._until_us, streams))
+        if until_us == before_us:
+            return NO_TUPLES, until_us
+        constants = {
+            each: self._graph.nodes[each].value for each in node.inputs if self._is_number(each)
+        }
+        fresh = {each: self._between(each, before_us, until_us) for each in streams}
+        tuples, self._latest[number] = operate(node, constants, self._latest.get(number, {}), fresh)
+        return tuples, until_us
+
+    def _is_number(self, number: int) -> bool:
+        return self._graph.nodes[number].kind == NUMBER
+
+    def _until_us(self, stream: int) -> int:
+        return min(self._logs.get(part, Log()).until_us for part in self._graph.parts(stream))
+
+    def _between(self, stream: int, since_us: int, until_us: int) -> Tuples:
+        """Tuples of a stream, a union's with repetitions, in any order."""
+        parts = [
+            self._logs.get(part, Log()).between(since_us, until_us)
+            for part in self._graph.parts(stream)
+        ]
+        if len(parts) == 1:
+            return parts[0]
+        return Tuples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+    def after(self) -> State:
+        """What is worth keeping."""
+        nodes = self._graph.nodes
+        for source in self._folds:
+            windows = [nodes[each] for each in self._share.windows[source]]
+            self._slices[source] = needed(self._slices[source], windows)
+        logs = {
+            number: log.from_(min([log.until_us, *self._read_us(number)]))
+            for number, log in self._logs.items()
+        }
+        return State(logs, self._clocks, self._slices, self._latest, self._known_us)
+
+    def _read_us(self, stream: int) -> Iterable[int]:
+        """Until when each reader has read a stream."""
+        for reader in self._share.readers.get(stream, ()):
+            node = self._graph.nodes[reader]
+            if node.kind == WINDOW:
+                yield self._slices.get(node.inputs[0], Slices()).until_us
+            else:
+                yield self._known_us.get(reader, 0)
+
+    def found(self) -> Found:
+        """What there is to tell."""
+        rejected, reasons = np.concatenate(self._rejected), np.concatenate(self._reasons)
+        return Found(self._results, self._undefined, self._messages, rejected, reasons)

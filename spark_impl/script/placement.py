@@ -1,0 +1,188 @@
+"""Which worker computes what, and which sensors it is sent (docs/script.md, section 8).
+
+Rules of this file:
+
+* Loads, rates and communication are exact.
+* Ties go to the smaller number, of a node or of a worker.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import NamedTuple
+
+from model.vocabulary import task_of
+from spark_impl.script.graph import Graph, readers
+
+
+class Piece(NamedTuple):
+    """Units that stay together, and what they read."""
+
+    units: tuple[int, ...]
+    sensors: frozenset[int]
+    load: int
+    """Tuples an hour."""
+    first: int
+    """The smallest node of a component; a unit itself."""
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The largest one first."""
+        return -self.load, self.first
+
+
+class Placement(NamedTuple):
+    """A worker for every window and operation."""
+
+    way: str
+    worker: Mapping[int, int]
+    hosts: tuple[frozenset[int], ...]
+    """By worker: the sensors that it is sent."""
+    loads: tuple[int, ...]
+    communication: Fraction
+
+
+class Baseline(NamedTuple):
+    """Every sensor sent to the hash of its name, and on from there."""
+
+    largest_load: int
+    communication: Fraction
+
+
+class Placing:
+    """What all ways to place a graph on some workers have in common."""
+
+    def __init__(self, graph: Graph, workers: int, cap_percent: int) -> None:
+        self._graph = graph
+        self._workers = workers
+        self._readers = readers(graph)
+        self._rate = {n: graph.per_hour[graph.nodes[n].sensor] for n in graph.asked_for}
+        total = sum(self._rate.values())
+        self.cap = Fraction(cap_percent * total, 100 * workers)
+        self.units = {
+            n: frozenset(each for each in streams if each in self._rate)
+            for n, streams in graph.reads.items()
+            if any(each in self._rate for each in streams)
+        }
+        """By unit: its sensors."""
+
+    def best(self) -> Placement:
+        """What is taken of the ways there are."""
+        components = self._components()
+        whole = self._placed("whole", self._longest_first(components))
+        if max(whole.loads) <= self.cap:
+            return whole
+        units = [self._piece([unit], unit) for unit in self.units]
+        split = [
+            piece
+            for component in components
+            for piece in (
+                [component]
+                if component.load <= self.cap
+                else [self._piece([unit], unit) for unit in component.units]
+            )
+        ]
+        found = [
+            whole,
+            self._placed("large ones split", self._least_added(split)),
+            self._placed("all split", self._least_added(units)),
+            self._placed("by hash", self._by_hash()),
+        ]
+        return min(found, key=lambda each: (max(*each.loads, self.cap), each.communication))
+
+    def baseline(self) -> Baseline:
+        """What hashing sensors would send."""
+        at = self._hashed()
+        placed = self._placed("by hash", self._by_hash())
+        hosts = [
+            own | {sensor for sensor, worker in at.items() if worker == number}
+            for number, own in enumerate(placed.hosts)
+        ]
+        loads = [sum(self._rate[each] for each in own) for own in hosts]
+        more = sum(loads) - sum(placed.loads)
+        return Baseline(max(loads), placed.communication + more)
+
+    def _piece(self, units: Sequence[int], first: int) -> Piece:
+        sensors = frozenset().union(*(self.units[unit] for unit in units))
+        return Piece(tuple(units), sensors, sum(self._rate[each] for each in sensors), first)
+
+    def _components(self) -> list[Piece]:
+        """Units that hang together by sensors, or by what reads results of both."""
+        root = list(range(len(self._graph.nodes)))
+
+        def found(number: int) -> int:
+            while root[number] != number:
+                root[number] = number = root[root[number]]
+            return number
+
+        for number, streams in self._graph.reads.items():
+            for each in streams:
+                one, other = sorted((found(number), found(each)))
+                root[other] = one
+        together: dict[int, list[int]] = {}
+        for unit in self.units:
+            together.setdefault(found(unit), []).append(unit)
+        # The root of a component is its smallest node, and no union is smaller than its parts.
+        return [self._piece(units, first) for first, units in together.items()]
+
+    def _longest_first(self, pieces: Iterable[Piece]) -> dict[int, int]:
+        """LPT."""
+        loads = [0] * self._workers
+        worker: dict[int, int] = {}
+        for piece in sorted(pieces, key=lambda each: each.order):
+            place = loads.index(min(loads))
+            loads[place] += piece.load
+            worker |= dict.fromkeys(piece.units, place)
+        return worker
+
+    def _least_added(self, pieces: Iterable[Piece]) -> dict[int, int]:
+        """Each where it adds least, of those that stay within the cap."""
+        loads = [0] * self._workers
+        hosts: list[set[int]] = [set() for _ in loads]
+        worker: dict[int, int] = {}
+        for piece in sorted(pieces, key=lambda each: each.order):
+            adds = [sum(self._rate[each] for each in piece.sensors - own) for own in hosts]
+            choices = [(adds[n], loads[n], n) for n in range(len(loads))]
+            fits = [each for each in choices if each[0] + each[1] <= self.cap]
+            _, _, place = (
+                min(fits) if fits else min(choices, key=lambda e: (e[0] + e[1], e[1], e[2]))
+            )
+            loads[place] += adds[place]
+            hosts[place] |= piece.sensors
+            worker |= dict.fromkeys(piece.units, place)
+        return worker
+
+    def _by_hash(self) -> dict[int, int]:
+        """Each unit where the largest part of its rates is hashed to."""
+        at = self._hashed()
+        return {
+            unit: _most((at[each], self._rate[each]) for each in sensors)
+            for unit, sensors in self.units.items()
+        }
+
+    def _hashed(self) -> dict[int, int]:
+        names = self._graph.nodes
+        return {each: task_of(names[each].sensor, self._workers) for each in self._rate}
+
+    def _placed(self, way: str, units: Mapping[int, int]) -> Placement:
+        """Units as given, and what reads results alone where most of them come from."""
+        graph, worker = self._graph, dict(units)
+        for number, streams in graph.reads.items():
+            if number not in worker:
+                worker[number] = _most((worker[each], graph.rates[each]) for each in streams)
+        hosts: list[set[int]] = [set() for _ in range(self._workers)]
+        for unit, sensors in self.units.items():
+            hosts[worker[unit]] |= sensors
+        loads = tuple(sum(self._rate[each] for each in own) for own in hosts)
+        sent = Fraction(sum(loads))
+        for number, place in worker.items():
+            others = {worker[each] for each in self._readers.get(number, ())} - {place}
+            sent += graph.rates[number] * len(others)
+        return Placement(way, worker, tuple(map(frozenset, hosts)), loads, sent)
+
+
+def _most(parts: Iterable[tuple[int, Fraction | int]]) -> int:
+    """The worker that has most."""
+    totals: dict[int, Fraction | int] = {}
+    for place, rate in parts:
+        totals[place] = totals.get(place, 0) + rate
+    return min(totals, key=lambda place: (-totals[place], place))

@@ -1,0 +1,163 @@
+"""A set of workflows, compiled: what is computed, from which slices, by which worker.
+
+Rules of this file:
+
+* A plan is plain data: it travels to the workers, and shows as tables.
+* Everything in it follows from the configuration alone.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from model.vocabulary import ScriptConfig
+from model.vocabulary.script import Hosted
+from spark_impl.script.cutting import Cutting, cut
+from spark_impl.script.graph import Graph, Output, make_graph, readers
+from spark_impl.script.placement import Baseline, Placement, Placing
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one worker has to do."""
+
+    worker: int
+    graph: Graph
+    cuttings: Mapping[int, Cutting]
+    sensors: tuple[int, ...]
+    """That it is sent."""
+    foreign: tuple[int, ...]
+    """Results of other workers that it is sent."""
+    computed: tuple[int, ...]
+    """Windows and operations, inputs before what is made of them."""
+    sent: Mapping[int, tuple[int, ...]]
+    """By window or operation: other workers that read its results."""
+    says: frozenset[int]
+    """Sensors whose rejected arrivals it records; somebody else does for the others."""
+    recorded: frozenset[int]
+    """Windows and operations whose tuples are results of some statement."""
+
+    @cached_property
+    def windows(self) -> Mapping[int, tuple[int, ...]]:
+        """By stream: the windows over it that are computed here."""
+        here = set(self.computed)
+        found = {
+            source: tuple(number for number in numbers if number in here)
+            for source, numbers in self.graph.windows.items()
+        }
+        return {source: numbers for source, numbers in found.items() if numbers}
+
+    def squares(self, source: int) -> bool:
+        """Whether a window over a stream needs the squares of its values."""
+        return any(self.graph.nodes[number].op == "stddev" for number in self.windows[source])
+
+    @cached_property
+    def readers(self) -> Mapping[int, tuple[int, ...]]:
+        """By sensor or result: the windows and operations here that read it."""
+        here = set(self.computed)
+        found = {
+            stream: tuple(number for number in numbers if number in here)
+            for stream, numbers in readers(self.graph).items()
+        }
+        return {stream: numbers for stream, numbers in found.items() if numbers}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Workflows compiled for some workers."""
+
+    graph: Graph
+    cuttings: Mapping[int, Cutting]
+    """By stream: how it is cut for the windows over it."""
+    placement: Placement
+    baseline: Baseline
+    cap: float
+    """The load that no worker should have more of, tuples an hour."""
+
+    @property
+    def workers(self) -> int:
+        """How many there are."""
+        return len(self.placement.hosts)
+
+    @cached_property
+    def hosts(self) -> Mapping[str, tuple[int, ...]]:
+        """By sensor: the workers that it is sent to."""
+        found: dict[str, list[int]] = {}
+        for worker, own in enumerate(self.placement.hosts):
+            for number in sorted(own):
+                found.setdefault(self.graph.nodes[number].sensor, []).append(worker)
+        return {sensor: tuple(workers) for sensor, workers in found.items()}
+
+    @cached_property
+    def numbers(self) -> Mapping[str, int]:
+        """By sensor that is asked for: its node."""
+        return {self.graph.nodes[number].sensor: number for number in self.graph.asked_for}
+
+    @cached_property
+    def statements(self) -> Mapping[int, tuple[Output, ...]]:
+        """By node: the statements of which its tuples are results."""
+        return _by_node((each.node, each) for each in self.graph.outputs if each.recorded)
+
+    @cached_property
+    def writers(self) -> Mapping[int, tuple[Output, ...]]:
+        """By window or operation: the statements in which it is written."""
+        return _by_node((number, each) for each in self.graph.outputs for number in each.own)
+
+    @cached_property
+    def exchanges(self) -> bool:
+        """Whether any worker reads results of another one."""
+        return any(share.sent for share in map(self.share, range(self.workers)))
+
+    def hosted(self) -> list[Hosted]:
+        """What workers are sent, as steps of a trace."""
+        return [Hosted(worker, name) for name, workers in self.hosts.items() for worker in workers]
+
+    def share(self, worker: int) -> Share:
+        """What one worker has to do."""
+        graph, at = self.graph, self.placement.worker
+        own = self.placement.hosts[worker]
+        computed = tuple(number for number in graph.computed if at[number] == worker)
+        read = {each for number in computed for each in graph.reads[number]}
+        sent: dict[int, tuple[int, ...]] = {}
+        for stream, numbers in readers(graph).items():
+            others = {at[number] for number in numbers} - {worker}
+            if others and at.get(stream) == worker:
+                sent[stream] = tuple(sorted(others))
+        return Share(
+            worker,
+            graph,
+            self.cuttings,
+            tuple(sorted(own)),
+            tuple(n for n in sorted(read) if at.get(n, worker) != worker),
+            computed,
+            sent,
+            frozenset(n for n in own if self.hosts[graph.nodes[n].sensor][0] == worker),
+            frozenset(self.statements),
+        )
+
+
+def _by_node(pairs: Iterable[tuple[int, Output]]) -> dict[int, tuple[Output, ...]]:
+    found: dict[int, list[Output]] = {}
+    for number, output in pairs:
+        found.setdefault(number, []).append(output)
+    return {number: tuple(outputs) for number, outputs in found.items()}
+
+
+def compile_plan(config: ScriptConfig) -> Plan:
+    """Share, cut and place.
+
+    >>> from model.vocabulary.script import Sensor, Statement, Window, Workflow
+    >>> both = Window("avg", Sensor("A"), 600_000, 300_000)
+    >>> flows = tuple(Workflow(name, (Statement("mean", both),)) for name in ("one", "two"))
+    >>> plan = compile_plan(ScriptConfig(flows, (("A", 3600), ("B", 3600))))
+    >>> plan.graph.written, len(plan.graph.computed), plan.hosts
+    (2, 1, {'A': (0,)})
+    """
+    graph = make_graph(config)
+    placing = Placing(graph, config.workers, config.cap_percent)
+    nodes = graph.nodes
+    cuttings = {
+        source: cut([nodes[number] for number in windows], graph.rates[source])
+        for source, windows in graph.windows.items()
+    }
+    return Plan(graph, cuttings, placing.best(), placing.baseline(), float(placing.cap))
