@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from sim.arrivals import simulate_arrivals
 from sim.grouping.policies import side_by_side
 from sim.grouping.settings import DEFAULTS, from_settings, given
+from sim.moments import moments
 from sim.sweep.measurable import Figures, Measurable, Settings
 
 
@@ -34,5 +35,6 @@ def sides(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Fi
 MEASURABLES: Mapping[str, Measurable] = {
     "sim": Measurable(DEFAULTS, timed, {"policy": timed_policies}),
     "sides": Measurable(DEFAULTS, side, {"policy": sides}),
+    "moments": moments(from_settings, tuple(DEFAULTS)),
 }
 """By name."""

@@ -101,17 +101,30 @@ class Access(NamedTuple):
     width: float
 
 
+EVERYTHING = Access("key", 1 << 40)
+"""Without an index all that is there is compared."""
+
+
 class Index:
     """Contents of both streams, with what was compared and found so far."""
 
-    def __init__(self, config: JoinConfig, sizes: Mapping[str, int], keys: Mapping[str, int]):
+    def __init__(
+        self,
+        config: JoinConfig,
+        sizes: Mapping[str, int],
+        keys: Mapping[str, int],
+        is_indexed: bool = True,
+    ) -> None:
         self.config = config
         self.columns = {stream: _empty(sizes[stream]) for stream in STREAMS}
         self.comparisons = 0
         """Candidates that were compared, over all queries."""
         self._keys = keys
         self._found: list[Found] = []
-        self._access = [_access(config, predicate) for _, predicate in config.queries]
+        self._access = [
+            _access(config, predicate) if is_indexed else EVERYTHING
+            for _, predicate in config.queries
+        ]
 
     def add(self, stream: str, rank: int, events: Sequence[Event], epoch: int) -> None:
         """Tuples have been admitted in an epoch, the first of them with this rank."""

@@ -55,6 +55,8 @@ class Crew:
     tiers: tuple[Tier, ...] = (TIERS.node,)
     """Of the boundaries, in turn."""
     costs: Costs = Costs()
+    is_indexed: bool = True
+    """Without an index a tuple is compared with all that it meets, as in a handshake join."""
     intake_us: int = 10_000
     """A source looks for arrivals at multiples of this."""
     intake_tuples: int = 256

@@ -2,7 +2,17 @@
 
 from collections.abc import Mapping
 
+from sim.join.experiments import (
+    BATCH_DEFAULTS,
+    CHAIN_DEFAULTS,
+    RATE_DEFAULTS,
+    bandwidth,
+    in_batches,
+    largest_rate,
+    scaled,
+)
 from sim.join.settings import DEFAULTS, from_settings
+from sim.moments import moments
 from sim.sweep.measurable import Figures, Measurable, Settings
 
 
@@ -11,5 +21,12 @@ def timed(settings: Settings, seed: int) -> Figures:
     return from_settings(settings, seed).summary
 
 
-MEASURABLES: Mapping[str, Measurable] = {"sim": Measurable(DEFAULTS, timed)}
+MEASURABLES: Mapping[str, Measurable] = {
+    "sim": Measurable(DEFAULTS, timed),
+    "moments": moments(from_settings, tuple(DEFAULTS)),
+    "largest-rate": Measurable(RATE_DEFAULTS, largest_rate),
+    "bandwidth": Measurable(CHAIN_DEFAULTS, bandwidth),
+    "in-batches": Measurable(BATCH_DEFAULTS, in_batches),
+    "scaled": Measurable(DEFAULTS, scaled),
+}
 """By name."""

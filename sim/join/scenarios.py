@@ -22,6 +22,10 @@ class Rates(NamedTuple):
     r_hz: float
     s_hz: float
     seconds: float
+    amplitude: float = 0.5
+    """By how much of its mean a rate rises and falls in waves."""
+    wave_us: int = 10 * SECOND_US
+    """From one wave to the next."""
 
 
 def _source(
@@ -45,14 +49,14 @@ def _source(
 
 def steady(rates: Rates) -> Plan:
     """Two Poisson streams with a little disorder."""
-    r_hz, s_hz, seconds = rates
+    r_hz, s_hz, seconds, *_ = rates
     sources = (_source(r_hz, 0, seconds), _source(s_hz, 0, seconds))
     return Plan(sources, name="steady, simulated")
 
 
 def bursts(rates: Rates) -> Plan:
     """The same, with five times as much in two twentieths of the time."""
-    r_hz, s_hz, seconds = rates
+    r_hz, s_hz, seconds, *_ = rates
     sources = list(steady(rates).sources)
     for start in (0.3, 0.7):
         for rate_hz in (r_hz, s_hz):
@@ -62,7 +66,7 @@ def bursts(rates: Rates) -> Plan:
 
 def doubling(rates: Rates) -> Plan:
     """Two regular streams, with twice as much in the second quarter of the time."""
-    r_hz, s_hz, seconds = rates
+    r_hz, s_hz, seconds, *_ = rates
     spans = ((0.0, 1.0), (0.25, 0.25))
     sources = [
         _source(rate_hz, start * seconds, share * seconds, is_regular=True)
@@ -72,9 +76,22 @@ def doubling(rates: Rates) -> Plan:
     return Plan(tuple(sources), name="doubling, simulated")
 
 
+def waves(rates: Rates) -> Plan:
+    """Two Poisson streams whose rates are high and low by turns; the mean is as it is asked for."""
+    half_s = rates.wave_us / 2 / SECOND_US
+    halves = max(1, round(rates.seconds / half_s))
+    sources = [
+        _source(rate_hz * (1 + sign * rates.amplitude), at * half_s, half_s)
+        for at in range(halves)
+        for sign in ((1, -1)[at % 2],)
+        for rate_hz in (rates.r_hz, rates.s_hz)
+    ]
+    return Plan(tuple(sources), name="waves, simulated")
+
+
 def racing(rates: Rates) -> Plan:
     """R comes at once; each tuple of S is as old as a quarter of the run when it comes."""
-    r_hz, s_hz, seconds = rates
+    r_hz, s_hz, seconds, *_ = rates
     late = Constant(seconds * SECOND_US / 4)
     sources = (_source(r_hz, 0, seconds), _source(s_hz, 0, seconds, late))
     return Plan(sources, name="racing, simulated")
@@ -84,6 +101,7 @@ SCENARIOS: Mapping[str, Callable[[Rates], Plan]] = {
     "steady": steady,
     "bursts": bursts,
     "doubling": doubling,
+    "waves": waves,
     "racing": racing,
 }
 """By name."""

@@ -20,6 +20,8 @@ DEFAULTS: Mapping[str, Setting] = {
     "rate_r_hz": 50.0,
     "rate_s_hz": 50.0,
     "seconds": 60.0,
+    "amplitude": 0.5,  # of scenario waves
+    "wave_us": 10_000_000,
     # The query, by the names of JoinConfig.
     "workers": 4,
     "window_us": 2_000_000,
@@ -36,6 +38,7 @@ DEFAULTS: Mapping[str, Setting] = {
     "tuple_us": 0.2,
     "comparison_us": 0.02,
     "result_us": 0.1,
+    "index": "yes",
     "tuple_bytes": 100,
     "header_bytes": 50,
     "intake_us": 10_000,
@@ -72,7 +75,7 @@ def from_settings(settings: Mapping[str, str], seed: int) -> Run:
     """
     given = with_defaults(settings, DEFAULTS)
     run = simulate(
-        _plan(given),
+        plan_of(given),
         _config(given),
         seed,
         crew=_crew(given),
@@ -96,10 +99,15 @@ def _optional(given: Mapping[str, str], key: str) -> int | None:
     return None if given[key] == NEVER else int(number(key, given[key], int, other=NEVER))
 
 
-def _plan(given: Mapping[str, str]) -> Plan:
-    rates = Rates(*(_real(given, key) for key in ("rate_r_hz", "rate_s_hz", "seconds")))
-    for key, value in zip(("rate_r_hz", "rate_s_hz", "seconds"), rates, strict=True):
+def plan_of(given: Mapping[str, str]) -> Plan:
+    """What arrives, by the settings of streams; all of them have to be there."""
+    names = ("rate_r_hz", "rate_s_hz", "seconds")
+    amplitude, wave_us = _real(given, "amplitude"), integer("wave_us", given["wave_us"])
+    r_hz, s_hz, seconds = (_real(given, key) for key in names)
+    rates = Rates(r_hz, s_hz, seconds, amplitude, wave_us)
+    for key, value in zip((*names, "amplitude", "wave_us"), rates, strict=True):
         require(value > 0, key, value, "above 0")
+    require(amplitude < 1, "amplitude", amplitude, "below 1")
     return chosen("scenario", given["scenario"], SCENARIOS)(rates)
 
 
@@ -135,6 +143,7 @@ def _crew(given: Mapping[str, str]) -> Crew:
         speeds=tuple(speeds),
         tiers=tuple([chosen("tiers", name, tiers) for name in names]),
         costs=_costs(given),
+        is_indexed=is_yes("index", given["index"]),
         pace_us=_optional(given, "pace_us"),
         **{
             key: integer(key, given[key])

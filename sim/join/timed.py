@@ -91,7 +91,7 @@ class Room:
         self.stream, self.config, self.crew, self.control = stream, config, crew, control
         self.env = env = simpy.Environment()
         counts = {name: sum(each.stream == name for each in stream.arrivals) for name in STREAMS}
-        self.index = Index(config, counts, keys_of(stream.arrivals))
+        self.index = Index(config, counts, keys_of(stream.arrivals), crew.is_indexed)
         self.gate = Gate(config)
         epochs = stream.epochs()
         self.epochs = epochs[-1] + 1 if epochs else 0

@@ -2,8 +2,14 @@
 
 from collections.abc import Mapping
 
+import numpy as np
+
+from sim.arrivals import simulate_arrivals
+from sim.moments import moments
+from sim.settings import AUTO
 from sim.slack.settings import DEFAULTS, from_settings
 from sim.sweep.measurable import Figures, Measurable, Settings
+from sim.windows.settings import plan_of
 
 
 def timed(settings: Settings, seed: int) -> Figures:
@@ -11,5 +17,24 @@ def timed(settings: Settings, seed: int) -> Figures:
     return from_settings(settings, seed).summary
 
 
-MEASURABLES: Mapping[str, Measurable] = {"sim": Measurable(DEFAULTS, timed)}
+def delays(settings: Settings, seed: int) -> Figures:
+    """How far behind the latest event time tuples arrive, which is what K-slack calls a delay."""
+    given = {key: str(settings.get(key, AUTO)) for key in STREAM}
+    events = simulate_arrivals(plan_of(given, seed), seed).events
+    event_us = np.array([event.event_time_us for event in events], dtype=np.int64)
+    delay_us = np.maximum.accumulate(event_us) - event_us
+    return {
+        "tuples": len(events),
+        "late_share": float((delay_us > 0).mean()),
+        "mean_delay_us": float(delay_us.mean()),
+        "longest_delay_us": float(delay_us.max()),
+    }
+
+
+STREAM = ("scenario", "messages")
+MEASURABLES: Mapping[str, Measurable] = {
+    "sim": Measurable(DEFAULTS, timed),
+    "moments": moments(from_settings, tuple(DEFAULTS)),
+    "delays": Measurable(STREAM, delays),
+}
 """By name."""

@@ -58,6 +58,15 @@ def timeline(run: Observed[Task]) -> Series:
 
 
 def figures(run: Observed[Task]) -> Summary:
-    """Figures of :func:`sim.windows.summary.summary_of`, and the share of misses."""
+    """Figures of :func:`sim.windows.summary.summary_of`, shares of misses and of wrong answers.
+
+    A first answer is wrong if its error is ``eps`` or more.
+    """
     misses = [step.miss for _, step in judged(run)]
-    return {**summary_of(run, "slack_us"), **mean("miss_share", misses)}
+    errors = [run.answers.error(each.window, each.value) for each in run.answers.by_stream()]
+    eps = SlackConfig.from_json(run.room.workload.config).eps
+    return {
+        **summary_of(run, "slack_us"),
+        **mean("miss_share", misses),
+        **mean("wrong_share", [error >= eps for error in errors]),
+    }

@@ -1,6 +1,7 @@
 """Streams for windowed rooms: the fitted scenarios, the disorder processes, a difficult one."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from sim.disorder import Burst
 from sim.distributions import Constant, Exponential, Pareto, Uniform
@@ -62,10 +63,38 @@ def phases(
     return Plan((source,), disturbances=(storm,), name=name)
 
 
+def always(disorder_us: int, tuples: int, rate_hz: int, keys: int) -> Plan:
+    """Every tuple takes up to ``disorder_us``, uniformly, from the first one to the last."""
+    source = Source(
+        events=tuples,
+        interval=Constant(SECOND_US / rate_hz),
+        delay=Uniform(0, disorder_us),
+        keys=tuple(f"key-{key}" for key in range(keys)),
+    )
+    name = f"always, simulated, disorder {disorder_us / SECOND_US:g} s"
+    return Plan((source,), name=name)
+
+
+DISORDERS_S = (3, 5, 8, 10, 12)
+"""Those of the published experiments with a dynamic watermark."""
+TUPLES, RATE_HZ, KEYS = 30_000, 100, 640
+"""Of what stands for their streams: so many keys that 32 tasks have some each."""
+
+
+def _phases(disorder_s: int, seed: int) -> Plan:
+    return phases(seed, disorder_s * SECOND_US, TUPLES, RATE_HZ, KEYS)
+
+
+def _always(disorder_s: int, _seed: int) -> Plan:
+    return always(disorder_s * SECOND_US, TUPLES, RATE_HZ, KEYS)
+
+
 SCENARIOS: Mapping[str, Callable[[int], Plan]] = {
     **FITTED,
     "bursts": bursts,
     "phases": phases,
+    **{f"phases-{each}s": partial(_phases, each) for each in DISORDERS_S},
+    **{f"always-{each}s": partial(_always, each) for each in DISORDERS_S},
     **PROCESSES,
 }
 """By name: a function from a seed to a plan."""

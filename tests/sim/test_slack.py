@@ -365,7 +365,7 @@ def test_settings_reach_the_run() -> None:
         ("eps", "nan", "eps is 'nan'; it must be a finite number"),
         ("cv", "x", "cv is 'x'; it must be a finite number, or auto"),
         ("keyed", "maybe", "keyed is 'maybe'; it must be yes or no"),
-        ("scenario", "umst", "scenario is 'umst'; it must be one of umts, bursts, phases"),
+        ("scenario", "umst", "scenario is 'umst'; it must be one of umts, game-1, game-2, bursts"),
         ("speeds", "1,0", "speeds is '0'; it must be above 0"),
         ("speeds", "fast", "speeds is 'fast'; it must be a finite number"),
         ("service", "slow", "service is 'slow'; it must be exponential or constant"),
