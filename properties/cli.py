@@ -16,7 +16,7 @@ from typing import NoReturn
 
 from properties.errors import UsageError, nearest
 
-COMMANDS = ("diff", "explore", "sim", "sweep", "replay", "errata", "script")
+COMMANDS = ("diff", "explore", "sim", "sweep", "report", "replay", "errata", "script")
 """Command ``x`` is the module ``properties.commands.x``."""
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 

@@ -1,0 +1,1 @@
+"""Results of sweeps as one page that needs nothing but itself."""

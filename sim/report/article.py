@@ -1,0 +1,175 @@
+"""One experiment on the page: plots on one side, what was claimed and found on the other."""
+
+from collections.abc import Iterator, Mapping
+
+from model.claims import Outcome
+from sim.report.contents import Cell, Chart, Entry, Failure, Finding, Table
+from sim.report.markup import Markup, element
+from sim.report.plot import svg
+from sim.report.status import chip, status
+from sim.report.words import values_in_words, with_limits
+from sim.sweep.experiment import Label
+
+_SIGNS: Mapping[Outcome, tuple[str, str]] = {
+    Outcome.HOLDS: ("✓", "met"),
+    Outcome.BROKEN: ("✗", "unmet"),
+    Outcome.UNDETERMINED: ("?", "unsure"),
+}
+
+
+def article(entry: Entry) -> Markup:
+    """All that there is to say of an experiment."""
+    title = element("a", entry.title, href=f"#{entry.name}")
+    header = element(
+        "header",
+        element("h3", title, id=f"{entry.name}-title"),
+        chip(status(entry)),
+        element("p", entry.claim, class_="claim") if entry.claim else "",
+        element("p", f"Source: {entry.source}", class_="small") if entry.source else "",
+    )
+    plots = [_figure(entry, number, chart) for number, chart in enumerate(entry.charts)]
+    found = element("div", _found(entry), class_="found")
+    body = element("div", element("div", plots), found, class_="beside") if plots else found
+    return element(
+        "article",
+        header,
+        body,
+        (alarm(f"{problem}.") for problem in entry.problems),
+        map(_failure, entry.failures),
+        _numbers(entry.table),
+        _configuration(entry),
+        id=entry.name,
+        aria_labelledby=f"{entry.name}-title",
+    )
+
+
+def alarm(*said: str | Iterator[str]) -> Markup:
+    """Something that is not as it should be."""
+    return element("p", *said, class_="alarm")
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _figure(entry: Entry, number: int, chart: Chart) -> Markup:
+    names = ", ".join(line.label for line in chart.lines)
+    description = f"{entry.title}: {chart.y.label} over {chart.x.label}, for {names}. {chart.title}"
+    drawn = svg(chart, f"{entry.name}-plot-{number}", description.strip())
+    seeds = len(entry.seeds)
+    caption = f"{chart.title[:1].upper()}{chart.title[1:]}. " if chart.title else ""
+    if seeds > 1:
+        caption += f"Means of {seeds} seeds with {entry.confidence:.0%} confidence intervals."
+    else:
+        caption += "One seed, and so no intervals."
+    if chart.published:
+        caption += " Dotted or starred: as published."
+    return element("figure", drawn, element("figcaption", caption, class_="small"))
+
+
+def _found(entry: Entry) -> Iterator[Markup]:
+    if entry.published:
+        yield element("h4", "Published")
+        yield element("p", entry.published)
+        if entry.values:
+            yield element("p", values_in_words(entry.values), class_="measured")
+    if entry.assumptions:
+        yield element("h4", "Assumed")
+        yield element("p", " ".join(entry.assumptions))
+    if entry.findings:
+        yield element("h4", "Here")
+        yield element("ul", map(_finding, entry.findings), class_="findings")
+    yield element("h4", "To run it again")
+    yield element("pre", element("code", entry.again))
+
+
+def _finding(finding: Finding) -> Markup:
+    sign, kind = _SIGNS[finding.outcome]
+    outcome = "" if finding.outcome is Outcome.HOLDS else f" ({finding.outcome.value})"
+    return element(
+        "li",
+        element("span", sign, class_=f"mark {kind}", role="img", aria_label=finding.outcome.value),
+        finding.says,
+        element("span", outcome, class_=kind),
+        element("div", finding.sentence, class_="measured"),
+        _cells(finding.cells) if len(finding.cells) > 1 else "",
+    )
+
+
+def _cells(cells: tuple[Cell, ...]) -> Markup:
+    rows = (
+        element(
+            "tr",
+            element("th", cell.label, scope="row"),
+            element("td", _interval(cell), class_="figure"),
+            element("td", "" if cell.outcome is Outcome.HOLDS else cell.outcome.value),
+        )
+        for cell in cells
+    )
+    table = element("table", element("tbody", rows), class_="numbers")
+    return element("details", element("summary", "Each of them"), _scrolled(table, "Each of them"))
+
+
+def _interval(cell: Cell) -> str:
+    if cell.estimate is None or cell.low is None or cell.high is None:
+        return "not known"
+    return with_limits(cell.estimate, cell.low, cell.high)
+
+
+def _scrolled(table: Markup, name: str) -> Markup:
+    """A table that is moved by itself, by keys too, where the page is too narrow for it."""
+    return element("div", table, class_="wide", tabindex="0", role="group", aria_label=name)
+
+
+def _failure(failure: Failure) -> Markup:
+    settings = "".join(f"{key} = {value}, " for key, value in failure.settings.items())
+    return element(
+        "div",
+        alarm(f"A run failed ({settings}seed {failure.seed}): {failure.error}"),
+        element("pre", element("code", failure.again)),
+    )
+
+
+def _numbers(table: Table) -> Markup:
+    heads = (element("th", name, scope="col", class_=_side(table, n)) for n, name in _each(table))
+    rows = (
+        element("tr", (element("td", cell, class_=_side(table, n)) for n, cell in enumerate(row)))
+        for row in table.rows
+    )
+    head = element("thead", element("tr", heads))
+    grid = element("table", head, element("tbody", rows), class_="numbers")
+    return element("details", element("summary", "Numbers"), _scrolled(grid, "Numbers"))
+
+
+def _each(table: Table) -> Iterator[tuple[int, str]]:
+    return enumerate(table.header)
+
+
+def _side(table: Table, column: int) -> str | None:
+    return "figure" if column >= table.names else None
+
+
+def _configuration(entry: Entry) -> Markup:
+    said = {
+        **{name: _levels(name, levels) for name, levels in entry.factors.items()},
+        **entry.base,
+        "seeds": ", ".join(map(str, entry.seeds)),
+        "runs": f"{entry.runs:,} ({entry.effort})",
+        "code version": entry.code,
+    }
+    listed = ((element("dt", key), element("dd", value)) for key, value in said.items())
+    summary = element("summary", "Configuration and seeds")
+    return element("details", summary, element("dl", listed))
+
+
+def _levels(name: str, levels: tuple[tuple[Label, Mapping[str, str]], ...]) -> str:
+    """Levels of a factor; those that stand for other settings than their name with these."""
+    said = []
+    for label, settings in levels:
+        others = {
+            key: value for key, value in settings.items() if (key, value) != (name, str(label))
+        }
+        behind = ", ".join(f"{key} = {value}" for key, value in others.items())
+        said.append(f"{label} ({behind})" if behind else str(label))
+    return (", " if all("(" not in each for each in said) else "; ").join(said)

@@ -1,0 +1,71 @@
+"""Names and numbers of results as a reader sees them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+
+class Unit(NamedTuple):
+    """What a figure is called with its unit, and how much of it one is."""
+
+    label: str
+    size: float = 1.0
+
+
+_TIMES = (("s", 1e6), ("ms", 1e3))
+
+
+def in_words(name: str) -> str:
+    """The name of a setting or a measure, without its unit."""
+    for suffix in ("_us", "_hz"):
+        name = name.removesuffix(suffix)
+    return name.replace("_", " ")
+
+
+def unit_of(name: str, values: Sequence[float]) -> Unit:
+    """In what to write these values: microseconds in something longer, if they are long."""
+    words = in_words(name)
+    if name.endswith("_hz"):
+        return Unit(f"{words} (1/s)")
+    if not name.endswith("_us"):
+        return Unit(words)
+    largest = max(map(abs, values), default=0)
+    for symbol, size in _TIMES:
+        if largest >= size:
+            return Unit(f"{words} ({symbol})", size)
+    return Unit(f"{words} (µs)")
+
+
+def written(value: float) -> str:
+    """A number with the digits that matter."""
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
+
+
+def with_limits(estimate: float, low: float, high: float) -> str:
+    """A number with its confidence limits, where they are not the number itself."""
+    number = written(estimate)
+    return number if low == estimate == high else f"{number} [{written(low)}, {written(high)}]"
+
+
+def values_in_words(values: Mapping[str, object]) -> str:
+    """Published numbers with their names and units."""
+    told = []
+    for name, value in values.items():
+        unit = unit_of(name, list(_numbers(value)))
+        told.append(f"{unit.label} {_value(value, unit)}")
+    return "; ".join(told)
+
+
+def _numbers(value: object) -> Iterator[float]:
+    if isinstance(value, int | float):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for each in value.values() if isinstance(value, Mapping) else value:
+            yield from _numbers(each)
+
+
+def _value(value: object, unit: Unit) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_value(each, unit)} at {key}" for key, each in value.items())
+    if isinstance(value, list):
+        return ", ".join(_value(each, unit) for each in value)
+    return written(value / unit.size) if isinstance(value, int | float) else str(value)

@@ -1,0 +1,310 @@
+"""The page of results: that it is whole, that it needs nothing, and what it says."""
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from copy import deepcopy
+from html.parser import HTMLParser
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sim.report.contents import Axis, Chart, Line, Point, Report
+from sim.report.markup import Markup, element
+from sim.report.page import POLICY, page
+from sim.report.plot import svg
+from sim.report.stored import entry_of
+from sim.report.words import unit_of, values_in_words, with_limits, written
+from tests.sim import made_up
+
+VOID = {"meta", "br", "col"}
+STYLE = Path(__file__).parents[2] / "sim" / "report" / "page.css"
+
+
+def report() -> Report:
+    return tuple(entry_of(*each) for each in made_up.ALL)
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return page(report())
+
+
+class Reader(HTMLParser):
+    """What is in a page; elements that are not closed in their order are an error."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.said: dict[str, list[str]] = {}
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self._open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len(dict(attrs)) == len(attrs), f"{tag} has an attribute twice"
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        for tag in self._open[-1:]:
+            self.said.setdefault(tag, []).append(data)
+
+    def values(self, attribute: str) -> list[str]:
+        """Of an attribute, wherever it is."""
+        found = (attributes.get(attribute) for _, attributes in self.elements)
+        return [value for value in found if value is not None]
+
+    def count(self, tag: str, **attributes: str) -> int:
+        """Elements with these attributes."""
+        return sum(
+            name == tag and all(found.get(key) == value for key, value in attributes.items())
+            for name, found in self.elements
+        )
+
+
+# ------------------------------------------------------------------------------ one file by itself
+
+
+def test_every_element_is_closed_and_every_name_is_there_once(text: str) -> None:
+    names = Reader(text).values("id")
+    assert len(names) > 100
+    assert not {name: n for name, n in Counter(names).items() if n > 1}
+
+
+def test_every_reference_is_to_a_part_of_the_page(text: str) -> None:
+    reader = Reader(text)
+    names = set(reader.values("id"))
+    links = reader.values("href")
+    assert len(links) > 50
+    assert {link for link in links if link[1:] not in names or link[0] != "#"} == set()
+    inside = re.findall(r"url\(([^)]*)\)", text)
+    assert inside
+    assert all(each[0] == "#" and each[1:] in names for each in inside)
+    labels = [*reader.values("aria-labelledby"), *reader.values("aria-describedby")]
+    assert set(labels) <= names
+
+
+def test_nothing_is_fetched_and_nothing_runs(text: str) -> None:
+    reader = Reader(text)
+    assert reader.count("meta", content=POLICY) == 1
+    assert POLICY.startswith("default-src 'none'")
+    assert not re.search(r"https?:|//[a-z]|@import|javascript:|data:", text)
+    fetching = {"script", "link", "img", "image", "iframe", "object", "embed", "audio", "video"}
+    assert not fetching & {tag for tag, _ in reader.elements}
+    assert not [key for _, found in reader.elements for key in found if key.startswith("on")]
+    assert reader.values("src") == []
+
+
+def test_a_planted_reference_is_found(text: str) -> None:
+    planted = text.replace("</main>", '<img src="plot.png"></img></main>')
+    assert planted != text
+    with pytest.raises(AssertionError):
+        test_nothing_is_fetched_and_nothing_runs(planted)
+    with pytest.raises(AssertionError):
+        test_every_reference_is_to_a_part_of_the_page(text.replace('href="#slack', 'href="#slakc'))
+
+
+def test_the_same_results_make_the_same_page_whatever_the_seed_of_hashes(text: str) -> None:
+    code = (
+        "from sim.report.page import page; from sim.report.stored import entry_of;"
+        "from tests.sim import made_up; import sys;"
+        "sys.stdout.write(page(tuple(entry_of(*each) for each in made_up.ALL)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "1", "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert done.stdout == text
+
+
+# --------------------------------------------------------------------------------- what it says
+
+
+def test_verdicts_stand_first_then_every_experiment_with_all_that_was_stored(text: str) -> None:
+    reader = Reader(text)
+    assert reader.count("article") == len(made_up.ALL)
+    order = [text.index('id="verdicts"')]
+    for record, _ in made_up.ALL:
+        name = record["experiment"]["name"]
+        start = text.index(f'<article id="{name}"')
+        part = text[start : text.index("</article>", start)]
+        order.append(start)
+        assert f"<code>{record['again']}</code>" in part
+        assert record["code"] in part
+        for found in record["expectations"]:
+            assert f"{found['says']}<" in part
+            assert f">{found['sentence']}<" in part
+    assert order == sorted(order)
+
+
+def test_every_verdict_is_a_word(text: str) -> None:
+    words = " ".join(Reader(text).said["span"])
+    for each in ("refuted", "reproduced", "reproduced under stated assumptions", "undetermined"):
+        assert each in words
+    # An expectation that is broken, and an experiment that expects nothing.
+    assert "not as expected" in words
+    assert "not judged" in words
+
+
+def test_failed_runs_and_problems_are_told_with_the_line_that_repeats_them(text: str) -> None:
+    (failure,) = made_up.LATENCY[0]["failed"]
+    assert "1 run failed" in text
+    assert "A run failed (tier = rack, scale = no, seed 7): ValueError: capacity is 0" in text
+    assert f"<code>{failure['again']}</code>" in text
+    assert "no run has the figure 'losss'." in text
+
+
+def test_text_of_an_experiment_is_no_markup(text: str) -> None:
+    assert "Latency &lt;with&gt; &amp; without shedding" in text
+    assert "<with>" not in text
+
+
+def test_every_combination_has_a_plot_and_all_have_numbers(text: str) -> None:
+    reader = Reader(text)
+    assert reader.count("svg", role="img") == reader.count("svg") == 5
+    assert all(reader.values("aria-label"))
+    # Two of them, for a factor that is neither axis nor series.
+    assert {"slack-missed-plot-0-figure_1", "slack-missed-plot-1-figure_1"} <= set(
+        reader.values("id")
+    )
+    assert reader.said["summary"].count("Numbers") == len(made_up.ALL)
+
+
+def test_numbers_are_means_with_the_limits_of_student() -> None:
+    record, columns = made_up.stored("slack-a", {"k": (1,)}, {"wait_us": lambda k, s: 1e6 * s})
+    entry = entry_of(record, columns)
+    assert entry.table.header == ("k", "wait (s)", "seeds")
+    # Mean 1 and standard deviation 1 of 0, 1, 2; t is 4.3027 with two degrees of freedom.
+    assert entry.table.rows == (("1", "1 [-1.484, 3.484]", "3"),)
+    record, columns = made_up.stored("slack-a", {"k": (1,)}, {"n": lambda k, s: 7.5}, seeds=1)
+    assert entry_of(record, columns).table.rows == (("1", "7.5", "1"),)
+
+
+def test_a_measure_that_was_not_seen_leaves_its_place_empty() -> None:
+    record, columns = made_up.stored(
+        "slack-a",
+        {"k": (1, 2)},
+        {"n": lambda k, s: float(k)},
+        plot={"x": "k", "y": "n", "series": None, "log": None},
+    )
+    columns["n"] = [None] * 3 + [2.0] * 3
+    entry = entry_of(record, columns)
+    assert [row[1] for row in entry.table.rows] == ["", "2"]
+    assert [point.x for point in entry.charts[0].lines[0].points] == [2]
+    columns["n"] = [None] * 6
+    assert entry_of(record, columns).charts == ()
+
+
+def test_published_numbers_are_drawn_in_the_unit_of_ours() -> None:
+    speeds, latency = (entry_of(*each) for each in (made_up.SPEEDS, made_up.LATENCY))
+    (mark,) = speeds.charts[0].published
+    assert (mark.level, mark.points) == (0.95, ())
+    (mark,) = latency.charts[0].published
+    assert latency.charts[0].y.label == "latency (s)"
+    assert mark.points == (("process", 0.19), ("rack", 0.27))
+
+
+def test_a_record_with_another_table_is_refused() -> None:
+    record, columns = deepcopy(made_up.ALONE)
+    record["rows"] += 1
+    with pytest.raises(ValueError, match="its table has 3 rows and not 4"):
+        entry_of(record, columns)
+
+
+# --------------------------------------------------------------------------------------- colours
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _contrast(first: str, second: str) -> float:
+    """As WCAG 2 defines it: from 1 to 21."""
+    low, high = sorted(map(_luminance, (first, second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def schemes() -> list[dict[str, str]]:
+    """Variables of the style sheet that are colours: light, then dark."""
+    blocks = re.findall(r":root \{(.*?)\}", STYLE.read_text(encoding="utf-8"), re.DOTALL)
+    return [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks]
+
+
+def test_everything_can_be_read_in_both_schemes() -> None:
+    assert _contrast("#000000", "#ffffff") == pytest.approx(21)
+    light, dark = schemes()
+    assert set(light) == set(dark)
+    for colours in (light, dark):
+        ground = colours["ground"]
+        for name in ("ink", "muted", "link", "good", "fair", "open", "bad"):
+            assert _contrast(colours[name], ground) >= 4.5, name
+        for name in ("good", "fair", "open", "bad"):
+            assert _contrast(colours[name], colours[f"{name}-ground"]) >= 4.5, name
+        series = [name for name in colours if name.startswith("series-")]
+        assert len(series) == 7
+        for name in series:
+            assert _contrast(colours[name], ground) >= 3, name
+
+
+def test_plots_have_no_colour_but_those_of_the_page(text: str) -> None:
+    known = set(schemes()[0])
+    for plot in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
+        assert not re.search(r"#[0-9a-fA-F]{3,8}\b(?!-)", re.sub(r'(href|id)="[^"]*"', "", plot))
+        assert set(re.findall(r"var\(--([\w-]+)\)", plot)) <= known
+        assert "<style" not in plot
+        assert "DejaVu" not in plot
+
+
+def test_more_lines_than_colours_are_told_apart() -> None:
+    lines = [Line(f"line {n}", (Point(1, n, n, n), Point(2, n, n, n))) for n in range(13)]
+    drawn = svg(Chart("", Axis("x"), Axis("y"), tuple(lines)), "a", "many lines")
+    assert drawn.count("line 1") >= 3
+    limits = Line("no limits", (Point(1, 1.0, -inf, inf), Point(2, 1.0, 0.5, 1.5)))
+    assert "<svg" in svg(Chart("", Axis("x"), Axis("y"), (limits,)), "b", "one")
+
+
+# ------------------------------------------------------------------------------- words and markup
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0, "0"), (0.123456, "0.1235"), (12.5, "12.5"), (1234.5, "1,234"), (-2e6, "-2,000,000")],
+)
+def test_numbers_have_the_digits_that_matter(value: float, text: str) -> None:
+    assert written(value) == text
+
+
+def test_units_suit_the_longest_time() -> None:
+    assert unit_of("mean_latency_us", [10.0, 2_000_000.0]) == ("mean latency (s)", 1e6)
+    assert unit_of("mean_latency_us", [2_000.0]) == ("mean latency (ms)", 1e3)
+    assert unit_of("mean_latency_us", []) == ("mean latency (µs)", 1.0)
+    assert unit_of("served_hz", [5.0]) == ("served (1/s)", 1.0)
+    assert with_limits(1, 1, 1) == "1"
+    values: dict[str, Any] = {"wait_us": {"1": 3e5, "2": 2e6}, "share": [0.5, 1], "shape": "flat"}
+    assert values_in_words(values) == "wait (s) 0.3 at 1, 2 at 2; share 0.5, 1; shape flat"
+
+
+def test_markup_is_escaped_once() -> None:
+    inner = element("b", "<&>", class_="a b", aria_label='"')
+    assert inner == '<b class="a b" aria-label="&quot;">&lt;&amp;&gt;</b>'
+    assert element("p", ["x & ", inner], hidden=None) == Markup(f"<p>x &amp; {inner}</p>")
+    assert element("br") == "<br>"
