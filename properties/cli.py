@@ -30,6 +30,7 @@ examples:
   straggler explore slack                          every behaviour of a small model
   straggler sim slack --seed 7 --plot run.svg      one timed run
   straggler sweep                                  what was published, simulated
+  straggler report                                 results of sweeps as one page
   straggler replay counterexamples/slack-1a2b.json
   straggler errata                                 published rules that do not hold
   straggler script explain *.script                what is computed for sensor scripts

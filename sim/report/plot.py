@@ -11,6 +11,7 @@ Rules of this file:
 import io
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -56,7 +57,6 @@ STYLE = {
     "grid.color": GRID,
     "grid.linewidth": 0.8,
     "lines.linewidth": 1.6,
-    "lines.markersize": 5.5,
 }
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b")
@@ -85,10 +85,8 @@ def draw(chart: Chart) -> Figure:
     axes.set_xlabel(chart.x.label)
     axes.set_ylabel(chart.y.label)
     places = _places(chart)
-    width = 0.6 / len(chart.lines)
     for number, line in enumerate(chart.lines):
-        shift = 0.0 if places is None else (number - (len(chart.lines) - 1) / 2) * width
-        _draw_line(axes, line, number, places, shift)
+        _draw_line(axes, line, places, _look(number, len(chart.lines), places is not None))
     _draw_published(axes, chart, places)
     _mark_x(axes, chart, places)
     _mark_y(axes, chart)
@@ -119,22 +117,40 @@ def _at(x: Label, places: dict[Label, int] | None) -> float:
     return float(x) if places is None else float(places[x])
 
 
-def _draw_line(
-    axes: Axes, line: Line, number: int, places: dict[Label, int] | None, shift: float
-) -> None:
-    x = [_at(point.x, places) + shift for point in line.points]
-    y = np.array([point.estimate for point in line.points])
+class Look(NamedTuple):
+    """What a line has that others have not."""
+
+    colour: str
+    mark: str
+    dash: str
+    shift: float
+    """To the side, so that marks over the same name lie beside one another."""
+    size: float
+
+
+def _look(number: int, count: int, is_by_name: bool) -> Look:
+    colour, mark = SERIES[number % len(SERIES)], MARKS[number % len(MARKS)]
+    if is_by_name:
+        # Names have no order, so that no line leads from one to the next.
+        return Look(colour, mark, "none", (number - (count - 1) / 2) * 0.6 / count, 1.0)
+    # Thinner and thinner, so that of lines that lie on one another the lower one is seen, too.
+    size = 1.5 - number / (count - 1) / 2 if count > 1 else 1.0
+    return Look(colour, mark, DASHES[number // 2 % len(DASHES)], 0.0, size)
+
+
+def _draw_line(axes: Axes, line: Line, places: dict[Label, int] | None, look: Look) -> None:
     reach = np.array([[p.estimate - p.low, p.high - p.estimate] for p in line.points]).T
     axes.errorbar(
-        x,
-        y,
-        # A limit may be missing, or infinite: then there is nothing to draw.
+        [_at(point.x, places) + look.shift for point in line.points],
+        [point.estimate for point in line.points],
+        # A limit may be infinite: then there is nothing to draw.
         yerr=np.where(np.isfinite(reach), np.maximum(reach, 0), 0),
         label=line.label,
-        color=SERIES[number % len(SERIES)],
-        marker=MARKS[number % len(MARKS)],
-        # Names have no order, so that no line leads from one to the next.
-        linestyle=DASHES[number // 2 % len(DASHES)] if places is None else "none",
+        color=look.colour,
+        marker=look.mark,
+        linestyle=look.dash,
+        linewidth=1.6 * look.size,
+        markersize=5.5 * look.size,
         capsize=2.5,
         elinewidth=1.2,
     )

@@ -43,7 +43,7 @@ def written(value: float) -> str:
 def with_limits(estimate: float, low: float, high: float) -> str:
     """A number with its confidence limits, where they are not the number itself."""
     number = written(estimate)
-    return number if low == estimate == high else f"{number} [{written(low)}, {written(high)}]"
+    return number if low == estimate == high else f"{number} ({written(low)} to {written(high)})"
 
 
 def values_in_words(values: Mapping[str, object]) -> str:

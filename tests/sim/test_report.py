@@ -192,7 +192,7 @@ def test_numbers_are_means_with_the_limits_of_student() -> None:
     entry = entry_of(record, columns)
     assert entry.table.header == ("k", "wait (s)", "seeds")
     # Mean 1 and standard deviation 1 of 0, 1, 2; t is 4.3027 with two degrees of freedom.
-    assert entry.table.rows == (("1", "1 [-1.484, 3.484]", "3"),)
+    assert entry.table.rows == (("1", "1 (-1.484 to 3.484)", "3"),)
     record, columns = made_up.stored("slack-a", {"k": (1,)}, {"n": lambda k, s: 7.5}, seeds=1)
     assert entry_of(record, columns).table.rows == (("1", "7.5", "1"),)
 

@@ -1,0 +1,89 @@
+"""A page as a browser lays it out, looked at from a frame around it."""
+
+import html
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--enable-logging=stderr",
+    "--host-resolver-rules=MAP * ~NOTFOUND",  # whatever is asked for, nothing leaves the machine
+    "--allow-file-access-from-files",  # so that the frame may look into the page
+    "--virtual-time-budget=5000",
+)
+FRAME = """\
+<!DOCTYPE html>
+<iframe src="page.html" style="width: %dpx; height: 844px; border: 0"></iframe>
+<script>
+const frame = document.querySelector("iframe");
+const box = each => each.getBoundingClientRect();
+frame.addEventListener("load", () => {
+  const page = frame.contentDocument, root = page.documentElement;
+  page.querySelectorAll("details").forEach(each => { each.open = true; });
+  const letters = [...page.querySelectorAll("svg text")].map(each => box(each).height);
+  document.body.textContent = JSON.stringify({
+    width: root.clientWidth,
+    needed: root.scrollWidth,
+    plots: [...page.querySelectorAll("svg")].filter(each => box(each).height > 100).length,
+    letters: Math.min(1000, ...letters.filter(height => height > 0)),
+    fetched: frame.contentWindow.performance.getEntriesByType("resource").map(each => each.name),
+    ground: frame.contentWindow.getComputedStyle(page.body).backgroundColor,
+  });
+});
+</script>
+"""
+
+
+class Seen(NamedTuple):
+    """What a browser made of a page with everything unfolded; lengths in its pixels."""
+
+    width: int
+    needed: int
+    """How wide it is: more than ``width`` has to be scrolled sideways."""
+    plots: int
+    """Of some height."""
+    letters: float
+    """Height of the lowest line of text in a plot."""
+    fetched: list[str]
+    """Addresses of what it asked for."""
+    ground: str
+    refused: list[str]
+    """What its policy did not let it do."""
+
+
+def look(page: str, folder: Path, width: int, *, dark: bool = False) -> Seen:
+    """Open a page, or skip the test where there is no browser."""
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    frame = folder / "frame.html"
+    frame.write_text(FRAME % width, encoding="utf-8")
+    scheme = f"--blink-settings=preferredColorScheme={0 if dark else 1}"
+    profile = f"--user-data-dir={folder / 'profile'}"
+    done = subprocess.run(
+        [found, *FLAGS, scheme, profile, "--dump-dom", frame.as_uri()],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    said = re.search(r"<body>(.*)</body>", done.stdout, re.DOTALL)
+    assert said, done.stderr[-2000:]
+    refused = [line for line in done.stderr.splitlines() if "Content Security Policy" in line]
+    return Seen(**json.loads(html.unescape(said[1])), refused=refused)
