@@ -86,8 +86,8 @@ def _quality(run: Observed[TaskT]) -> Summary:
 
 def _load(run: Observed[TaskT]) -> Summary:
     """Buffers, queues and workers."""
-    room, now_us = run.room, run.room.env.now
-    stations = [task.station for task in room.tasks]
+    room, now_us = run.room, run.room.end_us
+    lines = [task.line for task in room.tasks]
     entered_us = np.concatenate([pairs.entered_us for pairs in run.pairs])
     left_us = np.concatenate([pairs.left_us for pairs in run.pairs]).clip(max=now_us)
     return {
@@ -95,10 +95,10 @@ def _load(run: Observed[TaskT]) -> Summary:
         # Little's law: the time that tuples were kept is the area under their number.
         **({"mean_buffered": float((left_us - entered_us).sum()) / now_us} if now_us else {}),
         "peak_buffered": _peak(entered_us, left_us),
-        "mean_queue": sum(station.inside.mean(now_us) for station in stations),
-        "peak_queue": max(station.inside.peak for station in stations),
-        **{f"utilisation_{n}": station.utilisation() for n, station in enumerate(stations)},
-        "utilisation_batch_worker": room.batch_station.utilisation(),
+        "mean_queue": sum(line.mean_inside(now_us) for line in lines),
+        "peak_queue": max(line.peak_inside for line in lines),
+        **{f"utilisation_{n}": line.utilisation(now_us) for n, line in enumerate(lines)},
+        "utilisation_batch_worker": room.batch_line.utilisation(now_us),
     }
 
 

@@ -5,7 +5,8 @@ Source: the hybrid processing model, a stream module and a batch module side by 
 Rules of this file:
 
 * The model's machines decide everything; here is only when they are called and how long it takes.
-* A task sees its tuples in the order of the workload: one server, one queue without a limit.
+* A task sees its tuples in the order of the workload: one server, one queue without a limit. Tasks
+  do nothing to each other, so that each goes through all of its tuples before the next one does.
 * The end of a batch travels as a mark through each task's queue, behind the batch's tuples, so
   that a slow task ends its batch later than a fast one and still ends the same batch.
 * A correction is due, planned and carried out on the state of the task at its mark, as in the
@@ -13,21 +14,22 @@ Rules of this file:
   the revisions, and the pairs count as pending for the onlooker.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import chain
 from math import inf
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
-import simpy
+import numpy as np
 
 from model.vocabulary import Event, Step, Trace, Workload, task_of
 from model.windows.correction import History, Plan, Scored, Store, advance, due, plan
 from model.windows.pipeline import AnyTask
 from model.windows.query import Query
-from sim.cluster import Station, Worker
-from sim.distributions import Constant, require
+from sim.cluster import Worker
+from sim.distributions import Constant, endless, require
 from sim.seeds import Seeds
+from sim.windows.line import Line, line_of
 
 PRODUCER = "sim"
 ORDINARY = Worker()
@@ -88,11 +90,20 @@ class Seen(NamedTuple):
     step: Step
 
 
-class Sample(NamedTuple):
-    """A task as it was at one moment."""
+class State(NamedTuple):
+    """A task's machine as it was at one moment."""
 
     is_streaming: bool
     """Whether it has accepted something and has not been flushed."""
+    wait_us: int
+    wm_us: int
+    share: float
+
+
+class Sample(NamedTuple):
+    """A task as it was at one moment, before anything happened then."""
+
+    is_streaming: bool
     wait_us: int
     wm_us: int
     share: float
@@ -128,30 +139,22 @@ class TimedTask(Generic[TaskT]):
     __slots__ = (
         "_accepted_before",
         "_batch",
-        "_correct",
-        "_env",
         "_is_flushed",
         "_rule",
         "accepted",
         "history",
+        "line",
+        "planned",
         "seen",
         "served_us",
-        "station",
+        "states",
         "store",
         "task",
         "waits_us",
     )
 
-    def __init__(
-        self,
-        env: simpy.Environment,
-        rule: Rule[TaskT],
-        number: int,
-        worker: Worker,
-        seeds: Seeds,
-        correct: Callable[[Plan], object],
-    ) -> None:
-        self.task = task = rule.task(number)
+    def __init__(self, rule: Rule[TaskT], number: int) -> None:
+        self.task = rule.task(number)
         self.history = History(rule.config)
         self.store = Store((), ())
         self.accepted: list[Event] = []
@@ -160,67 +163,69 @@ class TimedTask(Generic[TaskT]):
         self.waits_us: list[int] = []
         """How long it waited after each accepted tuple."""
         self.seen: list[Seen] = []
-        self._env = env
+        self.planned: list[tuple[float, Plan]] = []
+        """Corrections, with the time at which they were due."""
+        self.states: list[State] = []
+        """At each moment that was asked for, and at the end."""
+        self.line: Line = line_of((), (), 1.0)
         self._rule = rule
-        self._correct = correct
         self._batch = 0
         self._accepted_before = 0  # this batch
         self._is_flushed = False
-        name = f"task-{task.number}/service"
-        rng = None if isinstance(worker.service, Constant) else seeds.stream(name)
-        self.station = Station[Item](env, worker, self._serve, rng)
 
-    def sample(self) -> Sample:
-        """How things stand now."""
-        task, station = self.task, self.station
-        busy_us = station.utilisation() * self._env.now
-        return Sample(
-            is_streaming=task.n_accepted > 0 and not self._is_flushed,
-            wait_us=self._rule.wait_us(task),
-            wm_us=task.wm_us,
-            share=self._rule.share(task),
-            queue=station.inside.value,
-            busy_us=busy_us,
-        )
+    def run(self, items: Sequence[Item], line: Line, sample_at_us: Sequence[float]) -> None:
+        """Go through everything, each item when its service ends."""
+        self.line = line
+        task, rule = self.task, self._rule
+        moments = chain(sample_at_us, (inf,))
+        moment_us = next(moments)
+        for item, now_us in zip(items, line.ended_us.tolist(), strict=True):
+            while moment_us <= now_us:
+                self.states.append(self._state())
+                moment_us = next(moments)
+            if isinstance(item, Mark):
+                self._end_batch(item, now_us)
+                continue
+            n_accepted = task.n_accepted
+            steps = task.arrive(item, self._batch)
+            if task.n_accepted > n_accepted:
+                self.history.add(item)
+                self.accepted.append(item)
+                self.served_us.append(now_us)
+                self.waits_us.append(rule.wait_us(task))
+            if steps:
+                self._record(steps, now_us)
+        left = len(sample_at_us) + 1 - len(self.states)
+        self.states += [self._state()] * left
 
-    def _serve(self, item: Item, _arrived_us: float, _started_us: float) -> None:
-        if isinstance(item, Mark):
-            self._end_batch(item)
-            return
-        task = self.task
-        n_accepted = task.n_accepted
-        steps = task.arrive(item, self._batch)
-        if task.n_accepted > n_accepted:
-            self.history.add(item)
-            self.accepted.append(item)
-            self.served_us.append(self._env.now)
-            self.waits_us.append(self._rule.wait_us(task))
-        if steps:
-            self._record(steps)
+    def _state(self) -> State:
+        task, rule = self.task, self._rule
+        is_streaming = task.n_accepted > 0 and not self._is_flushed
+        return State(is_streaming, rule.wait_us(task), task.wm_us, rule.share(task))
 
-    def _record(self, steps: Iterable[Step]) -> None:
-        now, row = self._env.now, len(self.accepted) - 1
+    def _record(self, steps: Iterable[Step], now_us: float) -> None:
+        row = len(self.accepted) - 1
         for step in steps:
-            self.seen.append(Seen(now, row, step))
+            self.seen.append(Seen(now_us, row, step))
             self.store.record(step)
 
-    def _end_batch(self, mark: Mark) -> None:
+    def _end_batch(self, mark: Mark, now_us: float) -> None:
         task, batch = self.task, mark.batch
         if mark.is_flush:
             self._is_flushed = True
-            self._record(task.flush(batch))
+            self._record(task.flush(batch), now_us)
         is_active = task.n_accepted > (0 if mark.is_flush else self._accepted_before)
         if is_active:
-            self._record(self._rule.ended(task, batch, mark.is_flush))
+            self._record(self._rule.ended(task, batch, mark.is_flush), now_us)
         config, scored = self._rule.config, self._rule.scored
         reason = due(config, self.store, task.number, task.wm_us, mark.is_flush)
         if reason is not None and scored is not None:
             under_way: Plan | None
             under_way = plan(config, self.store, self.history, task.number, batch, reason, scored)
-            self._correct(under_way)
+            self.planned.append((now_us, under_way))
             while under_way is not None:
                 under_way, steps = advance(under_way, self.store)
-                self._record(steps)
+                self._record(steps, now_us)
         self._batch = batch + 1
         self._accepted_before = task.n_accepted
 
@@ -248,33 +253,35 @@ class Room(Generic[TaskT]):
         sample_at_us: Sequence[float] = (),
     ) -> None:
         self.workload = workload
-        self.config = config = rule.config
+        self.config = rule.config
         self.cluster = cluster
         self.start_us = start_us
-        self.env = env = simpy.Environment()
         self.batches = tuple(workload.batches())
+        self.tasks = [TimedTask(rule, number) for number in range(rule.config.tasks)]
         self.corrected: list[tuple[float, Plan]] = []
         """Corrections, with the time at which their revisions could be seen."""
         self.samples: list[tuple[float, tuple[Sample, ...]]] = []
-        self.batch_station = Station[Plan](env, cluster.batch_worker, self._show)
-        seeds = Seeds(workload.seed)
-        self.tasks = [
-            TimedTask(env, rule, n, cluster.worker(n), seeds, self._start_correction)
-            for n in range(config.tasks)
-        ]
-        self._task_of = cache(lambda key: self.tasks[task_of(key, config.tasks)])
-        self._sample_at_us = iter(sample_at_us)
-        self._next_sample()
-        self._schedule = self._items(ends_us)
-        self._item: Item
-        self._wait()
+        self.batch_line: Line = line_of((), (), 1.0)
+        """Corrections at the batch worker."""
+        self.end_us = 0.0
+        """When everything was over."""
+        self._ends_us = ends_us
+        self._sample_at_us = sample_at_us
 
     def run(self) -> None:
         """Until everything has been served and corrected, and sampled once more."""
-        self.env.run()
-        self.batch_station.check()
-        for task in self.tasks:
-            task.station.check()
+        seeds = Seeds(self.workload.seed)
+        routed, end_us = self._routed()
+        for number, (task, (came_us, items)) in enumerate(zip(self.tasks, routed, strict=True)):
+            worker = self.cluster.worker(number)
+            constant = isinstance(worker.service, Constant)
+            rng = None if constant else seeds.stream(f"task-{number}/service")
+            draws = endless(worker.service, rng)
+            work_us = [0.0 if isinstance(item, Mark) else next(draws) for item in items]
+            task.run(items, line_of(came_us, work_us, worker.speed), self._sample_at_us)
+        self._correct()
+        lines = (*[task.line for task in self.tasks], self.batch_line)
+        self.end_us = max(end_us, *self._sample_at_us[-1:], *[line.end_us for line in lines])
         self._sample()
 
     def trace(self) -> Trace:
@@ -286,52 +293,55 @@ class Room(Generic[TaskT]):
         distinct = {(type(step), step): step for step in steps}
         return Trace(PRODUCER, distinct.values())
 
-    def _items(self, ends_us: Sequence[float] | None) -> Iterator[tuple[float, Item]]:
-        """What the router has to pass on, and when."""
-        start_us, end_us = self.start_us, 0.0
+    def _routed(self) -> tuple[list[tuple[list[float], list[Item]]], float]:
+        """What comes to each task and when, and when the router has passed on everything."""
+        routed: list[tuple[list[float], list[Item]]] = [([], []) for _ in self.tasks]
+        place_of: dict[str, tuple[list[float], list[Item]]] = {}
+        now_us = 0.0
+
+        def pass_on(mark: Mark) -> None:
+            for came_us, items in routed:
+                came_us.append(now_us)
+                items.append(mark)
+
         for batch, arrivals in enumerate(self.batches):
             for event in arrivals:
-                yield event.arrival_us - start_us, event
-            end_us = arrivals[-1].arrival_us - start_us if ends_us is None else ends_us[batch]
-            yield end_us, Mark(batch, is_flush=False)
+                place = place_of.get(event.key)
+                if place is None:
+                    place = place_of[event.key] = routed[task_of(event.key, len(routed))]
+                # Arrivals before the start wait for it.
+                now_us = max(now_us, float(event.arrival_us - self.start_us))
+                place[0].append(now_us)
+                place[1].append(event)
+            if self._ends_us is not None:
+                now_us = max(now_us, self._ends_us[batch])
+            pass_on(Mark(batch, is_flush=False))
         if self.workload.flush:
-            yield end_us, Mark(len(self.batches), is_flush=True)
+            pass_on(Mark(len(self.batches), is_flush=True))
+        return routed, now_us
 
-    def _wait(self) -> None:
-        """Set the clock for the next item, if there is one."""
-        following = next(self._schedule, None)
-        if following is not None:
-            at_us, self._item = following
-            delay_us = at_us - self.env.now
-            wake = simpy.Timeout(self.env, delay_us if delay_us > 0.0 else 0.0)
-            wake.callbacks.append(self._route)
-
-    def _route(self, _: simpy.Event) -> None:
-        item = self._item
-        if isinstance(item, Mark):
-            for task in self.tasks:
-                task.station.offer(item, 0.0)
-        else:
-            self._task_of(item.key).station.offer(item)
-        self._wait()
-
-    def _start_correction(self, under_way: Plan) -> None:
-        rows = sum(n for _window, _value, n in under_way.answers)
+    def _correct(self) -> None:
+        """One correction after the other, as they were due; at once, in the order of tasks."""
+        planned = sorted(
+            (each for task in self.tasks for each in task.planned), key=lambda each: each[0]
+        )
         cluster = self.cluster
-        self.batch_station.offer(under_way, cluster.correction_us + cluster.row_us * rows)
-
-    def _show(self, done: Plan, _arrived_us: float, _started_us: float) -> None:
-        self.corrected.append((self.env.now, done))
-
-    def _next_sample(self) -> None:
-        at_us = next(self._sample_at_us, None)
-        if at_us is not None:
-            wake = simpy.Timeout(self.env, max(0.0, at_us - self.env.now))
-            wake.callbacks.append(self._sample_and_go_on)
-
-    def _sample_and_go_on(self, _: simpy.Event) -> None:
-        self._sample()
-        self._next_sample()
+        rows = [sum(n for _window, _value, n in plan.answers) for _, plan in planned]
+        self.batch_line = line_of(
+            [due_us for due_us, _ in planned],
+            [cluster.correction_us + cluster.row_us * n for n in rows],
+            cluster.batch_worker.speed,
+        )
+        plans = [plan for _, plan in planned]
+        self.corrected = list(zip(self.batch_line.ended_us.tolist(), plans, strict=True))
 
     def _sample(self) -> None:
-        self.samples.append((self.env.now, tuple(task.sample() for task in self.tasks)))
+        # The last one is taken when everything is over, and nothing happens after it.
+        at_us = np.array([*self._sample_at_us, np.nextafter(self.end_us, inf)])
+        columns = []
+        for task in self.tasks:
+            looked = (task.line.inside(at_us).tolist(), task.line.busy_us(at_us).tolist())
+            rows = zip(task.states, *looked, strict=True)
+            columns.append([Sample(*state, queue, busy_us) for state, queue, busy_us in rows])
+        times_us = [*self._sample_at_us, self.end_us]
+        self.samples = list(zip(times_us, zip(*columns, strict=True), strict=True))
