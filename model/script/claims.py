@@ -5,6 +5,7 @@ Rules of this file:
 * A trace is compared with the naive meaning of its workload, and its placement with the best that
   trying everything finds; neither knows the sharing graph.
 * The graph is asked for guards alone: how often the cases occurred that are easily got wrong.
+* Who is sent what may be left unrecorded; then nothing is said of placement.
 """
 
 from collections import Counter
@@ -15,6 +16,8 @@ from itertools import pairwise
 
 from model import claims
 from model.claims import Judgement, Outcome, Verdict
+from model.script.begun import begin, known_of
+from model.script.closeness import aligned
 from model.script.graph import OPERATION, UNION, Graph, compile_graph
 from model.script.meaning import meaning
 from model.script.optimum import least_makespan
@@ -52,6 +55,10 @@ class Evidence:
     config: ScriptConfig
     expected: Trace
     trace: Trace
+    known: Trace
+    """Of the trace, what the expected steps speak of: all, unless a part was computed."""
+    computed: int
+    """Arrivals from which what is expected was computed."""
 
     @property
     def per_hour(self) -> Mapping[str, int]:
@@ -69,7 +76,7 @@ def _told(step: Step) -> str:
 
 
 def _differences(word: type[Result | Undefined | Rejected], seen: Evidence) -> Iterator[str]:
-    expected, found = (Counter(trace.of(word)) for trace in (seen.expected, seen.trace))
+    expected, found = (Counter(trace.of(word)) for trace in (seen.expected, seen.known))
     for step in sorted((expected - found).elements()):
         yield f"There is no {_told(step)}."
     for step in sorted((found - expected).elements()):
@@ -222,17 +229,35 @@ GUARDS: Mapping[str, str] = {
 }
 
 
-def judge(workload: Workload, trace: Trace) -> Judgement:
-    """Every promise, on one trace."""
+def judge(workload: Workload, trace: Trace, most: int | None = None) -> Judgement:
+    """Every promise, on one trace.
+
+    The naive meaning takes time that grows with the square of the arrivals. Of those beyond
+    ``most`` it takes no notice: what is known by then is what results are compared with.
+    """
     config = ScriptConfig.from_json(workload.config)
-    seen = Evidence(workload, config, Trace("meaning", meaning(workload)), trace)
-    verdicts = [_verdict(claim, list(against(seen))) for claim, against in AGAINST.items()]
+    begun = begin(workload, most)
+    expected = begun.of(Trace("meaning", meaning(begun.workload)))
+    known = aligned(workload, expected, trace)
+    if not begun.is_whole:
+        known = known_of(begun.workload, expected, known)
+    seen = Evidence(workload, config, expected, trace, known, len(begun.workload.arrivals))
+    verdicts = [_verdict(claim, seen) for claim in AGAINST]
     return Judgement(tuple(verdicts), _guards(seen))
 
 
-def _verdict(claim: str, against: list[str]) -> Verdict:
+def _verdict(claim: str, seen: Evidence) -> Verdict:
+    against = list(AGAINST[claim](seen))
+    if claim in (HOSTS, LOAD):
+        if seen.config.asked_for and not seen.trace.of(Hosted):
+            sentence = "It is not recorded which sensors a worker is sent."
+            return Verdict(claim, Outcome.UNDETERMINED, sentence)
+        where = ""
+    else:
+        arrivals = len(seen.workload.arrivals)
+        where = f" by {seen.computed:,} of the arrivals" if seen.computed < arrivals else ""
     if not against:
-        return Verdict(claim, Outcome.HOLDS, "Nothing speaks against it.")
+        return Verdict(claim, Outcome.HOLDS, f"Nothing speaks against it{where}.")
     more = f" ({len(against):,} in all.)" if len(against) > 1 else ""
     return Verdict(claim, Outcome.BROKEN, f"{against[0]}{more}", tuple(against[:SHOWN]))
 

@@ -16,8 +16,8 @@ from properties import render
 from properties.commands.outputs import refuse_unwritable
 from properties.errors import UsageError, counted
 from properties.script import sensors
+from properties.script.files import InvalidScriptsError, read, read_workflows
 from properties.script.formatter import formatted
-from properties.script.parser import ScriptError, parse
 from properties.script.picture import picture
 from properties.script.plan import Plan, figure, make_plan
 
@@ -34,10 +34,6 @@ Sensors are those of a network (weather: three airports, nine measures) or of a 
 columns sensor and per_hour, its tuples in an hour. Without --sensors every sensor is taken to be
 there, once a second. Exit code 2: a script is invalid; 1: fmt --check found one in another form.
 """
-
-SIZE_MAX = 1 << 24
-"""Bytes of a script."""
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What to do, and with which scripts."""
@@ -65,50 +61,9 @@ def run(args: argparse.Namespace) -> int:
     action = {"check": _check, "fmt": _format, "explain": _explain}[args.action]
     try:
         return action(args)
-    except _Invalid as error:
+    except InvalidScriptsError as error:
         sys.stderr.write("\n".join(error.lines) + "\n")
         return 2
-
-
-class _Invalid(Exception):  # noqa: N818 - never leaves this file
-    """Scripts that mean nothing, as lines for a terminal."""
-
-    def __init__(self, lines: list[str]) -> None:
-        super().__init__()
-        self.lines = lines
-
-
-def read(path: Path) -> str:
-    """The text of a script; :class:`UsageError` if there is none."""
-    name = repr(str(path))
-    try:
-        with path.open("rb") as file:
-            data = file.read(SIZE_MAX + 1)
-    except OSError as error:
-        raise UsageError(f"{name} cannot be read: {error.strerror}") from error
-    if len(data) > SIZE_MAX:
-        raise UsageError(f"{name} is larger than {SIZE_MAX:,} bytes, which no script is")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        why = f"byte {data[error.start]:#04x} in line {line} is not UTF-8"
-        raise UsageError(f"{name} is no text: {why}") from error
-
-
-def _workflows(files: Sequence[Path], known: Mapping[str, int] | None) -> list[Workflow]:
-    """All scripts, each called by the name of its file; or the errors of all of them."""
-    found: list[Workflow] = []
-    lines: list[str] = []
-    for path in files:
-        try:
-            found.append(parse(read(path), path.stem, known))
-        except ScriptError as error:
-            for fault in error.faults:
-                lines += fault.told(str(path))
-    if lines:
-        raise _Invalid(lines)
-    return found
 
 
 def _known(args: argparse.Namespace) -> Mapping[str, int] | None:
@@ -117,7 +72,7 @@ def _known(args: argparse.Namespace) -> Mapping[str, int] | None:
 
 def _check(args: argparse.Namespace) -> int:
     out = render.console()
-    for path, flow in zip(args.files, _workflows(args.files, _known(args)), strict=True):
+    for path, flow in zip(args.files, read_workflows(args.files, _known(args)), strict=True):
         told = counted(len(flow.statements), "statement"), counted(len(_used([flow])), "sensor")
         render.print_lines(out, [f"{path}: {told[0]}, {told[1]}"])
     return 0
@@ -126,7 +81,7 @@ def _check(args: argparse.Namespace) -> int:
 def _format(args: argparse.Namespace) -> int:
     out = render.console()
     texts = [read(path) for path in args.files]
-    _workflows(args.files, None)
+    read_workflows(args.files, None)
     changed = [
         (path, usual)
         for path, text in zip(args.files, texts, strict=True)
@@ -154,7 +109,7 @@ def _explain(args: argparse.Namespace) -> int:
     if args.svg is not None and args.svg.suffix.lower() != ".svg":
         raise UsageError(f"--svg {str(args.svg)!r}: its name has to end in .svg")
     known = _known(args)
-    flows = _workflows(args.files, known)
+    flows = read_workflows(args.files, known)
     if known is None:
         known = dict.fromkeys(_used(flows), sensors.USUAL_PER_HOUR)
     try:

@@ -25,7 +25,10 @@ MEASURES = (
 )
 WEATHER = {f"{station}.{measure}": 1 for station in STATIONS for measure in MEASURES}
 """Three airports, nine measures, once an hour."""
-NAMED = {"weather": WEATHER}
+_FAST = ("ACC01_z", "DMS_AS", "DMS_CN", "FRC-01", "FRC-02", "INC01")
+BRIDGE = {**dict.fromkeys(_FAST, 360_000), "AIR_TEMP": 3_600}
+"""Acceleration, strain, force and tilt of a bridge at 100 Hz, and a thermometer."""
+NAMED = {"weather": WEATHER, "munich_bridge": BRIDGE}
 USUAL_PER_HOUR = 3_600
 """Of sensors of which nothing is known."""
 COLUMNS = ["sensor", "per_hour"]
