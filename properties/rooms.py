@@ -16,7 +16,7 @@ from properties.errata import Erratum
 from properties.errors import UsageError, nearest
 from properties.tables import Columns
 
-NAMES = ("slack", "join", "grouping", "watermark")
+NAMES = ("slack", "join", "grouping", "watermark", "script")
 """Rooms that are run on data; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
 
 

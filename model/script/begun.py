@@ -48,10 +48,10 @@ def begin(workload: Workload, most: int | None) -> Begun:
 def known_of(part: Workload, expected: Trace, trace: Trace) -> Trace:
     """Of a trace of the whole, that which the expected steps of a part speak of."""
     last_us: dict[tuple[str, str], int] = {}
-    for word in (Result, Undefined):
-        for step in expected.of(word):
-            name = step.workflow, step.name
-            last_us[name] = max(step.ts_us, last_us.get(name, -1))
+    steps: list[Result | Undefined] = [*expected.of(Result), *expected.of(Undefined)]
+    for step in steps:
+        name = step.workflow, step.name
+        last_us[name] = max(step.ts_us, last_us.get(name, -1))
     seqs = {event.seq for event in part.arrivals}
     return Trace(trace.producer, (s for s in trace.steps() if _is_spoken_of(s, last_us, seqs)))
 

@@ -18,8 +18,12 @@ from properties.grouping.inputs import NAMED as KEYED
 from properties.grouping.queries import BATCHES as GROUPING_BATCHES
 from properties.join.inputs import NAMED as PAIRS
 from properties.join.queries import BATCHES as JOIN_BATCHES
+from properties.join.queries import WORKERS as CHAIN_WORKERS
 from properties.judge import Judgement, judge
 from properties.rooms import NAMES, Case, Room, Skipped, room, rooms
+from properties.script.inputs import NAMED as NETWORKS
+from properties.script.queries import BATCHES as SCRIPT_BATCHES
+from properties.script.queries import WORKERS as SCRIPT_WORKERS
 from properties.systems import SPARK, local_master, opened
 from properties.tables import TIME_UNITS, Columns
 from properties.windows import queries as windowed
@@ -39,12 +43,15 @@ examples:
       --window 1min --lateness 5s --on "key and value >"
   straggler diff grouping --input tokens --policy all --set instances=4 --set times_us=9,9,9,40
   straggler diff grouping --input hits.csv --key page --value bytes
+  straggler diff script --script *.script --input readings.csv --key sensor --lateness 5s
   straggler diff watermark --input trips.csv --time-unit s --key car --window 1min --max-wait 20s
 
 Without --input a room takes its default inputs. A path may be a Parquet or CSV file; without an
 arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
 """
 
+SERVED = ("join", "script")
+"""Rooms that are asked how many workers there are and what is late."""
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
 
 Chosen = list[tuple[Room, Case | Skipped]]
@@ -58,15 +65,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="append",
         metavar="NAME|PATH",
         help="flights, umts, a recording in $STRAGGLER_DATA, or a file; in room join"
-        f" {', '.join(PAIRS)}; in room grouping {', '.join(KEYED)}, a recording, or a file; may"
-        " be repeated",
+        f" {', '.join(PAIRS)}; in room grouping {', '.join(KEYED)}, a recording, or a file;"
+        f" in room script {', '.join(NETWORKS)}, or a file; may be repeated",
     )
     parser.add_argument("--seed", type=int, default=0, help="of simulated inputs (0)")
     parser.add_argument(
         "--batches",
         type=int,
         help=f"equal micro-batches, no more than rows ({windowed.BATCHES}, in room join"
-        f" {JOIN_BATCHES}, in room grouping {GROUPING_BATCHES})",
+        f" {JOIN_BATCHES}, in room grouping {GROUPING_BATCHES}, in room script {SCRIPT_BATCHES})",
     )
     parser.add_argument(
         "--window",
@@ -98,12 +105,32 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     _add_columns(parser)
     groups: list[tuple[Sequence[str], argparse._ArgumentGroup]] = []
-    for names in (windowed.ROOMS, *((name,) for name in NAMES)):
+    for names in (windowed.ROOMS, SERVED, *((name,) for name in NAMES)):
         groups.append((names, parser.add_argument_group(f"query of {_listed(names)}")))
     windowed.add_options(groups[0][1])
-    for (name,), group in groups[1:]:
+    _add_served(groups[1][1])
+    for (name,), group in groups[2:]:
         room(name).add_options(group)
     parser.set_defaults(groups=groups)
+
+
+def _add_served(group: argparse._ArgumentGroup) -> None:
+    """What is asked of those that serve streams with a lateness of their own."""
+    group.add_argument(
+        "--lateness",
+        dest="lateness_us",
+        type=duration,
+        metavar="DURATION",
+        help="of event times behind the largest of their stream, or sensor, that is let in (by"
+        " input)",
+    )
+    group.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help=f"of the chain, each a task slot ({CHAIN_WORKERS}), or of the scripts"
+        f" ({SCRIPT_WORKERS})",
+    )
 
 
 def _listed(names: Sequence[str]) -> str:

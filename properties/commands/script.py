@@ -35,6 +35,7 @@ columns sensor and per_hour, its tuples in an hour. Without --sensors every sens
 there, once a second. Exit code 2: a script is invalid; 1: fmt --check found one in another form.
 """
 
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What to do, and with which scripts."""
     actions = parser.add_subparsers(dest="action", metavar="check | fmt | explain", required=True)

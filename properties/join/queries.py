@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And, Equi, Ineq
-from properties.durations import duration, parse_duration_us, write_duration
+from properties.durations import parse_duration_us, write_duration
 from properties.errors import UsageError
 from properties.join.conditions import GRAMMAR, parse_condition, write_condition
 from properties.join.limits import refuse_chain
@@ -41,7 +41,7 @@ BY_INPUT = {
 
 # Option, setting of JoinConfig, what it means.
 INTEGERS = (
-    ("--workers", "workers", f"of the chain; each is a task slot ({WORKERS})"),
+    ("--workers", "workers", "asked for, as the lateness is, in two rooms"),
     ("--block-size", "block_size", f"most tuples of a block (by input, at most {BLOCK_SIZE})"),
     ("--credit", "credit", f"most blocks on their way over a boundary ({CREDIT})"),
 )
@@ -58,14 +58,7 @@ def add_options(group: argparse._ArgumentGroup) -> None:
         metavar="CONDITION",
         help=f"{GRAMMAR}; may be repeated, all share one chain (key)",
     )
-    group.add_argument(
-        "--lateness",
-        dest="lateness_us",
-        type=duration,
-        metavar="DURATION",
-        help="of event times behind the largest of their stream that is let in (by input)",
-    )
-    for flag, setting, meaning in INTEGERS:
+    for flag, setting, meaning in INTEGERS[1:]:
         group.add_argument(flag, dest=setting, type=int, metavar="N", help=meaning)
 
 

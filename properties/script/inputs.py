@@ -87,7 +87,9 @@ def rates(events: Sequence[Event]) -> dict[str, int]:
     }
 
 
-def delayed(events: Sequence[Event], delay: Distribution, seed: int, name: str) -> tuple[Event, ...]:
+def delayed(
+    events: Sequence[Event], delay: Distribution, seed: int, name: str
+) -> tuple[Event, ...]:
     """The same tuples as they arrive, each on its way for a time that is drawn."""
     n = len(events)
     event_us = np.fromiter((event.event_time_us for event in events), np.int64, n)

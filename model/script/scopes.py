@@ -1,0 +1,227 @@
+"""All scripts of a few nodes with every small stream, and what planted bugs do to them.
+
+Rules of this file:
+
+* A state is a script and what has arrived for it. Two ways to arrive are two states, for what is
+  late depends on the order.
+* Every script runs beside another one, which calls something else by the same name.
+* Micro-batches, restarts and kills are not states: what has been let in determines everything.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import permutations
+from math import nan
+from typing import NamedTuple
+
+from model.claims import Judgement, Outcome
+from model.explorer import Claim, Exploration, Machine, always, sometimes
+from model.explorer import explore as search
+from model.script.claims import AGAINST, GUARDS, HOSTS, LOAD, judge
+from model.script.rules import RULES, Rules
+from model.script.run import run
+from model.script.variants import VARIANTS
+from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script import (
+    MILLISECOND_US,
+    Across,
+    Arithmetic,
+    Expression,
+    Sensor,
+    Statement,
+    Union,
+    Window,
+    Workflow,
+)
+
+
+class Letter(NamedTuple):
+    """A tuple that may arrive."""
+
+    sensor: str
+    at_ms: int
+    is_finite: bool = True
+
+
+LETTERS = (
+    Letter("a", 0),
+    Letter("a", 1),
+    Letter("a", 2),
+    Letter("b", 0),
+    Letter("b", 1),
+    Letter("b", 1, is_finite=False),
+)
+VALUES = (1.0, 0.0, 4.0, 8.0)
+"""By position: sums say which tuples they count, and something is divided by zero."""
+
+
+class Beginning(NamedTuple):
+    """A script by its number, and what has arrived."""
+
+    script: int
+    arrived: tuple[Letter, ...] = ()
+
+
+# --------------------------------------------------------------------------------------- scripts
+
+A, B = Sensor("a"), Sensor("b")
+
+
+def _windows(source: Expression) -> tuple[Window, ...]:
+    """One that overlaps and whose slide does not divide it, one that overlaps, one with gaps."""
+    return Window("avg", source, 3, 2), Window("sum", source, 2, 1), Window("max", source, 2, 4)
+
+
+def scripts() -> Iterator[Expression]:
+    """Everything of one or two computations that this scope has."""
+    signs: list[Expression] = [
+        Arithmetic("+", A, B),
+        Arithmetic("-", A, B),
+        Arithmetic("-", B, A),
+        Arithmetic("/", A, B),
+        Across("max", (A, B)),
+    ]
+    yield from (*_windows(A), *_windows(B), *signs)
+    sources: tuple[Expression, ...] = (Union((A, A)), Union((A, B)), *signs, *_windows(A))
+    for source in sources:
+        yield from _windows(source)
+    for left, right in zip(_windows(A), _windows(B), strict=True):
+        yield from (Arithmetic("-", left, A), Arithmetic("/", left, right))
+    for left, right in permutations(_windows(A), 2):
+        yield Arithmetic("-", left, right)
+
+
+SCRIPTS = tuple(scripts())
+BESIDE = Workflow("v", (Statement("x", Window("sum", B, 2, 1)),))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Streams of so many tuples for every script, on two workers."""
+
+    tuples: int
+    """At most."""
+
+    def workload(self, beginning: Beginning) -> Workload:
+        """What has arrived, for the script and the one beside it."""
+        flow = Workflow("w", (Statement("x", SCRIPTS[beginning.script]),))
+        config = ScriptConfig(
+            (flow, BESIDE), (("a", 1), ("b", 1)), 2, lateness_us=MILLISECOND_US, cap_percent=200
+        )
+        arrivals = tuple(
+            Event(
+                seq,
+                seq,
+                letter.sensor,
+                letter.at_ms * MILLISECOND_US,
+                VALUES[seq] if letter.is_finite else nan,
+                0,
+            )
+            for seq, letter in enumerate(beginning.arrived)
+        )
+        return Workload("script", arrivals, config.to_json())
+
+    def machine(self) -> Machine[Beginning, Letter]:
+        """A tuple arrives."""
+        start = [Beginning(number) for number in range(len(SCRIPTS))]
+        return Machine(start, self._actions, _action, _told)
+
+    def _actions(self, beginning: Beginning) -> Iterator[tuple[Letter, Beginning]]:
+        if len(beginning.arrived) < self.tuples:
+            for letter in LETTERS:
+                yield letter, beginning._replace(arrived=(*beginning.arrived, letter))
+
+
+def _action(letter: Letter) -> str:
+    value = "" if letter.is_finite else ", its value not finite"
+    return f"A tuple of {letter.sensor} arrives, stamped {letter.at_ms} ms{value}"
+
+
+def _told(beginning: Beginning) -> str:
+    script = f"x = {said(SCRIPTS[beginning.script])}"
+    if not beginning.arrived:
+        return f"the script is {script}; nothing has arrived"
+    return f"arrived for {script} is tuple {len(beginning.arrived)}"
+
+
+def said(expression: Expression) -> str:
+    """An expression of a scope in the language of scripts."""
+    match expression:
+        case Sensor(sensor):
+            return f'"{sensor}"'
+        case Union(parts):
+            return f"union({', '.join(map(said, parts))})"
+        case Across(op, parts):
+            return f"{op}({', '.join(map(said, parts))})"
+        case Window(op, source, length_ms, slide_ms):
+            return f"{op}({said(source)}, {length_ms}, {slide_ms})"
+        case Arithmetic(op, left, right):
+            return f"{said(left)} {op} {said(right)}"
+    raise ValueError(expression)
+
+
+SCOPES: Mapping[str, Scope] = {"small": Scope(2), "three": Scope(3)}
+EVERYDAY = ("small",)
+
+
+# --------------------------------------------------------------------------------------- claims
+
+Judged = Callable[[Beginning], Judgement]
+
+
+def claims_of(scope: Scope, rules: Rules = RULES) -> list[Claim[Beginning]]:
+    """The promises, each with the case without which it would not be put to the test."""
+    seen: dict[Beginning, Judgement] = {}
+
+    def judged(beginning: Beginning) -> Judgement:
+        if beginning not in seen:
+            workload = scope.workload(beginning)
+            seen[beginning] = judge(workload, run(workload, rules))
+        return seen[beginning]
+
+    # With a cap of twice an even share nothing is split.
+    guards = {**GUARDS, HOSTS: GUARDS[LOAD]}
+    return [
+        *[sometimes(guard, _occurs(judged, guard)) for guard in dict.fromkeys(guards.values())],
+        *[
+            always(
+                claim, _keeps(judged, claim), guards=(guards[claim],), explain=_why(judged, claim)
+            )
+            for claim in AGAINST
+        ],
+    ]
+
+
+def _occurs(judged: Judged, guard: str) -> Callable[[Beginning], bool]:
+    return lambda beginning: judged(beginning).guards[guard] > 0
+
+
+def _keeps(judged: Judged, claim: str) -> Callable[[Beginning], bool]:
+    return lambda beginning: not _broken(judged(beginning), claim)
+
+
+def _why(judged: Judged, claim: str) -> Callable[[Beginning], str]:
+    return lambda beginning: _broken(judged(beginning), claim).removesuffix(".")
+
+
+def _broken(judgement: Judgement, claim: str) -> str:
+    """What is wrong first, if anything is."""
+    sentences = [
+        verdict.witness[0]
+        for verdict in judgement.verdicts
+        if verdict.claim == claim and verdict.outcome is Outcome.BROKEN
+    ]
+    return sentences[0] if sentences else ""
+
+
+def explore(scope: str, variant: str | None = None) -> Exploration[Beginning, Letter]:
+    """Search a scope; with a variant, until the promise that it breaks is broken.
+
+    Raises KeyError for a name that does not exist.
+    """
+    chosen = SCOPES[scope]
+    bug = None if variant is None else VARIANTS[variant]
+    claims = claims_of(chosen, RULES if bug is None else bug.rules)
+    if bug is not None:
+        claims = [each for each in claims if not each.is_safety or each.name == bug.promise]
+    return search(chosen.machine(), claims, stop_at_first_broken=bug is not None)
