@@ -28,7 +28,7 @@ Stamped = tuple[str, str, int]
 
 def is_exact(workload: Workload) -> bool:
     """Whether float64 rounds no sum of values of sensors, and none of their squares."""
-    scaled = [event.value * PLACES for event in workload.arrivals if isfinite(event.value)]
+    scaled = [float(event.value * PLACES) for event in workload.arrivals if isfinite(event.value)]
     if not all(value.is_integer() for value in scaled):
         return False
     return sum(value * value for value in scaled) < SQUARES_MAX

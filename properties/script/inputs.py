@@ -42,16 +42,6 @@ class Network(NamedTuple):
     lateness: str | None = None
     """What is usual for it, as a duration."""
 
-    @property
-    def in_order(self) -> bool:
-        """Whether no sensor sends a tuple after one with a later event time."""
-        latest: dict[str, int] = {}
-        for event in self.events:
-            if event.event_time_us < latest.get(event.key, event.event_time_us):
-                return False
-            latest[event.key] = event.event_time_us
-        return True
-
 
 def load(name: str, seed: int, columns: Columns, table: str | None) -> Network:
     """The input called ``name``, or in the file ``name``, with the sensors of a table.

@@ -184,7 +184,10 @@ def test_system_that_raises_is_broken_in_one_sentence(straggler: Straggler, tmp_
         ("diff slck", ("'slck'", "did you mean 'slack'?")),
         ("diff", ("ROOM",)),
         ("diff slack --inptu umts", ("'--inptu'", "did you mean '--input'?")),
-        ("diff slack --workers 3", ("--workers is an option of room join, not of slack",)),
+        (
+            "diff slack --workers 3",
+            ("--workers is an option of rooms join and script, not of slack",),
+        ),
         (
             "diff all --system model.slack:make_system",
             ("'model.slack:make_system' is of one room",),
