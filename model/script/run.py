@@ -52,28 +52,29 @@ class Intake:
 
         Raises ``ValueError`` with one sentence for an event time that cannot be.
         """
-        if event.key not in self.asked_for:
+        seq, source_id, sensor, stamp_us, value, _, _ = event
+        if sensor not in self.asked_for:
             return
-        if not 0 <= event.event_time_us < TIME_END_US:
-            told = f"arrival {event.seq} has the event time {event.event_time_us}"
+        if not 0 <= stamp_us < TIME_END_US:
+            told = f"arrival {seq} has the event time {stamp_us}"
             msg = f"{told}; it must be at least 0 and below 2^61"
             raise ValueError(msg)
-        if not isfinite(event.value):
-            self.rejected.append(Rejected(event.seq, REASON_NOT_FINITE))
-        elif event.event_time_us < self.watermark_us[event.key]:
-            self.rejected.append(Rejected(event.seq, REASON_LATE))
-        elif event.source_id not in self.ids[event.key]:
-            self.ids[event.key].add(event.source_id)
-            self.points[event.key].append((event.event_time_us, event.value + 0.0))
-            self._advance(event.key, event.event_time_us)
+        if not isfinite(value):
+            self.rejected.append(Rejected(seq, REASON_NOT_FINITE))
+        elif stamp_us < self.watermark_us[sensor]:
+            self.rejected.append(Rejected(seq, REASON_LATE))
+        elif source_id not in self.ids[sensor]:
+            self.ids[sensor].add(source_id)
+            self.points[sensor].append((stamp_us, value + 0.0))
+            self._advance(sensor, stamp_us)
 
     def _advance(self, sensor: str, stamp_us: int) -> None:
         if self.config.lateness_us is None:
             return
-        moved = (sensor,) if self.rules.is_per_sensor else tuple(self.watermark_us)
-        for each in moved:
-            reached_us = stamp_us - self.config.lateness_us
-            self.watermark_us[each] = max(self.watermark_us[each], reached_us)
+        reached_us = stamp_us - self.config.lateness_us
+        for each in (sensor,) if self.rules.is_per_sensor else tuple(self.watermark_us):
+            if reached_us > self.watermark_us[each]:
+                self.watermark_us[each] = reached_us
 
     def stream(self, sensor: str, flush: bool) -> Stream:
         """What is known of a sensor in the end."""

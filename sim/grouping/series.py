@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from model.grouping.balance import rho
+from sim.columns import ratio, worked_us
 from sim.distributions import FloatArray
 from sim.grouping.summary import counts_of
 from sim.grouping.timed import Room, Seen
@@ -45,7 +46,7 @@ def series_of(room: Room) -> Series:
     busy = _busy(room, seen, time_us)
     return {
         "time_us": time_us[1:],
-        "latency_us": _ratio(latency_us, counts)[1:],
+        "latency_us": ratio(latency_us, counts)[1:],
         "served_hz": counts[1:] / interval_us * 1e6 if interval_us else counts[1:],
         "waiting": (arrived - served).astype(np.float64)[1:],
         "busiest": busy.max(axis=0),
@@ -61,16 +62,7 @@ def _busy(room: Room, seen: Seen, time_us: FloatArray) -> FloatArray:
     width_us = time_us[1] - time_us[0]
     for i in range(n if width_us else 0):
         here = seen.instances == i
-        began_us, ended_us = np.sort(seen.began_us[here]), np.sort(seen.ended_us[here])
-        # Work done by a time: services that have begun, less what they have still to do.
-        began = np.searchsorted(began_us, time_us, side="right")
-        ended = np.searchsorted(ended_us, time_us, side="right")
-        done_us = (
-            began * time_us
-            - np.append(0.0, np.cumsum(began_us))[began]
-            - ended * time_us
-            + np.append(0.0, np.cumsum(ended_us))[ended]
-        )
+        done_us = worked_us(seen.began_us[here], seen.ended_us[here], time_us)
         found[i] = np.diff(done_us) / width_us
     return found
 
@@ -102,8 +94,3 @@ def _shares(times_us: tuple[int, ...]) -> FloatArray:
     speeds = 1 / np.array(times_us, dtype=np.float64)
     shares: FloatArray = speeds / speeds.sum()
     return shares
-
-
-def _ratio(dividend: FloatArray, divisor: FloatArray) -> FloatArray:
-    quotient: FloatArray = np.full(len(divisor), nan)
-    return np.divide(dividend, divisor, out=quotient, where=divisor != 0)

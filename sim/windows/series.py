@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from model.windows.correction import Window
+from sim.columns import ratio
 from sim.distributions import FloatArray
 from sim.windows.answers import Answers, Given, Observed
 from sim.windows.timed import TaskT
@@ -66,12 +67,12 @@ def _sampled(
     ]
     worked_us = np.diff(busy_us.mean(axis=1), prepend=0.0)
     return {
-        wait: _ratio((wait_us * is_streaming).sum(axis=1), streaming),
+        wait: ratio((wait_us * is_streaming).sum(axis=1), streaming),
         "watermark_lag_us": np.array(lag_us, dtype=np.float64),
-        share: _ratio((shares * is_streaming).sum(axis=1), streaming),
+        share: ratio((shares * is_streaming).sum(axis=1), streaming),
         "queue": queue.sum(axis=1),
         **{f"queue_{task}": queue[:, task] for task in range(queue.shape[1])},
-        "utilisation": _ratio(worked_us, np.diff(grid_us, prepend=0.0)),
+        "utilisation": ratio(worked_us, np.diff(grid_us, prepend=0.0)),
     }
 
 
@@ -145,9 +146,4 @@ def means(times_us: ArrayLike, values: ArrayLike, grid_us: FloatArray) -> FloatA
     sums, counts = np.zeros(len(grid_us)), np.zeros(len(grid_us))
     np.add.at(sums, rows, np.asarray(values, dtype=np.float64))
     np.add.at(counts, rows, 1.0)
-    return _ratio(sums, counts)
-
-
-def _ratio(dividend: FloatArray, divisor: FloatArray) -> FloatArray:
-    quotient: FloatArray = np.full(len(divisor), nan)
-    return np.divide(dividend, divisor, out=quotient, where=divisor != 0)
+    return ratio(sums, counts)

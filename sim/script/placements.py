@@ -1,0 +1,65 @@
+"""Who computes what: the placement of docs/script.md, section 8, and what it is compared with."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from model.script.graph import Graph
+from model.script.placement import (
+    ALL_SPLIT,
+    LARGE_SPLIT,
+    Placement,
+    load_cap,
+    place,
+    place_by_sensor,
+    place_hashed,
+    place_split,
+    place_whole,
+)
+from model.script.rules import Rules
+from model.vocabulary import ScriptConfig
+
+Placing: TypeAlias = Callable[[Graph, ScriptConfig, Rules], Placement]
+
+
+def _plan(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
+    return place(graph, config.workers, config.cap_percent, rules)
+
+
+def _whole(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
+    return place_whole(graph, config.workers, rules)
+
+
+def _literal(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
+    return place_whole(graph, config.workers, replace(rules, is_charged=False))
+
+
+def _split(way: str) -> Placing:
+    def split(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
+        cap = load_cap(graph, config.workers, config.cap_percent)
+        return place_split(graph, config.workers, cap, way)
+
+    return split
+
+
+def _by_unit(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
+    return place_hashed(graph, config.workers)
+
+
+def _by_sensor(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
+    return place_by_sensor(graph, config.workers)
+
+
+PLAN, BASELINE = "plan", "by-sensor"
+
+PLACEMENTS: Mapping[str, Placing] = {
+    PLAN: _plan,
+    "whole": _whole,
+    "large-split": _split(LARGE_SPLIT),
+    "all-split": _split(ALL_SPLIT),
+    "by-unit": _by_unit,
+    BASELINE: _by_sensor,
+    "literal": _literal,
+}
+"""By name. ``plan`` takes one of the next four, ``by-sensor`` is the baseline. ``literal`` is LPT
+as it is printed: the load of the worker that gets a component stays as it was."""

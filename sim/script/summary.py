@@ -1,0 +1,142 @@
+"""A timed run of sensor scripts in figures.
+
+Rules of this file:
+
+* Names end in their unit; shares and utilisation are fractions of 1.
+* A figure of which nothing was seen is left out.
+* What a placement predicts stands beside what was sent: tuples of sensors, each to every worker
+  that hosts it, and results with a stamp within the period. ``predicted`` is by the rates, for
+  results at most.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+
+from model.script.placement import hash_baseline, load_cap
+from model.vocabulary.script import REASON_LATE
+from sim.distributions import FloatArray
+from sim.script.timed import Room
+
+Figure: TypeAlias = float | int | str
+Summary: TypeAlias = dict[str, Figure]
+
+HOUR_US = 3_600_000_000
+
+
+def summary_of(room: Room, period_us: int | None) -> Summary:
+    """All figures; without a period those by the hour are left out."""
+    return {
+        **_counts(room),
+        **_predicted(room),
+        **(_measured(room, period_us) if period_us else {}),
+        **_times(room),
+        **_load(room),
+    }
+
+
+def _counts(room: Room) -> Summary:
+    config, rejected = room.config, room.intake.rejected
+    results = sum(message.stamp_us is not None for message in room.messages)
+    tuples = sum(len(flow.tuples) for flow in room.flows)
+    return {
+        "way": room.placement.way,
+        "workflows": len(config.workflows),
+        "workers": config.workers,
+        "written": room.graph.written,
+        "computed": len(room.graph.computed),
+        "sensors": len(config.sensors),
+        "sensors_dropped": len(config.sensors) - len(config.asked_for),
+        "tuples": len(room.workload.arrivals),
+        "tuples_dropped": len(room.workload.arrivals) - len(room.sent.sensors),
+        "late": sum(each.reason == REASON_LATE for each in rejected),
+        "results": len(room.told),
+        "tuples_sent": tuples,
+        "results_sent": results,
+        "notices": len(room.messages) - results,
+        "bytes_sent": tuples * room.crew.tuple_bytes + len(room.messages) * room.crew.result_bytes,
+    }
+
+
+def _predicted(room: Room) -> Summary:
+    """Tuples and results an hour, by the rates."""
+    placed, n = room.placement, room.config.workers
+    cap = load_cap(room.graph, n, room.config.cap_percent)
+    even = cap / room.config.cap_percent * 100
+    _, baseline = hash_baseline(room.graph, n)
+    largest = max(placed.loads)
+    return {
+        "predicted_per_hour": float(placed.communication),
+        "predicted_tuples_per_hour": float(sum(placed.loads)),
+        "predicted_results_per_hour": float(placed.derived),
+        "predicted_largest_load_per_hour": float(largest),
+        "cap_per_hour": float(cap),
+        **({"largest_over_even": float(largest / even)} if even else {}),
+        **({"sent_over_baseline": float(placed.communication / baseline)} if baseline else {}),
+    }
+
+
+def _measured(room: Room, period_us: int) -> Summary:
+    """What was sent, in the same unit."""
+    hours = period_us / HOUR_US
+    loads = [len(flow.tuples) for flow in room.flows]
+    until_us = room.start_us + period_us
+    results = sum(each.stamp_us is not None and each.stamp_us < until_us for each in room.messages)
+    return {
+        "measured_per_hour": (sum(loads) + results) / hours,
+        "measured_tuples_per_hour": sum(loads) / hours,
+        "measured_results_per_hour": results / hours,
+        "measured_largest_load_per_hour": max(loads) / hours,
+    }
+
+
+def served(room: Room) -> tuple[FloatArray, FloatArray]:
+    """Of all tuples at all workers: when they arrived, and when they had been served."""
+    arrived_us = [room.sent.arrived_us[flow.tuples] for flow in room.flows]
+    ended_us = [
+        np.array(server.ended_us[: len(flow.tuples)], dtype=np.float64)
+        for server, flow in zip(room.servers, room.flows, strict=True)
+    ]
+    return np.concatenate(arrived_us), np.concatenate(ended_us)
+
+
+def known(room: Room) -> tuple[FloatArray, FloatArray]:
+    """When results were there, and how long after their stamps.
+
+    Without those that it took the end of the stream to know.
+    """
+    told = [each for each in room.told if not each.is_last]
+    at_us = np.array([each.at_us for each in told], dtype=np.float64)
+    stamps_us = np.array([each.stamp_us - room.start_us for each in told], dtype=np.float64)
+    return at_us, at_us - stamps_us
+
+
+def _times(room: Room) -> Summary:
+    """How long tuples and results took."""
+    arrived_us, ended_us = served(room)
+    return {
+        **_spread("tuple_latency_us", ended_us - arrived_us),
+        **_spread("result_latency_us", known(room)[1]),
+    }
+
+
+def _spread(name: str, times_us: FloatArray) -> Summary:
+    if not len(times_us):
+        return {}
+    p99_us = float(np.percentile(times_us, 99))
+    return {f"mean_{name}": float(times_us.mean()), f"p99_{name}": p99_us}
+
+
+def _load(room: Room) -> Summary:
+    """How much of the time workers work."""
+    duration_us = max(server.free_us for server in room.servers)
+    if not duration_us:
+        return {}
+    busy = [worked_us(room, each) / duration_us for each in range(len(room.servers))]
+    return {"duration_us": duration_us, "busiest": max(busy), "idlest": min(busy)}
+
+
+def worked_us(room: Room, worker: int) -> float:
+    """How long a worker has worked."""
+    tuples_us = room.work_us[room.flows[worker].tuples].sum() / room.crew.speed(worker)
+    return float(tuples_us) + sum(end - begin for begin, end in room.servers[worker].extra_us)
