@@ -11,7 +11,8 @@ Rules of this file:
 import os
 import signal
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
@@ -29,8 +30,13 @@ class _Worker(NamedTuple):
     job: Job
 
 
-def on_processes(jobs: Sequence[Job], processes: int) -> Iterator[Done]:
-    """Do jobs, so many at a time; what comes of them comes as it comes."""
+def on_processes(
+    jobs: Sequence[Job], processes: int, work: Callable[[Job], Done] = bounded
+) -> Iterator[Done]:
+    """Do jobs, so many at a time; what comes of them comes as it comes.
+
+    ``work`` does one of them; it is a function of a module.
+    """
     # Forked from a process without threads that has imported what the jobs need.
     context = get_context("forkserver")
     rooms = sorted({job.room for job in jobs})
@@ -40,7 +46,7 @@ def on_processes(jobs: Sequence[Job], processes: int) -> Iterator[Done]:
     try:
         while waiting or busy:
             while waiting and len(busy) < processes:
-                pipe, process = _start(context)
+                pipe, process = _start(context, work)
                 busy[pipe] = _give(pipe, process, waiting.popleft())
             for ready in wait(list(busy)):
                 pipe = cast(Connection, ready)
@@ -70,16 +76,19 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _start(context: ForkServerContext) -> tuple[Connection, ForkServerProcess]:
+def _start(
+    context: ForkServerContext, work: Callable[[Job], Done]
+) -> tuple[Connection, ForkServerProcess]:
     ours, theirs = context.Pipe()
-    process = context.Process(target=_work, args=(theirs,), daemon=True)
+    process = context.Process(target=_work, args=(theirs, work), daemon=True)
     process.start()
     theirs.close()
     return ours, process
 
 
 def _give(pipe: Connection, process: ForkServerProcess, job: Job) -> _Worker:
-    pipe.send(job)
+    with suppress(OSError):  # it has ended, which is noticed when it is asked what it did
+        pipe.send(job)
     return _Worker(process, job)
 
 
@@ -94,12 +103,12 @@ def _received(pipe: Connection, job: Job) -> Done | None:
     return done
 
 
-def _work(pipe: Connection) -> None:
+def _work(pipe: Connection, work: Callable[[Job], Done]) -> None:
     """Do jobs until there are no more."""
     # Ctrl-C reaches every process of a terminal; the sweep ends this one.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
-            pipe.send(bounded(pipe.recv()))
+            pipe.send(work(pipe.recv()))
         except (EOFError, OSError):
             return

@@ -41,6 +41,9 @@ def expectation_of(
     compare = _comparison(table, factors)
     where = _where(table.table("where"), factors)
     over = tuple([_factor(table, "over", name, factors) for name in table.texts("over")])
+    for each in factors if along else ():
+        levels = where.get(along, each[along].labels)
+        table.require(len(levels) > 1, "along", along, "a factor with two levels or more")
     taken = compare.factor if compare else along
     table.require(taken not in over, "over", taken, f"other factors than {taken!r}")
     good = compare is None or compare.factor not in where

@@ -204,30 +204,37 @@ def _bounded(expectation: Expectation, grid: Grid, label: str, samples: Samples)
 
 
 def _direction(expectation: Expectation, grid: Grid, levels: Levels, label: str) -> Cell:
-    """The change from the first level to the last, upwards if that is what is expected."""
+    """The change from the first level to the last, or the first step that goes the other way."""
     (factor,) = [factor for factor in grid.factors if factor.name == expectation.along]
     labels = expectation.where.get(factor.name, factor.labels)
     sign = 1 if expectation.is_rising else -1
     lines = [_samples(expectation, grid, {**levels, factor.name: each}) for each in labels]
-
-    def change(before: Samples, after: Samples) -> Interval | None:
-        pairs = zip(after, before, strict=True)
-        return grid.interval(tuple([_of(_difference, a, b) for a, b in pairs]))
-
-    whole = change(lines[0], lines[-1])
-    steps = [change(*pair) for pair in pairwise(lines)]
-    outcome = Outcome.UNDETERMINED
-    if any(step is not None and _above_0(step, -sign) for step in [*steps, whole]):
-        outcome = Outcome.BROKEN
-    elif whole is not None and None not in steps and _above_0(whole, sign):
+    last = len(labels) - 1
+    ways = [(0, last), *pairwise(range(last + 1))]
+    # Each step may be wrong by chance; all of them together no more often than one.
+    shared = grid._replace(confidence=1 - (1 - grid.confidence) / last)
+    changes = [
+        (grid if number == 0 else shared).interval(_changes(lines[before], lines[after]))
+        for number, (before, after) in enumerate(ways)
+    ]
+    against = [_above_0(each, -sign) for each in changes]
+    shown, outcome = 0, Outcome.UNDETERMINED
+    if any(against):
+        shown, outcome = against.index(True), Outcome.BROKEN
+    elif None not in changes and _above_0(changes[0], sign):
         outcome = Outcome.HOLDS
-    path = f"{factor.name} from {labels[0]} to {labels[-1]}"
-    return Cell(", ".join(filter(None, [label, path])), whole, outcome)
+    before, after = ways[shown]
+    path = f"{factor.name} from {labels[before]} to {labels[after]}"
+    return Cell(", ".join(filter(None, [label, path])), changes[shown], outcome)
 
 
-def _above_0(interval: Interval, sign: int) -> bool:
+def _changes(before: Samples, after: Samples) -> Samples:
+    return tuple([_of(_difference, a, b) for a, b in zip(after, before, strict=True)])
+
+
+def _above_0(interval: Interval | None, sign: int) -> bool:
     """Whether all of it is, after its sign has been changed if ``sign`` is -1."""
-    return (interval.low if sign > 0 else -interval.high) > 0
+    return interval is not None and (interval.low if sign > 0 else -interval.high) > 0
 
 
 def _sentence(expectation: Expectation, outcome: Outcome, cells: Sequence[Cell]) -> str:

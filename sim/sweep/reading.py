@@ -5,6 +5,7 @@ Every refusal is a ``ValueError`` with one sentence that names the file and the 
 
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from math import isfinite
 from pathlib import Path
@@ -153,10 +154,10 @@ def _factors(table: Table, common: Mapping[str, Factor], known: Measurable) -> I
             msg = f"{table.place}{name} has no level"
             raise ValueError(msg)
         factor = Factor(name, levels)
-        for label in factor.labels:
-            if factor.labels.count(label) > 1:
-                msg = f"{table.place}{name} has the level {label!r} twice"
-                raise ValueError(msg)
+        twice = [label for label, count in Counter(factor.labels).items() if count > 1]
+        if twice:
+            msg = f"{table.place}{name} has the level {twice[0]!r} twice"
+            raise ValueError(msg)
         yield factor
 
 
@@ -224,11 +225,11 @@ def _measures(file: Table) -> tuple[Measure, ...]:
     measures = []
     for text in file.texts("measures"):
         name, equals, formula = (part.strip() for part in text.partition("="))
-        figure, by = name, ""
+        figure, slash, by = name, "", ""
         if equals:
-            figure, _, by = (part.strip() for part in formula.partition("/"))
+            figure, slash, by = (part.strip() for part in formula.partition("/"))
         good = _COLUMN.fullmatch(name) is not None and name not in COLUMNS
-        good = good and bool(figure) and bool(by) == bool(equals)
+        good = good and bool(figure) and bool(by) == bool(slash)
         example = "like ['mean_rho', 'share = served_hz / ideal_hz']"
         file.require(good, "measures", text, f"a list {example}")
         measures.append(Measure(name, figure, by))

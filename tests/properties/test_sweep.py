@@ -1,0 +1,209 @@
+"""``straggler sweep``: what it prints, writes and refuses, and that it goes on where it was."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from properties.sweeps.tables import read_table, write_table
+from sim.sweep.engine import Sweep
+from sim.sweep.events import Judged
+from sim.sweep.reading import load
+from sim.sweep.results import Results
+from sim.sweep.store import Store
+from sim.sweep.work import perform
+from tests.properties.straggler import Done, Straggler, assert_refused
+from tests.sim.experiments import SMALL
+
+PATIENCE_S = 60
+
+
+def sweep(straggler: Straggler, *arguments: str, text: str = SMALL) -> Done:
+    Path("small.toml").write_text(text, encoding="utf-8")
+    return straggler("sweep", "small.toml", "--jobs", "2", *arguments)
+
+
+def without(folder: Path, toml: Path) -> Results:
+    """The same in this process, without command line, processes or interrupts."""
+    folder.mkdir()
+    events = Sweep([load(toml)], "quick", Store(folder), lambda jobs: map(perform, jobs)).events()
+    (results,) = [event.results for event in events if isinstance(event, Judged)]
+    return results
+
+
+def test_everything_that_is_left_behind(straggler: Straggler, tmp_path: Path) -> None:
+    done = sweep(straggler, "--json", "events.jsonl", "--junit", "junit.xml")
+    assert done.code == 0, done
+    assert done.err == "1 experiment, quick: 8 runs.\n"
+    assert "small       quick      8       0  1 of 1  holds    reproduced" in done.out
+    assert "1 experiment, 8 runs: every expectation is met" in done.out
+    expected = without(tmp_path / "here", tmp_path / "small.toml")
+    folder = tmp_path / "sweeps"
+    assert {path.name for path in folder.iterdir()} == {
+        *("small-quick.parquet", "small-quick.json", "runs", "times.jsonl")
+    }
+    table = pq.read_table(folder / "small-quick.parquet")
+    assert table.to_pydict() == expected.columns
+    types = dict(zip(table.column_names, table.schema.types, strict=True))
+    assert types == {
+        **dict.fromkeys(("experiment", "effort", "run", "policy", "scenario_name"), pa.string()),
+        **dict.fromkeys(("slower", "share", "mean_rho"), pa.float64()),
+        "seed": pa.int64(),
+    }
+    record = json.loads((folder / "small-quick.json").read_text(encoding="utf-8"))
+    assert record["again"] == "straggler sweep small.toml --quick"
+    assert record["rows"] == 8
+    assert record["verdict"] == "reproduced"
+    assert [cell["label"] for cell in record["expectations"][0]["cells"]] == [
+        "slower 2.5, tag / shuffle"
+    ]
+    lines = Path("events.jsonl").read_text(encoding="utf-8").splitlines()
+    kinds = [json.loads(line)["event"] for line in lines]
+    assert kinds == ["started", *["run finished"] * 8, "judged", "ended"]
+    suite = ElementTree.parse("junit.xml").getroot()[0]
+    assert suite.attrib == {
+        "name": "small",
+        "tests": "1",
+        "failures": "0",
+        "errors": "0",
+        "skipped": "0",
+    }
+    times = [json.loads(line) for line in (folder / "times.jsonl").read_text().splitlines()]
+    assert all(each["seconds"] > 0 and each["peak_mb"] > 1 for each in times)
+
+
+def test_a_broken_expectation_and_a_failed_run_are_told(straggler: Straggler) -> None:
+    text = SMALL.replace('"shuffle", "tag"]', '"shuffle", "tag", "tga"]')
+    text = text.replace("at_least = -1000", "at_most = -1000").replace('"*"', '"shuffle"')
+    done = sweep(straggler, "--junit", "junit.xml", text=text)
+    assert done.code == 1
+    assert "failed, seed 1, load=backlog tuples=400" in done.err
+    assert "policy=tga speeds=1: policy is 'tga'; it must be one of" in done.err
+    assert "    again: straggler sim grouping --seed 1 --set load=backlog" in done.err
+    assert "small, broken: TAG is not a thousand times slower" in done.out
+    assert "; the ratio of share at slower 2.5, tag / shuffle is" in done.out
+    assert "1 experiment, 8 runs, 4 failed: 1 broken" in done.out
+    suite = ElementTree.parse("junit.xml").getroot()[0]
+    assert [suite.attrib[each] for each in ("tests", "failures", "errors")] == ["5", "1", "4"]
+    assert len(suite.findall("testcase/error")) == 4
+    assert len(suite.findall("testcase/failure")) == 1
+
+
+def test_what_is_undetermined_is_no_success(straggler: Straggler) -> None:
+    done = sweep(straggler, text=SMALL.replace("share = served_hz", "share = served"))
+    assert done.code == 3
+    assert "small: no run has the figure 'served'; did you mean 'served_hz'?" in done.out
+    assert "is not known: nothing was seen of it in some run" in done.out
+
+
+def test_the_catalogue_is_listed(straggler: Straggler) -> None:
+    done = straggler("sweep", "--list")
+    assert done.code == 0
+    assert "grouping-speeds: Throughput over how unequal the instances are" in done.out
+    assert not Path("sweeps").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nothing"], ["experiment is 'nothing'", "grouping-speeds"]),
+        (["nothing.toml"], ["'nothing.toml' cannot be read: No such file or directory"]),
+        (["--jobs", "0"], ["--jobs 0", "at least 1"]),
+        (["--seed", "-1"], ["--seed -1", "at least 0"]),
+        (["--quick", "--full"], ["not allowed with"]),
+        (["--junit", "no/junit.xml"], ["--junit", "there is no such folder"]),
+        (["--out", "small.toml"], ["--out 'small.toml'", "no file can be made there"]),
+        (["grouping-speeds", "--on", "moon"], ["Spark does not start", "moon"]),
+    ],
+)
+def test_what_cannot_be_done_is_refused(
+    straggler: Straggler, arguments: list[str], words: list[str]
+) -> None:
+    Path("small.toml").write_text("", encoding="utf-8")
+    assert_refused(straggler("sweep", *arguments), *words)
+    assert not Path("sweeps").exists()
+
+
+def test_two_of_one_name_are_refused(straggler: Straggler) -> None:
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        Path(folder, "small.toml").write_text(SMALL, encoding="utf-8")
+    assert_refused(straggler("sweep", "a/small.toml", "b/small.toml"), "called 'small'")
+
+
+def test_columns_without_values_have_their_kind(tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
+    columns: Any = {"seed": [1], "slower": [1], "share": [None], "mean_rho": [1.0]}
+    columns["scenario_name"] = [None]
+    path = tmp_path / "table.parquet"
+    write_table(path, columns, load(tmp_path / "small.toml"))
+    schema = pq.read_schema(path)
+    assert [schema.field(name).type for name in columns] == [
+        *(pa.int64(), pa.int64(), pa.float64(), pa.float64(), pa.float64())
+    ]
+    assert read_table(path) == columns
+
+
+# -------------------------------------------------------------------------------------- interrupts
+
+SLOW = SMALL.replace("tuples = 400", "tuples = 4000").replace("seeds = 2", "seeds = 5")
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    """A sweep in a process of its own, one run at a time."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "properties.cli", "sweep", "small.toml", "--jobs", "1"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def wait_for_runs(folder: Path, count: int) -> dict[Path, int]:
+    """Finished runs, when there are so many, with the times at which they were written."""
+    ends_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < ends_s:
+        found = {path: path.stat().st_mtime_ns for path in folder.glob("sweeps/runs/*.json")}
+        if len(found) >= count:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"fewer than {count} runs were done in {PATIENCE_S} s")
+
+
+def test_a_sweep_goes_on_where_it_was_killed(straggler: Straggler, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SLOW, encoding="utf-8")
+    with start(tmp_path) as first:
+        wait_for_runs(tmp_path, 2)
+        first.kill()
+    assert first.returncode == -signal.SIGKILL
+    with start(tmp_path) as second:
+        kept = wait_for_runs(tmp_path, 5)
+        os.killpg(second.pid, signal.SIGINT)  # as a terminal does
+        _, err = second.communicate(timeout=PATIENCE_S)
+    assert second.returncode == 130
+    assert err.endswith("straggler: interrupted.\n")
+    assert err.count("\n") == 2, err
+    assert not list(tmp_path.glob("sweeps/*.parquet"))
+    kept |= wait_for_runs(tmp_path, 5)
+    assert len(kept) < 20, "nothing was left to be done"
+
+    done = sweep(straggler, "--json", "events.jsonl", text=SLOW)
+    assert done.code == 0, done
+    event = json.loads(Path("events.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert (event["runs"], event["stored"]) == (20, len(kept))
+    assert event["jobs"] == 20 - len(kept)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    expected = without(tmp_path / "here", tmp_path / "small.toml")
+    assert read_table(tmp_path / "sweeps" / "small-quick.parquet") == expected.columns

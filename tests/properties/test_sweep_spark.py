@@ -1,0 +1,27 @@
+"""The same sweep on Spark and on processes leaves the same files."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.properties.test_cli_spark import PATIENCE_S, start
+from tests.sim.experiments import SMALL
+
+
+@pytest.mark.timeout(PATIENCE_S)
+def test_spark_and_processes_give_the_same_files(tmp_path: Path) -> None:
+    text = SMALL.replace('"shuffle", "tag"]', '"shuffle", "tag", "tga"]')
+    (tmp_path / "small.toml").write_text(text, encoding="utf-8")
+    written = []
+    for place in ("processes", "local[2]"):
+        with start(tmp_path, "sweep", "small.toml", "--on", place, "--out", place) as straggler:
+            out, err = straggler.communicate(timeout=PATIENCE_S)
+        assert straggler.returncode == 3, (out, err)
+        assert "1 experiment, 8 runs, 4 failed: 1 undetermined" in out
+        assert err.count("policy is 'tga'; it must be one of") == 4
+        (tmp_path / "scratch").rmdir()  # nothing is left in it
+        folder = tmp_path / place
+        files = [*folder.glob("*.parquet"), *folder.glob("*.json"), *folder.glob("runs/*")]
+        assert len(files) == 10
+        written.append({path.relative_to(folder): path.read_bytes() for path in files})
+    assert written[0] == written[1]

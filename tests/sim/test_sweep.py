@@ -1,0 +1,268 @@
+"""The sweep itself: what is run, what is not run again, and what becomes of failures."""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.claims import Outcome
+from sim.grouping.settings import from_settings
+from sim.sweep import work
+from sim.sweep.engine import Sweep
+from sim.sweep.events import Ended, JobFailed, JobFinished, Judged, Started, as_record
+from sim.sweep.experiment import Experiment, Reproduction
+from sim.sweep.measurable import measurable
+from sim.sweep.results import Results, record_of
+from sim.sweep.runs import Job, jobs_of, runs_of
+from sim.sweep.sources import digest_of_sources, sources
+from sim.sweep.store import Store
+from sim.sweep.work import Done, perform
+from tests.sim.experiments import small
+
+
+def here(jobs: Sequence[Job]) -> Iterator[Done]:
+    """In this process, the last job first."""
+    return map(perform, reversed(jobs))
+
+
+def swept(folder: Path, *experiments: Experiment, **other: Any) -> tuple[list[Any], list[Results]]:
+    """Events and results of a quick sweep."""
+    folder.mkdir(exist_ok=True)
+    asked = experiments or (small(),)
+    events = list(Sweep(asked, "quick", Store(folder), other.pop("mapper", here), **other).events())
+    assert isinstance(events[0], Started)
+    assert isinstance(events[-1], Ended)
+    return events, [event.results for event in events if isinstance(event, Judged)]
+
+
+def test_a_row_is_a_run_in_the_order_of_the_grid(tmp_path: Path) -> None:
+    _, (results,) = swept(tmp_path)
+    columns = results.columns
+    assert list(columns) == [
+        *("experiment", "effort", "run", "seed", "policy", "slower"),
+        *("share", "mean_rho", "scenario_name"),
+    ]
+    assert columns["policy"] == ["shuffle"] * 4 + ["tag"] * 4
+    assert columns["slower"] == [1, 1, 2.5, 2.5] * 2
+    assert columns["seed"] == [0, 1] * 4
+    assert columns["scenario_name"] == columns["policy"]
+    settings = {**small().grids["quick"].base, "policy": "tag", "speeds": "1,0.4"}
+    summary = from_settings(settings, 1).summary
+    assert columns["mean_rho"][-1] == summary["mean_rho"]
+    assert columns["share"][-1] == float(summary["served_hz"]) / float(summary["ideal_hz"])
+    assert (results.outcome, results.verdict) == (Outcome.HOLDS, Reproduction.REPRODUCED)
+
+
+def test_finished_runs_are_not_done_again(tmp_path: Path) -> None:
+    whole, (first,) = swept(tmp_path / "whole")
+    assert whole[0][2:] == (8, 0, 8)
+
+    def dies(jobs: Sequence[Job]) -> Iterator[Done]:
+        yield from map(perform, jobs[:3])
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        swept(tmp_path / "part", mapper=dies)
+    events, (second,) = swept(tmp_path / "part")
+    assert events[0][2:] == (8, 3, 5)
+    assert len([each for each in events if isinstance(each, JobFinished)]) == 5
+    assert second == first
+    events, (third,) = swept(tmp_path / "part", mapper=fails_to_be_needed)
+    assert events[0][2:] == (8, 8, 0)
+    assert third == first
+    events, _ = swept(tmp_path / "part", is_fresh=True)
+    assert events[0][2:] == (8, 0, 8)
+
+
+def fails_to_be_needed(jobs: Sequence[Job]) -> Iterator[Done]:
+    raise AssertionError(f"{len(jobs)} jobs were done again")
+
+
+def test_a_record_that_is_damaged_is_no_record(tmp_path: Path) -> None:
+    swept(tmp_path)
+    for text, record in zip(
+        ("", "{", "[]", '{"figures": 1}'), (tmp_path / "runs").iterdir(), strict=False
+    ):
+        record.write_text(text, encoding="utf-8")
+    events, _ = swept(tmp_path)
+    assert events[0][2:] == (8, 4, 4)
+
+
+def test_other_measures_and_expectations_cost_nothing(tmp_path: Path) -> None:
+    swept(tmp_path)
+    other = small(measures=["mean_rho", "largest_rho"], expect=[])
+    _, (results,) = swept(tmp_path, other, mapper=fails_to_be_needed)
+    assert len(results.columns["largest_rho"]) == 8
+    assert results.verdict is None
+
+
+def test_experiments_share_runs(tmp_path: Path) -> None:
+    both = small(), small(name="other", quick={"seeds": 3})
+    events, results = swept(tmp_path, *both)
+    assert events[0][2:] == (12, 0, 12)
+    assert [each.rows for each in results] == [8, 12]
+
+
+def test_arrivals_are_shared_and_figures_are_the_same(tmp_path: Path) -> None:
+    _, (alone,) = swept(tmp_path / "alone")
+    fanned = small(fan="policy")
+    events, (together,) = swept(tmp_path / "together", fanned)
+    assert events[0][2:] == (8, 0, 4)
+    assert together.columns == alone.columns
+    runs = runs_of(fanned, "quick", 0)
+    (job,) = jobs_of(fanned, runs, known=[run.address for run in runs[1:]])
+    assert job.values == ("shuffle",)
+    assert perform(job).figures[0]["mean_rho"] == alone.columns["mean_rho"][0]
+
+
+@pytest.mark.parametrize("name", ["sim", "sides"])
+def test_fans_give_what_one_value_alone_gives(name: str) -> None:
+    found = measurable("grouping", name)
+    settings = {**small().grids["quick"].base, "speeds": "1,0.4", "load": "0.5"}
+    both = found.fans["policy"](settings, 3, ["pkg", "tag"])
+    assert both == [found.measure({**settings, "policy": each}, 3) for each in ("pkg", "tag")]
+
+
+# ---------------------------------------------------------------------------------------- failures
+
+
+def test_a_run_that_fails_stops_nothing_and_is_told(tmp_path: Path) -> None:
+    broken = small(factors={"policy": ["shuffle", "tag"], "zipf": [0.5, -1]}, expect=[])
+    events, (results,) = swept(tmp_path, broken)
+    assert len([each for each in events if isinstance(each, JobFailed)]) == 4
+    assert results.rows == 4
+    assert results.outcome is Outcome.UNDETERMINED
+    first = results.failed[0]
+    assert first.error == "zipf is '-1'; it must be at least 0"
+    assert first.again.startswith("straggler sim grouping --seed 0 --set load=backlog --set ")
+    assert "--set policy=shuffle --set zipf=-1" in first.again
+    assert len(list((tmp_path / "runs").iterdir())) == 4
+    told = as_record(next(each for each in events if isinstance(each, JobFailed)))
+    assert told["runs"][0]["settings"]["zipf"] == "-1"
+
+
+def test_what_is_no_timed_run_is_repeated_by_the_sweep(tmp_path: Path) -> None:
+    broken = small(run="sides", measures=["mean_rho"], base={"tuples": 100}, expect=[])
+    other = {"names": {"small": "my small.toml"}, "first_seed": 7}
+    _, (results,) = swept(tmp_path, broken, **other)
+    assert "two windows" in results.failed[0].error
+    assert results.failed[0].again == "straggler sweep 'my small.toml' --quick --seed 7"
+
+
+def test_a_mistake_of_a_run_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measured(_: Job) -> Any:
+        return next(answers)
+
+    job = Job("e", "grouping", "sim", {}, 0, "", (), ("a",))
+    answers = iter([[{"x": float("inf")}], [{"x": [1]}], [{"x": float("nan"), "y": True}]])
+    monkeypatch.setattr(work, "_measured", measured)
+    assert perform(job).error == "the figure x is inf; it must be a finite number or a text"
+    assert "the figure x is [1]" in perform(job).error
+    assert perform(job).figures == ({"x": None, "y": 1},)
+    assert perform(job).error.startswith("StopIteration")
+
+
+def test_a_figure_that_no_run_has_is_told(tmp_path: Path) -> None:
+    _, (results,) = swept(tmp_path, small(measures=["mean_roh"], expect=[]))
+    assert results.problems == ("no run has the figure 'mean_roh'; did you mean 'mean_rho'?",)
+    assert results.outcome is Outcome.UNDETERMINED
+
+
+def test_the_worst_verdict_counts_and_only_when_all_are_met(tmp_path: Path) -> None:
+    expect = {"says": "x", "measure": "share", "at_least": -1000, "verdict": "reproduced"}
+    refuted = {**expect, "verdict": "refuted"}
+    _, (results,) = swept(tmp_path, small(expect=[refuted, expect]))
+    assert results.verdict is Reproduction.REFUTED
+    broken = {**expect, "at_least": 100}
+    events, (results,) = swept(tmp_path, small(expect=[refuted, broken]))
+    assert (results.outcome, results.verdict) == (Outcome.BROKEN, None)
+    assert events[-1].outcome is Outcome.BROKEN
+
+
+# --------------------------------------------------------------------------------------- addresses
+
+
+def test_an_address_follows_the_code_and_what_it_imports(tmp_path: Path) -> None:
+    files = {
+        "sim/__init__.py": "",
+        "sim/room.py": "import numpy\nfrom sim.inner import deep\n",
+        "sim/inner/__init__.py": "",
+        "sim/inner/deep.py": "def f():\n    from . import beside\n    from ..far import x\n",
+        "sim/inner/beside.py": "",
+        "sim/far.py": "from model.rules import RULES\n",
+        "model/__init__.py": "",
+        "model/rules.py": "RULES = 1\n",
+        "sim/other.py": "",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    expected = {name for name in files if name != "sim/other.py"}
+    found = sources("sim.room", tmp_path)
+    assert {str(path.relative_to(tmp_path)) for path in found.values()} == expected
+
+    def digest() -> str:
+        return digest_of_sources.__wrapped__("sim.room", tmp_path)
+
+    before = digest()
+    (tmp_path / "sim/other.py").write_text("changed", encoding="utf-8")
+    assert digest() == before
+    (tmp_path / "model/rules.py").write_text("RULES = 2\n", encoding="utf-8")
+    assert digest() != before
+
+
+def test_rooms_do_not_depend_on_each_other() -> None:
+    for room, other in (("grouping", "join"), ("join", "slack"), ("slack", "grouping")):
+        found = sources(f"sim.{room}.measurables")
+        assert f"sim.{room}.timed" in found
+        assert f"model.{room}.rules" in found
+        assert not [name for name in found if name.startswith(f"sim.{other}")]
+
+
+def test_every_setting_and_the_seed_make_an_address() -> None:
+    runs = runs_of(small(), "full", 0)
+    addresses = [run.address for run in runs]
+    assert len(set(addresses)) == len(runs) == 12
+    assert set(addresses).isdisjoint(
+        run.address for run in runs_of(small(base={"load": "0.5"}), "full", 0)
+    )
+    later = [run.address for run in runs_of(small(), "full", 1)]
+    assert len(set(addresses).intersection(later)) == 8
+
+
+SCRIPT = """\
+import sys
+from pathlib import Path
+from tests.sim.test_sweep import whole
+print(whole(Path(sys.argv[1])))
+"""
+
+
+def whole(folder: Path) -> str:
+    """A digest of everything that a sweep leaves, but for times."""
+    _, (results,) = swept(folder)
+    sha = hashlib.sha256(json.dumps([record_of(results), results.columns]).encode("utf-8"))
+    for path in sorted((folder / "runs").iterdir()):
+        sha.update(path.name.encode("utf-8") + path.read_bytes())
+    return sha.hexdigest()
+
+
+def test_under_another_hash_seed(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    seed = "0" if os.environ.get("PYTHONHASHSEED") == "4242" else "4242"
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path / "there")],
+        capture_output=True,
+        check=True,
+        cwd=root,
+        env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(root)},
+        text=True,
+        timeout=60,
+    )
+    assert run.stdout.strip() == whole(tmp_path / "here")

@@ -1,0 +1,70 @@
+"""Jobs on processes: the same figures, and processes that end in the middle of a job."""
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import closing
+from multiprocessing import active_children
+from time import sleep
+from typing import Any
+
+from sim.sweep.crew import ENDED, on_processes
+from sim.sweep.runs import Job, jobs_of, runs_of
+from sim.sweep.work import TOO_LARGE, Done, bounded, perform
+from tests.sim.experiments import small
+
+
+def jobs() -> list[Job]:
+    return list(jobs_of(small(fan="policy"), runs_of(small(fan="policy"), "quick", 0)))
+
+
+def without_times(found: Any) -> list[tuple[Any, ...]]:
+    return sorted((done.job.addresses, done.figures, done.error) for done in found)
+
+
+def test_figures_are_those_of_this_process() -> None:
+    asked = jobs()
+    assert without_times(on_processes(asked, 2)) == without_times(map(perform, asked))
+    assert not active_children()
+
+
+def dies_of_seed_1(job: Job) -> Done:
+    """One ends at once, one as the system ends those that use too much."""
+    if job.seed == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return perform(job)
+
+
+def test_a_process_that_ends_takes_its_job_along_and_no_other() -> None:
+    found = list(on_processes(jobs(), 2, dies_of_seed_1))
+    assert sorted(done.job.seed for done in found) == [0, 0, 1, 1]
+    for done in found:
+        expected = f"{ENDED} (exit code -9)" if done.job.seed == 1 else ""
+        assert (done.error, bool(done.figures)) == (expected, done.job.seed == 0)
+
+
+def takes_too_much(job: Job) -> Done:
+    bounded(job)
+    try:
+        bytearray(5 << 30)
+    except MemoryError:
+        return Done(job, (), TOO_LARGE, 0.0, 0.0)
+    return Done(job, (), "", 0.0, 0.0)
+
+
+def test_memory_is_bounded() -> None:
+    (done,) = on_processes(jobs()[:1], 1, takes_too_much)
+    assert done.error == TOO_LARGE
+
+
+def sleeps(job: Job) -> Done:
+    sleep(600 * job.seed)
+    return perform(job)
+
+
+def test_whoever_stops_listening_ends_the_processes() -> None:
+    found: Iterator[Done] = on_processes(jobs(), 2, sleeps)
+    with closing(found):  # type: ignore[type-var]
+        assert next(found).job.seed == 0
+        assert len(active_children()) == 2
+    assert not active_children()

@@ -1,0 +1,165 @@
+"""Expectations held to tables that are made by hand."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from model.claims import Outcome
+from sim.sweep.experiment import Comparison, Expectation, Factor, Label, Level, Reproduction
+from sim.sweep.judging import Finding, Grid, judge
+from sim.sweep.work import Figure
+
+POLICY = Factor("policy", tuple([Level(label, {}) for label in ("tag", "pkg", "cg")]))
+LOAD = Factor("load", tuple([Level(label, {}) for label in (1, 2, 3)]))
+AT_LEAST_10 = Expectation("", "m", Reproduction.REPRODUCED, at_least=10)
+TAG_WINS = AT_LEAST_10._replace(compare=Comparison("policy", "tag", None, "ratio"), at_least=2)
+
+
+def grid(rows: Mapping[Any, Iterable[Figure]], *factors: Factor) -> Grid:
+    """Values by levels, one for each seed."""
+    table: dict[tuple[Figure, ...], Figure] = {}
+    seeds = 0
+    for levels, samples in rows.items():
+        for seed, value in enumerate(samples):
+            table[(seed, *levels)] = value
+            seeds = max(seeds, seed + 1)
+    return Grid(factors, range(seeds), table, 0.95)
+
+
+def of_one_cell(expectation: Expectation, *samples: Figure) -> Finding:
+    return judge(expectation, grid({(): samples}))
+
+
+@pytest.mark.parametrize(
+    ("samples", "outcome"),
+    [
+        ((11.0, 11.2, 11.4), Outcome.HOLDS),
+        ((9.0, 8.8, 9.1), Outcome.BROKEN),
+        ((8.0, 12.5, 11.0), Outcome.UNDETERMINED),
+        ((10.0,), Outcome.HOLDS),
+        ((9.9,), Outcome.BROKEN),
+        ((10.0, 10.0), Outcome.HOLDS),
+        ((11.0, None, 11.4), Outcome.UNDETERMINED),
+        ((11.0, "fast", 11.4), Outcome.UNDETERMINED),
+    ],
+)
+def test_the_whole_interval_has_to_be_on_one_side(
+    samples: tuple[Figure, ...], outcome: Outcome
+) -> None:
+    assert of_one_cell(AT_LEAST_10, *samples).outcome is outcome
+
+
+def test_limits_are_those_of_student() -> None:
+    """A table of t has 4.303 for two degrees of freedom; 2 and 4 around 3: deviation 1."""
+    (cell,) = of_one_cell(AT_LEAST_10, 2.0, 3.0, 4.0).cells
+    assert cell.interval
+    assert cell.interval.half_width == pytest.approx(4.303 / 3**0.5, abs=1e-3)
+    assert cell.interval.estimate == 3.0
+
+
+def test_two_bounds() -> None:
+    near = AT_LEAST_10._replace(at_most=12)
+    assert of_one_cell(near, 11.0).outcome is Outcome.HOLDS
+    assert of_one_cell(near, 13.0).outcome is Outcome.BROKEN
+    assert of_one_cell(near, 9.0).outcome is Outcome.BROKEN
+
+
+def test_levels_are_compared_seed_by_seed() -> None:
+    """Seeds differ by far more than policies do, and all the same the ratio is known."""
+    rows = {("tag",): [30.0, 300.0], ("pkg",): [10.0, 100.0], ("cg",): [15.0, 150.0]}
+    found = judge(TAG_WINS, grid(rows, POLICY))
+    assert [cell.label for cell in found.cells] == ["tag / pkg", "tag / cg"]
+    assert [cell.interval and cell.interval.estimate for cell in found.cells] == [3.0, 2.0]
+    assert found.outcome is Outcome.HOLDS
+    assert found.sentence == "the ratio of m is 2 to 3 in 2 of 2 cells"
+    less = Comparison("policy", "pkg", "tag", "difference")
+    found = judge(TAG_WINS._replace(compare=less), grid(rows, POLICY))
+    (cell,) = found.cells
+    assert cell.interval
+    assert (cell.label, cell.interval.estimate) == ("pkg - tag", -110.0)
+
+
+def test_nothing_is_divided_by_nothing() -> None:
+    rows = {("tag",): [1.0], ("pkg",): [0.0], ("cg",): [1.0]}
+    found = judge(TAG_WINS, grid(rows, POLICY))
+    assert [cell.outcome for cell in found.cells] == [Outcome.UNDETERMINED, Outcome.BROKEN]
+    assert found.outcome is Outcome.BROKEN
+
+
+def test_cells_are_what_is_left_and_where_is_looked() -> None:
+    rows = {
+        (policy, load): [10.0 * load * (3 if policy == "tag" else 1)]
+        for policy in POLICY.labels
+        for load in LOAD.labels
+        if isinstance(load, int)
+    }
+    table = grid(rows, POLICY, LOAD)
+    asked = AT_LEAST_10._replace(where={"policy": ("pkg", "cg"), "load": (1, 2)})
+    labels = [cell.label for cell in judge(asked, table).cells]
+    assert labels == [f"policy {p}, load {n}" for p in ("pkg", "cg") for n in (1, 2)]
+    over = AT_LEAST_10._replace(over=("load",), where={"policy": ("pkg",), "load": (1, 3)})
+    (cell,) = judge(over, table).cells
+    assert cell.interval
+    assert cell.interval.estimate == 20.0
+    ratio = TAG_WINS._replace(where={"load": (2,)})
+    assert [cell.label for cell in judge(ratio, table).cells] == [
+        "load 2, tag / pkg",
+        "load 2, tag / cg",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "up", "down"),
+    [
+        ([[1.0, 1.1], [2.0, 2.1], [3.0, 3.1]], Outcome.HOLDS, Outcome.BROKEN),
+        ([[1.0, 1.1], [1.0, 1.1], [3.0, 3.1]], Outcome.HOLDS, Outcome.BROKEN),
+        ([[1.0, 1.1], [0.5, 0.6], [3.0, 3.1]], Outcome.BROKEN, Outcome.BROKEN),
+        ([[1.0, 1.1], [1.0, 1.1], [1.0, 1.1]], Outcome.UNDETERMINED, Outcome.UNDETERMINED),
+        ([[1.0, 9.0], [2.0, 2.1], [3.0, 3.1]], Outcome.UNDETERMINED, Outcome.BROKEN),
+        ([[1.0, 1.1], [2.0, None], [3.0, 3.1]], Outcome.UNDETERMINED, Outcome.BROKEN),
+        ([[1.0], [2.0], [3.0]], Outcome.HOLDS, Outcome.BROKEN),
+    ],
+)
+def test_a_direction_needs_the_whole_way_and_no_step_against_it(
+    rows: list[list[Figure]], up: Outcome, down: Outcome
+) -> None:
+    table = grid({(n,): samples for n, samples in enumerate(rows, 1)}, LOAD)
+    asked = AT_LEAST_10._replace(at_least=None, along="load")
+    assert judge(asked, table).outcome is up
+    assert judge(asked._replace(is_rising=False), table).outcome is down
+
+
+def test_the_step_against_it_is_shown() -> None:
+    table = grid({(1,): [1.0, 1.1], (2,): [0.5, 0.6], (3,): [3.0, 3.1]}, LOAD)
+    (cell,) = judge(AT_LEAST_10._replace(at_least=None, along="load"), table).cells
+    assert cell.interval
+    assert (cell.label, cell.interval.estimate) == ("load from 1 to 2", -0.5)
+
+
+def test_one_cell_may_be_enough_and_then_has_to_be_clear() -> None:
+    """Ten cells of nothing but noise: one of them looks good, but not ten times as good."""
+    load = Factor("load", tuple([Level(n, {}) for n in range(10)]))
+    rows: dict[tuple[Label, ...], list[float]] = {(n,): [5.0, 6.0, 5.5] for n in range(10)}
+    some = AT_LEAST_10._replace(is_some=True)
+    assert judge(some, grid(rows, load)).outcome is Outcome.BROKEN
+    rows[(3,)] = [12.0, 10.9, 11.5]
+    assert judge(AT_LEAST_10, grid(rows, load)).outcome is Outcome.BROKEN
+    only = AT_LEAST_10._replace(where={"load": (3,)})
+    assert judge(only, grid(rows, load)).outcome is Outcome.HOLDS
+    assert judge(some, grid(rows, load)).outcome is Outcome.UNDETERMINED
+    rows[(3,)] = [11.6, 11.5, 11.5]
+    assert judge(some, grid(rows, load)).outcome is Outcome.HOLDS
+
+
+@pytest.mark.parametrize(
+    ("samples", "sentence"),
+    [
+        ((9.0, 9.1, 9.2), "m at load 1 is 9.1 (8.852 to 9.348)"),
+        ((9.0,), "m at load 1 is 9"),
+        ((None,), "m at load 1 is not known: nothing was seen of it in some run"),
+    ],
+)
+def test_what_was_seen_is_said(samples: tuple[Figure, ...], sentence: str) -> None:
+    load: Any = Factor("load", (Level(1, {}),))
+    assert judge(AT_LEAST_10, grid({(1,): samples}, load)).sentence == sentence

@@ -1,0 +1,198 @@
+"""Experiments from TOML: what is understood, and how what is not is refused."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sim.sweep.experiment import Experiment, Level, Measure, Plot, Reproduction
+from sim.sweep.reading import catalogue, find, load, parse
+from tests.sim.experiments import SMALL, small, values
+
+EXPECT: Mapping[str, Any] = {
+    "says": "It is so",
+    "measure": "share",
+    "at_least": 1,
+    "verdict": "refuted",
+}
+
+
+def expecting(**keys: Any) -> Experiment:
+    """The small experiment with one expectation; a key that is ``None`` is not there."""
+    given = {**EXPECT, **keys}
+    return small(expect=[{key: value for key, value in given.items() if value is not None}])
+
+
+def test_everything_has_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL, encoding="utf-8")
+    experiment = load(path)
+    assert find(str(path)) == experiment
+    quick, full = experiment.grids["quick"], experiment.grids["full"]
+    assert (quick.seeds, full.seeds) == (2, 3)
+    assert quick.base["tuples"] == "400"
+    policy, slower = quick.factors
+    assert policy.levels[1] == Level("tag", {"policy": "tag"})
+    assert slower.levels == (Level(1, {"speeds": "1"}), Level(2.5, {"speeds": "1,0.4"}))
+    assert experiment.measures[0] == Measure("share", "served_hz", "ideal_hz")
+    assert experiment.measures[1] == Measure("mean_rho", "mean_rho")
+    (expectation,) = experiment.expectations
+    assert expectation.verdict is Reproduction.REPRODUCED
+    assert expectation.where == {"slower": (2.5,)}
+    assert (experiment.run, experiment.fan, experiment.confidence) == ("sim", "", 0.95)
+
+
+def test_an_effort_adds_settings_and_replaces_levels() -> None:
+    quick = {"base": {"tuples": 200, "zipf": 2.0}, "factors": {"slower": [2.5], "policy": ["cg"]}}
+    grid = small(quick=quick, expect=[]).grids["quick"]
+    assert (grid.base["tuples"], grid.base["zipf"], grid.base["keys"]) == ("200", "2.0", "20")
+    policy, slower = grid.factors
+    assert policy.labels == ("cg",)
+    assert slower.levels == (Level(2.5, {"speeds": "1,0.4"}),)
+
+
+def test_values_are_written_as_on_the_command_line() -> None:
+    experiment = parse(
+        {
+            "name": "chain",
+            "room": "join",
+            "title": "A chain",
+            "measures": ["results"],
+            "base": {"scale": True, "record": False, "tiers": ["node", "rack"], "eps": 0.5},
+            "factors": {"workers": [1, 2]},
+        },
+        "chain",
+    )
+    grid = experiment.grids["full"]
+    assert grid.base == {"scale": "yes", "record": "no", "tiers": "node,rack", "eps": "0.5"}
+    assert grid.factors[0].levels[1] == Level(2, {"workers": "2"})
+
+
+def test_near_is_two_bounds() -> None:
+    (expectation,) = expecting(at_least=None, near=2, tolerance=0.5).expectations
+    assert (expectation.at_least, expectation.at_most) == (1.5, 2.5)
+
+
+def test_a_plot_names_columns() -> None:
+    plot = {"x": "slower", "y": "share", "series": "policy", "log": ["x"]}
+    assert small(plot=plot).plot == Plot("slower", "share", "policy", ("x",))
+
+
+@pytest.mark.parametrize("name", catalogue())
+def test_the_catalogue_can_be_read(name: str) -> None:
+    experiment = find(name)
+    assert experiment.name == name
+    assert experiment.source
+    assert experiment.published
+    assert experiment.claim
+    assert experiment.expectations
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"name": "Small"}, "name is 'Small'; it must be words of a-z"),
+        ({"room": "slak"}, "room is 'slak'; it must be one of grouping"),
+        ({"run": "simm"}, "run is 'simm'; it must be one of sim, sides; did you mean 'sim'?"),
+        ({"titel": "x"}, "there is no titel; did you mean 'title'?"),
+        ({"title": ""}, "title is ''; it must be a text that says something"),
+        ({"title": 3}, "title is 3; it must be a text"),
+        ({"seeds": True}, "seeds is True; it must be an integer"),
+        ({"seeds": 0}, "seeds is 0; it must be from 1 to 1000"),
+        ({"confidence": 1}, "confidence is 1.0; it must be between 0 and 1"),
+        ({"measures": []}, "measures is []; it must be a list of at least one figure"),
+        ({"measures": ["a = b /"]}, "measures is 'a = b /'; it must be a list like"),
+        ({"measures": ["seed"]}, "measures is 'seed'"),
+        ({"measures": ["share", "share = a / b"]}, "'share' would name two columns"),
+        ({"measures": ["policy"]}, "'policy' would name two columns"),
+        ({"base": {"tupels": 1}}, "there is no base.tupels; did you mean 'tuples'?"),
+        ({"base": {"tuples": {}}}, "base.tuples is {}; it must be a finite number, a text"),
+        ({"base": {"zipf": float("inf")}}, "base.zipf is inf; it must be a finite number"),
+        ({"factors": {"policy": []}}, "factors.policy has no level"),
+        ({"factors": {"policy": "tag"}}, "factors.policy is 'tag'; it must be a list"),
+        ({"factors": {"zipf": [1, 1]}}, "factors.zipf has the level 1 twice"),
+        ({"factors": {"seed": [1]}}, "factors.seed is 'seed'"),
+        ({"factors": {"zif": [1]}}, "there is no setting 'zif'; did you mean 'zipf'?"),
+        ({"factors": {"slow": {"a": {"sped": 1}}}}, "there is no factors.slow.a.sped"),
+        ({"quick": {"seed": 1}}, "there is no quick.seed; did you mean 'seeds'?"),
+        ({"quick": {"factors": {"slower": [7]}}}, "quick.factors.slower is 7; it must be one of"),
+        ({"quick": {"factors": {"zipf": list(range(9999))}}}, "quick has 79,992 runs; the most"),
+        ({"fan": "slower"}, "fan is 'slower'; it must be one of policy"),
+        ({"fan": "policy", "factors": {"zipf": [1]}, "expect": []}, "a factor of quick"),
+        ({"source": {"paper": "x"}}, "source.where is missing"),
+        ({"published": {"sais": "x"}}, "there is no published.sais; did you mean 'says'?"),
+        ({"plot": {"x": "zipf", "y": "share"}}, "plot.x is 'zipf'; it must be one of policy"),
+        ({"plot": {"x": "policy", "y": "rho"}}, "plot.y is 'rho'; it must be one of share"),
+        ({"plot": {"x": "policy", "y": "share", "log": ["z"]}}, "plot.log is 'z'"),
+        ({"expect": [3]}, "expect is 3; it must be a list of tables"),
+    ],
+)
+def test_what_cannot_be_understood_is_one_sentence(other: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        parse({**values(), "expect": [], **other}, "small")
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ({"at_leest": 1}, "there is no expect 1, at_leest; did you mean 'at_least'?"),
+        ({"measure": "rho"}, "expect 1, measure is 'rho'; it must be one of share"),
+        ({"verdict": "yes"}, "expect 1, verdict is 'yes'; it must be one of reproduced"),
+        ({"verdict": "reproduced under stated assumptions"}, "expect 1, assumptions is ''"),
+        ({"assumptions": "None"}, "expect 1, assumptions is 'None'"),
+        ({"at_least": None}, "expect 1, measure has no bound"),
+        ({"at_least": "1"}, "expect 1, at_least is '1'; it must be a number"),
+        ({"near": 1, "tolerance": 1}, "expect 1, at_least is 1; it must be the only bound"),
+        ({"at_least": None, "near": 1}, "expect 1, tolerance is missing beside near"),
+        ({"tolerance": 1}, "expect 1, tolerance is 1; it must be left out without near"),
+        ({"where": {"policy": "pkg"}}, "expect 1, where.policy is 'pkg'; it must be one of"),
+        ({"where": {"polcy": "tag"}}, "expect 1, where.polcy is 'polcy'; it must be one of policy"),
+        ({"over": ["zipf"]}, "expect 1, over is 'zipf'; it must be one of policy, slower"),
+        ({"compare": {}}, "expect 1, compare is {}; it must be one factor"),
+        ({"compare": {"policy": ["tag"]}}, "expect 1, compare.policy is ['tag']; it must be two"),
+        ({"compare": {"policy": ["tag", "cg"]}}, "expect 1, compare.policy is 'cg'"),
+        (
+            {"compare": {"policy": ["tag", "*"]}, "where": {"policy": "tag"}},
+            "other factors than 'policy', which is compared",
+        ),
+        ({"compare": {"policy": ["tag", "*"]}, "over": ["policy"]}, "expect 1, over is 'policy'"),
+        ({"as": "difference"}, "expect 1, as is 'difference'; it must be left out"),
+        ({"goes": "up"}, "expect 1, goes is 'up'; it must be left out without along"),
+        ({"along": "slower", "goes": "up"}, "expect 1, at_least is 1; it must be left out beside"),
+        ({"at_least": None, "along": "slower"}, "expect 1, goes is missing"),
+        (
+            {"at_least": None, "along": "slower", "goes": "up", "where": {"slower": 1}},
+            "expect 1, along is 'slower'; it must be a factor with two levels",
+        ),
+        ({"only": "slow"}, "expect 1, only is 'slow'; it must be one of quick, full"),
+        ({"cells": "any"}, "expect 1, cells is 'any'; it must be one of all, some"),
+    ],
+)
+def test_an_expectation_that_cannot_be_judged_is_refused(keys: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        expecting(**keys)
+    assert words in str(refused.value)
+
+
+def test_a_level_of_one_effort_is_expected_in_that_one_only() -> None:
+    quick = {"factors": {"policy": ["tag"]}}
+    expect = {**EXPECT, "where": {"policy": "shuffle"}}
+    with pytest.raises(ValueError, match=r"where.policy is 'shuffle'; it must be one of tag"):
+        small(quick=quick, expect=[expect])
+    assert small(quick=quick, expect=[{**expect, "only": "full"}]).expectations
+
+
+def test_files_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"no.toml' cannot be read: No such file"):
+        find(str(tmp_path / "no.toml"))
+    for name, content in (("a", b"name = "), ("b", b"\xff"), ("c", b'name = "other"')):
+        path = tmp_path / f"{name}.toml"
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=f"{name}.toml'.*") as refused:
+            load(path)
+        assert "\n" not in str(refused.value)
+    with pytest.raises(ValueError, match=r"experiment is 'grouping-sped'.*did you mean"):
+        find("grouping-sped")
