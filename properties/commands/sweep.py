@@ -93,8 +93,8 @@ def run(args: argparse.Namespace) -> int:
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
     refuse_unmakable("--out", args.out)
-    args.out.mkdir(parents=True, exist_ok=True)
     with _mapper(args.on, args.jobs) as mapper:
+        args.out.mkdir(parents=True, exist_ok=True)
         sweep = Sweep(
             list(experiments.values()),
             args.effort,

@@ -22,6 +22,7 @@ from spark_impl.failures import without_stack_traces
 from spark_impl.session import EnvironmentProblem, session
 
 SHIPPED = ("model", "sim")
+MASTERS = ("local", "spark:", "k8s:", "yarn")
 AT_ONCE = 64
 """Jobs that Spark is asked for at a time, if nobody says otherwise; it queues what has no slot."""
 
@@ -32,6 +33,9 @@ def on_spark(master: str, at_once: int = AT_ONCE) -> Iterator[Mapper]:
 
     Raises :class:`UsageError` with one sentence when there is none to be had.
     """
+    if not master.startswith(MASTERS):
+        known = "processes nor a Spark master like local[4] or spark://name:7077"
+        raise UsageError(f"--on {master!r} is neither {known}")
     try:
         with interrupts_held_back():
             opened = session(master, shipped=SHIPPED)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -14,17 +15,30 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from properties.commands import sweep as command
 from properties.sweeps.tables import read_table, write_table
 from sim.sweep.engine import Sweep
 from sim.sweep.events import Judged
 from sim.sweep.reading import load
 from sim.sweep.results import Results
+from sim.sweep.runs import Job
 from sim.sweep.store import Store
+from sim.sweep.work import Done as Finished
 from sim.sweep.work import perform
 from tests.properties.straggler import Done, Straggler, assert_refused
 from tests.sim.experiments import SMALL
 
 PATIENCE_S = 60
+
+
+@pytest.fixture
+def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other processes, which take their time to start."""
+
+    def here(jobs: Sequence[Job], processes: int) -> Iterator[Finished]:
+        return map(perform, jobs)
+
+    monkeypatch.setattr(command, "on_processes", here)
 
 
 def sweep(straggler: Straggler, *arguments: str, text: str = SMALL) -> Done:
@@ -81,6 +95,7 @@ def test_everything_that_is_left_behind(straggler: Straggler, tmp_path: Path) ->
     assert all(each["seconds"] > 0 and each["peak_mb"] > 1 for each in times)
 
 
+@pytest.mark.usefixtures("in_one_process")
 def test_a_broken_expectation_and_a_failed_run_are_told(straggler: Straggler) -> None:
     text = SMALL.replace('"shuffle", "tag"]', '"shuffle", "tag", "tga"]')
     text = text.replace("at_least = -1000", "at_most = -1000").replace('"*"', '"shuffle"')
@@ -98,6 +113,7 @@ def test_a_broken_expectation_and_a_failed_run_are_told(straggler: Straggler) ->
     assert len(suite.findall("testcase/failure")) == 1
 
 
+@pytest.mark.usefixtures("in_one_process")
 def test_what_is_undetermined_is_no_success(straggler: Straggler) -> None:
     done = sweep(straggler, text=SMALL.replace("share = served_hz", "share = served"))
     assert done.code == 3
@@ -122,7 +138,10 @@ def test_the_catalogue_is_listed(straggler: Straggler) -> None:
         (["--quick", "--full"], ["not allowed with"]),
         (["--junit", "no/junit.xml"], ["--junit", "there is no such folder"]),
         (["--out", "small.toml"], ["--out 'small.toml'", "no file can be made there"]),
-        (["grouping-speeds", "--on", "moon"], ["Spark does not start", "moon"]),
+        (
+            ["grouping-speeds", "--on", "moon"],
+            ["--on 'moon' is neither processes nor a Spark master"],
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused(
@@ -155,7 +174,8 @@ def test_columns_without_values_have_their_kind(tmp_path: Path) -> None:
 
 # -------------------------------------------------------------------------------------- interrupts
 
-SLOW = SMALL.replace("tuples = 400", "tuples = 4000").replace("seeds = 2", "seeds = 5")
+SLOW = SMALL.replace("tuples = 400", "tuples = 3000").replace("seeds = 2", "seeds = 3")
+RUNS = 12
 
 
 def start(folder: Path) -> subprocess.Popen[str]:
@@ -185,25 +205,25 @@ def wait_for_runs(folder: Path, count: int) -> dict[Path, int]:
 def test_a_sweep_goes_on_where_it_was_killed(straggler: Straggler, tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SLOW, encoding="utf-8")
     with start(tmp_path) as first:
-        wait_for_runs(tmp_path, 2)
+        wait_for_runs(tmp_path, 1)
         first.kill()
     assert first.returncode == -signal.SIGKILL
     with start(tmp_path) as second:
-        kept = wait_for_runs(tmp_path, 5)
+        kept = wait_for_runs(tmp_path, 3)
         os.killpg(second.pid, signal.SIGINT)  # as a terminal does
         _, err = second.communicate(timeout=PATIENCE_S)
     assert second.returncode == 130
     assert err.endswith("straggler: interrupted.\n")
     assert err.count("\n") == 2, err
     assert not list(tmp_path.glob("sweeps/*.parquet"))
-    kept |= wait_for_runs(tmp_path, 5)
-    assert len(kept) < 20, "nothing was left to be done"
+    kept |= wait_for_runs(tmp_path, 3)
+    assert len(kept) < RUNS, "nothing was left to be done"
 
     done = sweep(straggler, "--json", "events.jsonl", text=SLOW)
     assert done.code == 0, done
     event = json.loads(Path("events.jsonl").read_text(encoding="utf-8").splitlines()[0])
-    assert (event["runs"], event["stored"]) == (20, len(kept))
-    assert event["jobs"] == 20 - len(kept)
+    assert (event["runs"], event["stored"]) == (RUNS, len(kept))
+    assert event["jobs"] == RUNS - len(kept)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept
     expected = without(tmp_path / "here", tmp_path / "small.toml")
     assert read_table(tmp_path / "sweeps" / "small-quick.parquet") == expected.columns
