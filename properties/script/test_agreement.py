@@ -1,0 +1,79 @@
+"""Promise 6 of docs/script.md: what the pipeline records is what the model does, exactly.
+
+The workers run in process here, without Spark; what ``--system`` names takes their place.
+"""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from model.script.claims import CASES, judge
+from model.script.variants import VARIANTS
+from model.vocabulary import ScriptConfig, System, Trace, Workload
+from model.vocabulary.script import Hosted, Rejected, Result, Undefined
+from properties import packs
+from properties.judge import broken_sentences
+from properties.script.agreement import compare, differences
+from properties.script.strategies import cases
+from properties.strategies import cuts
+from spark_impl.script import run_in_process
+
+DRAWN = 200
+"""Cases that are looked at together."""
+WORDS = (Result, Undefined, Rejected, Hosted)
+
+
+@pytest.fixture(scope="module")
+def pipeline(foreign_system: System | None) -> System:
+    return foreign_system or run_in_process
+
+
+@example(case=VARIANTS["at_every_change"].example)
+@example(case=VARIANTS["late_by_all_sensors"].example)
+@given(case=cases())
+def test_the_pipeline_does_what_the_model_does(pipeline: System, case: Workload) -> None:
+    assert not differences(case, pipeline(case))
+
+
+def test_what_matters_was_among_the_cases(pipeline: System, seed: int) -> None:
+    guards = Counter[str]()
+    for case in packs.collect(cases(), DRAWN, seed):
+        observed = pipeline(case)
+        assert not differences(case, observed)
+        evidence = judge(case, observed)
+        assert not broken_sentences(evidence.verdicts)
+        guards.update(evidence.guards)
+    for guard in CASES:
+        assert guards[guard], f"there were no {guard}"
+
+
+def told(trace: Trace) -> tuple[object, ...]:
+    """All but who is sent what."""
+    return trace.of(Result), trace.of(Undefined), trace.of(Rejected)
+
+
+@given(
+    case=cases(),
+    data=st.data(),
+    workers=st.sampled_from([1, 2, 3, 5]),
+    cap_percent=st.sampled_from([100, 125, 1_000]),
+)
+def test_workers_placements_and_micro_batches_change_nothing(
+    pipeline: System, case: Workload, data: st.DataObject, workers: int, cap_percent: int
+) -> None:
+    config = ScriptConfig.from_json(case.config)
+    elsewhere = replace(config, workers=workers, cap_percent=cap_percent)
+    recut = case.with_(config=elsewhere.to_json(), cuts=data.draw(cuts(len(case.arrivals))))
+    assert told(pipeline(recut)) == told(pipeline(case))
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_a_mistake_is_caught_by_comparison(pipeline: System, name: str) -> None:
+    variant = VARIANTS[name]
+    case = variant.example
+    right, wrong = pipeline(case), variant.make_system()(case)
+    assert not differences(case, right)
+    assert compare(case, right, wrong, WORDS).mismatches

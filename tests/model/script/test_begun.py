@@ -1,0 +1,130 @@
+"""What is judged of a long workload, and when two results are close enough."""
+
+from dataclasses import replace
+
+import pytest
+
+from model.claims import Outcome
+from model.script import run
+from model.script.claims import LOAD, REJECTIONS, RESULTS, judge
+from model.script.closeness import TOLERANCE, aligned, deviation, is_exact
+from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
+from model.vocabulary.script import (
+    MILLISECOND_US,
+    Arithmetic,
+    Name,
+    Rejected,
+    Result,
+    Sensor,
+    Statement,
+    Window,
+    Workflow,
+)
+
+MEAN, LEAST = (Window(op, Sensor("a"), 4, 2) for op in ("avg", "min"))
+STATEMENTS = (Statement("x", MEAN), Statement("y", Arithmetic("-", Name("x"), LEAST)))
+CONFIG = ScriptConfig((Workflow("w", STATEMENTS),), (("a", 1), ("b", 1)), lateness_us=2_000)
+TUPLES = 40
+
+
+def workload(config: ScriptConfig = CONFIG, unit: float = 1.0) -> Workload:
+    """Every fifth tuple comes six places late."""
+    times = sorted(range(TUPLES), key=lambda n: n + (6 if n % 5 == 0 else 0))
+    arrivals = tuple(
+        Event(seq, seq, "a", n * MILLISECOND_US, n % 7 * unit, seq) for seq, n in enumerate(times)
+    )
+    return Workload("script", arrivals, config.to_json())
+
+
+def outcomes(case: Workload, trace: Trace, most: int | None) -> dict[str, Outcome]:
+    return {each.claim: each.outcome for each in judge(case, trace, most).verdicts}
+
+
+def without(trace: Trace, step: Step) -> Trace:
+    return Trace(trace.producer, [each for each in trace.steps() if each != step])
+
+
+@pytest.mark.parametrize("lateness_us", [2_000, None])
+@pytest.mark.parametrize("most", [1, 7, 20, TUPLES, None])
+def test_the_reference_is_right_by_any_part_of_the_arrivals(
+    lateness_us: int | None, most: int | None
+) -> None:
+    case = workload(replace(CONFIG, lateness_us=lateness_us))
+    assert Outcome.BROKEN not in outcomes(case, run(case), most).values()
+
+
+@pytest.mark.parametrize("lateness_us", [2_000, None])
+def test_a_result_that_is_missing_or_too_many_early_on_is_seen(lateness_us: int | None) -> None:
+    case = workload(replace(CONFIG, lateness_us=lateness_us))
+    right = run(case)
+    first = right.of(Result)[0]
+    one_more = Trace("x", [*right.steps(), first._replace(ts_us=first.ts_us + 1)])
+    for wrong in (without(right, first), one_more):
+        assert outcomes(case, wrong, 20)[RESULTS] is Outcome.BROKEN
+    last = right.of(Result)[-1]
+    assert outcomes(case, without(right, last), 20)[RESULTS] is Outcome.HOLDS
+    assert outcomes(case, without(right, last), None)[RESULTS] is Outcome.BROKEN
+
+
+def test_a_rejection_that_is_missing_early_on_is_seen() -> None:
+    case = workload()
+    right = run(case)
+    rejected = right.of(Rejected)
+    assert len(rejected) > 4
+    assert outcomes(case, without(right, rejected[0]), 20)[REJECTIONS] is Outcome.BROKEN
+
+
+def test_how_much_was_computed_is_said() -> None:
+    case = workload()
+    told = {each.claim: each.sentence for each in judge(case, run(case), 20).verdicts}
+    assert told[RESULTS] == "Nothing speaks against it by 20 of the arrivals."
+    assert told[LOAD] == "Nothing speaks against it."
+
+
+def test_nothing_is_said_of_a_placement_that_is_not_recorded() -> None:
+    case = workload()
+    only_results = Trace("x", run(case).of(Result))
+    assert outcomes(case, only_results, None)[LOAD] is Outcome.UNDETERMINED
+
+
+# -------------------------------------------------------------------------------------- closeness
+
+
+def nudged(trace: Trace, by: float) -> Trace:
+    """All results off by so much of the largest value."""
+    return Trace("x", [each._replace(value=each.value + by * 0.6) for each in trace.of(Result)])
+
+
+def test_results_are_exact_where_sums_are() -> None:
+    case = workload()
+    right = run(case)
+    assert is_exact(case)
+    wrong = nudged(right, 1e-15)
+    assert aligned(case, right, wrong) is wrong
+    assert outcomes(case, wrong, None)[RESULTS] is Outcome.BROKEN
+
+
+def test_results_are_close_where_sums_are_rounded() -> None:
+    case = workload(unit=0.1)
+    right = run(case)
+    assert not is_exact(case)
+    assert 0.0 in {each.value for each in right.of(Result)}, "no difference was nothing"
+    near, far = (nudged(right, TOLERANCE * times) for times in (0.5, 2.0))
+    assert aligned(case, right, near).of(Result) == right.of(Result)
+    assert outcomes(case, near, None)[RESULTS] is Outcome.HOLDS
+    assert outcomes(case, far, None)[RESULTS] is Outcome.BROKEN
+    assert deviation(case, right, near) == pytest.approx(TOLERANCE / 2)
+    assert deviation(case, right, right) == 0.0
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_what_is_not_finite_is_not_close(value: float) -> None:
+    case = workload(unit=0.1)
+    right = run(case)
+    wrong = Trace("x", [right.of(Result)[0]._replace(value=value)])
+    assert outcomes(case, wrong, None)[RESULTS] is Outcome.BROKEN
+
+
+def test_values_of_which_squares_are_too_large_are_not_exact() -> None:
+    assert is_exact(workload(unit=0.125))
+    assert not is_exact(workload(unit=1e6))

@@ -1,0 +1,34 @@
+"""Golden counts of the small scopes, and planted bugs in them."""
+
+import pytest
+
+from model.claims import Outcome
+from model.script.scopes import EVERYDAY, LETTERS, SCOPES, SCRIPTS, explore
+from model.script.variants import VARIANTS
+
+LONGER = ("mean_of_means",)
+"""It takes three tuples to see that."""
+
+
+def test_every_script_with_every_stream_of_up_to_two_tuples() -> None:
+    found = explore("small")
+    states = len(SCRIPTS) * (1 + len(LETTERS) + len(LETTERS) ** 2)
+    assert (found.unique_states, found.depth, found.cut) == (states, 2, None)
+    assert states == 2_279
+    assert {verdict.outcome for verdict in found.verdicts} == {Outcome.HOLDS}
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_a_mistake_is_found_in_the_small_scope(name: str) -> None:
+    found = explore(EVERYDAY[0], name)
+    broken = [each for each in found.verdicts if each.outcome is Outcome.BROKEN]
+    if name in LONGER:
+        assert not broken
+        return
+    assert [each.claim for each in broken] == [VARIANTS[name].promise]
+    assert len(broken[0].witness) <= 4, "it takes two tuples at most"
+
+
+def test_scopes_have_different_scripts() -> None:
+    assert len(set(SCRIPTS)) == len(SCRIPTS) == 53
+    assert set(EVERYDAY) < set(SCOPES)
