@@ -1,6 +1,7 @@
 """Room ``script`` as the command line and the tests know it."""
 
 import argparse
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from math import isfinite
@@ -88,6 +89,8 @@ def figures(seen: Seen) -> Figures:
     config = ScriptConfig.from_json(workload.config)
     plan = make_plan(config)
     placed, guards = plan.placement, seen.evidence.guards
+    nodes = plan.graph.nodes
+    windows = Counter(node.inputs[0] for node in nodes if node.span is not None)
     _, by_hash = hash_baseline(plan.graph, config.workers)
     off = deviation(workload, expected, seen.observed)
     return {
@@ -97,10 +100,11 @@ def figures(seen: Seen) -> Figures:
         "late": sum(each.reason == REASON_LATE for each in expected.of(Rejected)),
         "computations": len(plan.graph.computed),
         "shared": plan.graph.written - len(plan.graph.computed),
-        "slices_shared": guards["streams with several windows"],
+        "slices_shared": sum(several > 1 for several in windows.values()),
         "narrow_panes": guards["panes narrower than a slide"],
         "edges": guards["streams cut at edges"],
         "components": len(components(plan.graph)),
+        "results_sent": float(placed.derived),
         "sensors_sent_twice": sum(_hosts(plan, each) > 1 for each in config.asked_for),
         "largest_load": float(max(placed.loads)),
         "load_cap": float(load_cap(plan.graph, config.workers, config.cap_percent)),
