@@ -14,6 +14,7 @@ from properties.errors import UsageError
 from properties.sweeps.tables import read_table
 from sim.report.contents import Entry, Report
 from sim.report.stored import Columns, entry_of
+from sim.report.words import version
 from sim.sweep.experiment import EFFORTS
 
 ROOMS = ("slack", "join", "grouping", "watermark", "script")
@@ -85,6 +86,6 @@ def _refuse_mixed(entries: Iterable[Entry]) -> None:
         other = first.setdefault((entry.room, entry.run), entry)
         if other.code != entry.code:
             raise UsageError(
-                f"{other.name} was run with code {other.code} and {entry.name} with"
-                f" {entry.code}; `straggler sweep` brings them together"
+                f"{other.name} was run with code {version(other.code)} and {entry.name} with"
+                f" {version(entry.code)}; `straggler sweep` brings them together"
             )

@@ -7,7 +7,7 @@ from sim.report.contents import Cell, Chart, Entry, Failure, Finding, Table
 from sim.report.markup import Markup, element
 from sim.report.plot import svg
 from sim.report.status import chip, status
-from sim.report.words import values_in_words, with_limits
+from sim.report.words import values_in_words, version, with_limits
 from sim.sweep.experiment import Label
 
 _SIGNS: Mapping[Outcome, tuple[str, str]] = {
@@ -156,7 +156,7 @@ def _configuration(entry: Entry) -> Markup:
         **entry.base,
         "seeds": ", ".join(map(str, entry.seeds)),
         "runs": f"{entry.runs:,} ({entry.effort})",
-        "code version": entry.code,
+        "code version": version(entry.code),
     }
     listed = ((element("dt", key), element("dd", value)) for key, value in said.items())
     summary = element("summary", "Configuration and seeds")

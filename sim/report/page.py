@@ -16,7 +16,6 @@ from sim.report.article import alarm, article, counted
 from sim.report.contents import Entry, Report
 from sim.report.markup import Markup, element
 from sim.report.status import Status, chip, status
-from sim.report.words import values_in_words
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 TITLE = "What was published, and what came out"
@@ -102,12 +101,11 @@ def _room_row(room: str) -> Markup:
 
 def _row(entry: Entry) -> Markup:
     here = entry.findings[0].sentence if entry.findings else ""
-    published = values_in_words(entry.values) or entry.published
     return element(
         "tr",
         element("td", chip(status(entry), is_short=True), role="cell"),
         element("th", _link(entry), scope="row", role="rowheader"),
-        element("td", published, role="cell", data_label="Published:"),
+        element("td", entry.published, role="cell", data_label="Published:"),
         element("td", here, role="cell", data_label="Here:", class_="measured"),
         role="row",
     )

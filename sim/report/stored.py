@@ -199,6 +199,8 @@ def _scaled(x: Label, unit: Unit) -> Label:
 
 def _marks(published: Any, levels: Sequence[Label], x_unit: Unit, y_unit: Unit) -> Iterator[Mark]:
     """Published numbers of the measure: one for all places, or one a place."""
+    if isinstance(published, list) and len(published) == len(levels):
+        published = dict(zip(map(str, levels), published, strict=True))
     if isinstance(published, int | float):
         yield Mark("published", level=published / y_unit.size)
     elif isinstance(published, dict):

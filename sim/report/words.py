@@ -12,11 +12,12 @@ class Unit(NamedTuple):
 
 
 _TIMES = (("s", 1e6), ("ms", 1e3))
+_RATES = {"_mhz": "million/s", "_per_s": "1/s", "_hz": "1/s"}
 
 
 def in_words(name: str) -> str:
     """The name of a setting or a measure, without its unit."""
-    for suffix in ("_us", "_hz"):
+    for suffix in ("_us", *_RATES):
         name = name.removesuffix(suffix)
     return name.replace("_", " ")
 
@@ -24,8 +25,9 @@ def in_words(name: str) -> str:
 def unit_of(name: str, values: Sequence[float]) -> Unit:
     """In what to write these values: microseconds in something longer, if they are long."""
     words = in_words(name)
-    if name.endswith("_hz"):
-        return Unit(f"{words} (1/s)")
+    for suffix, rate in _RATES.items():
+        if name.endswith(suffix):
+            return Unit(f"{words} ({rate})")
     if not name.endswith("_us"):
         return Unit(words)
     largest = max(map(abs, values), default=0)
@@ -69,3 +71,8 @@ def _value(value: object, unit: Unit) -> str:
     if isinstance(value, list):
         return ", ".join(_value(each, unit) for each in value)
     return written(value / unit.size) if isinstance(value, int | float) else str(value)
+
+
+def version(code: str) -> str:
+    """A digest of sources, as long as it takes to tell two of them apart."""
+    return code[:12]

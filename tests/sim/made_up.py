@@ -55,7 +55,7 @@ def stored(
         "experiment": experiment,
         "effort": "quick",
         "again": f"straggler sweep {name} --quick",
-        "code": f"3f2a91c07d5e{room}",
+        "code": f"{room}3f2a91c07d5e",
         "base": {"tuples": "15000", "load": "backlog", "scale": "no"},
         "factors": {
             factor: [{"label": each, "settings": {factor: str(each)}} for each in levels]

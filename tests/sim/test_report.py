@@ -147,7 +147,7 @@ def test_verdicts_stand_first_then_every_experiment_with_all_that_was_stored(tex
         part = text[start : text.index("</article>", start)]
         order.append(start)
         assert f"<code>{record['again']}</code>" in part
-        assert record["code"] in part
+        assert record["code"][:12] in part
         for found in record["expectations"]:
             assert f"{found['says']}<" in part
             assert f">{found['sentence']}<" in part

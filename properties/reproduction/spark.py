@@ -1,0 +1,69 @@
+"""What of the published claims is measured on Spark, too: figures of stored benchmarks."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from properties.errors import UsageError
+
+
+class Measured(NamedTuple):
+    """A figure that stands beside an experiment."""
+
+    says: str
+    benchmark: str
+    figure: str
+
+
+Figures = Mapping[tuple[str, str], float]
+"""By benchmark and name."""
+
+JOIN = "join"
+BYTES = "Bytes between workers by the least there could be, blocks of"
+
+MEASURED: Mapping[str, tuple[Measured, ...]] = {
+    "join-block-bytes": (
+        Measured(f"{BYTES} 20 tuples", JOIN, "zeta 20: bytes / least bytes"),
+        Measured(f"{BYTES} 64", JOIN, "zeta 64: bytes / least bytes"),
+        Measured(f"{BYTES} 256", JOIN, "zeta 256: bytes / least bytes"),
+    ),
+    "join-efficiency": (
+        Measured("Share of comparisons that give a pair, chain", JOIN, "P of the chain"),
+        Measured("Spark's own join", JOIN, "P of native"),
+        Measured("Every pair compared", JOIN, "P of plain"),
+    ),
+    "join-queries-bytes": (
+        Measured("Bytes with 4 queries by those with one", JOIN, "4 queries: bytes / bytes of one"),
+        Measured("With 16", JOIN, "16 queries: bytes / bytes of one"),
+    ),
+    "join-queries-rate": (
+        Measured("Tuples/s with one query", JOIN, "1 queries: tuples/s"),
+        Measured("With 4", JOIN, "4 queries: tuples/s"),
+        Measured("With 16", JOIN, "16 queries: tuples/s"),
+    ),
+    "join-rate": (
+        Measured("Tuples/s by those of Spark's own join, 2 workers", JOIN, "chain 2, 64 / native"),
+    ),
+}
+"""By the name of the experiment."""
+
+
+def figures(folder: Path) -> Figures:
+    """The figures that are named here, from the results of benchmarks in a folder.
+
+    Raises :class:`UsageError` with one sentence if one is not there.
+    """
+    found: dict[tuple[str, str], float] = {}
+    for measured in (each for several in MEASURED.values() for each in several):
+        path = folder / f"{measured.benchmark}.json"
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            value = float(record["figures"][measured.figure])
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"{str(path)!r} has no figure {measured.figure!r}"
+                f" ({type(error).__name__}); `make bench NAME={measured.benchmark}` measures it"
+            ) from error
+        found[measured.benchmark, measured.figure] = value
+    return found

@@ -1,0 +1,146 @@
+"""docs/reproduction.md: written from what is stored, and no verdict without something behind it."""
+
+import ast
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.claims import Outcome
+from properties.errors import UsageError
+from properties.reproduction import summary
+from properties.reproduction.page import page
+from properties.reproduction.promises import PROMISES
+from properties.reproduction.spark import MEASURED, figures
+from properties.rooms import rooms
+from sim.report.contents import Report
+from sim.report.stored import entry_of
+from sim.sweep.experiment import Reproduction
+from tests.properties.straggler import Straggler, assert_refused
+from tests.properties.test_report import store
+from tests.sim import made_up
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+WHOLE = tuple(each for each in made_up.ALL if not each[0]["failed"])
+
+
+def report() -> Report:
+    return tuple(entry_of(*each) for each in WHOLE)
+
+
+# ------------------------------------------------------------------------- what is behind verdicts
+
+
+def test_every_promise_has_tests_that_exist() -> None:
+    for promise in PROMISES:
+        assert promise.tests
+        for test in promise.tests:
+            path, name = test.split("::")
+            module = ast.parse((ROOT / path).read_text(encoding="utf-8"))
+            assert name in {n.name for n in module.body if isinstance(n, ast.FunctionDef)}, test
+
+
+def test_readings_that_do_not_hold_are_errata_of_the_room() -> None:
+    known = {room.name: {erratum.name for erratum in room.errata} for room in rooms("all")}
+    for promise in PROMISES:
+        assert set(promise.errata) <= known[promise.room], promise.claim
+        # Whoever reproduces as written, has no erratum; whoever refutes has one.
+        assert bool(promise.errata) == (promise.verdict is not Reproduction.REPRODUCED)
+
+
+def test_every_figure_of_a_benchmark_is_stored() -> None:
+    known = figures(RESULTS)
+    assert len(known) == sum(map(len, MEASURED.values()))
+
+
+def test_a_figure_that_is_not_stored_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"join\.json' has no figure 'zeta 20: bytes"):
+        figures(tmp_path)
+
+
+# ---------------------------------------------------------------------------------------- the page
+
+
+def test_every_experiment_says_what_was_claimed_and_what_was_seen() -> None:
+    text = page(report(), figures(RESULTS))
+    for entry in report():
+        start = text.index(f"\n#### {entry.name}\n")
+        part = text[start : text.find("\n####", start + 1)]
+        assert entry.claim in part or entry.title in part
+        assert f"`{entry.again}`" in part
+        for finding in entry.findings:
+            outcome = "" if finding.outcome is Outcome.HOLDS else f"**{finding.outcome.value}**: "
+            seen = f"- {finding.says}: {outcome}{finding.sentence}. *{finding.verdict.value}*"
+            assert seen in part
+    assert "**Assumed.** Weights are a stand-in.\n" in text
+    assert "| slack | 0 | 1 | 2 | 0 | 0 |\n" in text
+
+
+def test_figures_on_spark_stand_beside_their_experiment() -> None:
+    name, several = next(iter(MEASURED.items()))
+    named = report()[0]._replace(name=name)
+    known = dict.fromkeys(figures(RESULTS), 1.25)
+    text = page((named,), known)
+    assert f"- {several[0].says}: 1.25 (`make bench NAME=join`, *{several[0].figure}*)." in text
+    assert "On Spark" not in page(report(), known)
+
+
+# ------------------------------------------------------------------------------------- the command
+
+
+def test_the_page_is_written_and_written_again_from_its_summary(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    store(tmp_path / "sweeps", *WHOLE)
+    measured = ("--measured", str(RESULTS))
+    done = straggler("report", "--reproduction", "claims.md", *measured)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("claims.md: 5 experiments, ")
+    text = (tmp_path / "claims.md").read_text(encoding="utf-8")
+    assert text == page(report(), figures(RESULTS))
+    again = straggler("report", "claims.json", "--reproduction", "again.md", *measured)
+    assert again.code == 0
+    for kind in ("md", "json"):
+        first, second = (tmp_path / f"{name}.{kind}" for name in ("claims", "again"))
+        assert first.read_bytes() == second.read_bytes()
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_what_cannot_be_written_or_read_is_refused(straggler: Straggler, tmp_path: Path) -> None:
+    assert_refused(straggler("report", "--reproduction", "claims.html"), "has to end in .md")
+    store(tmp_path / "sweeps", *WHOLE)
+    refused = straggler("report", "--reproduction", "claims.md", "--measured", "nowhere")
+    assert_refused(refused, "nowhere", "`make bench NAME=join`")
+    assert not (tmp_path / "claims.json").exists()
+
+
+def test_results_with_failed_runs_are_refused(straggler: Straggler, tmp_path: Path) -> None:
+    store(tmp_path / "sweeps")
+    refused = straggler("report", "--reproduction", "claims.md", "--measured", str(RESULTS))
+    assert_refused(refused, "join-latency", "1 run failed")
+    assert not (tmp_path / "claims.md").exists()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda record: record.pop("experiments"),
+        lambda record: record["experiments"][0].pop("claim"),
+        lambda record: record["experiments"][0].update(verdict="proved"),
+        lambda record: record["experiments"][0].update(findings=None),
+    ],
+)
+def test_a_summary_that_is_none_is_refused(
+    tmp_path: Path, spoil: Callable[[dict[str, Any]], object]
+) -> None:
+    path = tmp_path / "claims.json"
+    path.write_text(summary.as_text(report()), encoding="utf-8")
+    assert len(summary.read(path)) == len(WHOLE)
+    record = json.loads(path.read_text(encoding="utf-8"))
+    spoil(record)
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"claims\.json' is not a summary"):
+        summary.read(path)
