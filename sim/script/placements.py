@@ -9,6 +9,7 @@ from model.script.placement import (
     ALL_SPLIT,
     LARGE_SPLIT,
     Placement,
+    hash_baseline,
     load_cap,
     place,
     place_by_sensor,
@@ -63,3 +64,28 @@ PLACEMENTS: Mapping[str, Placing] = {
 }
 """By name. ``plan`` takes one of the next four, ``by-sensor`` is the baseline. ``literal`` is LPT
 as it is printed: the load of the worker that gets a component stays as it was."""
+
+
+def predicted(placed: Placement, config: ScriptConfig) -> dict[str, float | int | str]:
+    """Tuples and results an hour, by the rates, and how evenly they are spread."""
+    graph = placed.graph
+    cap = load_cap(graph, config.workers, config.cap_percent)
+    even = cap / config.cap_percent * 100
+    _, baseline = hash_baseline(graph, config.workers)
+    largest = max(placed.loads)
+    return {
+        "way": placed.way,
+        "workflows": len(config.workflows),
+        "workers": config.workers,
+        "written": graph.written,
+        "computed": len(graph.computed),
+        "sensors": len(config.sensors),
+        "sensors_dropped": len(config.sensors) - len(config.asked_for),
+        "predicted_per_hour": float(placed.communication),
+        "predicted_tuples_per_hour": float(sum(placed.loads)),
+        "predicted_results_per_hour": float(placed.derived),
+        "predicted_largest_load_per_hour": float(largest),
+        "cap_per_hour": float(cap),
+        **({"largest_over_even": float(largest / even)} if even else {}),
+        **({"sent_over_baseline": float(placed.communication / baseline)} if baseline else {}),
+    }

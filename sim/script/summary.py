@@ -13,9 +13,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from model.script.placement import hash_baseline, load_cap
 from model.vocabulary.script import REASON_LATE
 from sim.distributions import FloatArray
+from sim.script.placements import predicted
 from sim.script.timed import Room
 
 Figure: TypeAlias = float | int | str
@@ -27,8 +27,8 @@ HOUR_US = 3_600_000_000
 def summary_of(room: Room, period_us: int | None) -> Summary:
     """All figures; without a period those by the hour are left out."""
     return {
+        **predicted(room.placement, room.config),
         **_counts(room),
-        **_predicted(room),
         **(_measured(room, period_us) if period_us else {}),
         **_times(room),
         **_load(room),
@@ -36,17 +36,10 @@ def summary_of(room: Room, period_us: int | None) -> Summary:
 
 
 def _counts(room: Room) -> Summary:
-    config, rejected = room.config, room.intake.rejected
+    rejected = room.intake.rejected
     results = sum(message.stamp_us is not None for message in room.messages)
     tuples = sum(len(flow.tuples) for flow in room.flows)
     return {
-        "way": room.placement.way,
-        "workflows": len(config.workflows),
-        "workers": config.workers,
-        "written": room.graph.written,
-        "computed": len(room.graph.computed),
-        "sensors": len(config.sensors),
-        "sensors_dropped": len(config.sensors) - len(config.asked_for),
         "tuples": len(room.workload.arrivals),
         "tuples_dropped": len(room.workload.arrivals) - len(room.sent.sensors),
         "late": sum(each.reason == REASON_LATE for each in rejected),
@@ -55,24 +48,6 @@ def _counts(room: Room) -> Summary:
         "results_sent": results,
         "notices": len(room.messages) - results,
         "bytes_sent": tuples * room.crew.tuple_bytes + len(room.messages) * room.crew.result_bytes,
-    }
-
-
-def _predicted(room: Room) -> Summary:
-    """Tuples and results an hour, by the rates."""
-    placed, n = room.placement, room.config.workers
-    cap = load_cap(room.graph, n, room.config.cap_percent)
-    even = cap / room.config.cap_percent * 100
-    _, baseline = hash_baseline(room.graph, n)
-    largest = max(placed.loads)
-    return {
-        "predicted_per_hour": float(placed.communication),
-        "predicted_tuples_per_hour": float(sum(placed.loads)),
-        "predicted_results_per_hour": float(placed.derived),
-        "predicted_largest_load_per_hour": float(largest),
-        "cap_per_hour": float(cap),
-        **({"largest_over_even": float(largest / even)} if even else {}),
-        **({"sent_over_baseline": float(placed.communication / baseline)} if baseline else {}),
     }
 
 

@@ -1,0 +1,45 @@
+"""What experiments with room ``script`` can run."""
+
+from collections.abc import Mapping, Sequence
+
+from model.script.graph import compile_graph
+from model.script.rules import RULES
+from sim.arrivals import simulate_arrivals
+from sim.script.placements import PLACEMENTS, predicted
+from sim.script.settings import DEFAULTS, config_of, from_settings, given
+from sim.settings import chosen
+from sim.sweep.measurable import Figures, Measurable, Settings
+
+PLACEMENT = "placement"
+
+
+def timed(settings: Settings, seed: int) -> Figures:
+    """The summary of one timed run."""
+    return from_settings(settings, seed).summary
+
+
+def timed_placements(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[Figures]:
+    """The same of several placements, for which arrivals are simulated once."""
+    asked = given(settings, seed)
+    arrivals = simulate_arrivals(asked.plan, seed)
+    return [asked.run(arrivals, each).summary for each in ways]
+
+
+def communication(settings: Settings, seed: int) -> Figures:
+    """What a placement sends by the rates of sensors; nothing is simulated."""
+    return communications(settings, seed, [settings.get(PLACEMENT, str(DEFAULTS[PLACEMENT]))])[0]
+
+
+def communications(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[Figures]:
+    """The same of several placements of the same workflows."""
+    config = config_of(settings, seed)
+    graph = compile_graph(config)
+    placed = [chosen(PLACEMENT, way, PLACEMENTS)(graph, config, RULES) for way in ways]
+    return [predicted(each, config) for each in placed]
+
+
+MEASURABLES: Mapping[str, Measurable] = {
+    "sim": Measurable(DEFAULTS, timed, {PLACEMENT: timed_placements}),
+    "communication": Measurable(DEFAULTS, communication, {PLACEMENT: communications}),
+}
+"""By name."""
