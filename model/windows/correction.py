@@ -12,6 +12,7 @@ Rules of this file:
 * What a correction writes is told apart by its batch: written twice, it counts once.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -100,17 +101,18 @@ class History:
         self._windows = config.windows
         self._is_keyed = config.keyed
         self._identities: set[int] = set()
-        self._buckets: dict[tuple[int, str], list[tuple[int, Event]]] = {}
+        self._buckets: dict[tuple[int, str], list[tuple[int, Event]]] = defaultdict(list)
         """Tuples with their position in the order of acceptance."""
 
     def add(self, event: Event) -> None:
         """Keep the first accepted delivery of an identity; others change nothing."""
-        if event.source_id not in self._identities:
-            position = len(self._identities)
-            self._identities.add(event.source_id)
+        identities = self._identities
+        if event.source_id not in identities:
+            position = len(identities)
+            identities.add(event.source_id)
             bucket = self._windows.last_index(event.event_time_us)
             key = event.key if self._is_keyed else ""
-            self._buckets.setdefault((bucket, key), []).append((position, event))
+            self._buckets[bucket, key].append((position, event))
 
     def tuples(self, start_us: int, key: str) -> list[Event]:
         """The tuples in the window that starts at ``start_us``, in the order of acceptance."""

@@ -72,6 +72,9 @@ class Held:
         return cast("Ranks", self)
 
 
+NOTHING = Held()
+
+
 def _array(ranks: "Held | Ranks") -> IntArray:
     return ranks.ranks if isinstance(ranks, Held) else np.array(ranks, dtype=np.int64)
 
@@ -146,6 +149,8 @@ class Index:
         if len(block) and len(others):
             for number in range(len(self._access)):
                 one, another = self._candidates(number, stream, block, others)
+                if not len(one):
+                    continue
                 self.comparisons += len(one)
                 r, s = (one, another) if stream == R else (another, one)
                 good = self._is_pair(number, r, s)
@@ -165,7 +170,7 @@ class Index:
     def parted(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
         """Those with an event time below the horizon, and the others, in their order."""
         if self.least_us(stream, ranks) >= horizon_us:
-            return ranks[:0], ranks
+            return NOTHING.as_ranks(), ranks
         held = cast("Held", ranks).ranks
         older = self.columns[stream].event_us[held] < horizon_us
         return Held(held[older]).as_ranks(), Held(held[~older]).as_ranks()
@@ -189,10 +194,11 @@ class Index:
         good: BoolArray = np.abs(of_r.event_us[r] - of_s.event_us[s]) <= self.config.window_us
         good &= self._holds(predicate, r, s)
         first, last = self.config.span(name)
-        for epochs in (of_r.epoch[r], of_s.epoch[s]):
-            good &= epochs >= first
-            if last is not None:
-                good &= epochs <= last
+        if first > 0 or last is not None:
+            for epochs in (of_r.epoch[r], of_s.epoch[s]):
+                good &= epochs >= first
+                if last is not None:
+                    good &= epochs <= last
         return good
 
     def _holds(self, predicate: Predicate, r: IntArray, s: IntArray) -> BoolArray:
@@ -258,18 +264,27 @@ def _near(few: Array, many: Array, width: float) -> tuple[IntArray, IntArray]:
     With a little more than ``width`` between floats: the difference that decides is rounded.
     """
     order = np.argsort(few, kind="stable")
-    low = high = ordered = few[order]
-    if few.dtype.kind == "f":
-        with np.errstate(over="ignore"):
-            reach = width + 4 * np.spacing(np.maximum(np.abs(ordered), width)) if width else 0.0
-            low, high = ordered - reach, ordered + reach
-    elif width:
-        low, high = ordered - int(width), ordered + int(width)
-    # Both ascend with ``few``, so that what lies near is a run of it.
-    first = np.searchsorted(high, many, side="left")
-    counts = np.searchsorted(low, many, side="right") - first
-    hit = np.flatnonzero(counts)
-    counts, first = counts[hit], first[hit]
+    low, high = _reach(few[order], width)
+    if len(few) == 1:
+        at = np.flatnonzero((low <= many) & (many <= high))
+        return at, np.zeros(len(at), dtype=np.int64)
+    # To sort the many and look for the few takes a tenth of the time of the opposite.
+    by_value = np.argsort(many)
+    ordered = many[by_value]
+    first = np.searchsorted(ordered, low, side="left")
+    counts = np.searchsorted(ordered, high, side="right") - first
     starts = np.cumsum(counts) - counts
     inside = np.arange(int(counts.sum())) + np.repeat(first - starts, counts)
-    return np.repeat(hit, counts), order[inside]
+    at, position = by_value[inside], np.repeat(order, counts)
+    # In the order of the many, whatever the sort has made of equal ones.
+    back = np.argsort(at, kind="stable")
+    return at[back], position[back]
+
+
+def _reach(values: Array, width: float) -> tuple[Array, Array]:
+    """What lies near each of the values: from where to where."""
+    if values.dtype.kind == "f" and width:
+        with np.errstate(over="ignore"):
+            reach = width + 4 * np.spacing(np.maximum(np.abs(values), width))
+            return values - reach, values + reach
+    return values - int(width), values + int(width)

@@ -11,7 +11,7 @@ Rules of this file:
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
+from itertools import accumulate, compress
 
 import simpy
 
@@ -47,17 +47,16 @@ class Doors:
         epoch, share, offer = self.epochs[positions[0]], self.share, self.gate.offer
         # One arrival of an epoch always stays, so that there is no epoch without arrivals.
         first = bisect_left(self.epochs, epoch)
-        decisions, admitted = [], []
-        for position, chance in zip(positions, chances, strict=True):
-            event = self.arrivals[position]
-            self.offered += position != first
-            if chance < share and position != first:
-                self.shed.add(position)
-                decisions.append(False)
-            else:
-                decisions.append(offer(epoch, event))
-                if decisions[-1]:
-                    admitted.append(event)
+        self.offered += len(positions) - (positions[0] == first)
+        if share:
+            pairs = zip(positions, chances, strict=True)
+            self.shed.update([n for n, chance in pairs if chance < share and n != first])
+        events, shed = [self.arrivals[position] for position in positions], self.shed
+        decisions = [
+            position not in shed and offer(epoch, event)
+            for position, event in zip(positions, events, strict=True)
+        ]
+        admitted = list(compress(events, decisions))
         self.index.add(stream, self._ranks[stream], admitted, epoch)
         self._ranks[stream] += len(admitted)
         return decisions
@@ -128,10 +127,10 @@ class Source:
         """Hand over what has come, or wait for it."""
         while not self._busy and self.at < self.end:
             now = self._env.now
-            due = bisect_right(self.times_us, now, self.at, self.end)
-            if due == self.at:
+            if self.times_us[self.at] > now:
                 self._sleep()
                 return
+            due = bisect_right(self.times_us, now, self.at, self.end)
             if self._has_to_pause():
                 return
             last = min(due, self.at + self._crew.intake_tuples)

@@ -13,7 +13,7 @@ import numpy as np
 from model.join.load import Traffic
 from model.vocabulary.join import STREAMS
 from sim.distributions import FloatArray
-from sim.join.timed import Emitted, Room
+from sim.join.timed import Room
 
 Figure: TypeAlias = float | int | str
 Summary: TypeAlias = dict[str, Figure]
@@ -49,21 +49,17 @@ def _counts(room: Room) -> Summary:
 
 def latencies_us(room: Room) -> tuple[FloatArray, FloatArray]:
     """When each result came out, and how long after the arrival of its later tuple."""
-    arrived = [
+    if not room.emitted:
+        return np.empty(0), np.empty(0)
+    of_r, of_s = [
         np.array([each.arrival_us for each in room.gate.admitted[name].tuples], dtype=np.int64)
         - room.stream.start_us
         for name in STREAMS
     ]
-
-    def latency_us(each: Emitted) -> FloatArray:
-        r_us, s_us = arrived[0][each.found.r], arrived[1][each.found.s]
-        return each.at_us - np.maximum(r_us, s_us)
-
-    if not room.emitted:
-        return np.empty(0), np.empty(0)
-    sizes = [len(each.found.r) for each in room.emitted]
-    times_us = np.repeat([each.at_us for each in room.emitted], sizes)
-    return times_us, np.concatenate([latency_us(each) for each in room.emitted])
+    found = [each.found for each in room.emitted]
+    times_us = np.repeat([each.at_us for each in room.emitted], [len(each.r) for each in found])
+    r, s = np.concatenate([each.r for each in found]), np.concatenate([each.s for each in found])
+    return times_us, times_us - np.maximum(of_r[r], of_s[s])
 
 
 def _latencies(room: Room) -> Summary:

@@ -57,13 +57,17 @@ def performance_ratio(run: Observed[Task]) -> float | None:
     In time: from when a window's first tuple was served to when its answer was given.
     """
     opened_us: dict[tuple[int, int, str], float] = {}
-    config = run.room.config
+    windows, keyed = run.room.config.windows, run.room.config.keyed
     for task in run.room.tasks:
+        number = task.task.number
         for event, served_us in zip(task.accepted, task.served_us, strict=True):
-            key = event.key if config.keyed else ""
-            for index in config.windows.indices(event.event_time_us):
-                window = task.task.number, config.windows.start_us(index), key
-                opened_us.setdefault(window, served_us)
+            key = event.key if keyed else ""
+            for index in windows.indices(event.event_time_us):
+                opened_us.setdefault((number, index, key), served_us)
     answered = run.answers.by_stream()
-    lasted_us = sum(first.at_us - opened_us[first.window] for first in answered)
+    lasted_us = sum(
+        first.at_us - opened_us[task, start_us // windows.slide_us, key]
+        for first in answered
+        for task, start_us, key in (first.window,)
+    )
     return sum(first.n_rcv for first in answered) * 1e6 / lasted_us if lasted_us else None
