@@ -63,6 +63,11 @@ def either(*folders: Path) -> str:
     return f"{literal(above).rstrip('/')}/{{{names}}}"
 
 
+def on_disk(path: str) -> str:
+    """Where a file lies, by the name that Spark's source ``binaryFile`` gives it."""
+    return re.sub("^file:/+", "/", path)  # nothing in it is encoded
+
+
 def tidy(checkpoint: Path) -> None:
     """Remove what Spark left where it could not write down the first plan of a query.
 

@@ -16,7 +16,7 @@ from model.vocabulary import SlackConfig, Workload
 from spark_impl.session import session
 from spark_impl.slack import SlackQuery
 from spark_impl.streams import append
-from spark_impl.windows.system import CASE
+from spark_impl.windows.packs import CASE
 
 
 class AnnouncedQuery(SlackQuery):

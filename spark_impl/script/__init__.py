@@ -1,5 +1,19 @@
 """Room ``script`` on Spark: sensor scripts, shared and placed (docs/script.md)."""
 
-from spark_impl.script.system import run_in_process
+from spark_impl.running import QueryProblem
+from spark_impl.script.plan import Plan, compile_plan
+from spark_impl.script.query import ScriptQuery, rejected, results, undefined
+from spark_impl.script.system import make_system, run_in_process, run_workloads
 
-__all__ = ["run_in_process"]
+__all__ = [
+    "Plan",
+    "QueryProblem",
+    "ScriptQuery",
+    "compile_plan",
+    "make_system",
+    "rejected",
+    "results",
+    "run_in_process",
+    "run_workloads",
+    "undefined",
+]

@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from model.vocabulary.script import TIME_END_US
+from spark_impl.script.cutover import needed_since_us
 from spark_impl.script.encoding import ARRIVAL
+from spark_impl.script.exact import Ints
 from spark_impl.script.plan import Plan
 from spark_impl.streams import InputProblem
 from spark_impl.windows.blocks import coded
@@ -25,50 +27,51 @@ COLUMNS = {
 """Columns of a history that are read; there may be others."""
 
 
-def blocks(plan: Plan, table: pa.Table) -> dict[int, bytes]:
-    """By worker: the arrivals that it is sent, if there are any.
+class Router:
+    """Knows which worker needs which tuples."""
 
-    Raises :class:`InputProblem` for an arrival that cannot be.
-    """
-    codes, keys = coded(table.column("key"))
-    numbers = np.array([plan.numbers.get(key, -1) for key in keys], np.int32)
-    node = numbers[codes]
-    asked = np.flatnonzero(node >= 0)
-    rows = np.empty(len(asked), ARRIVAL)
-    rows["node"] = node[asked]
-    chosen = table.take(pa.array(asked))
-    for name, column in (
-        ("seq", "seq"),
-        ("source_id", "source_id"),
-        ("ts", "event_time_us"),
-        ("value", "value"),
-    ):
-        values = chosen.column(column)
-        if values.null_count:
-            msg = f"column {column!r} of the history is NULL for sensor {_key(chosen, values)!r}"
-            raise InputProblem(msg)
-        rows[name] = values.to_numpy()
-    _require_times(rows, chosen)
-    found = {}
-    for worker, own in enumerate(plan.placement.hosts):
-        hosted = np.zeros(len(plan.graph.nodes), np.bool_)
-        hosted[list(own)] = True
-        here = rows[hosted[rows["node"]]]
-        if len(here):
-            found[worker] = here.tobytes()
-    return found
+    def __init__(self, plan: Plan, since_us: int = 0) -> None:
+        nodes = len(plan.graph.nodes)
+        self._numbers = plan.numbers
+        self._needed_us = np.zeros(nodes, np.int64)
+        for number, needed_us in needed_since_us(plan.graph, since_us).items():
+            self._needed_us[number] = needed_us
+        self._hosted = np.zeros((plan.workers, nodes), np.bool_)
+        for worker, own in enumerate(plan.placement.hosts):
+            self._hosted[worker, sorted(own)] = True
 
+    def blocks(self, table: pa.Table) -> dict[int, bytes]:
+        """By worker: the arrivals that it is sent, if there are any.
 
-def _key(table: pa.Table, values: pa.ChunkedArray) -> str:
-    """The sensor of the first row without a value."""
-    row = int(np.argmax(values.is_null().to_numpy()))
-    return str(table.column("key")[row].as_py())
+        Raises :class:`InputProblem` for an arrival that cannot be.
+        """
+        codes, keys = coded(table.column("key"))
+        numbers = np.array([self._numbers.get(key, -1) for key in keys], np.int32)
+        chosen = np.flatnonzero(numbers[codes] >= 0)
+        asked = table.take(pa.array(chosen))
+        rows = np.empty(len(chosen), ARRIVAL)
+        rows["node"] = numbers[codes][chosen]
+        for name, column in _RECORDED.items():
+            values = asked.column(column)
+            if values.null_count:
+                row = int(np.argmax(values.is_null().to_numpy()))
+                msg = f"{column} of sensor {asked.column('key')[row].as_py()!r} is NULL in some row"
+                raise InputProblem(msg)
+            rows[name] = values.to_numpy()
+        _require_times(rows["ts"], asked)
+        rows = rows[rows["ts"] >= self._needed_us[rows["node"]]]
+        found = {worker: rows[hosted[rows["node"]]] for worker, hosted in enumerate(self._hosted)}
+        return {worker: here.tobytes() for worker, here in found.items() if len(here)}
 
 
-def _require_times(rows: np.ndarray, table: pa.Table) -> None:
-    bad = (rows["ts"] < 0) | (rows["ts"] >= TIME_END_US)
+def _require_times(ts: Ints, table: pa.Table) -> None:
+    bad = (ts < 0) | (ts >= TIME_END_US)
     if bad.any():
         row = int(np.argmax(bad))
-        sensor, ts = table.column("key")[row].as_py(), int(rows["ts"][row])
-        msg = f"event_time_us of sensor {sensor!r} is {ts}; it must be from 0 to less than 2^61"
+        sensor = table.column("key")[row].as_py()
+        msg = f"event_time_us of sensor {sensor!r} is {ts[row]}; it must be from 0 to below 2^61"
         raise InputProblem(msg)
+
+
+_RECORDED = {"seq": "seq", "source_id": "source_id", "ts": "event_time_us", "value": "value"}
+"""Fields of a record, and the columns that they come from."""

@@ -105,6 +105,8 @@ class Found(NamedTuple):
     """By window or operation that others read."""
     rejected: Ints
     reasons: Ints
+    known_us: int
+    """Before this stamp all results of the worker are there."""
 
 
 def advance(
@@ -251,4 +253,6 @@ class _Step:
     def found(self) -> Found:
         """What there is to tell."""
         rejected, reasons = np.concatenate(self._rejected), np.concatenate(self._reasons)
-        return Found(self._results, self._undefined, self._messages, rejected, reasons)
+        stamps = (self._known_us.get(each, 0) for each in self._share.computed)
+        known_us = min(stamps, default=END_US)
+        return Found(self._results, self._undefined, self._messages, rejected, reasons, known_us)

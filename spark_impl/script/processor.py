@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from spark_impl.script import encoding
 from spark_impl.script.kernel import Found, Given, State, advance
@@ -44,7 +51,11 @@ def output_schema(groups: StructType) -> StructType:
 
     A row says what is new (``to`` is NULL), or is a message to one other worker.
     """
-    ours = [StructField("worker", IntegerType()), StructField("to", IntegerType())]
+    ours = [
+        StructField("worker", IntegerType()),
+        StructField("known_us", LongType()),
+        StructField("to", IntegerType()),
+    ]
     return StructType([*groups, *ours, *(StructField(name, BinaryType()) for name in _RECORDS)])
 
 
@@ -102,13 +113,14 @@ class ScriptProcessor(StatefulProcessor):
 def _rows(share: Share, found: Found) -> Iterator[dict[str, Any]]:
     """What was found, then a message to every other worker that is concerned."""
     yield {
+        "known_us": found.known_us,
         "to": None,
         "results": encoding.tuples(found.results),
         "undefined": encoding.stamps(found.undefined),
         "rejected": encoding.rejections(found.rejected, found.reasons),
         "messages": None,
     }
-    nothing = dict.fromkeys(_RECORDS)
+    nothing = dict.fromkeys(("known_us", *_RECORDS))
     for other in sorted({to for number in found.messages for to in share.sent[number]}):
         chosen = {
             number: each for number, each in found.messages.items() if other in share.sent[number]

@@ -1,24 +1,28 @@
 """The pipeline as a System: workloads in, traces out."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
-from model.vocabulary import Event, ScriptConfig, Trace, Workload
+from model.vocabulary import Event, ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Rejected, Result, Undefined
 from model.vocabulary.trace import Step
-from spark_impl.script.blocks import COLUMNS, blocks
+from spark_impl.script.blocks import Router
 from spark_impl.script.plan import compile_plan
 from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE, ScriptProcessor
+from spark_impl.script.query import ScriptQuery
+from spark_impl.script.store import load_store
 from spark_impl.script.tables import tables
+from spark_impl.systems import one_at_a_time
+from spark_impl.windows.packs import CASE, common_config, drive, schema_of
 from spark_impl.windows.slots import slots
 
-CASE = "case_id"
-"""Grouping column that tells the workloads of a pack apart."""
 _WORDS: dict[str, Any] = {"result": Result, "undefined": Undefined, "rejected": Rejected}
 
 
@@ -32,11 +36,12 @@ def run_in_process(workload: Workload) -> Trace:
 
     config = ScriptConfig.from_json(workload.config)
     plan = compile_plan(config)
+    router = Router(plan)
     tester = TwsTester(ScriptProcessor(plan, config.lateness_us))
     numbers = slots(plan.workers)
     steps: set[Step] = set(plan.hosted())
     batches: list[list[tuple[int, int, bytes | None]]] = [
-        [(worker, ARRIVALS, block) for worker, block in blocks(plan, table_of(events)).items()]
+        [(worker, ARRIVALS, block) for worker, block in router.blocks(_table(events)).items()]
         for events in workload.batches()
     ]
     if workload.flush:
@@ -61,7 +66,30 @@ def _steps(made: dict[str, pa.Table]) -> Iterator[Step]:
             yield _WORDS[name](**row)
 
 
-def table_of(events: Iterable[Event]) -> pa.Table:
-    """Arrivals with the columns of a history."""
-    schema = pa.schema(list(COLUMNS.items()))
-    return pa.Table.from_pylist([event._asdict() for event in events], schema=schema)
+def run_workloads(
+    spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
+) -> dict[str, Trace]:
+    """Run many workloads of one configuration in one query, told apart by a grouping column.
+
+    File j of the history holds batch j of every case. ``workdir`` is a folder for history and
+    store that does not exist yet or is empty. Faults strike the query as a whole. Raises
+    ``ValueError`` when the configurations differ.
+    """
+    config = common_config(ScriptConfig.from_json, cases)
+    history, store = workdir / "history", workdir / "store"
+    ran = drive(cases, history, store, lambda: ScriptQuery(spark, config, history, store, [CASE]))
+    steps: dict[str, set[Step]] = {name: set(compile_plan(config).hosted()) for name in cases}
+    for name, word in _WORDS.items() if ran else ():
+        for row in load_store(store).read_all(name).drop(["batch"]).to_pylist():
+            steps[row.pop(CASE)].add(word(**row))
+    return {name: Trace("spark", each) for name, each in steps.items()}
+
+
+def make_system(master: str = "local[2]") -> System:
+    """The pipeline as a callable; it uses the running session, or one of its own for each call."""
+    return one_at_a_time(run_workloads, "script", master)
+
+
+def _table(events: Iterable[Event]) -> pa.Table:
+    """Arrivals as a file of a history has them."""
+    return pa.Table.from_pylist([event._asdict() for event in events], schema=schema_of())

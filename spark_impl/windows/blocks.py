@@ -6,8 +6,7 @@ a handful of rows.
 """
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from model.vocabulary import task_of
-from spark_impl.streams import InputProblem, reading
+from spark_impl.streams import InputProblem, on_disk, reading
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.panes import compact, stable_order
 from spark_impl.windows.records import Ints, Rows
@@ -96,20 +95,30 @@ def pack_files(
 
     A request to flush, which lies in ``control``, makes rows without a block.
     """
-    names = [field.name for field in groups]
     schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), pa.field("block", pa.binary())])
     for batch in batches:
         for path in batch.column("path").to_pylist():
-            place = re.sub("^file:/+", "/", path)  # as it is on disk: Spark encodes nothing here
+            place = on_disk(path)
             if Path(place).parent == control:
                 yield _request(pq.read_table(place), schema, slots)
                 continue
-            with reading(place):
-                file = pq.ParquetFile(place, read_dictionary=["key"])
-            _check_file(place, file.schema_arrow, groups)
-            for rows in file.iter_batches(_ROWS_AT_ONCE, columns=[*names, *COLUMNS]):
-                table = typed(pa.Table.from_batches([rows]), groups)
+            for table in tables_of(place, groups):
                 yield _packed(table, schema, asked, slots)
+
+
+def tables_of(
+    path: str, groups: Sequence[pa.Field], columns: Collection[str] = tuple(COLUMNS)
+) -> Iterator[pa.Table]:
+    """A file of a history, a million rows at a time: grouping columns, then others.
+
+    Raises :class:`InputProblem` with one sentence when it cannot be read.
+    """
+    with reading(path):
+        file = pq.ParquetFile(path, read_dictionary=["key"])
+    _check_file(path, file.schema_arrow, groups)
+    names = [*(field.name for field in groups), *columns]
+    for rows in file.iter_batches(_ROWS_AT_ONCE, columns=names):
+        yield typed(pa.Table.from_batches([rows]), groups)
 
 
 def _check_file(path: str, schema: pa.Schema, groups: Sequence[pa.Field]) -> None:

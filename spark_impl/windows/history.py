@@ -5,10 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import reduce
-from itertools import chain
 from operator import or_
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,9 +21,7 @@ from spark_impl.windows.blocks import COLUMNS, check_columns, group_type
 from spark_impl.windows.extents import Extent, Extents, Stretch
 from spark_impl.windows.pieces import ROWS_KEPT, Cutting, Piece, Pieces
 from spark_impl.windows.recompute import Found, Tuples, Wanted
-from spark_impl.windows.room import Room
 from spark_impl.windows.slots import SLOT
-from spark_impl.windows.tables import tables
 
 ROWS_ON_DRIVER = 4_000_000
 """When more rows than this have to be read, the workers do it."""
@@ -40,9 +36,11 @@ _FOUND = (
 
 
 def check_source(
-    source: Path, room: Room[Any], group_columns: Collection[str]
+    source: Path, taken: Collection[str], group_columns: Collection[str]
 ) -> tuple[pa.Field, ...]:
     """Look at the first file of a history; the grouping columns with the types they are read as.
+
+    ``taken`` are names of other columns of the answers, which no grouping column may have.
 
     Raises :class:`InputProblem` with one sentence when a query cannot read it.
     """
@@ -55,7 +53,7 @@ def check_source(
         raise InputProblem(msg)
     with reading(files[0]):
         schema = pq.read_schema(files[0])
-    ours = {*COLUMNS, "task", "batch", SLOT, *chain.from_iterable(tables(room).values())}
+    ours = {*COLUMNS, "task", "batch", SLOT, *taken}
     groups = []
     for name in group_columns:
         if name in ours:

@@ -3,8 +3,8 @@
 import os
 import threading
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Generic
 
@@ -13,18 +13,11 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import (
-    BinaryType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import StructType
 
-from spark_impl import lock
 from spark_impl.failures import wait_for, without_stack_traces
-from spark_impl.streams import DATA_FILES, either, tidy
+from spark_impl.running import QueryProblem, Run, paths
+from spark_impl.streams import either
 from spark_impl.windows import sink
 from spark_impl.windows.blocks import pack_files
 from spark_impl.windows.correction import Corrections
@@ -33,33 +26,7 @@ from spark_impl.windows.processor import WindowProcessor, input_schema, output_s
 from spark_impl.windows.room import ConfigT, Room
 from spark_impl.windows.slots import SLOT, slots
 from spark_impl.windows.store import Store, open_store
-
-_SETTINGS = {
-    "stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # A store is a folder, where one call to the system renames a file. Spark's usual way, made for
-    # all file systems, starts eight processes for every file of the checkpoint.
-    "checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing"
-        ".FileSystemBasedCheckpointFileManager"
-    ),
-}
-"""Settings of this query alone, behind ``spark.sql.streaming``."""
-_BINARY_FILES = StructType(
-    [
-        StructField("path", StringType()),
-        StructField("modificationTime", TimestampType()),
-        StructField("length", LongType()),
-        StructField("content", BinaryType()),
-    ]
-)
-"""What Spark's source ``binaryFile`` gives for a file."""
-
-
-class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """A query that stopped; the message is one sentence that says why."""
+from spark_impl.windows.tables import tables
 
 
 class WindowedQuery(Generic[ConfigT]):
@@ -92,13 +59,14 @@ class WindowedQuery(Generic[ConfigT]):
         self._config = config
         self._asked = room.asked(config)
         self._source = _as_spark_has_it(source)
-        groups = check_source(self._source, room, group_columns)
+        taken = set(chain.from_iterable(tables(room).values()))
+        groups = check_source(self._source, taken, group_columns)
         self._store = open_store(_as_spark_has_it(store), room, config, groups)
         self._groups = from_arrow_schema(pa.schema(groups))
         self._history = History(spark, self._asked, self._source, groups)
         self._reached: int | None = None
         self._corrections = Corrections(self._asked, self._store, self._history)
-        self._writing = threading.Lock()
+        self._run = Run(spark)
 
     @property
     def store(self) -> Store:
@@ -133,57 +101,14 @@ class WindowedQuery(Generic[ConfigT]):
 
     def _start(self, **trigger: Any) -> tuple[StreamingQuery, threading.Thread]:
         """Start the query as the only one that writes the store, until the thread has ended."""
-        held = lock.hold(self._store.root)
-        try:
-            # Only now is it sure that nobody else makes a store of it, or adds to it.
-            open_store(self._store.root, self._room, self._config, self._store.groups)
-            tidy(self._store.checkpoint)
-            self._corrections = Corrections(self._asked, self._store, self._history)
-            query = self._begin(held, **trigger)
-        except BaseException:
-            lock.let_go(held)
-            raise
-
-        def let_go() -> None:
-            with suppress(Exception):  # whoever waits for the query is told why it ended
-                query.awaitTermination()
-            with self._writing:  # when Java is gone, we may still be at work
-                lock.let_go(held)
-
-        letting_go = threading.Thread(target=let_go, daemon=True)
-        letting_go.start()
-        return query, letting_go
+        return self._run.alone(self._store.root, lambda held: self._begin(held, **trigger))
 
     def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
-        """Start the query with the settings that it needs; other queries keep theirs."""
-
-        def finish(answers: DataFrame, batch: int) -> None:
-            with self._writing:
-                if held.closed:  # Java was gone before we began
-                    msg = f"the query that was to write micro-batch {batch} has ended"
-                    raise QueryProblem(msg)
-                self._finish(answers, batch)
-
-        conf = self._spark.conf
-        wanted = {f"spark.sql.streaming.{name}": value for name, value in _SETTINGS.items()}
-        before = {name: conf.get(name, None) for name in wanted}
-        for name, value in wanted.items():
-            conf.set(name, value)
-        try:
-            return (
-                self._answers()
-                .writeStream.outputMode("append")
-                .option("checkpointLocation", str(self._store.checkpoint))
-                .foreachBatch(finish)
-                .trigger(**trigger)
-                .start()
-            )
-        finally:
-            for name, was in before.items():
-                if was is None:
-                    conf.unset(name)
-                else:
-                    conf.set(name, was)
+        # Only now is it sure that nobody else makes a store of it, or adds to it.
+        open_store(self._store.root, self._room, self._config, self._store.groups)
+        self._corrections = Corrections(self._asked, self._store, self._history)
+        checkpoint = self._store.checkpoint
+        return self._run.begin(held, self._answers(), checkpoint, self._finish, **trigger)
 
     def _answers(self) -> DataFrame:
         """The stream part: output rows of the processor."""
@@ -195,9 +120,9 @@ class WindowedQuery(Generic[ConfigT]):
             asked=self._asked,
             slots=slots(self._asked.tasks),
         )
+        # One source, for Spark takes its time to look into each.
         return (
-            self._files()
-            .select("path")  # Spark does not read what nobody asks for
+            paths(self._spark, either(self._source, self._store.control))
             .mapInArrow(pack, input_schema(self._groups))
             .groupBy(*groups, SLOT)
             .transformWithStateInPandas(
@@ -207,22 +132,6 @@ class WindowedQuery(Generic[ConfigT]):
                 timeMode="none",
             )
         )
-
-    def _files(self) -> DataFrame:
-        """The files of the history and the requests to flush, one a micro-batch, as they came.
-
-        They are one source, for Spark takes its time to look into each. The kind ``binaryFile``
-        gives paths and leaves the reading to others.
-        """
-        rows: DataFrame = (
-            self._spark.readStream.format("binaryFile")
-            .schema(_BINARY_FILES)
-            .option("pathGlobFilter", DATA_FILES)
-            .option("maxFilesPerTrigger", 1)
-            .option("maxFileAge", "36500d")  # an old file is an early one, never one to leave out
-            .load(either(self._source, self._store.control))
-        )
-        return rows
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Everything that a micro-batch writes; Spark calls for it, again after a crash."""

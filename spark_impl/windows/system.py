@@ -11,18 +11,16 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 from model.vocabulary import Event, Trace, Workload, task_of
 from model.vocabulary import answers as words
 from model.vocabulary.trace import Step
-from spark_impl.streams import append
 from spark_impl.windows import sink
 from spark_impl.windows.answers import EXACT, results
 from spark_impl.windows.asked import Asked
-from spark_impl.windows.blocks import COLUMNS, encode
+from spark_impl.windows.blocks import encode
+from spark_impl.windows.packs import CASE, common_config, drive, schema_of
 from spark_impl.windows.processor import WindowProcessor
 from spark_impl.windows.query import WindowedQuery
-from spark_impl.windows.room import ConfigT, Room
+from spark_impl.windows.room import Room
 from spark_impl.windows.store import Store, load_store
 
-CASE = "case_id"
-"""Grouping column that tells the workloads of a pack apart."""
 _WORDS: dict[str, Any] = {
     "result": words.Result,
     "late": words.Late,
@@ -43,34 +41,14 @@ def run_workloads(
     store that does not exist yet or is empty. Faults strike the query as a whole. Raises
     ``ValueError`` when the configurations differ.
     """
-    config = _common_config(room, cases)
-    batches = {name: list(workload.batches()) for name, workload in cases.items()}
-    count = max((len(each) for each in batches.values()), default=0)
-    if not count:
-        return {name: Trace("spark", ()) for name in cases}
+    config = common_config(room.read, cases)
     history, store = workdir / "history", workdir / "store"
-    done = 0
-    faults = sorted({fault for workload in cases.values() for fault in workload.faults})
-    for fault in [*(each for each in faults if each.at < count), None]:
-        upto = count if fault is None else fault.at + 1
-        for j in range(done, upto):
-            append(history, _file(batches, j))
-        done = max(done, upto)
-        query = WindowedQuery(spark, room, config, history, store, [CASE])
-        if fault is None and any(workload.flush for workload in cases.values()):
-            query.flush(lambda group: cases[group[0]].flush)  # after all that is there
-        else:
-            query.run_available()
-        if fault is not None and fault.kind == "kill":
-            lose_commit(store, fault.at)
-    return read_trace(room, spark, store, {name: len(each) for name, each in batches.items()})
-
-
-def lose_commit(store: Path, batch: int) -> None:
-    """Make a store look as after a crash just before Spark noted that a batch was done."""
-    commits = store / "checkpoint" / "commits"
-    for path in (commits / str(batch), commits / f".{batch}.crc"):
-        path.unlink(missing_ok=True)
+    batches = {name: len(list(workload.batches())) for name, workload in cases.items()}
+    if not drive(
+        cases, history, store, lambda: WindowedQuery(spark, room, config, history, store, [CASE])
+    ):
+        return {name: Trace("spark", ()) for name in cases}
+    return read_trace(room, spark, store, batches)
 
 
 def run_in_process(room: Room[Any], workload: Workload) -> Trace:
@@ -149,36 +127,11 @@ def _steps(
     yield from pairs
 
 
-def _common_config(room: Room[ConfigT], cases: Mapping[str, Workload]) -> ConfigT:
-    configs = {name: room.read(case.config) for name, case in cases.items()}
-    first = next(iter(configs))
-    for name, config in configs.items():
-        if config != configs[first]:
-            msg = f"the cases {first!r} and {name!r} of a pack have different configurations"
-            raise ValueError(msg)
-    return configs[first]
-
-
-def _file(batches: Mapping[str, list[tuple[Event, ...]]], j: int) -> pa.Table:
-    """Batch j of every case that has one."""
-    rows = [
-        {CASE: name, **event._asdict()}
-        for name, own in batches.items()
-        if j < len(own)
-        for event in own[j]
-    ]
-    return pa.Table.from_pylist(rows, schema=_schema(pa.field(CASE, pa.string())))
-
-
-def _schema(*groups: pa.Field) -> pa.Schema:
-    return pa.schema([*groups, *(pa.field(*each) for each in COLUMNS.items())])
-
-
 def _blocks(asked: Asked, events: Iterable[Event]) -> dict[int, bytes]:
     by_task: dict[int, list[dict[str, Any]]] = {}
     for event in events:
         by_task.setdefault(task_of(event.key, asked.tasks), []).append(event._asdict())
     return {
-        task: encode(asked, pa.Table.from_pylist(rows, schema=_schema()))
+        task: encode(asked, pa.Table.from_pylist(rows, schema=schema_of()))
         for task, rows in by_task.items()
     }

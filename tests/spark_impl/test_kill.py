@@ -22,7 +22,7 @@ from properties.slack.subject import BATCHES, workload_of
 from properties.slack.test_model import unbatched
 from spark_impl.slack import SlackQuery
 from spark_impl.slack.system import read_trace
-from spark_impl.windows.system import CASE
+from spark_impl.windows.packs import CASE
 
 
 @needs_proc

@@ -21,8 +21,8 @@ from spark_impl.slack import (
 from spark_impl.slack.room import SLACK
 from spark_impl.streams import InputProblem, append
 from spark_impl.windows.blocks import COLUMNS
+from spark_impl.windows.packs import lose_commit
 from spark_impl.windows.store import load_store
-from spark_impl.windows.system import lose_commit
 from spark_impl.windows.tables import tables as all_tables
 
 FIXED = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=100)
@@ -146,7 +146,7 @@ def test_restarts_and_replays_change_nothing(spark: SparkSession, tmp_path: Path
     bumpy.run_available()
     shutil.rmtree(tmp_path / "s2" / "pending" / "batch=1")  # a crash between two tables
     (tmp_path / "s2" / "progress" / "batch=1" / "part-00009.parquet").write_bytes(b"torn")
-    lose_commit(tmp_path / "s2", 1)
+    lose_commit(tmp_path / "s2")
     again = SlackQuery(spark, config, tmp_path / "h2", tmp_path / "s2")
     assert again.store.committed() == 0
     history(tmp_path / "h2", batches[2])

@@ -1,0 +1,135 @@
+"""How streaming queries run: alone on their store, file by file, with settings of their own."""
+
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import (
+    BinaryType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from spark_impl import lock
+from spark_impl.streams import DATA_FILES, tidy
+
+_SETTINGS = {
+    "stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    # A store is a folder, where one call to the system renames a file. Spark's usual way, made for
+    # all file systems, starts eight processes for every file of the checkpoint.
+    "checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing"
+        ".FileSystemBasedCheckpointFileManager"
+    ),
+}
+"""Settings of these queries alone, behind ``spark.sql.streaming``."""
+_BINARY_FILES = StructType(
+    [
+        StructField("path", StringType()),
+        StructField("modificationTime", TimestampType()),
+        StructField("length", LongType()),
+        StructField("content", BinaryType()),
+    ]
+)
+"""What Spark's source ``binaryFile`` gives for a file."""
+
+
+class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
+    """A query that stopped; the message is one sentence that says why."""
+
+
+class Run:
+    """What keeps the runs of a query apart from each other, and from those of others."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._writing = threading.Lock()
+
+    def alone(
+        self, root: Path, begin: Callable[[BinaryIO], StreamingQuery]
+    ) -> tuple[StreamingQuery, threading.Thread]:
+        """Start a query as the only one that writes a store, until the thread has ended.
+
+        ``begin`` is told what the store is held by.
+        """
+        held = lock.hold(root)
+        try:
+            query = begin(held)
+        except BaseException:
+            lock.let_go(held)
+            raise
+
+        def let_go() -> None:
+            with suppress(Exception):  # whoever waits for the query is told why it ended
+                query.awaitTermination()
+            with self._writing:  # when Java is gone, we may still be at work
+                lock.let_go(held)
+
+        letting_go = threading.Thread(target=let_go, daemon=True)
+        letting_go.start()
+        return query, letting_go
+
+    def begin(
+        self,
+        held: BinaryIO,
+        rows: DataFrame,
+        checkpoint: Path,
+        finish: Callable[[DataFrame, int], None],
+        **trigger: Any,
+    ) -> StreamingQuery:
+        """Start the query with the settings that it needs; other queries keep theirs."""
+
+        def guarded(answers: DataFrame, batch: int) -> None:
+            with self._writing:
+                if held.closed:  # Java was gone before we began
+                    msg = f"the query that was to write micro-batch {batch} has ended"
+                    raise QueryProblem(msg)
+                finish(answers, batch)
+
+        tidy(checkpoint)
+        conf = self._spark.conf
+        wanted = {f"spark.sql.streaming.{name}": value for name, value in _SETTINGS.items()}
+        before = {name: conf.get(name, None) for name in wanted}
+        for name, value in wanted.items():
+            conf.set(name, value)
+        try:
+            return (
+                rows.writeStream.outputMode("append")
+                .option("checkpointLocation", str(checkpoint))
+                .foreachBatch(guarded)
+                .trigger(**trigger)
+                .start()
+            )
+        finally:
+            for name, was in before.items():
+                if was is None:
+                    conf.unset(name)
+                else:
+                    conf.set(name, was)
+
+
+def paths(spark: SparkSession, where: str, at_once: int | None = 1) -> DataFrame:
+    """The files of some folders as a stream of their paths, in the order in which they came.
+
+    ``at_once`` is how many make a micro-batch; None: all that there are. The kind ``binaryFile``
+    gives paths and leaves the reading to others.
+    """
+    files = (
+        spark.readStream.format("binaryFile")
+        .schema(_BINARY_FILES)
+        .option("pathGlobFilter", DATA_FILES)
+        .option("maxFileAge", "36500d")  # an old file is an early one, never one to leave out
+    )
+    if at_once is not None:
+        files = files.option("maxFilesPerTrigger", at_once)
+    return files.load(where).select("path")  # Spark does not read what nobody asks for

@@ -1,0 +1,214 @@
+"""The streaming query of all scripts, and what a user asks its store."""
+
+import os
+from collections.abc import Callable, Collection
+from functools import partial, reduce
+from itertools import pairwise
+from pathlib import Path
+from threading import Thread
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import LongType
+
+from model.vocabulary import ScriptConfig
+from model.vocabulary.script import END_US, MILLISECOND_US, TIME_END_US
+from spark_impl.failures import wait_for, without_stack_traces
+from spark_impl.running import QueryProblem, Run, paths
+from spark_impl.script.files import pack_files
+from spark_impl.script.plan import Plan, compile_plan
+from spark_impl.script.processor import FLUSH, ScriptProcessor, input_schema, output_schema
+from spark_impl.script.sink import TOLD, write_tables
+from spark_impl.script.store import BLOCK, TABLES, Asked, Store, load_store, open_store
+from spark_impl.streams import InputProblem, either, literal
+from spark_impl.windows.history import check_source
+from spark_impl.windows.slots import SLOT
+
+
+class ScriptQuery:
+    """One query for all workflows of ``config``, over a history, with its results in ``store``.
+
+    ``source`` is a history: a folder of Parquet files in the order of their modification times
+    (:class:`spark_impl.landing.Landing` writes such folders), with sensors in the column ``key``.
+    ``store`` is a folder; whoever opens it again goes on where the query stopped. Both have to be
+    reachable under the same path from the driver and from all workers.
+
+    ``group_columns`` are further columns of the history: every combination of their values is a
+    query of its own. Results stamped before ``since_us`` are left to the query whose scripts were
+    in force then. ``files`` is how many files make a micro-batch, which changes no result.
+
+    Raises :class:`spark_impl.streams.InputProblem` with one sentence, and writes nothing, when the
+    source cannot be read or the store belongs to another query; and when it is to run while another
+    query, here or elsewhere, writes the same store.
+    """
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        config: ScriptConfig,
+        source: str | Path,
+        store: str | Path,
+        group_columns: Collection[str] = (),
+        *,
+        since_us: int = 0,
+        files: int = 1,
+    ) -> None:
+        if since_us % MILLISECOND_US or not 0 <= since_us < TIME_END_US:
+            msg = f"since_us is {since_us}; it must be whole milliseconds, from 0 to less than 2^61"
+            raise InputProblem(msg)
+        self._spark = spark
+        self._source = Path(os.path.abspath(source))
+        self._files = files
+        taken = {name for schema in TABLES.values() for name in schema.names}
+        groups = check_source(self._source, {*taken, *BLOCK.names, "to"}, group_columns)
+        self._asked = Asked(config, groups, since_us)
+        self._plan = compile_plan(config)
+        self._store = open_store(Path(os.path.abspath(store)), self._asked)
+        self._run = Run(spark)
+
+    @property
+    def plan(self) -> Plan:
+        """What is computed, and where."""
+        return self._plan
+
+    @property
+    def store(self) -> Store:
+        """Where the results are."""
+        return self._store
+
+    def run_available(self) -> None:
+        """Process everything that is in the source now."""
+        more = True
+        while more:  # what workers have for each other comes with the next micro-batch
+            last = self._store.committed()
+            with without_stack_traces():
+                query, letting_go = self._start(availableNow=True)
+                try:
+                    wait_for(query, QueryProblem, self._store.root)
+                finally:
+                    letting_go.join()  # whoever comes next finds the store free
+            more = self._store.sent_after(last)
+
+    def start(self, interval: str = "0 seconds") -> StreamingQuery:
+        """Start the query and leave it running; files are taken as they come."""
+        return self._start(processingTime=interval)[0]
+
+    def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
+        """Process what is in the source, then end all streams.
+
+        ``wanted`` chooses among the combinations of the grouping columns' values. The request is
+        durable: a flush that was interrupted is carried out, once, by the next run.
+        """
+        self.run_available()
+        rows = [
+            (*group, worker, FLUSH, None)
+            for group in sorted(self._store.known())
+            for worker in range(self._plan.workers)
+            if wanted is None or wanted(group)
+        ]
+        if rows:
+            self._store.request(rows)
+            self.run_available()
+
+    def known_until_us(self) -> int:
+        """Before this stamp all results are there, for every combination of grouping columns."""
+        known = self._store.known().values()
+        workers = set(self._plan.placement.worker.values())
+        stamps = [own.get(worker, 0) for own in known for worker in workers]
+        return min(stamps, default=0)
+
+    def _start(self, **trigger: Any) -> tuple[StreamingQuery, Thread]:
+        return self._run.alone(self._store.root, lambda held: self._begin(held, **trigger))
+
+    def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
+        # Only now is it sure that nobody else makes a store of it, or adds to it.
+        open_store(self._store.root, self._asked)
+        checkpoint = self._store.checkpoint
+        return self._run.begin(held, self._answers(), checkpoint, self._finish, **trigger)
+
+    def _answers(self) -> DataFrame:
+        """The stream part: output rows of the processor."""
+        store, plan = self._store, self._plan
+        groups = from_arrow_schema(pa.schema(self._asked.groups))
+        names = tuple(field.name for field in groups)
+        if plan.exchanges:  # what workers have for each other comes beside the history
+            both = paths(self._spark, literal(self._source), self._files)
+            files = both.union(paths(self._spark, literal(store.control), None))
+        else:
+            files = paths(self._spark, either(self._source, store.control), self._files)
+        pack = partial(pack_files, store=store, plan=plan)
+        return (
+            files.mapInArrow(pack, input_schema(groups))
+            .groupBy(*names, SLOT)
+            .transformWithStateInPandas(
+                ScriptProcessor(plan, self._asked.config.lateness_us, names),
+                outputStructType=output_schema(groups),
+                outputMode="append",
+                timeMode="none",
+            )
+        )
+
+    def _finish(self, answers: DataFrame, batch: int) -> None:
+        """Everything that a micro-batch writes; Spark calls for it, again after a crash."""
+        store = self._store
+        store.begin(batch)
+        told = store.schema(TOLD)
+        write = partial(write_tables, store=store, plan=self._plan, batch=batch)
+        rows = answers.mapInArrow(write, from_arrow_schema(told)).toArrow().cast(told)
+        is_message = rows.column("block").is_valid()
+        store.send(batch, rows.filter(is_message).select(store.schema(BLOCK).names))
+        standing = rows.filter(pc.invert(is_message))
+        store.write("worker", batch, standing.select(store.schema(TABLES["worker"]).names))
+
+
+def results(spark: SparkSession, store: str | Path, *later: str | Path) -> DataFrame:
+    """Results of a query: the grouping columns, ``workflow``, ``name``, ``ts_us`` and ``value``.
+
+    With the stores of ``later`` queries, whose scripts came into force one after the other, each
+    one's results up to where the next one's begin. A micro-batch that is being written, or that a
+    crash cut short, does not show. Raises :class:`spark_impl.streams.InputProblem` when one of them
+    is not the store of a query, or when they are not in the order of time.
+    """
+    return _joined(spark, "result", [store, *later])
+
+
+def undefined(spark: SparkSession, store: str | Path, *later: str | Path) -> DataFrame:
+    """Stamps without a finite result: the grouping columns, ``workflow``, ``name`` and ``ts_us``.
+
+    Arguments and errors are those of :func:`results`.
+    """
+    return _joined(spark, "undefined", [store, *later]).distinct()
+
+
+def rejected(spark: SparkSession, store: str | Path) -> DataFrame:
+    """Arrivals that took part in nothing: the grouping columns, ``seq`` and ``reason``."""
+    place = load_store(Path(store).absolute())
+    return _table(spark, place, "rejected")
+
+
+def _joined(spark: SparkSession, table: str, stores: list[str | Path]) -> DataFrame:
+    places = [load_store(Path(store).absolute()) for store in stores]
+    since = [place.asked.since_us for place in places]
+    if any(left >= right for left, right in pairwise(since)):
+        msg = f"the stores answer since {', '.join(map(str, since))}: they must be in this order"
+        raise InputProblem(msg)
+    rows = [
+        _table(spark, place, table).where(F.col("ts_us") < until)
+        for place, until in zip(places, [*since[1:], END_US], strict=True)
+    ]
+    return reduce(DataFrame.unionByName, rows)
+
+
+def _table(spark: SparkSession, store: Store, name: str) -> DataFrame:
+    """A table with its complete micro-batches."""
+    schema = from_arrow_schema(store.schema(TABLES[name]))
+    last = store.committed()
+    if last < 0 or not (store.root / name).exists():
+        return spark.createDataFrame([], schema)
+    rows = spark.read.schema(schema.add("batch", LongType())).parquet(literal(store.root / name))
+    return rows.where(F.col("batch") <= last).drop("batch")

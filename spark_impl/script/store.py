@@ -1,0 +1,234 @@
+"""The folder in which a query of scripts keeps what it found out.
+
+    query.json                      configuration, grouping columns, since when it answers, version
+    checkpoint/                     Spark's own: offsets, commits, state
+    control/                        requests to flush, and what workers have for each other
+    <table>/batch=<id>/*.parquet    one folder a table and micro-batch
+
+Rules of this file:
+
+* A micro-batch writes only folders of its own number and replaces what it finds there, so that a
+  batch that Spark replays after a crash repairs whatever the crash left.
+* ``worker`` is written last: a batch that has none did not happen yet, for every reader.
+* Messages of a micro-batch are the same whenever it is replayed; the first ones stay.
+"""
+
+import json
+import shutil
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from model.vocabulary import ScriptConfig
+from spark_impl import lock
+from spark_impl.script.tables import SCHEMAS
+from spark_impl.streams import InputProblem, append, writing
+from spark_impl.windows.store import read_parquet, write_parquet, write_text
+
+VERSION = 1
+ROOM = "script"
+GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
+TABLES = {
+    **SCHEMAS,
+    "worker": pa.schema([("worker", pa.int32()), ("known_us", pa.int64())]),
+}
+"""Columns behind those of grouping; ``worker`` says until when its results are known."""
+BLOCK = pa.schema([("worker", pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
+"""Rows of the files in ``control``, behind the grouping columns."""
+
+
+class Asked(NamedTuple):
+    """What a query is asked for."""
+
+    config: ScriptConfig
+    groups: tuple[pa.Field, ...] = ()
+    since_us: int = 0
+    """Results that are stamped earlier are not recorded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where the tables of one query lie, and how they are read and written."""
+
+    root: Path
+    asked: Asked
+
+    @property
+    def checkpoint(self) -> Path:
+        """Spark's checkpoint."""
+        return self.root / "checkpoint"
+
+    @property
+    def control(self) -> Path:
+        """What is read with the files of the history."""
+        return self.root / "control"
+
+    def schema(self, columns: pa.Schema) -> pa.Schema:
+        """Columns behind those of grouping."""
+        return pa.schema([*self.asked.groups, *columns])
+
+    def folder(self, table: str, batch: int) -> Path:
+        """Where one micro-batch writes a table."""
+        return self.root / table / f"batch={batch}"
+
+    def begin(self, batch: int) -> None:
+        """Remove what an earlier attempt at this batch left, the mark that it is complete first.
+
+        Raises :class:`InputProblem` when the tables are not where Spark's checkpoint is.
+        """
+        last = self.committed()
+        if last not in (batch - 1, batch):
+            msg = (
+                f"{self.checkpoint} is at micro-batch {batch}, the tables beside it at {last};"
+                " one of them was changed by hand or by a crash of the machine"
+            )
+            raise InputProblem(msg)
+        for table in ("worker", *SCHEMAS):
+            folder = self.folder(table, batch)
+            with writing(folder):
+                if folder.exists():
+                    shutil.rmtree(folder)
+
+    def write(self, table: str, batch: int, rows: pa.Table, part: int = 0) -> None:
+        """Write one part of a table; nothing for no rows, except that ``worker`` marks the end."""
+        if rows.num_rows or table == "worker":
+            folder = self.folder(table, batch)
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            write_parquet(rows, folder / f"part-{part:05d}.parquet")
+
+    def committed(self) -> int:
+        """The last complete micro-batch, -1 if there is none."""
+        done = self.root.glob("worker/batch=*/part-*.parquet")
+        return max((_batch(path) for path in done), default=-1)
+
+    def read_all(self, table: str) -> pa.Table:
+        """A table with its complete micro-batches, told apart by the column ``batch``."""
+        last = self.committed()
+        schema = self.schema(TABLES[table]).append(pa.field("batch", pa.int64()))
+        files = sorted(self.root.glob(f"{table}/batch=*/part-*.parquet"))
+        return read_parquet([str(path) for path in files if _batch(path) <= last], schema)
+
+    def known(self) -> dict[tuple[Any, ...], dict[int, int]]:
+        """By combination of the grouping columns' values: until when each worker's results are."""
+        rows = self.read_all("worker")
+        names = [field.name for field in self.asked.groups]
+        found: dict[tuple[Any, ...], dict[int, int]] = {}
+        for row in rows.sort_by("batch").to_pylist():
+            own = found.setdefault(tuple(row[name] for name in names), {})
+            own[row["worker"]] = row["known_us"]
+        return found
+
+    def send(self, batch: int, rows: pa.Table) -> None:
+        """What workers have for each other after a micro-batch; the next one brings it."""
+        name = f"messages-{batch:08d}"
+        if rows.num_rows and not (self.control / f"{name}.parquet").exists():
+            append(self.control, rows, name)
+
+    def sent_after(self, batch: int) -> bool:
+        """Whether workers had something for each other after any later micro-batch."""
+        numbers = (int(path.stem[-8:]) for path in self.control.glob("messages-*.parquet"))
+        return max(numbers, default=-1) > batch
+
+    def request(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Ask for something of some workers; the next run carries it out, once."""
+        schema = self.schema(BLOCK)
+        arrays = [
+            pa.array(column, field.type)
+            for column, field in zip(zip(*rows, strict=True), schema, strict=True)
+        ]
+        append(self.control, pa.table(arrays, schema=schema), f"request-{uuid.uuid4().hex}")
+
+
+def _batch(path: Path) -> int:
+    return int(path.parent.name.removeprefix("batch="))
+
+
+def open_store(root: Path, asked: Asked) -> Store:
+    """The store of a query, made if it is not there yet.
+
+    Raises :class:`InputProblem`, and writes nothing, when it belongs to another query, does not say
+    to which, or cannot be made.
+    """
+    path = root / "query.json"
+    if path.exists():
+        _require_same(load_store(root), asked)
+    elif root.exists() and not _is_empty(root):
+        msg = f"{root} is neither an empty folder nor the store of a query"
+        raise InputProblem(msg)
+    else:
+        with writing(root):
+            root.mkdir(parents=True, exist_ok=True)
+        write_text(path, json.dumps(_plain(asked), indent=1))
+    store = Store(root, asked)
+    with writing(root):  # here, because a crash may have come between the two
+        store.control.mkdir(exist_ok=True)
+    return store
+
+
+def load_store(root: Path) -> Store:
+    """The store that a query has written.
+
+    Raises :class:`InputProblem` when there is none, when it belongs to a query of another room, or
+    when it does not say what it is.
+    """
+    path = root / "query.json"
+    if not path.exists():
+        msg = f"{root} is not the store of a query"
+        raise InputProblem(msg)
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        room, version = found["room"], found["version"]
+        if (room, version) == (ROOM, VERSION):
+            groups = [pa.field(each, GROUP_TYPES[kind]) for each, kind in found["group_columns"]]
+            config = ScriptConfig.from_json(found["config"])
+            return Store(root, Asked(config, tuple(groups), int(found["since_us"])))
+    except (LookupError, TypeError, ValueError) as error:
+        msg = f"{path} does not say to which query the store belongs; bring it back from a copy"
+        raise InputProblem(msg) from error
+    if room != ROOM:
+        msg = f"{root} belongs to a query of room {room!r}, not {ROOM!r}"
+    else:
+        msg = f"{root} was written by version {version!r} of the store, not {VERSION}"
+    raise InputProblem(msg)
+
+
+def _is_empty(root: Path) -> bool:
+    """Whether a folder holds nothing but what a crash in :func:`open_store` may leave."""
+    ours = (lock.FILE, ".query.json.")
+    return root.is_dir() and all(each.name.startswith(ours) for each in root.iterdir())
+
+
+def _plain(asked: Asked) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "room": ROOM,
+        "config": asked.config.to_json(),
+        "group_columns": [[field.name, str(field.type)] for field in asked.groups],
+        "since_us": asked.since_us,
+    }
+
+
+def _require_same(store: Store, asked: Asked) -> None:
+    """Refuse the store of another query."""
+    theirs, ours = _plain(store.asked), _plain(asked)
+    theirs |= theirs.pop("config")
+    ours |= ours.pop("config")
+    for name in sorted(ours):
+        if theirs[name] != ours[name]:
+            msg = f"{store.root} belongs to a query with other {name}"
+            if name == "workflows":
+                msg += f" ({_other(theirs[name], ours[name])}); other scripts need a new store"
+            else:
+                msg += f": {theirs[name]!r}, not {ours[name]!r}"
+            raise InputProblem(msg)
+
+
+def _other(theirs: list[Any], ours: list[Any]) -> str:
+    """The first workflow that two sets do not have in common."""
+    name = next(flow[0] for flow in (*ours, *theirs) if flow not in theirs or flow not in ours)
+    return f"{name!r} is not the same"
