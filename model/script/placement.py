@@ -20,7 +20,7 @@ from model.script.rules import Rules
 from model.vocabulary import task_of
 
 WHOLE, LARGE_SPLIT, ALL_SPLIT, HASHED = "whole", "large ones split", "all split", "by hash"
-BY_SENSOR = "by the hash of sensors"
+BY_SENSOR = "by sensor"
 
 
 class Unit(NamedTuple):

@@ -23,6 +23,7 @@ examples:
   straggler sim slack --set control=max --set size_us=5s --plot run.svg
   straggler sim join --set scale=yes --set workers=2 --plot chain.svg
   straggler sim grouping --set scenario=swap --set policies=tag,pkg,key
+  straggler sim script --set disorder=bursts --set workers=3 --plot run.svg
   straggler sim watermark --set reading=scaled --set k=20 --plot run.svg
   straggler sim slack --set nonsense=1              lists the settings there are
 """

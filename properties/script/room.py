@@ -2,10 +2,9 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from math import isfinite
-from pathlib import Path
 
 from model.claims import Judgement, Outcome, Verdict
 from model.script import make_system
@@ -26,9 +25,8 @@ from properties.rooms import (
     Room,
     Seen,
     Skipped,
-    Timed,
 )
-from properties.script import inputs, limits, queries
+from properties.script import inputs, limits, queries, timed
 from properties.script.agreement import compare
 from properties.script.errata import ERRATA
 from properties.script.plan import Plan, make_plan
@@ -177,16 +175,6 @@ def remarks(seen: Seen) -> tuple[Remark, ...]:
 
 EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore)
 
-
-def simulate(settings: Mapping[str, str], seed: int) -> Timed:
-    """One timed run."""
-    raise UsageError("room script is not simulated yet")
-
-
-def plot(run: Timed, path: Path) -> None:
-    """The run over time, as SVG."""
-
-
 ROOM = Room(
     name="script",
     words=WORDS,
@@ -206,7 +194,9 @@ ROOM = Room(
     guard=guard,
     remarks=remarks,
     explorer=EXPLORER,
-    simulate=simulate,
-    plot=plot,
+    simulate=timed.simulate,
+    plot=timed.plot,
+    timed_remarks=timed.remarks,
+    beside=timed.beside,
     errata=ERRATA,
 )

@@ -72,9 +72,9 @@ def flow(name: str, said: Mapping[str, Expression]) -> Workflow:
 def bridge(wanted: Wanted) -> Asked:
     """Sections of a bridge, four sensors each: a workflow for each, and one between every two.
 
-    A section has a short window over each of its sensors, a long one over all, and how far the
-    largest of the short ones is above the long one; two neighbours have the difference of their
-    long ones. A sensor of twelve is asked for by nobody.
+    A section has a short window over each of its sensors, a long one over all, how far the largest
+    of the short ones is above the long one, and the peak of its first sensor; two neighbours have
+    the difference of their long ones. A sensor of twelve is asked for by nobody.
     """
     there = names(wanted)
     used = [each for number, each in enumerate(there) if number % SPARE != SPARE - 1]
@@ -96,6 +96,7 @@ def _section(number: int, sensors: Sequence[str]) -> Workflow:
     said["most"] = Across("max", tuple([Name(each) for each in said]))
     said["all"] = average(sensors, 10, 5)
     said["above"] = Arithmetic("-", Name("most"), Name("all"))
+    said["peak"] = Window("max", Sensor(sensors[0]), 10 * SECOND_MS, SECOND_MS)
     return flow(f"section-{number}", said)
 
 
