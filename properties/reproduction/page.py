@@ -69,7 +69,7 @@ def _table(entries: Sequence[Entry]) -> str:
             f"[{entry.name}](#{entry.name})",
             _cell(entry.claim or entry.title),
             _cell(entry.published),
-            _cell(entry.findings[0].sentence if entry.findings else ""),
+            _cell(_finding(entry.decisive)) if entry.decisive else "",
             status(entry).value,
         )
         for entry in entries
@@ -92,7 +92,7 @@ def _section(entry: Entry, measured: Figures) -> Iterator[str]:
         yield f"**Published.** {entry.published}{f' As numbers: {values}.' if values else ''}\n"
     seeds = f"{counted(len(entry.seeds), 'seed')}, {entry.confidence:.0%} confidence"
     yield f"**Simulated**, {counted(entry.runs, 'run')}, {seeds}, {entry.effort}:\n"
-    yield from map(_finding, entry.findings)
+    yield from (f"- {_finding(each)}. *{each.verdict.value}*" for each in entry.findings)
     on_spark = MEASURED.get(entry.name, ())
     if on_spark:
         yield "\n**On Spark:**\n"
@@ -106,8 +106,8 @@ def _section(entry: Entry, measured: Figures) -> Iterator[str]:
 
 
 def _finding(finding: Finding) -> str:
-    outcome = "" if finding.outcome is Outcome.HOLDS else f" **{finding.outcome.value}**:"
-    return f"- {finding.says}:{outcome} {finding.sentence}. *{finding.verdict.value}*"
+    outcome = "" if finding.outcome is Outcome.HOLDS else f"**{finding.outcome.value}**: "
+    return f"{outcome}{finding.says}: {finding.sentence}"
 
 
 def _promise(promise: Promise) -> Iterator[str]:

@@ -7,7 +7,7 @@ from sim.report.contents import Cell, Chart, Entry, Failure, Finding, Table
 from sim.report.markup import Markup, element
 from sim.report.plot import svg
 from sim.report.status import chip, status
-from sim.report.words import values_in_words, version, with_limits
+from sim.report.words import values_in_words, version
 from sim.sweep.experiment import Label
 
 _SIGNS: Mapping[Outcome, tuple[str, str]] = {
@@ -85,15 +85,18 @@ def _found(entry: Entry) -> Iterator[Markup]:
 
 
 def _finding(finding: Finding) -> Markup:
+    cells = _cells(finding.cells) if len(finding.cells) > 1 else ""
+    return element("li", told(finding), cells)
+
+
+def told(finding: Finding) -> tuple[Markup, ...]:
+    """An expectation with a sign for whether it is met, and what was measured."""
     sign, kind = _SIGNS[finding.outcome]
     outcome = "" if finding.outcome is Outcome.HOLDS else f" ({finding.outcome.value})"
-    return element(
-        "li",
+    return (
         element("span", sign, class_=f"mark {kind}", role="img", aria_label=finding.outcome.value),
-        finding.says,
-        element("span", outcome, class_=kind),
+        element("span", finding.says, element("span", outcome, class_=kind)),
         element("div", finding.sentence, class_="measured"),
-        _cells(finding.cells) if len(finding.cells) > 1 else "",
     )
 
 
@@ -102,19 +105,13 @@ def _cells(cells: tuple[Cell, ...]) -> Markup:
         element(
             "tr",
             element("th", cell.label, scope="row"),
-            element("td", _interval(cell), class_="figure"),
+            element("td", cell.measured, class_="figure"),
             element("td", "" if cell.outcome is Outcome.HOLDS else cell.outcome.value),
         )
         for cell in cells
     )
     table = element("table", element("tbody", rows), class_="numbers")
     return element("details", element("summary", "Each of them"), _scrolled(table, "Each of them"))
-
-
-def _interval(cell: Cell) -> str:
-    if cell.estimate is None or cell.low is None or cell.high is None:
-        return "not known"
-    return with_limits(cell.estimate, cell.low, cell.high)
 
 
 def _scrolled(table: Markup, name: str) -> Markup:

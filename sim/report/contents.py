@@ -53,10 +53,8 @@ class Cell(NamedTuple):
     """What was measured for an expectation at one combination of levels."""
 
     label: str
-    estimate: float | None
-    """``None`` where a value is missing, as are its limits."""
-    low: float | None
-    high: float | None
+    measured: str
+    """With its unit and its confidence limits."""
     outcome: Outcome
 
 
@@ -135,6 +133,14 @@ class Entry(NamedTuple):
         """All that have to be made for it."""
         stated = [finding.assumptions for finding in self.findings if finding.assumptions]
         return tuple(dict.fromkeys(stated))
+
+    @property
+    def decisive(self) -> Finding | None:
+        """The expectation that its verdict rests on, or the first that is not met."""
+        if self.verdict is not None:
+            return next(each for each in self.findings if each.verdict is self.verdict)
+        by_outcome = {finding.outcome: finding for finding in reversed(self.findings)}
+        return by_outcome.get(Outcome.BROKEN, by_outcome.get(Outcome.UNDETERMINED))
 
 
 Report: TypeAlias = tuple[Entry, ...]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 
 from model.claims import Outcome
-from sim.report.article import alarm, article, counted
+from sim.report.article import alarm, article, counted, told
 from sim.report.contents import Entry, Report
 from sim.report.markup import Markup, element
 from sim.report.status import Status, chip, status
@@ -100,13 +100,13 @@ def _room_row(room: str) -> Markup:
 
 
 def _row(entry: Entry) -> Markup:
-    here = entry.findings[0].sentence if entry.findings else ""
+    here = told(entry.decisive) if entry.decisive else ""
     return element(
         "tr",
         element("td", chip(status(entry), is_short=True), role="cell"),
         element("th", _link(entry), scope="row", role="rowheader"),
         element("td", entry.published, role="cell", data_label="Published:"),
-        element("td", here, role="cell", data_label="Here:", class_="measured"),
+        element("td", here, role="cell", data_label="Here:", class_="here"),
         role="row",
     )
 

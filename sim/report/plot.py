@@ -22,7 +22,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from sim.drawing import SETTINGS
-from sim.report.contents import Chart, Line
+from sim.report.contents import Chart, Line, Mark
 from sim.report.markup import Markup
 from sim.sweep.experiment import Label
 
@@ -85,9 +85,11 @@ def draw(chart: Chart) -> Figure:
     axes.set_xlabel(chart.x.label)
     axes.set_ylabel(chart.y.label)
     places = _places(chart)
+    is_by_name = places is not None
     for number, line in enumerate(chart.lines):
-        _draw_line(axes, line, places, _look(number, len(chart.lines), places is not None))
-    _draw_published(axes, chart, places)
+        _draw_line(axes, line, places, _look(number, len(chart.lines), is_by_name))
+    for published in chart.published:
+        _draw_published(axes, published, places)
     _mark_x(axes, chart, places)
     _mark_y(axes, chart)
     handles, labels = axes.get_legend_handles_labels()
@@ -156,22 +158,22 @@ def _draw_line(axes: Axes, line: Line, places: dict[Label, int] | None, look: Lo
     )
 
 
-def _draw_published(axes: Axes, chart: Chart, places: dict[Label, int] | None) -> None:
-    for published in chart.published:
-        if published.level is not None:
-            axes.axhline(published.level, color=INK, linestyle=":", label=published.label)
-            continue
-        known = [(x, y) for x, y in published.points if places is None or x in places]
-        axes.plot(
-            [_at(x, places) for x, _ in known],
-            [y for _, y in known],
-            color=INK,
-            linestyle=":" if places is None else "none",
-            marker="*",
-            markersize=9.0,
-            markerfacecolor="none",
-            label=published.label,
-        )
+def _draw_published(axes: Axes, mark: Mark, places: dict[Label, int] | None) -> None:
+    if mark.level is not None:
+        axes.axhline(mark.level, color=INK, linestyle=":", label=mark.label)
+        return
+    known = [(x, y) for x, y in mark.points if places is None or x in places]
+    shift = 0.0 if places is None else -0.36  # to the left of ours
+    axes.plot(
+        [_at(x, places) + shift for x, _ in known],
+        [y for _, y in known],
+        color=INK,
+        linestyle=":" if places is None else "none",
+        marker="*",
+        markersize=9.0,
+        markerfacecolor="none",
+        label=mark.label,
+    )
 
 
 def _mark_x(axes: Axes, chart: Chart, places: dict[Label, int] | None) -> None:
@@ -206,8 +208,8 @@ def _mark_y(axes: Axes, chart: Chart) -> None:
     if chart.y.is_log:
         axes.set_yscale("log")
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
-    elif axes.get_ylim()[0] >= 0:
-        axes.set_ylim(bottom=0)
+    elif axes.dataLim.y0 >= 0 < axes.dataLim.y1:
+        axes.set_ylim(0, axes.dataLim.y1 * 1.08)
     axes.yaxis.set_major_formatter(FuncFormatter(_number))
 
 

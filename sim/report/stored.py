@@ -10,16 +10,15 @@ from typing import Any, NamedTuple, TypeAlias
 from model.claims import Outcome
 from sim.report.contents import (
     Axis,
-    Cell,
     Chart,
     Entry,
     Failure,
-    Finding,
     Line,
     Mark,
     Point,
     Table,
 )
+from sim.report.seen import finding_of
 from sim.report.words import Unit, in_words, unit_of, with_limits
 from sim.statistics import mean_interval
 from sim.sweep.experiment import Label, Reproduction
@@ -67,7 +66,7 @@ def entry_of(record: Mapping[str, Any], columns: Columns) -> Entry:
         values=published["values"] or {} if published else {},
         verdict=None if verdict is None else Reproduction(verdict),
         outcome=Outcome(record["outcome"]),
-        findings=tuple(map(_finding, record["expectations"])),
+        findings=tuple(map(finding_of, record["expectations"])),
         charts=tuple(_charts(record, columns)),
         table=_table(record, columns),
         base=record["base"],
@@ -83,21 +82,6 @@ def entry_of(record: Mapping[str, Any], columns: Columns) -> Entry:
         effort=str(record["effort"]),
         code=str(record["code"]),
         again=str(record["again"]),
-    )
-
-
-def _finding(record: Mapping[str, Any]) -> Finding:
-    cells = (
-        Cell(each["label"], each["estimate"], each["low"], each["high"], Outcome(each["outcome"]))
-        for each in record["cells"]
-    )
-    return Finding(
-        record["says"],
-        Reproduction(record["verdict"]),
-        record["assumptions"] or "",
-        Outcome(record["outcome"]),
-        record["sentence"],
-        tuple(cells),
     )
 
 
@@ -153,7 +137,8 @@ def _unit(name: str, found: Mapping[Key, Measured]) -> Unit:
 def _cell(found: Measured | None, unit: Unit) -> str:
     if found is None:
         return ""
-    return with_limits(*(value / unit.size for value in found[:3]))
+    # Its heading says the unit.
+    return with_limits(*found[:3], Unit("", size=unit.size))
 
 
 # --------------------------------------------------------------------------------------- charts

@@ -1,5 +1,6 @@
 """Names and numbers of results as a reader sees them."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -8,11 +9,14 @@ class Unit(NamedTuple):
     """What a figure is called with its unit, and how much of it one is."""
 
     label: str
+    symbol: str = ""
     size: float = 1.0
 
 
 _TIMES = (("s", 1e6), ("ms", 1e3))
-_RATES = {"_mhz": "million/s", "_per_s": "1/s", "_hz": "1/s"}
+_RATES = {"_mhz": 1e-6, "_per_s": 1.0, "_hz": 1.0}
+"""Ends of names, and how much of them one a second is."""
+_DURATION = re.compile(r"(\w+_us)( from)? ([\d.]+)(?: to ([\d.]+))?")
 
 
 def in_words(name: str) -> str:
@@ -25,16 +29,16 @@ def in_words(name: str) -> str:
 def unit_of(name: str, values: Sequence[float]) -> Unit:
     """In what to write these values: microseconds in something longer, if they are long."""
     words = in_words(name)
-    for suffix, rate in _RATES.items():
+    for suffix, size in _RATES.items():
         if name.endswith(suffix):
-            return Unit(f"{words} ({rate})")
+            return Unit(f"{words} (1/s)", "/s", size)
     if not name.endswith("_us"):
         return Unit(words)
     largest = max(map(abs, values), default=0)
     for symbol, size in _TIMES:
         if largest >= size:
-            return Unit(f"{words} ({symbol})", size)
-    return Unit(f"{words} (µs)")
+            return Unit(f"{words} ({symbol})", f" {symbol}", size)
+    return Unit(f"{words} (µs)", " µs")
 
 
 def written(value: float) -> str:
@@ -42,10 +46,25 @@ def written(value: float) -> str:
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
-def with_limits(estimate: float, low: float, high: float) -> str:
-    """A number with its confidence limits, where they are not the number itself."""
-    number = written(estimate)
-    return number if low == estimate == high else f"{number} ({written(low)} to {written(high)})"
+def with_limits(estimate: float, low: float, high: float, unit: Unit) -> str:
+    """A number in its unit with its confidence limits, where they can be told from the number."""
+    number, *limits = (written(value / unit.size) for value in (estimate, low, high))
+    if limits == [number, number]:
+        return f"{number}{unit.symbol}"
+    return f"{number}{unit.symbol} ({' to '.join(limits)})"
+
+
+def levels_in_words(label: str) -> str:
+    """Levels of factors as a sweep writes them: ``window_us 500000, tag / shuffle``."""
+    return _DURATION.sub(_duration, label).replace("_", " ")
+
+
+def _duration(found: re.Match[str]) -> str:
+    name, path, first, last = found.groups()
+    values = [float(each) for each in (first, last) if each]
+    unit = unit_of(name, values)
+    numbers = " to ".join(written(value / unit.size) for value in values)
+    return f"{in_words(name)}{path or ''} {numbers}{unit.symbol}"
 
 
 def values_in_words(values: Mapping[str, object]) -> str:

@@ -165,6 +165,9 @@ def _told(finding: Finding) -> dict[str, Any]:
     expectation = finding.expectation
     return {
         "says": expectation.says,
+        "measure": expectation.measure,
+        "compare": expectation.compare.kind if expectation.compare else None,
+        "along": expectation.along or None,
         "verdict": expectation.verdict.value,
         "assumptions": expectation.assumptions or None,
         "outcome": str(finding.outcome),

@@ -73,7 +73,7 @@ def test_every_experiment_says_what_was_claimed_and_what_was_seen() -> None:
         assert f"`{entry.again}`" in part
         for finding in entry.findings:
             outcome = "" if finding.outcome is Outcome.HOLDS else f"**{finding.outcome.value}**: "
-            seen = f"- {finding.says}: {outcome}{finding.sentence}. *{finding.verdict.value}*"
+            seen = f"- {outcome}{finding.says}: {finding.sentence}. *{finding.verdict.value}*"
             assert seen in part
     assert "**Assumed.** Weights are a stand-in.\n" in text
     assert "| slack | 0 | 1 | 2 | 0 | 0 |\n" in text

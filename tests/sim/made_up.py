@@ -77,10 +77,13 @@ def expectation(verdict: str, outcome: str = "holds", cells: int = 1) -> Record:
     """One that was judged."""
     return {
         "says": "TAG has at least 1.5 times the throughput of shuffle",
+        "measure": "share",
+        "compare": "ratio",
+        "along": None,
         "verdict": verdict,
         "assumptions": "Weights are a stand-in." if "assumptions" in verdict else None,
         "outcome": outcome,
-        "sentence": "the ratio of share is 1.34 (1.28 to 1.41)",
+        "sentence": "the ratio of share at slower 1 is 1.34 (1.28 to 1.41)",
         "cells": [
             {
                 "label": f"slower {number + 1}",

@@ -17,8 +17,9 @@ from sim.report.contents import Axis, Chart, Line, Point, Report
 from sim.report.markup import Markup, element
 from sim.report.page import POLICY, page
 from sim.report.plot import svg
+from sim.report.seen import finding_of
 from sim.report.stored import entry_of
-from sim.report.words import unit_of, values_in_words, with_limits, written
+from sim.report.words import Unit, levels_in_words, unit_of, values_in_words, with_limits, written
 from tests.sim import made_up
 
 VOID = {"meta", "br", "col"}
@@ -150,7 +151,7 @@ def test_verdicts_stand_first_then_every_experiment_with_all_that_was_stored(tex
         assert record["code"][:12] in part
         for found in record["expectations"]:
             assert f"{found['says']}<" in part
-            assert f">{found['sentence']}<" in part
+            assert ">ratio of share 1.34" in part
     assert order == sorted(order)
 
 
@@ -294,13 +295,64 @@ def test_numbers_have_the_digits_that_matter(value: float, text: str) -> None:
 
 
 def test_units_suit_the_longest_time() -> None:
-    assert unit_of("mean_latency_us", [10.0, 2_000_000.0]) == ("mean latency (s)", 1e6)
-    assert unit_of("mean_latency_us", [2_000.0]) == ("mean latency (ms)", 1e3)
-    assert unit_of("mean_latency_us", []) == ("mean latency (µs)", 1.0)
-    assert unit_of("served_hz", [5.0]) == ("served (1/s)", 1.0)
-    assert with_limits(1, 1, 1) == "1"
+    assert unit_of("mean_latency_us", [10.0, 2_000_000.0]) == ("mean latency (s)", " s", 1e6)
+    assert unit_of("mean_latency_us", [2_000.0]) == ("mean latency (ms)", " ms", 1e3)
+    assert unit_of("mean_latency_us", []) == ("mean latency (µs)", " µs", 1.0)
+    assert unit_of("served_hz", [5.0]) == ("served (1/s)", "/s", 1.0)
+    assert unit_of("served_mhz", [5.0]) == ("served (1/s)", "/s", 1e-6)
+    assert with_limits(1, 1, 1 + 1e-9, Unit("", " s")) == "1 s"
+    assert with_limits(2e3, 1e3, 3e3, Unit("", " ms", 1e3)) == "2 ms (1 to 3)"
     values: dict[str, Any] = {"wait_us": {"1": 3e5, "2": 2e6}, "share": [0.5, 1], "shape": "flat"}
     assert values_in_words(values) == "wait (s) 0.3 at 1, 2 at 2; share 0.5, 1; shape flat"
+
+
+def test_levels_have_units_too() -> None:
+    assert levels_in_words("window_us 500000, tag_literal / x") == "window 500 ms, tag literal / x"
+    assert levels_in_words("gamma_us from 0 to 20000000") == "gamma from 0 to 20 s"
+
+
+@pytest.mark.parametrize(
+    ("changed", "sentence"),
+    [
+        ({}, "latency 1.5 s (1.2 to 1.8), tier a"),
+        ({"compare": "ratio"}, "ratio of latency 1,500,000 (1,200,000 to 1,800,000), tier a"),
+        ({"along": "tier"}, "change of latency 1.5 s (1.2 to 1.8), tier a"),
+        ({"cells": 2}, "latency 1.5 to 2.5 s, in 2 of 2 cases"),
+        ({"cells": 2, "outcome": "broken"}, "latency 1.5 s (1.2 to 1.8), tier a"),
+        ({"estimate": None}, "as the sweep has said"),
+    ],
+)
+def test_what_was_seen_is_said_in_units(changed: dict[str, Any], sentence: str) -> None:
+    outcome = changed.get("outcome", "holds")
+    numbers = {"estimate": 1.5e6, "low": 1.2e6, "high": 1.8e6, **changed}
+    cell = {key: numbers[key] for key in ("estimate", "low", "high")}
+    cells = [{"label": "tier a", **cell, "outcome": outcome}]
+    if changed.get("cells") == 2:
+        cells.append(
+            {"label": "tier b", "estimate": 2.5e6, "low": 2e6, "high": 3e6, "outcome": outcome}
+        )
+    record = {
+        "says": "It is so",
+        "measure": "latency_us",
+        "compare": changed.get("compare"),
+        "along": changed.get("along"),
+        "verdict": "reproduced",
+        "assumptions": None,
+        "outcome": outcome,
+        "sentence": "as the sweep has said",
+        "cells": cells,
+    }
+    assert finding_of(record).sentence == sentence
+
+
+def test_the_decisive_expectation_is_the_one_that_the_verdict_rests_on() -> None:
+    first, second = made_up.expectation("reproduced"), made_up.expectation("refuted")
+    record, columns = deepcopy(made_up.ALONE)
+    entry = entry_of({**record, "expectations": [first, second], "verdict": "refuted"}, columns)
+    assert entry.decisive is entry.findings[1]
+    latency = entry_of(*made_up.LATENCY)
+    assert latency.decisive is latency.findings[1]
+    assert entry_of(*made_up.BARE).decisive is None
 
 
 def test_markup_is_escaped_once() -> None:

@@ -1,0 +1,57 @@
+"""What was seen of an expectation, in words and units that a reader need not look up."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from model.claims import Outcome
+from sim.report.contents import Cell, Finding
+from sim.report.words import Unit, in_words, levels_in_words, unit_of, with_limits, written
+from sim.sweep.experiment import Reproduction
+
+
+def finding_of(record: Mapping[str, Any]) -> Finding:
+    """An expectation from what is stored of it."""
+    unit = _unit(record)
+    cells = (
+        Cell(levels_in_words(each["label"]), _number(each, unit), Outcome(each["outcome"]))
+        for each in record["cells"]
+    )
+    return Finding(
+        record["says"],
+        Reproduction(record["verdict"]),
+        record["assumptions"] or "",
+        Outcome(record["outcome"]),
+        _sentence(record, unit),
+        tuple(cells),
+    )
+
+
+def _unit(record: Mapping[str, Any]) -> Unit:
+    """Of the measure, or of a ratio, which has none."""
+    known = [cell["estimate"] for cell in record["cells"] if cell["estimate"] is not None]
+    return Unit("") if record["compare"] == "ratio" else unit_of(record["measure"], known)
+
+
+def _number(cell: Mapping[str, Any], unit: Unit) -> str:
+    if cell["estimate"] is None:
+        return "not known"
+    return with_limits(cell["estimate"], cell["low"], cell["high"], unit)
+
+
+def _sentence(record: Mapping[str, Any], unit: Unit) -> str:
+    """The range of all cells if all is as expected, otherwise the first that is not."""
+    cells = record["cells"]
+    telling = [cell for cell in cells if cell["outcome"] == record["outcome"]] or cells
+    known = [cell for cell in telling if cell["estimate"] is not None]
+    if not known:
+        return str(record["sentence"])
+    name = in_words(record["measure"])
+    if record["compare"] or record["along"]:
+        name = f"{record['compare'] or 'change'} of {name}"
+    if record["outcome"] == str(Outcome.HOLDS) and len(known) > 1:
+        estimates = [cell["estimate"] / unit.size for cell in known]
+        low, high = written(min(estimates)), written(max(estimates))
+        said = low if low == high else f"{low} to {high}"
+        return f"{name} {said}{unit.symbol}, in {len(known)} of {len(cells)} cases"
+    where = f", {levels_in_words(known[0]['label'])}" if known[0]["label"] else ""
+    return f"{name} {_number(known[0], unit)}{where}"
