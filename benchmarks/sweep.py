@@ -1,0 +1,83 @@
+"""What a second process brings a sweep, and what sweeping costs beside the runs themselves.
+
+The same 16 runs of room ``grouping`` (10,000 tuples each): one after the other without a sweep,
+swept by one process, and by two. ``second_process`` is the time of one process by that of two,
+where nothing but two idle cores would give 2; ``overhead`` is the time of one process by that
+without a sweep, less 1, and has the start of the process in it. Each time is the median of three
+rounds, in which the three ways take turns.
+"""
+
+import tempfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+from sim.sweep.crew import on_processes
+from sim.sweep.engine import Sweep
+from sim.sweep.experiment import EFFORTS, Experiment, Factor, Grid, Level, Measure
+from sim.sweep.runs import jobs_of, runs_of
+from sim.sweep.store import Store
+from sim.sweep.work import Mapper, perform
+
+ROUNDS = 3
+BASE = {"tuples": "10000", "window_tuples": "2500", "load": "backlog"}
+POLICIES = ("tag", "pkg", "shuffle", "cg")
+GRID = Grid(
+    BASE, (Factor("policy", tuple([Level(name, {"policy": name}) for name in POLICIES])),), 4
+)
+EXPERIMENT = Experiment(
+    name="benchmark",
+    room="grouping",
+    run="sim",
+    fan="",
+    title="",
+    claim="",
+    source=None,
+    published=None,
+    grids=dict.fromkeys(EFFORTS, GRID),
+    measures=(Measure("mean_rho", "mean_rho"),),
+    expectations=(),
+    plot=None,
+    confidence=0.95,
+)
+
+
+def measure() -> dict[str, float]:
+    """Seconds and their ratios."""
+    ways: dict[str, Callable[[], None]] = {
+        "without_s": _without,
+        "one_process_s": partial(_swept, partial(on_processes, processes=1)),
+        "two_processes_s": partial(_swept, partial(on_processes, processes=2)),
+    }
+    rounds = [{name: _seconds(way) for name, way in ways.items()} for _ in range(ROUNDS)]
+    seconds = {name: median(each[name] for each in rounds) for name in ways}
+    return {
+        "runs": len(runs_of(EXPERIMENT, "quick", 0)),
+        **seconds,
+        "second_process": _ratio(rounds, "one_process_s", "two_processes_s"),
+        "overhead": _ratio(rounds, "one_process_s", "without_s") - 1,
+    }
+
+
+def _ratio(rounds: Sequence[dict[str, float]], first: str, second: str) -> float:
+    return median(each[first] / each[second] for each in rounds)
+
+
+def _seconds(way: Callable[[], None]) -> float:
+    started_s = perf_counter()
+    way()
+    return perf_counter() - started_s
+
+
+def _without() -> None:
+    for job in jobs_of(EXPERIMENT, runs_of(EXPERIMENT, "quick", 0)):
+        perform(job)
+
+
+def _swept(mapper: Mapper) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = Sweep([EXPERIMENT], "quick", Store(Path(folder)), mapper)
+        deque(sweep.events(), maxlen=0)
