@@ -204,7 +204,7 @@ class Room:
 
     def _look(self) -> None:
         """Take what has come; let the chain become quiet once everything has entered."""
-        before, taken = -1, 0
+        before, taken = -1, sum(source.at for source in self.sources.values())
         while taken > before:  # what one takes may end the pause of the other
             for source in self.sources.values():
                 source.look()
