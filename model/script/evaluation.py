@@ -59,8 +59,8 @@ def until_us_of(node: Node, inputs_us: Iterable[int], rules: Rules) -> int:
 def union(node: Node, parts: Sequence[Stream], rules: Rules) -> Stream:
     """All tuples of all parts, in order."""
     until_us = until_us_of(node, (part.until_us for part in parts), rules)
-    points = merge(*(part.points for part in parts))
-    return Stream(tuple([point for point in points if point[0] < until_us]), until_us)
+    points = sorted([point for part in parts for point in part.points if point[0] < until_us])
+    return Stream(tuple(points), until_us)
 
 
 class Slices:

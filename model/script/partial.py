@@ -27,7 +27,7 @@ def of_values(values: Iterable[float]) -> Partial:
     ratios = [value.as_integer_ratio() for value in values]
     # Denominators of floats are powers of two: the largest one will do for all.
     scale = max(below for _, below in ratios)
-    whole = [above * (scale // below) for above, below in ratios]
+    whole = [above if below == scale else above * (scale // below) for above, below in ratios]
     total, squares = sum(whole), sum([each * each for each in whole])
     sums = Fraction(total, scale), Fraction(squares, scale * scale)
     return Partial(len(values), *sums, min(values), max(values))
