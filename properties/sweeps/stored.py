@@ -13,7 +13,8 @@ from pyarrow.lib import ArrowException
 from properties.errors import UsageError
 from properties.sweeps.tables import read_table
 from sim.report.contents import Entry, Report
-from sim.report.stored import Columns, entry_of
+from sim.report.numbers import Columns
+from sim.report.stored import entry_of
 from sim.report.words import version
 from sim.sweep.experiment import EFFORTS
 

@@ -194,8 +194,12 @@ def test_numbers_are_means_with_the_limits_of_student() -> None:
     assert entry.table.header == ("k", "wait (s)", "seeds")
     # Mean 1 and standard deviation 1 of 0, 1, 2; t is 4.3027 with two degrees of freedom.
     assert entry.table.rows == (("1", "1 (-1.484 to 3.484)", "3"),)
-    record, columns = made_up.stored("slack-a", {"k": (1,)}, {"n": lambda k, s: 7.5}, seeds=1)
-    assert entry_of(record, columns).table.rows == (("1", "7.5", "1"),)
+    record, columns = made_up.stored(
+        "slack-a", {"k_us": (5e5, 3e6)}, {"n": lambda *_: 7.5}, seeds=1
+    )
+    table = entry_of(record, columns).table
+    assert table.header == ("k (s)", "n", "seeds")
+    assert table.rows == (("0.5", "7.5", "1"), ("3", "7.5", "1"))
 
 
 def test_a_measure_that_was_not_seen_leaves_its_place_empty() -> None:
@@ -211,6 +215,18 @@ def test_a_measure_that_was_not_seen_leaves_its_place_empty() -> None:
     assert [point.x for point in entry.charts[0].lines[0].points] == [2]
     columns["n"] = [None] * 6
     assert entry_of(record, columns).charts == ()
+
+
+def test_a_series_of_numbers_says_of_what_they_are() -> None:
+    record, columns = made_up.stored(
+        "slack-a",
+        {"k": (1, 2), "wait_us": (0, 2e6), "mode": ("a",)},
+        {"n": lambda *row: float(row[-1])},
+        plot={"x": "k", "y": "n", "series": "wait_us", "log": None},
+    )
+    (chart,) = entry_of(record, columns).charts
+    assert [line.label for line in chart.lines] == ["wait 0 s", "wait 2 s"]
+    assert chart.title == "mode a"
 
 
 def test_published_numbers_are_drawn_in_the_unit_of_ours() -> None:
