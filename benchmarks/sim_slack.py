@@ -59,7 +59,8 @@ def _model_s(workload: Workload) -> float:
     """How long the machines of the two tasks take for it by themselves."""
     config = replace(CONFIG, tasks=2)
     tasks = [Task(config, number) for number in range(config.tasks)]
-    owners = {event.key: tasks[task_of(event.key, config.tasks)] for event in workload.arrivals}
+    keys = {event.key for event in workload.arrivals}
+    owners = {key: tasks[task_of(key, config.tasks)] for key in keys}
     started_s = process_time()
     for event in workload.arrivals:
         owners[event.key].arrive(event, 0)

@@ -231,12 +231,12 @@ class Task:
             )
 
     def _route(self, event: Event, batch: int, steps: list[Step]) -> None:
-        route = self.rules.route
-        key = event.key if self.config.keyed else ""
+        route, values_of = self.rules.route, self.open.at
+        key, value = event.key if self.config.keyed else "", event.value
         for index in self.windows.indices(event.event_time_us):
             joins, is_late = route(self, index, event)
             if joins:
-                self.open.at(index, key).append(event.value)
+                values_of(index, key).append(value)
             if is_late:
                 # A window past its judgement is not counted any more, nor judged again.
                 if index >= self.first_unjudged:

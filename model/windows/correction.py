@@ -14,6 +14,7 @@ Rules of this file:
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from model.vocabulary import Event, Step
@@ -119,13 +120,12 @@ class History:
         end_us = start_us + self._windows.size_us
         first = self._windows.last_index(start_us)
         last = self._windows.last_index(end_us - 1)
-        found = [
-            (position, event)
-            for bucket in range(first, last + 1)
-            for position, event in self._buckets.get((bucket, key), ())
-            if event.event_time_us < end_us
-        ]
-        found.sort()
+        found: list[tuple[int, Event]] = []
+        for bucket in range(first, last + 1):
+            found += self._buckets.get((bucket, key), ())
+        if self._windows.start_us(last + 1) > end_us:
+            found = [each for each in found if each[1].event_time_us < end_us]
+        found.sort(key=itemgetter(0))
         return [event for _, event in found]
 
     def values(self, start_us: int, key: str) -> list[float]:
