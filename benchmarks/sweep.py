@@ -1,6 +1,6 @@
 """What a second process brings a sweep, and what sweeping costs beside the runs themselves.
 
-The same 16 runs of room ``grouping`` (10,000 tuples each): one after the other without a sweep,
+The same 32 runs of room ``grouping`` (20,000 tuples each): one after the other without a sweep,
 swept by one process, and by two. ``second_process`` is the time of one process by that of two,
 where nothing but two idle cores would give 2; ``overhead`` is the time of one process by that
 without a sweep, less 1, and has the start of the process in it. Each time is the median of three
@@ -23,10 +23,10 @@ from sim.sweep.store import Store
 from sim.sweep.work import Mapper, perform
 
 ROUNDS = 3
-BASE = {"tuples": "10000", "window_tuples": "2500", "load": "backlog"}
+BASE = {"tuples": "20000", "window_tuples": "2500", "load": "backlog"}
 POLICIES = ("tag", "pkg", "shuffle", "cg")
 GRID = Grid(
-    BASE, (Factor("policy", tuple([Level(name, {"policy": name}) for name in POLICIES])),), 4
+    BASE, (Factor("policy", tuple([Level(name, {"policy": name}) for name in POLICIES])),), 8
 )
 EXPERIMENT = Experiment(
     name="benchmark",
