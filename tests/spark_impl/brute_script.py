@@ -1,0 +1,177 @@
+"""docs/script.md, sections 4, 5 and 9, word by word: everything recomputed from all tuples.
+
+Streams are lists of pairs (stamp, value) with a stamp until which they are known. Sums are
+fractions, windows are looked at one by one, and nothing is shared.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from math import inf, isfinite, sqrt
+from typing import NamedTuple
+
+from model.vocabulary import Event, ScriptConfig, Trace, Workload
+from model.vocabulary.script import (
+    END_US,
+    REASON_LATE,
+    REASON_NOT_FINITE,
+    Across,
+    Arithmetic,
+    Expression,
+    Name,
+    Rejected,
+    Result,
+    Sensor,
+    Undefined,
+    Union,
+    Window,
+    constant,
+    is_constant,
+)
+from model.vocabulary.script.problems import OPERATIONS
+from model.vocabulary.trace import Step
+
+
+class Stream(NamedTuple):
+    """A bag, and the stamp below which nothing is missing from it."""
+
+    pairs: list[tuple[int, float]]
+    until_us: int
+    undefined: frozenset[int] = frozenset()
+
+
+def run(workload: Workload) -> Trace:
+    config = ScriptConfig.from_json(workload.config)
+    steps: set[Step] = set()
+    sensors = _sensors(config, workload, steps)
+    for workflow in config.workflows:
+        names: dict[str, tuple[Stream, bool]] = {}
+        for statement in workflow.statements:
+            written: list[Stream] = []
+            stream = _stream(statement.expression, sensors, names, written)
+            expression = statement.expression
+            recorded = isinstance(expression, Window | Across | Arithmetic)
+            if isinstance(expression, Name):
+                recorded = names[expression.name][1]
+            names[statement.name] = stream, recorded
+            who = workflow.name, statement.name
+            if recorded:
+                steps |= {Result(*who, ts, v) for ts, v in stream.pairs if ts < stream.until_us}
+            steps |= {Undefined(*who, ts) for each in written for ts in each.undefined}
+    return Trace("brute", steps)
+
+
+def _sensors(config: ScriptConfig, workload: Workload, steps: set[Step]) -> dict[str, Stream]:
+    arrived: dict[str, list[Event]] = {sensor: [] for sensor in config.asked_for}
+    for event in workload.arrivals:
+        if event.key in arrived:
+            arrived[event.key].append(event)
+    found = {}
+    for sensor, events in arrived.items():
+        wm_us, latest_us, seen, pairs = 0, -1, set(), []
+        for event in events:
+            if not isfinite(event.value):
+                steps.add(Rejected(event.seq, REASON_NOT_FINITE))
+            elif event.event_time_us < wm_us:
+                steps.add(Rejected(event.seq, REASON_LATE))
+            elif event.source_id not in seen:
+                seen.add(event.source_id)
+                pairs.append((event.event_time_us, event.value + 0.0))
+                latest_us = max(latest_us, event.event_time_us)
+                if config.lateness_us is not None:
+                    wm_us = max(wm_us, latest_us - config.lateness_us)
+        found[sensor] = Stream(pairs, END_US if workload.flush else wm_us)
+    return found
+
+
+def _stream(
+    expression: Expression,
+    sensors: Mapping[str, Stream],
+    names: Mapping[str, tuple[Stream, bool]],
+    written: list[Stream],
+) -> Stream:
+    """The stream of an expression; those of windows and operations in it are added to written."""
+    if isinstance(expression, Sensor):
+        return sensors.get(expression.id, Stream([], 0))
+    if isinstance(expression, Name):
+        return names[expression.name][0]
+    if isinstance(expression, Union):
+        parts = [_stream(part, sensors, names, written) for part in expression.parts]
+        pairs = [pair for part in parts for pair in part.pairs]
+        return Stream(pairs, min(part.until_us for part in parts))
+    if isinstance(expression, Window):
+        made = _window(expression, _stream(expression.source, sensors, names, written))
+    else:
+        assert isinstance(expression, Across | Arithmetic)
+        sides = (
+            expression.parts
+            if isinstance(expression, Across)
+            else (expression.left, expression.right)
+        )
+        inputs = [
+            constant(side) if is_constant(side) else _stream(side, sensors, names, written)
+            for side in sides
+        ]
+        made = _operation(expression.op, inputs)
+    written.append(made)
+    return made
+
+
+def _window(window: Window, source: Stream) -> Stream:
+    length_us, slide_us = window.length_ms * 1000, window.slide_ms * 1000
+    pairs = [pair for pair in source.pairs if pair[0] < source.until_us]
+    ends = {
+        end
+        for ts, _ in pairs
+        for end in range((ts // slide_us + 1) * slide_us, ts + length_us + 1, slide_us)
+    }
+    rows = {
+        end - 1000: aggregate(window.op, [v for ts, v in pairs if end - length_us <= ts < end])
+        for end in ends
+        if end <= source.until_us
+    }
+    until_us = END_US
+    if source.until_us != END_US:
+        until_us = (source.until_us // slide_us + 1) * slide_us - 1000
+    return _finite(rows, until_us)
+
+
+def _operation(op: str, inputs: list[float | Stream]) -> Stream:
+    streams = [each for each in inputs if isinstance(each, Stream)]
+    until_us = min(each.until_us for each in streams)
+    rows = {}
+    for stamp in sorted({ts for each in streams for ts, _ in each.pairs if ts < until_us}):
+        latest = [_latest(each, stamp) for each in inputs]
+        values = [each for each in latest if each is not None]
+        if len(values) == len(inputs):
+            is_arithmetic = op in OPERATIONS
+            rows[stamp] = OPERATIONS[op](*values) if is_arithmetic else aggregate(op, values)
+    return _finite(rows, until_us)
+
+
+def _latest(given: float | Stream, stamp: int) -> float | None:
+    if not isinstance(given, Stream):
+        return given
+    before = [pair for pair in given.pairs if pair[0] <= stamp]
+    return max(before)[1] if before else None
+
+
+def _finite(rows: Mapping[int, float], until_us: int) -> Stream:
+    pairs = [(ts, value + 0.0) for ts, value in rows.items() if isfinite(value)]
+    return Stream(pairs, until_us, frozenset(ts for ts, v in rows.items() if not isfinite(v)))
+
+
+def aggregate(op: str, values: list[float]) -> float:
+    n, exact = len(values), [Fraction(value) for value in values]
+    total = sum(exact, Fraction())
+    squares = sum((each * each for each in exact), Fraction())
+    try:
+        return {
+            "max": lambda: max(values),
+            "min": lambda: min(values),
+            "count": lambda: float(n),
+            "sum": lambda: float(total),
+            "avg": lambda: float(total / n),
+            "stddev": lambda: sqrt((n * squares - total * total) / (n * n)),
+        }[op]()
+    except OverflowError:
+        return inf

@@ -1,0 +1,233 @@
+"""Whole queries of scripts: restarts, results by hand, bad input, scripts that change."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from model.vocabulary import Event, Fault, ScriptConfig
+from model.vocabulary.script import (
+    END_US,
+    WORDS,
+    Arithmetic,
+    Hosted,
+    Name,
+    Number,
+    Result,
+    Sensor,
+    Statement,
+    Union,
+    Window,
+    Workflow,
+)
+from spark_impl.script import (
+    QueryProblem,
+    ScriptQuery,
+    compile_plan,
+    rejected,
+    results,
+    run_workloads,
+    undefined,
+)
+from spark_impl.streams import InputProblem, append
+from spark_impl.windows.packs import schema_of
+from tests.spark_impl import brute_script
+from tests.spark_impl.script_cases import random_config, random_workload
+
+FAULTS = (Fault("restart", 0), Fault("kill", 1))
+MEAN = Window("avg", Sensor("A"), 4, 2)
+FLOW = Workflow(
+    "hall", (Statement("mean", MEAN), Statement("half", Arithmetic("/", Name("mean"), Number(2.0))))
+)
+CONFIG = ScriptConfig((FLOW,), (("A", 3_600), ("B", 3_600)), lateness_us=1_000)
+
+
+def history(folder: Path, *batches: list[tuple[str, int, float]], start: int = 0) -> Path:
+    """A folder of micro-batches from (sensor, event time, value)."""
+    for rows in batches:
+        events = [Event(start + n, start + n, *row, 0) for n, row in enumerate(rows)]
+        start += len(rows)
+        append(folder, pa.Table.from_pylist([e._asdict() for e in events], schema=schema_of()))
+    return folder
+
+
+def answers(spark: SparkSession, *stores: Path) -> dict[tuple[str, str], list[tuple[int, float]]]:
+    found: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for row in results(spark, *stores).orderBy("ts_us", "value").collect():
+        found.setdefault((row.workflow, row.name), []).append((row.ts_us, row.value))
+    return found
+
+
+def senders(config: ScriptConfig) -> int:
+    """Workers that have results for others."""
+    plan = compile_plan(config)
+    return sum(bool(plan.share(worker).sent) for worker in range(plan.workers))
+
+
+def test_pack_equals_the_specification(spark: SparkSession, tmp_path: Path) -> None:
+    """Results go from worker to worker and back, through restarts and a crash."""
+    config = next(config for config in map(random_config, range(1_000)) if senders(config) > 1)
+    cases = {
+        f"case {seed}": random_workload(seed, config, size=20).with_(
+            faults=FAULTS, cuts=(6, 11, 15), flush=seed % 4 > 0
+        )
+        for seed in range(30)
+    }
+    traces = run_workloads(spark, cases, tmp_path)
+    steps = 0
+    for name, case in cases.items():
+        expected = brute_script.run(case)
+        for word in WORDS:
+            if word is not Hosted:
+                assert traces[name].of(word) == expected.of(word), (name, word.__name__)
+                steps += len(expected.of(word))
+        assert traces[name].of(Hosted) == tuple(sorted(compile_plan(config).hosted()))
+    assert steps > 1_000
+    assert list((tmp_path / "store" / "control").glob("messages-*")), "no result was sent"
+
+
+def test_results_by_hand(spark: SparkSession, tmp_path: Path) -> None:
+    source = history(tmp_path / "h", [("A", 500, 2.0), ("A", 2_500, 4.0), ("B", 9_000, 1.0)])
+    query = ScriptQuery(spark, CONFIG, source, tmp_path / "s")
+    assert query.known_until_us() == 0
+    query.run_available()
+    assert answers(spark, tmp_path / "s") == {}
+    assert query.known_until_us() == 1_000
+    history(source, [("A", 6_100, float("nan")), ("A", 5_900, 9.0), ("A", 500, 8.0)], start=3)
+    query.run_available()
+    found = {("hall", "mean"): [(1_000, 2.0), (3_000, 3.0)]}
+    found["hall", "half"] = [(1_000, 1.0), (3_000, 1.5)]
+    assert answers(spark, tmp_path / "s") == found
+    assert query.known_until_us() == 5_000
+    refused = rejected(spark, tmp_path / "s").orderBy("seq").collect()
+    assert [(row.seq, row.reason[:5]) for row in refused] == [(3, "value"), (5, "event")]
+    query.flush()
+    found["hall", "mean"] += [(5_000, 6.5), (7_000, 9.0)]
+    found["hall", "half"] += [(5_000, 3.25), (7_000, 4.5)]
+    assert answers(spark, tmp_path / "s") == found
+    assert query.known_until_us() == END_US
+    assert undefined(spark, tmp_path / "s").count() == 0
+
+
+NOISE = np.random.default_rng(7)
+READINGS = [
+    [
+        (str(NOISE.choice(["A", "B"])), int(ms) * 1_000, float(NOISE.integers(-4, 5)))
+        for ms in range(10 * batch, 10 * batch + 10)
+    ]
+    for batch in range(12)
+]
+
+
+def cut_over(spark: SparkSession, place: Path, new: Workflow, at_us: int) -> tuple[Any, Any]:
+    """Results of an old script, and from a stamp on of a new one; and both recomputed naively."""
+    source = history(place / "h", *READINGS[:8])
+    old = ScriptQuery(spark, CONFIG, source, place / "old", files=4)
+    old.run_available()
+    changed = replace(CONFIG, workflows=(new,))
+    later = ScriptQuery(spark, changed, source, place / "new", since_us=at_us, files=12)
+    history(source, *READINGS[8:], start=80)
+    old.run_available()
+    assert old.known_until_us() >= at_us
+    later.flush()
+    events = tuple(
+        Event(n, n, *row, 0) for n, row in enumerate(row for batch in READINGS for row in batch)
+    )
+    expected: dict[tuple[str, str], list[tuple[int, float]]] = {}
+    for config, first, last in ((CONFIG, 0, at_us), (changed, at_us, END_US)):
+        workload = random_workload(0, config).with_(arrivals=events, cuts=(), flush=True)
+        for workflow, name, ts_us, value in brute_script.run(workload).of(Result):
+            if first <= ts_us < last:
+                expected.setdefault((workflow, name), []).append((ts_us, value))
+    found = answers(spark, place / "old", place / "new")
+    return found, {key: sorted(rows) for key, rows in expected.items()}
+
+
+def test_scripts_that_change(spark: SparkSession, tmp_path: Path) -> None:
+    """A window over windows reaches back 10 ms, not to the beginning."""
+    slow = Window("max", Union((MEAN, Sensor("B"))), 6, 3)
+    new = Workflow("hall", (Statement("mean", slow), Statement("more", MEAN)))
+    found, expected = cut_over(spark, tmp_path, new, 60_000)
+    assert found == expected
+    assert {name for _, name in found} == {"mean", "half", "more"}
+    assert len(found["hall", "mean"]) > 30
+
+
+def test_operations_remember_what_was_before_the_change(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """B was silent for long when the new script, which needs its latest value, came into force."""
+    rows = [("B", 1_000, 5.0), *(("A", 1_000 * ms, float(ms)) for ms in range(2, 40))]
+    source = history(tmp_path / "h", rows)
+    sum_of_both = Arithmetic("+", Sensor("A"), Sensor("B"))
+    new = replace(CONFIG, workflows=(Workflow("hall", (Statement("both", sum_of_both),)),))
+    query = ScriptQuery(spark, new, source, tmp_path / "s", since_us=30_000)
+    query.flush()
+    expected = [(1_000 * ms, ms + 5.0) for ms in range(30, 40)]
+    assert answers(spark, tmp_path / "s") == {("hall", "both"): expected}
+
+
+def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
+    source, store = history(tmp_path / "h", [("A", 1, 1.0)]), tmp_path / "s"
+    ScriptQuery(spark, CONFIG, source, store)
+    other = replace(CONFIG, workflows=(Workflow("hall", FLOW.statements[:1]),))
+    with pytest.raises(InputProblem, match=r"other workflows \('hall' is not the same\); .* new"):
+        ScriptQuery(spark, other, source, store)
+    with pytest.raises(InputProblem, match=r"other workers: 1, not 3$"):
+        ScriptQuery(spark, replace(CONFIG, workers=3), source, store)
+    with pytest.raises(InputProblem, match=r"other since_us: 0, not 2000$"):
+        ScriptQuery(spark, CONFIG, source, store, since_us=2_000)
+    with pytest.raises(InputProblem, match="since_us is 1500; it must be whole milliseconds"):
+        ScriptQuery(spark, CONFIG, source, tmp_path / "t", since_us=1_500)
+    with pytest.raises(InputProblem, match="answer since 0, 0: they must be in this order"):
+        results(spark, store, store)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "mine.txt").write_text("keep")
+    with pytest.raises(InputProblem, match="neither an empty folder nor the store of a query"):
+        ScriptQuery(spark, CONFIG, source, tmp_path / "t")
+    with pytest.raises(InputProblem, match=f"there is no folder {tmp_path / 'none'}"):
+        ScriptQuery(spark, CONFIG, tmp_path / "none", tmp_path / "u")
+    assert not (tmp_path / "u").exists()
+    plain = json.loads((store / "query.json").read_text())
+    (store / "query.json").write_text(json.dumps({**plain, "room": "slack"}))
+    with pytest.raises(InputProblem, match="belongs to a query of room 'slack', not 'script'"):
+        results(spark, store)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "told"),
+    [
+        ("event_time_us", -1, "event_time_us of sensor 'A' is -1; it must be from 0 to below 2^61"),
+        ("value", None, "value of sensor 'A' is NULL in some row"),
+    ],
+)
+def test_arrivals_that_cannot_be(
+    spark: SparkSession, tmp_path: Path, column: str, value: Any, told: str
+) -> None:
+    source = history(tmp_path / "h", [("B", 1, 1.0), ("A", 2, 2.0)])
+    (path,) = source.glob("*.parquet")
+    table = pq.read_table(path)
+    place = table.schema.get_field_index(column)
+    rows = [table.column(column)[0].as_py(), value]
+    pq.write_table(table.set_column(place, column, pa.array(rows, table.schema[place].type)), path)
+    query = ScriptQuery(spark, CONFIG, source, tmp_path / "s")
+    with pytest.raises(QueryProblem, match=f"^{told.replace('^', '.')}$"):
+        query.run_available()
+    assert query.store.committed() == -1
+
+
+def test_two_queries_on_one_store(spark: SparkSession, tmp_path: Path) -> None:
+    source = history(tmp_path / "h", [("A", 1, 1.0)])
+    first, second = (ScriptQuery(spark, CONFIG, source, tmp_path / "s") for _ in range(2))
+    running = first.start()
+    try:
+        with pytest.raises(InputProblem, match="is being written by process"):
+            second.run_available()
+    finally:
+        running.stop()
