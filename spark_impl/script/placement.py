@@ -41,13 +41,6 @@ class Placement(NamedTuple):
     communication: Fraction
 
 
-class Baseline(NamedTuple):
-    """Every sensor sent to the hash of its name, and on from there."""
-
-    largest_load: int
-    communication: Fraction
-
-
 class Placing:
     """What all ways to place a graph on some workers have in common."""
 
@@ -89,17 +82,21 @@ class Placing:
         ]
         return min(found, key=lambda each: (max(*each.loads, self.cap), each.communication))
 
-    def baseline(self) -> Baseline:
-        """What hashing sensors would send."""
-        at = self._hashed()
+    def baseline(self) -> Placement:
+        """Every sensor sent to the hash of its name, and on to where it is needed."""
         placed = self._placed("by hash", self._by_hash())
-        hosts = [
-            own | {sensor for sensor, worker in at.items() if worker == number}
-            for number, own in enumerate(placed.hosts)
-        ]
-        loads = [sum(self._rate[each] for each in own) for own in hosts]
+        hosts = tuple(
+            own | {sensor for sensor, at in self._hashed().items() if at == worker}
+            for worker, own in enumerate(placed.hosts)
+        )
+        loads = tuple(sum(self._rate[each] for each in own) for own in hosts)
         more = sum(loads) - sum(placed.loads)
-        return Baseline(max(loads), placed.communication + more)
+        return placed._replace(
+            way="sensors by hash",
+            hosts=hosts,
+            loads=loads,
+            communication=placed.communication + more,
+        )
 
     def _piece(self, units: Sequence[int], first: int) -> Piece:
         sensors = frozenset().union(*(self.units[unit] for unit in units))

@@ -14,7 +14,7 @@ from model.vocabulary import ScriptConfig
 from model.vocabulary.script import Hosted
 from spark_impl.script.cutting import Cutting, cut
 from spark_impl.script.graph import Graph, Output, make_graph, readers
-from spark_impl.script.placement import Baseline, Placement, Placing
+from spark_impl.script.placement import Placement, Placing
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ class Plan:
     cuttings: Mapping[int, Cutting]
     """By stream: how it is cut for the windows over it."""
     placement: Placement
-    baseline: Baseline
+    baseline: Placement
+    """What hashing sensors would send."""
     cap: float
     """The load that no worker should have more of, tuples an hour."""
 

@@ -147,8 +147,8 @@ def test_placements_keep_what_is_promised() -> None:
         sent += sum(placed.loads) + sum(len(at) * made.rates[n] for n, at in others.items())
         assert placed.communication == sent
         if placed.communication > plan.baseline.communication:
-            assert plan.baseline.largest_load > plan.cap
-        if plan.baseline.largest_load <= plan.cap:
+            assert max(plan.baseline.loads) > plan.cap
+        if max(plan.baseline.loads) <= plan.cap:
             assert max(placed.loads) <= plan.cap
         assert {
             n: set(at) for w in range(plan.workers) for n, at in plan.share(w).sent.items()
@@ -202,7 +202,7 @@ def test_sensors_that_are_hashed() -> None:
     config = ScriptConfig((flow("w", window),), ((name, 3), (other, 2)), workers=2)
     baseline = compile_plan(config).baseline
     # the window stands where the faster sensor is; the other one is sent to both
-    assert baseline == (5, Fraction(7))
+    assert (sorted(baseline.loads), baseline.communication) == ([2, 5], Fraction(7))
 
 
 def test_how_far_back_a_change_reads() -> None:
