@@ -21,13 +21,11 @@ class Piece(NamedTuple):
     sensors: frozenset[int]
     load: int
     """Tuples an hour."""
-    first: int
-    """The smallest node of a component; a unit itself."""
 
     @property
     def order(self) -> tuple[int, int]:
-        """The largest one first."""
-        return -self.load, self.first
+        """The largest one first, of equals the one with the smallest unit."""
+        return -self.load, min(self.units)
 
 
 class Placement(NamedTuple):
@@ -64,14 +62,14 @@ class Placing:
         whole = self._placed("whole", self._longest_first(components))
         if max(whole.loads) <= self.cap:
             return whole
-        units = [self._piece([unit], unit) for unit in self.units]
+        units = [self._piece([unit]) for unit in self.units]
         split = [
             piece
             for component in components
             for piece in (
                 [component]
                 if component.load <= self.cap
-                else [self._piece([unit], unit) for unit in component.units]
+                else [self._piece([unit]) for unit in component.units]
             )
         ]
         found = [
@@ -98,9 +96,9 @@ class Placing:
             communication=placed.communication + more,
         )
 
-    def _piece(self, units: Sequence[int], first: int) -> Piece:
+    def _piece(self, units: Sequence[int]) -> Piece:
         sensors = frozenset().union(*(self.units[unit] for unit in units))
-        return Piece(tuple(units), sensors, sum(self._rate[each] for each in sensors), first)
+        return Piece(tuple(units), sensors, sum(self._rate[each] for each in sensors))
 
     def _components(self) -> list[Piece]:
         """Units that hang together by sensors, or by what reads results of both."""
@@ -118,8 +116,7 @@ class Placing:
         together: dict[int, list[int]] = {}
         for unit in self.units:
             together.setdefault(found(unit), []).append(unit)
-        # The root of a component is its smallest node, and no union is smaller than its parts.
-        return [self._piece(units, first) for first, units in together.items()]
+        return [self._piece(units) for units in together.values()]
 
     def _longest_first(self, pieces: Iterable[Piece]) -> dict[int, int]:
         """LPT."""
@@ -171,9 +168,11 @@ class Placing:
             hosts[worker[unit]] |= sensors
         loads = tuple(sum(self._rate[each] for each in own) for own in hosts)
         sent = Fraction(sum(loads))
-        for number, place in worker.items():
-            others = {worker[each] for each in self._readers.get(number, ())} - {place}
-            sent += graph.rates[number] * len(others)
+        for number, reading in self._readers.items():
+            if number in worker:
+                others = {worker[each] for each in reading} - {worker[number]}
+                if others:
+                    sent += graph.rates[number] * len(others)
         return Placement(way, worker, tuple(map(frozenset, hosts)), loads, sent)
 
 

@@ -66,27 +66,28 @@ def answers(spark: SparkSession, *stores: Path) -> dict[tuple[str, str], list[tu
     return found
 
 
-TO_AND_FRO = Workflow(
-    "to and fro",
+BOTH_WAYS = Workflow(
+    "both ways",
     (
         Statement("x", Window("stddev", Sensor("A"), 4, 2)),
         Statement("y", Window("max", Union((Sensor("B"), Name("x"))), 6, 3)),
-        Statement("z", Across("sum", (Name("y"), Sensor("A")))),
-        Statement("w", Arithmetic("/", Name("x"), Name("y"))),
+        Statement("v", Window("avg", Sensor("B"), 4, 4)),
+        Statement("z", Across("sum", (Name("v"), Sensor("A")))),
+        Statement("w", Arithmetic("/", Sensor("A"), Name("x"))),
     ),
 )
-"""A is on worker 0, B on worker 1; results go from 0 to 1 and back."""
+"""A is on worker 0, B on worker 1; each has results for the other."""
 
 
 def test_pack_equals_the_specification(spark: SparkSession, tmp_path: Path) -> None:
-    config = replace(CONFIG, workflows=(TO_AND_FRO, FLOW), workers=2, cap_percent=100)
+    config = replace(CONFIG, workflows=(BOTH_WAYS, FLOW), workers=2, cap_percent=100)
     shares = [compile_plan(config).share(worker) for worker in range(2)]
     assert all(share.sent and share.foreign for share in shares)
     cases = {
         f"case {seed}": random_workload(seed, config, size=30).with_(
-            faults=(Fault("kill", 0),), cuts=(12,), flush=seed % 4 > 0
+            faults=(Fault("kill", 0),), cuts=(20,), flush=seed % 4 > 0
         )
-        for seed in range(30)
+        for seed in range(20)
     }
     traces = run_workloads(spark, cases, tmp_path)
     seen: Counter[str] = Counter()
