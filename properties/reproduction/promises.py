@@ -8,8 +8,8 @@ REPRODUCED, ASSUMING = Reproduction.REPRODUCED, Reproduction.UNDER_ASSUMPTIONS
 HPM = "HPM: continuous aggregates over out-of-order streams by a hybrid processing model"
 S2J = "S2J: a scalable framework for stream joins"
 TAG = "TAG: time-aware grouping for stream processing"
-WATERMARK = "Dynamic adjustment of the watermark by the disorder of a micro-cluster"
-SCRIPTS = "Sensor scripts with shared intermediate results on Storm"
+WATERMARK = "Dynamic adjustment of the watermark by local disorder"
+SCRIPTS = "A framework for real-time aggregation over large numbers of sensors"
 
 
 class Promise(NamedTuple):

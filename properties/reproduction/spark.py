@@ -19,10 +19,21 @@ class Measured(NamedTuple):
 Figures = Mapping[tuple[str, str], float]
 """By benchmark and name."""
 
-JOIN = "join"
+GROUPING, JOIN, WATERMARK = "grouping", "join", "watermark"
 BYTES = "Bytes between workers by the least there could be, blocks of"
 
 MEASURED: Mapping[str, tuple[Measured, ...]] = {
+    "grouping-dag": (
+        Measured(
+            "Tuples/s by those of DAG with alpha 0, half of the instances 1.25 times slower",
+            GROUPING,
+            "zipf, 1.25x, tag / dag, alpha 0",
+        ),
+        Measured("By those of DAG with its usual alpha", GROUPING, "zipf, 1.25x, tag / dag"),
+        Measured(
+            "With alpha 0, half of them 4 times slower", GROUPING, "zipf, 4x, tag / dag, alpha 0"
+        ),
+    ),
     "join-block-bytes": (
         Measured(f"{BYTES} 20 tuples", JOIN, "zeta 20: bytes / least bytes"),
         Measured(f"{BYTES} 64", JOIN, "zeta 64: bytes / least bytes"),
@@ -44,6 +55,11 @@ MEASURED: Mapping[str, tuple[Measured, ...]] = {
     ),
     "join-rate": (
         Measured("Tuples/s by those of Spark's own join, 2 workers", JOIN, "chain 2, 64 / native"),
+    ),
+    "watermark-wait": (
+        Measured("Ratio by that of the fixed one, 3 s", WATERMARK, "E, disorder / fixed"),
+        Measured("Coverage of the dynamic watermark", WATERMARK, "disorder: coverage"),
+        Measured("Of the fixed one", WATERMARK, "fixed: coverage"),
     ),
 }
 """By the name of the experiment."""

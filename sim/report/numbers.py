@@ -70,9 +70,10 @@ def level_text(level: Label, unit: Unit) -> str:
 
 
 def table_of(record: Mapping[str, Any], columns: Columns) -> Table:
-    """A row for every combination of levels, a column for every measure."""
+    """A row for every combination of levels, a column for every measure that is a number."""
     levels = levels_of(record)
-    found = {name: measured(record, columns, name) for name in record["measures"]}
+    numbers = [name for name in record["measures"] if not _is_text(columns[name])]
+    found = {name: measured(record, columns, name) for name in numbers}
     level_units = [level_unit(*each) for each in levels.items()]
     units = [measure_unit(*each) for each in found.items()]
     rows = []
@@ -83,6 +84,10 @@ def table_of(record: Mapping[str, Any], columns: Columns) -> Table:
         rows.append((*names, *map(_cell, here, units), str(seeds)))
     header = (*(unit.label for unit in [*level_units, *units]), "seeds")
     return Table(header, tuple(rows), len(levels))
+
+
+def _is_text(column: Sequence[Any]) -> bool:
+    return any(isinstance(value, str) for value in column)
 
 
 def _cell(found: Measured | None, unit: Unit) -> str:

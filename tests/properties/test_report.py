@@ -10,10 +10,12 @@ import pytest
 from pyarrow import parquet
 
 from properties.sweeps.stored import read
+from properties.sweeps.tables import read_table
 from sim.report.page import POLICY
 from tests.properties.browser import look
 from tests.properties.straggler import Straggler, assert_refused
 from tests.sim import made_up
+from tests.sim.experiments import SMALL
 
 STEM = "watermark-alone-quick"
 
@@ -64,6 +66,22 @@ def test_a_full_sweep_goes_before_a_quick_one(straggler: Straggler, sweeps: Path
     assert {entry.effort for entry in read(sweeps, ["quick"])} == {"quick"}
     done = straggler("report", "--effort", "full")
     assert done.out.startswith("report.html: 1 experiment, 3 runs: 1 reproduced.")
+
+
+def test_what_a_sweep_stores_is_what_a_report_reads(straggler: Straggler, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
+    assert straggler("sweep", "small.toml", "--jobs", "1").code == 0
+    done = straggler("report")
+    assert done.out == "report.html: 1 experiment, 8 runs: 1 reproduced.\n"
+    (entry,) = read(tmp_path / "sweeps")
+    table = read_table(tmp_path / "sweeps" / "small-quick.parquet")
+    shares = zip(table["policy"], table["slower"], table["share"], strict=True)
+    tag = [float(share or 0) for *levels, share in shares if levels == ["tag", 2.5]]
+    (row,) = [row for row in entry.table.rows if row[:2] == ("tag", "2.5")]
+    assert float(row[2].split()[0]) == pytest.approx(sum(tag) / len(tag), rel=1e-3)
+    assert entry.table.header == ("policy", "slower", "share", "mean rho", "seeds")
+    assert entry.decisive
+    assert entry.decisive.sentence.startswith("ratio of share ")
 
 
 # -------------------------------------------------------------------------------------- refusals

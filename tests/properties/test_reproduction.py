@@ -18,6 +18,7 @@ from properties.rooms import rooms
 from sim.report.contents import Report
 from sim.report.stored import entry_of
 from sim.sweep.experiment import Reproduction
+from sim.sweep.reading import catalogue, find
 from tests.properties.straggler import Straggler, assert_refused
 from tests.properties.test_report import store
 from tests.sim import made_up
@@ -51,13 +52,23 @@ def test_readings_that_do_not_hold_are_errata_of_the_room() -> None:
         assert bool(promise.errata) == (promise.verdict is not Reproduction.REPRODUCED)
 
 
+def test_sources_are_named_as_experiments_name_them() -> None:
+    papers: dict[str, set[str]] = {}
+    for experiment in map(find, catalogue()):
+        if experiment.source:
+            papers.setdefault(experiment.room, set()).add(experiment.source.paper)
+    assert papers
+    for promise in PROMISES:
+        assert papers.get(promise.room, {promise.source}) == {promise.source}
+
+
 def test_every_figure_of_a_benchmark_is_stored() -> None:
     known = figures(RESULTS)
     assert len(known) == sum(map(len, MEASURED.values()))
 
 
 def test_a_figure_that_is_not_stored_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"join\.json' has no figure 'zeta 20: bytes"):
+    with pytest.raises(UsageError, match=r"\.json' has no figure '.*`make bench NAME=\w+`"):
         figures(tmp_path)
 
 
@@ -84,7 +95,9 @@ def test_figures_on_spark_stand_beside_their_experiment() -> None:
     named = report()[0]._replace(name=name)
     known = dict.fromkeys(figures(RESULTS), 1.25)
     text = page((named,), known)
-    assert f"- {several[0].says}: 1.25 (`make bench NAME=join`, *{several[0].figure}*)." in text
+    for each in several:
+        behind = f"`make bench NAME={each.benchmark}`, *{each.figure}*"
+        assert f"- {each.says}: 1.25 ({behind})." in text
     assert "On Spark" not in page(report(), known)
 
 
@@ -113,7 +126,7 @@ def test_what_cannot_be_written_or_read_is_refused(straggler: Straggler, tmp_pat
     assert_refused(straggler("report", "--reproduction", "claims.html"), "has to end in .md")
     store(tmp_path / "sweeps", *WHOLE)
     refused = straggler("report", "--reproduction", "claims.md", "--measured", "nowhere")
-    assert_refused(refused, "nowhere", "`make bench NAME=join`")
+    assert_refused(refused, "nowhere", "`make bench NAME=")
     assert not (tmp_path / "claims.json").exists()
 
 
