@@ -16,6 +16,9 @@ class Step(Protocol):
 
 StepT = TypeVar("StepT", bound=Step)
 
+_encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+"""JSON of a value. Made once: ``json.dumps`` makes an encoder for every value."""
+
 
 def kind_of(word: type) -> str:
     """How a kind of step is called in a file: the class name in lower case."""
@@ -23,8 +26,7 @@ def kind_of(word: type) -> str:
 
 
 def _line(step: Step) -> str:
-    row = {"kind": kind_of(type(step)), **step._asdict()}
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _encoded({"kind": kind_of(type(step)), **step._asdict()})
 
 
 class Trace:

@@ -65,7 +65,10 @@ class Held:
     def __add__(self, others: "Held | tuple[int, ...]") -> "Held":
         if not len(others):
             return self
-        return Held(np.concatenate((self.ranks, _array(others))))
+        both = Held(np.concatenate((self.ranks, _array(others))))
+        if isinstance(others, Held) and self.least_us is not None and others.least_us is not None:
+            both.least_us = min(self.least_us, others.least_us)
+        return both
 
     def as_ranks(self) -> Ranks:
         """Under the name by which the machine knows it."""

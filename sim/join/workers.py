@@ -273,10 +273,10 @@ class Line:
         setup, dropped = self.setup, 0
         for stream in STREAMS:
             worker = self.workers[at]
-            n = len(lanes(worker, stream)[0].store)
             if local.can_be_dropped(worker, stream, setup.window_us, setup.content, setup.rules):
                 self._step(Action("drop", at, stream), task)
-                dropped += n - len(lanes(self.workers[at], stream)[0].store)
+                before, after = (lanes(each, stream)[0] for each in (worker, self.workers[at]))
+                dropped += len(before.store) - len(after.store)
         return dropped
 
     def _forward(self, at: int, task: Task) -> int:

@@ -1,0 +1,52 @@
+"""How benchmarks of timed rooms count, on something that takes no time."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from benchmarks import _timed_rooms
+from benchmarks._timed_rooms import bare_events_per_s, paces, standard
+from sim.watermark import from_settings
+from sim.windows.run import Run
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that is sometimes half as fast: 1,000 bare events a second, then 500."""
+    rates = iter([1_000.0, 1_000.0, 500.0, 500.0] * _timed_rooms.ROUNDS)
+    monkeypatch.setattr(_timed_rooms, "bare_events_per_s", lambda: next(rates))
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_slower_machine_changes_seconds_and_not_the_ratio() -> None:
+    seconds = iter([0.1, 0.2] * _timed_rooms.ROUNDS)
+
+    def once() -> Mapping[str, float]:
+        took_s = next(seconds)
+        return {"": took_s, "timed_": took_s / 2}
+
+    found = paces(10, once)
+    assert found["bare_events_a_tuple"] == pytest.approx(10.0)
+    assert found["timed_bare_events_a_tuple"] == pytest.approx(5.0)
+    assert found["timed_tuples_per_s"] == 2 * found["tuples_per_s"]
+
+
+def test_bare_events_take_time() -> None:
+    assert bare_events_per_s() > 0
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_standard_run_is_counted_and_weighed() -> None:
+    def simulate(seed: int) -> Run:
+        return from_settings({"messages": "200"}, seed)
+
+    figures = standard(simulate)
+    assert set(figures) == {
+        "standard_tuples",
+        "standard_tuples_per_s",
+        "standard_bare_events_a_tuple",
+        "standard_peak_bytes_a_tuple",
+    }
+    assert figures["standard_tuples"] == 200
+    # At least what arrives is kept.
+    assert figures["standard_peak_bytes_a_tuple"] > 100
