@@ -3,7 +3,7 @@
 Rules of this file:
 
 1. No verdict without what is behind it: an experiment, a test, or an erratum that is run.
-2. A verdict that rests on a quick sweep is marked as such.
+2. Whether a verdict rests on a quick sweep or on a full one is said with it.
 """
 
 from collections import Counter
@@ -42,7 +42,8 @@ one machine with two cores and say what is so there.
 def page(report: Report, measured: Figures) -> str:
     """All of it; verdicts of rooms in the order of the report."""
     names = list(dict.fromkeys([*(e.room for e in report), *(p.room for p in PROMISES)]))
-    parts = [HEADER, "## In short\n", _counts(report, names), "", "## Figures and tables\n"]
+    parts = [HEADER, "## In short\n", _extent(report), _counts(report, names), ""]
+    parts.append("## Figures and tables\n")
     for room in names:
         entries = [entry for entry in report if entry.room == room]
         if entries:
@@ -52,6 +53,14 @@ def page(report: Report, measured: Figures) -> str:
     parts += ["\n".join(_promise(promise)) for promise in PROMISES]
     parts += ["## Rules that break their promises\n", _errata()]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _extent(report: Report) -> str:
+    runs = counted(sum(entry.runs for entry in report), "run")
+    promises = counted(len(PROMISES), "promise")
+    efforts = " and ".join(dict.fromkeys(entry.effort for entry in report))
+    experiments = counted(len(report), "experiment")
+    return f"{experiments} with {runs} ({efforts}), and {promises} that tests hold.\n"
 
 
 def _counts(report: Report, names: Sequence[str]) -> str:

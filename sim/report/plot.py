@@ -11,7 +11,7 @@ Rules of this file:
 import io
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 from xml.etree import ElementTree
 
 import numpy as np
@@ -19,7 +19,14 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
+from matplotlib.ticker import (
+    FixedLocator,
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullFormatter,
+    NullLocator,
+)
 
 from sim.drawing import SETTINGS
 from sim.report.contents import Chart, Line, Mark
@@ -104,14 +111,14 @@ def draw(chart: Chart) -> Figure:
 
 
 def _places(chart: Chart) -> dict[Label, int] | None:
-    """Where names stand along the axis; ``None`` where there are numbers."""
+    """Where names stand along the axis, or a number by itself; ``None`` where there are more."""
     levels = list(dict.fromkeys(point.x for line in chart.lines for point in line.points))
-    if all(_is_number(level) for level in levels):
+    if len(levels) > 1 and all(_is_number(level) for level in levels):
         return None
     return {level: place for place, level in enumerate(levels)}
 
 
-def _is_number(level: Label) -> bool:
+def _is_number(level: Label) -> TypeGuard[int | float]:
     return isinstance(level, int | float) and not isinstance(level, bool)
 
 
@@ -181,7 +188,7 @@ def _mark_x(axes: Axes, chart: Chart, places: dict[Label, int] | None) -> None:
     if places is not None:
         axes.set_xlim(-0.6, len(places) - 0.4)
         axes.xaxis.grid(visible=False)
-        names = [str(level) for level in places]
+        names = [_number(level) if _is_number(level) else str(level) for level in places]
         axes.set_xticks(list(places.values()), names)
         if len(names) * max(map(len, names)) > LETTERS:
             for text in axes.get_xticklabels():
@@ -207,7 +214,11 @@ def _is_even(levels: Sequence[float]) -> bool:
 def _mark_y(axes: Axes, chart: Chart) -> None:
     if chart.y.is_log:
         axes.set_yscale("log")
-        axes.yaxis.set_minor_formatter(FuncFormatter(lambda *_: ""))
+        low, high = axes.get_ylim()
+        if high < 100 * low:
+            # Powers of ten alone would leave the axis without numbers.
+            axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_minor_formatter(NullFormatter())
     elif axes.dataLim.y0 >= 0 < axes.dataLim.y1:
         axes.set_ylim(0, axes.dataLim.y1 * 1.08)
     axes.yaxis.set_major_formatter(FuncFormatter(_number))
