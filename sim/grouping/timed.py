@@ -68,8 +68,9 @@ class Room:
         self.spans: list[Span] = []
         self._measured = measured
         self._line = Line(crew, self.config.instances, self.config.senders)
-        arrived_us = [max(0.0, float(each.arrival_us - start_us)) for each in workload.arrivals]
-        self._arrived_us = arrived_us
+        at_us = np.array([each.arrival_us for each in workload.arrivals], dtype=np.int64)
+        arrived_us = np.maximum(0.0, at_us - start_us)
+        self._arrived_us: list[float] = arrived_us.tolist()
         self._work_us = draw_us(
             crew.service, Seeds(workload.seed), "service", len(arrived_us)
         ).tolist()
