@@ -24,6 +24,8 @@ ROOMS = ("slack", "join", "grouping", "watermark", "script")
 
 def read(folder: Path, efforts: Sequence[str] = tuple(reversed(EFFORTS))) -> Report:
     """Every experiment in the folder, in the first of these efforts in which it was run."""
+    if folder.is_file():
+        raise UsageError(f"{str(folder)!r} is a file; results of sweeps are a folder")
     if not folder.is_dir():
         raise UsageError(f"there is no folder {str(folder)!r}; `straggler sweep` makes one")
     found: dict[str, Path] = {}

@@ -94,6 +94,8 @@ def test_no_folder_and_no_results_are_refused(straggler: Straggler, tmp_path: Pa
     store(tmp_path / "results")
     wanted = straggler("report", "results", "--effort", "full")
     assert_refused(wanted, "no results of a full sweep in 'results'")
+    (tmp_path / "claims.json").write_text("{}", encoding="utf-8")
+    assert_refused(straggler("report", "claims.json"), "'claims.json' is a file")
     assert not (tmp_path / "report.html").exists()
 
 
