@@ -30,9 +30,10 @@ FRAME = """\
 <!DOCTYPE html>
 <iframe src="page.html" style="width: %dpx; height: 844px; border: 0"></iframe>
 <script>
-const frame = document.querySelector("iframe");
 const box = each => each.getBoundingClientRect();
-frame.addEventListener("load", () => {
+// This page is loaded when the one in the frame is.
+window.addEventListener("load", () => {
+  const frame = document.querySelector("iframe");
   const page = frame.contentDocument, root = page.documentElement;
   page.querySelectorAll("details").forEach(each => { each.open = true; });
   const letters = [...page.querySelectorAll("svg text")].map(each => box(each).height);
