@@ -6,10 +6,14 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from model.vocabulary import System
 from properties.errors import UsageError, nearest
 from properties.rooms import Room
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SPARK = "spark"
 """What the Spark pipeline is called where a foreign system has its MODULE:FACTORY."""
@@ -30,16 +34,23 @@ def opened(reference: str, master: str | None = None) -> Iterator[Callable[[Room
         foreign = load_system(reference)
         yield lambda room: foreign
         return
+    with session_of(master):
+        yield lambda room: room.spark()
+
+
+@contextmanager
+def session_of(master: str | None = None) -> Iterator["SparkSession"]:
+    """A session of Spark, or :class:`UsageError` with one sentence when it cannot be had."""
     # Imported here, for it takes a second that nothing else on the command line needs.
     from spark_impl.session import EnvironmentProblem, session
 
     with ExitStack() as stack:
         try:
             with interrupts_held_back():
-                stack.enter_context(session(master))
+                spark = stack.enter_context(session(master))
         except EnvironmentProblem as problem:
             raise UsageError(str(problem)) from problem
-        yield lambda room: room.spark()
+        yield spark
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from model.claims import Outcome
 from model.vocabulary import System
 from model.vocabulary.trace import kind_of
 from properties import counterexamples, render, witness
+from properties.commands.columns import add_columns, columns_of
 from properties.commands.outputs import refuse_unmakable, refuse_unwritable
 from properties.durations import duration
 from properties.errors import UsageError, nearest
@@ -25,7 +26,6 @@ from properties.script.inputs import NAMED as NETWORKS
 from properties.script.queries import BATCHES as SCRIPT_BATCHES
 from properties.script.queries import WORKERS as SCRIPT_WORKERS
 from properties.systems import SPARK, local_master, opened
-from properties.tables import TIME_UNITS, Columns
 from properties.windows import queries as windowed
 
 SUMMARY = "the Spark pipeline, or your implementation, against the reference, on data"
@@ -103,7 +103,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=counterexamples.FOLDER,
         help="where counterexamples are stored (counterexamples)",
     )
-    _add_columns(parser)
+    add_columns(parser)
     groups: list[tuple[Sequence[str], argparse._ArgumentGroup]] = []
     for names in (windowed.ROOMS, SERVED, *((name,) for name in NAMES)):
         groups.append((names, parser.add_argument_group(f"query of {_listed(names)}")))
@@ -138,17 +138,6 @@ def _listed(names: Sequence[str]) -> str:
     return f"room{'s' * (len(names) > 1)} {' and '.join(names)}"
 
 
-def _add_columns(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("columns of a file")
-    group.add_argument("--event-time", metavar="COLUMN", help="(event_time)")
-    group.add_argument("--value", metavar="COLUMN", default="value", help="(value)")
-    group.add_argument("--key", metavar="COLUMN", help="(key, if there is one)")
-    group.add_argument("--arrival", metavar="COLUMN", help="(arrival_time, if there is one)")
-    group.add_argument("--id", metavar="COLUMN", help="identity, to recognise redeliveries")
-    group.add_argument("--time-unit", choices=TIME_UNITS, default="us", help="(us)")
-    group.add_argument("--separator", default=",", help="one character, or tab (,)")
-
-
 def run(args: argparse.Namespace) -> int:
     """Judge every case; the exit code says what was found."""
     refuse_unwritable("--json", args.json)
@@ -162,7 +151,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--system {args.system!r} is of one room; name it instead of {args.room}")
     _refuse_others(args, chosen_rooms)
     words = {each.name: chosen_words(each, args.kinds) for each in chosen_rooms}
-    columns = _columns(args)
+    columns = columns_of(args)
     with render.progress() as progress:
         reading = progress.add_task("reading inputs", total=None)
         chosen = [(each, case) for each in chosen_rooms for case in each.cases(args, columns)]
@@ -191,15 +180,6 @@ def _master(chosen: Chosen) -> str:
     """As many slots as the most demanding case needs."""
     cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
     return local_master(max((each.slots(case.workload) for each, case in cases), default=1))
-
-
-def _columns(args: argparse.Namespace) -> Columns:
-    separator = "\t" if args.separator in {"tab", "\\t"} else args.separator
-    if len(separator) != 1:
-        raise UsageError(f"--separator is {separator!r}; it must be one character, or tab")
-    return Columns(
-        args.event_time, args.value, args.key, args.arrival, args.id, args.time_unit, separator
-    )
 
 
 def chosen_words(room: Room, kinds: str | None) -> tuple[type, ...]:

@@ -6,22 +6,20 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
-
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import Sensor, Workflow, walk
 from properties import render
+from properties.commands import script_run
 from properties.commands.outputs import refuse_unwritable
 from properties.errors import UsageError, counted
 from properties.script import sensors
 from properties.script.files import InvalidScriptsError, read, read_workflows
 from properties.script.formatter import formatted
 from properties.script.picture import picture
-from properties.script.plan import Plan, figure, make_plan
+from properties.script.plan import make_plan
+from properties.script.plan_table import print_plan
 
-SUMMARY = "sensor scripts: are they right, in the usual form, and what is computed for them"
+SUMMARY = "sensor scripts: are they right, in the usual form, what is computed for them, and run"
 
 EXAMPLES = """\
 examples:
@@ -29,6 +27,9 @@ examples:
   straggler script fmt mine.script                       writes it in the usual form
   straggler script fmt --check *.script                  only says which are not in it
   straggler script explain *.script --sensors weather --workers 4 --svg plan.svg
+  straggler script run mine.script --input weather --output results.csv
+  straggler script run mine.script --input readings.csv --key sensor --event-time at \\
+      --time-unit ms --lateness 5s --output results.parquet
 
 Sensors are those of a network (weather: three airports, nine measures) or of a CSV file with the
 columns sensor and per_hour, its tuples in an hour. Without --sensors every sensor is taken to be
@@ -38,7 +39,9 @@ there, once a second. Exit code 2: a script is invalid; 1: fmt --check found one
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """What to do, and with which scripts."""
-    actions = parser.add_subparsers(dest="action", metavar="check | fmt | explain", required=True)
+    actions = parser.add_subparsers(
+        dest="action", metavar="check | fmt | explain | run", required=True
+    )
     check = actions.add_parser("check", help="say what is wrong, and where", allow_abbrev=False)
     fmt = actions.add_parser("fmt", help="write scripts in the usual form", allow_abbrev=False)
     explain = actions.add_parser(
@@ -46,6 +49,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     for each in (check, fmt, explain):
         each.add_argument("files", nargs="+", metavar="FILE", type=Path)
+    script_run.add_options(
+        actions.add_parser("run", help="compute it, on Spark", allow_abbrev=False)
+    )
     for each in (check, explain):
         each.add_argument("--sensors", metavar="NAME|FILE.csv", help="weather, or a CSV file")
     fmt.add_argument("--check", action="store_true", help="write nothing")
@@ -59,7 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do it; an invalid script is told with its place, and nothing is written."""
-    action = {"check": _check, "fmt": _format, "explain": _explain}[args.action]
+    action = _ACTIONS[args.action]
     try:
         return action(args)
     except InvalidScriptsError as error:
@@ -121,7 +127,7 @@ def _explain(args: argparse.Namespace) -> int:
         raise UsageError(str(error)) from error
     plan = make_plan(config)
     out = render.console()
-    _print_plan(out, plan)
+    print_plan(out, plan)
     if args.svg is not None:
         args.svg.write_text(picture(plan), encoding="utf-8")
     if args.json is not None:
@@ -129,35 +135,4 @@ def _explain(args: argparse.Namespace) -> int:
     return 0
 
 
-def _print_plan(out: Console, plan: Plan) -> None:
-    graph = plan.graph
-    made = [
-        (
-            f"#{number}",
-            plan.said(number),
-            ", ".join(plan.names.get(number, ())),
-            figure(graph.per_hour[number]),
-            str(plan.placement.worker[number]),
-        )
-        for number in graph.computed
-    ]
-    _print_table(out, ("", "computation", "called", "per hour", "worker"), made)
-    cut = [
-        (plan.name(number), plan.cut(number), *(f"{float(cost):,.1f}" for cost in choice[1:]))
-        for number, choice in plan.slices.items()
-    ]
-    _print_table(out, ("windows over", "cut into", "panes cost", "edges cost"), cut)
-    if plan.dropped:
-        render.print_lines(out, [f"Dropped: {', '.join(plan.dropped)}.", ""])
-    render.print_lines(out, plan.sentences())
-
-
-def _print_table(out: Console, headings: Sequence[str], rows: Sequence[tuple[str, ...]]) -> None:
-    grid = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        is_number = heading in ("per hour", "worker", "panes cost", "edges cost")
-        grid.add_column(heading, justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*(Text(cell) for cell in row))
-    out.print(grid)
-    out.print()
+_ACTIONS = {"check": _check, "fmt": _format, "explain": _explain, "run": script_run.run}

@@ -47,13 +47,8 @@ def refuse_workload(workload: Workload) -> None:
 
 
 def refuse(config: ScriptConfig, arrivals: Sequence[Event], name: str) -> None:
-    """Refuse event times that no tuple may have, too many workers, and too much work."""
-    if config.workers > WORKERS_MAX:
-        raise UsageError(f"--workers is {config.workers}; at most {WORKERS_MAX} are allowed")
-    bad = next((each for each in arrivals if not 0 <= each.event_time_us < TIME_END_US), None)
-    if bad is not None:
-        told = f"row {bad.seq + 1} of {name} has the event time {bad.event_time_us} us"
-        raise UsageError(f"{told}; it must be at least 0 (1970) and below 2^61")
+    """Refuse what cannot be, and what would take too long to be compared."""
+    refuse_impossible(config, arrivals, name)
     work = estimate(config, arrivals)
     if work.results > RESULTS_MAX:
         told = f"{name} would have up to {work.results:,} results of all computations"
@@ -61,6 +56,16 @@ def refuse(config: ScriptConfig, arrivals: Sequence[Event], name: str) -> None:
     if work.folds > FOLDS_MAX:
         told = f"the windows over {name} are made of up to {work.folds:,} slices"
         raise UsageError(f"{told}; at most {FOLDS_MAX:,} are folded: take longer slides")
+
+
+def refuse_impossible(config: ScriptConfig, arrivals: Sequence[Event], name: str) -> None:
+    """Refuse event times that no tuple may have, and too many workers."""
+    if config.workers > WORKERS_MAX:
+        raise UsageError(f"--workers is {config.workers}; at most {WORKERS_MAX} are allowed")
+    bad = next((each for each in arrivals if not 0 <= each.event_time_us < TIME_END_US), None)
+    if bad is not None:
+        told = f"row {bad.seq + 1} of {name} has the event time {bad.event_time_us} us"
+        raise UsageError(f"{told}; it must be at least 0 (1970) and below 2^61")
 
 
 def judged(workload: Workload) -> int:

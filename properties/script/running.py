@@ -1,0 +1,107 @@
+"""Scripts run on Spark for somebody who wants their results.
+
+Rules of this file:
+
+* What a run needs lies in a folder of its own, which is gone when it is over: whoever wants a query
+  that goes on for ever writes it with :class:`spark_impl.script.ScriptQuery`.
+"""
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv, parquet
+
+from model.vocabulary import Event, ScriptConfig
+from model.vocabulary.script import MILLISECOND_US
+from properties.errors import UsageError
+from properties.script.queries import BATCHES
+from properties.systems import session_of
+from properties.tables import cuts_into
+
+COLUMNS = ("workflow", "name", "time", "value")
+SUFFIXES = (".csv", ".parquet")
+
+
+class Found(NamedTuple):
+    """What came out of a run."""
+
+    results: pa.Table
+    """``workflow``, ``name``, ``time`` (UTC) and ``value``, by time."""
+    undefined: int
+    """Times at which a statement had no finite result."""
+    rejected: Counter[str]
+    """Arrivals that took part in nothing, by the reason."""
+
+
+def compute(config: ScriptConfig, events: Sequence[Event], master: str | None) -> Found:
+    """Run scripts on all events, to the end of the stream.
+
+    Raises :class:`UsageError` with one sentence when Spark cannot be had, or stops.
+    """
+    with session_of(master) as spark, _problems_told(), tempfile.TemporaryDirectory() as folder:
+        # Imported here, for it takes a second that nothing else on the command line needs.
+        from spark_impl.script import ScriptQuery, rejected, results, undefined
+        from spark_impl.streams import append
+
+        history, store = Path(folder) / "history", Path(folder) / "store"
+        for begin, end in _batches(len(events)):
+            append(history, pa.Table.from_pylist([each._asdict() for each in events[begin:end]]))
+        ScriptQuery(spark, config, history, store).flush()
+        found = results(spark, store).toArrow()
+        reasons = rejected(spark, store).toArrow().column("reason").to_pylist()
+        return Found(_timed(found), undefined(spark, store).count(), Counter(reasons))
+
+
+def _batches(events: int) -> Iterator[tuple[int, int]]:
+    ends = (*cuts_into(events, BATCHES), events)
+    return zip((0, *ends), ends, strict=False)
+
+
+def _timed(results: pa.Table) -> pa.Table:
+    """With times that people can read, in their order."""
+    ordered = results.sort_by([(name, "ascending") for name in ("ts_us", "workflow", "name")])
+    times = ordered.column("ts_us").cast(pa.timestamp("us", tz="UTC"))
+    return ordered.append_column("time", times).select(COLUMNS)
+
+
+@contextmanager
+def _problems_told() -> Iterator[None]:
+    """What Spark or the query says is wrong, as one sentence."""
+    from spark_impl.script import QueryProblem
+    from spark_impl.streams import InputProblem
+
+    try:
+        yield
+    except (InputProblem, QueryProblem) as problem:
+        raise UsageError(str(problem)) from problem
+
+
+# ---------------------------------------------------------------------------------------- output
+
+
+def write(results: pa.Table, path: Path) -> None:
+    """As Parquet or CSV, by the name of the file; it is there complete, or not at all."""
+    scratch = path.with_name(f".{path.name}.part")
+    try:
+        if path.suffix.lower() == ".parquet":
+            parquet.write_table(results, scratch, compression="zstd")
+        else:
+            csv.write_csv(readable(results), scratch)
+        scratch.replace(path)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def readable(results: pa.Table) -> pa.Table:
+    """Times as text of ISO 8601, to the millisecond or as fine as they are."""
+    times = results.column("time")
+    are_whole = not (times.cast(pa.int64()).to_numpy() % MILLISECOND_US).any()
+    unit = "ms" if are_whole else "us"
+    texts = pc.strftime(times.cast(pa.timestamp(unit, tz="UTC")), format="%Y-%m-%dT%H:%M:%SZ")
+    return results.set_column(results.schema.get_field_index("time"), "time", texts)
