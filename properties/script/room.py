@@ -3,7 +3,6 @@
 import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from math import isfinite
 
 from model.claims import Judgement, Outcome, Verdict
@@ -63,14 +62,16 @@ def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped
 def spark() -> System:
     """The Spark pipeline, in the session that is running."""
     # Imported here, for it takes a second that nothing else on the command line needs.
-    pipeline: System = import_module("spark_impl.script").make_system()
-    return pipeline
+    from spark_impl.script import make_system as make_pipeline
+
+    return make_pipeline()
 
 
 def in_process(workload: Workload) -> Trace:
     """The state operator of the Spark pipeline, without Spark."""
-    trace: Trace = import_module("spark_impl.script").run_in_process(workload)
-    return trace
+    from spark_impl.script import run_in_process
+
+    return run_in_process(workload)
 
 
 def check(workload: Workload, trace: Trace) -> Judgement:
