@@ -46,7 +46,7 @@ def progress(*more: ProgressColumn) -> Progress:
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=20 if more else 40),  # so that 80 columns hold all of it
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         *more,
