@@ -50,6 +50,16 @@ def append(folder: Path, rows: pa.Table, name: str | None = None) -> Path:
     return path
 
 
+def require_later(first: int, last: int) -> None:
+    """Refuse arrivals that begin with a number not above the last one that was read."""
+    if first <= last:
+        msg = (
+            f"arrival number {first} comes after {last}: the files of a history"
+            " are taken by modification time and must number arrivals in that order"
+        )
+        raise ValueError(msg)
+
+
 def literal(path: str | Path) -> str:
     """A pattern for this path and no other one, where Spark takes patterns."""
     return re.sub(r"([\\\[\]{}*?,^])", r"\\\1", str(path))

@@ -60,6 +60,7 @@ class Kept(NamedTuple):
     """Sums of slices that 64 bits cannot hold, as JSON: hexadecimal, by stream."""
     latest: bytes
     known: bytes
+    seq: int
 
 
 def kept(state: State) -> Kept:
@@ -81,6 +82,7 @@ def kept(state: State) -> Kept:
         json.dumps(large),
         np.array(latest, _LATEST).tobytes(),
         _stamps(state.known_us.items()),
+        state.seq,
     )
 
 
@@ -99,7 +101,7 @@ def restored(share: Share, data: Kept) -> State:
     for number, each, value in np.frombuffer(data.latest, _LATEST).tolist():
         latest.setdefault(number, {})[each] = value
     clocks = {n: Clock(*each) for n, *each in np.frombuffer(data.clocks, _CLOCK).tolist()}
-    return State(logs, clocks, slices, latest, dict(_from_stamps(data.known)))
+    return State(logs, clocks, slices, latest, dict(_from_stamps(data.known)), data.seq)
 
 
 def arrivals_of(blocks: Iterable[bytes]) -> dict[int, Arrivals]:

@@ -21,6 +21,7 @@ from spark_impl.script.graph import NUMBER, WINDOW
 from spark_impl.script.operations import NO_TUPLES, Tuples, operate
 from spark_impl.script.plan import Share
 from spark_impl.script.slices import Folds, Slices, added, known_until_us, needed
+from spark_impl.streams import require_later
 
 _NONE = np.empty(0, np.int64)
 
@@ -75,6 +76,8 @@ class State(NamedTuple):
     """By operation: the latest value of every input that has had one."""
     known_us: Mapping[int, int] = {}
     """Until when windows and operations are known."""
+    seq: int = -1
+    """Highest arrival number that the worker was sent."""
 
 
 class Message(NamedTuple):
@@ -132,6 +135,7 @@ class _Step:
         self._slices = dict(state.slices)
         self._latest = dict(state.latest)
         self._known_us = dict(state.known_us)
+        self._seq = state.seq
         self._folds: dict[int, Folds] = {}
         self._results: dict[int, Tuples] = {}
         self._undefined: dict[int, Ints] = {}
@@ -141,6 +145,9 @@ class _Step:
 
     def take_in(self, given: Given) -> None:
         """Arrivals, results of others, and the end."""
+        if given.arrivals:
+            require_later(min(int(each.seq[0]) for each in given.arrivals.values()), self._seq)
+            self._seq = max(int(each.seq[-1]) for each in given.arrivals.values())
         for number, arrivals in given.arrivals.items():
             log = self._logs.get(number, Log())
             open_ids = log.source_id[np.searchsorted(log.tuples.ts, log.until_us) :]
@@ -239,7 +246,7 @@ class _Step:
             number: log.from_(min([log.until_us, *self._read_us(number)]))
             for number, log in self._logs.items()
         }
-        return State(logs, self._clocks, self._slices, self._latest, self._known_us)
+        return State(logs, self._clocks, self._slices, self._latest, self._known_us, self._seq)
 
     def _read_us(self, stream: int) -> Iterable[int]:
         """Until when each reader has read a stream."""

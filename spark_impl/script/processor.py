@@ -27,11 +27,9 @@ if TYPE_CHECKING:
 
 ARRIVALS, MESSAGE, FLUSH = range(3)
 """Kinds of blocks."""
+_TYPES = {"large": StringType(), "seq": LongType()}
 STATE = StructType(
-    [
-        StructField(name, StringType() if name == "large" else BinaryType())
-        for name in encoding.Kept._fields
-    ]
+    [StructField(name, _TYPES.get(name, BinaryType())) for name in encoding.Kept._fields]
 )
 _RECORDS = ("results", "undefined", "rejected", "messages")
 

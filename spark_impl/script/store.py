@@ -7,16 +7,13 @@
 
 Rules of this file:
 
-* A micro-batch writes only folders of its own number and replaces what it finds there, so that a
-  batch that Spark replays after a crash repairs whatever the crash left.
+* Everything is written as :mod:`spark_impl.stores` says.
 * ``worker`` is written last: a batch that has none did not happen yet, for every reader.
 * Messages of a micro-batch are the same whenever it is replayed; the first ones stay.
 """
 
-import json
-import shutil
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,14 +21,12 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from model.vocabulary import ScriptConfig
-from spark_impl import lock
+from spark_impl import stores
 from spark_impl.script.tables import SCHEMAS
 from spark_impl.streams import InputProblem, append, writing
-from spark_impl.windows.store import read_parquet, write_parquet, write_text
 
 VERSION = 1
 ROOM = "script"
-GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
 TABLES = {
     **SCHEMAS,
     "worker": pa.schema([("worker", pa.int32()), ("known_us", pa.int64())]),
@@ -71,47 +66,26 @@ class Store:
         """Columns behind those of grouping."""
         return pa.schema([*self.asked.groups, *columns])
 
-    def folder(self, table: str, batch: int) -> Path:
-        """Where one micro-batch writes a table."""
-        return self.root / table / f"batch={batch}"
-
     def begin(self, batch: int) -> None:
         """Remove what an earlier attempt at this batch left, the mark that it is complete first.
 
         Raises :class:`InputProblem` when the tables are not where Spark's checkpoint is.
         """
-        last = self.committed()
-        if last not in (batch - 1, batch):
-            msg = (
-                f"{self.checkpoint} is at micro-batch {batch}, the tables beside it at {last};"
-                " one of them was changed by hand or by a crash of the machine"
-            )
-            raise InputProblem(msg)
-        for table in ("worker", *SCHEMAS):
-            folder = self.folder(table, batch)
-            with writing(folder):
-                if folder.exists():
-                    shutil.rmtree(folder)
+        stores.begin(self.root, self.committed(), batch, ("worker", *SCHEMAS))
 
     def write(self, table: str, batch: int, rows: pa.Table, part: int = 0) -> None:
         """Write one part of a table; nothing for no rows, except that ``worker`` marks the end."""
         if rows.num_rows or table == "worker":
-            folder = self.folder(table, batch)
-            with writing(folder):
-                folder.mkdir(parents=True, exist_ok=True)
-            write_parquet(rows, folder / f"part-{part:05d}.parquet")
+            stores.write_part(self.root, table, batch, rows, part)
 
     def committed(self) -> int:
         """The last complete micro-batch, -1 if there is none."""
-        done = self.root.glob("worker/batch=*/part-*.parquet")
-        return max((_batch(path) for path in done), default=-1)
+        return max(stores.files(self.root, "worker"), default=-1)
 
     def read_all(self, table: str) -> pa.Table:
         """A table with its complete micro-batches, told apart by the column ``batch``."""
-        last = self.committed()
-        schema = self.schema(TABLES[table]).append(pa.field("batch", pa.int64()))
-        files = sorted(self.root.glob(f"{table}/batch=*/part-*.parquet"))
-        return read_parquet([str(path) for path in files if _batch(path) <= last], schema)
+        schema = self.schema(TABLES[table])
+        return stores.read_upto(self.root, table, schema, self.committed())
 
     def known(self) -> dict[tuple[Any, ...], dict[int, int]]:
         """By combination of the grouping columns' values: until when each worker's results are."""
@@ -144,26 +118,13 @@ class Store:
         append(self.control, pa.table(arrays, schema=schema), f"request-{uuid.uuid4().hex}")
 
 
-def _batch(path: Path) -> int:
-    return int(path.parent.name.removeprefix("batch="))
-
-
 def open_store(root: Path, asked: Asked) -> Store:
     """The store of a query, made if it is not there yet.
 
     Raises :class:`InputProblem`, and writes nothing, when it belongs to another query, does not say
     to which, or cannot be made.
     """
-    path = root / "query.json"
-    if path.exists():
-        _require_same(load_store(root), asked)
-    elif root.exists() and not _is_empty(root):
-        msg = f"{root} is neither an empty folder nor the store of a query"
-        raise InputProblem(msg)
-    else:
-        with writing(root):
-            root.mkdir(parents=True, exist_ok=True)
-        write_text(path, json.dumps(_plain(asked), indent=1))
+    stores.describe(root, _plain(asked), lambda: _require_same(load_store(root), asked))
     store = Store(root, asked)
     with writing(root):  # here, because a crash may have come between the two
         store.control.mkdir(exist_ok=True)
@@ -176,31 +137,13 @@ def load_store(root: Path) -> Store:
     Raises :class:`InputProblem` when there is none, when it belongs to a query of another room, or
     when it does not say what it is.
     """
-    path = root / "query.json"
-    if not path.exists():
-        msg = f"{root} is not the store of a query"
-        raise InputProblem(msg)
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        room, version = found["room"], found["version"]
-        if (room, version) == (ROOM, VERSION):
-            groups = [pa.field(each, GROUP_TYPES[kind]) for each, kind in found["group_columns"]]
-            config = ScriptConfig.from_json(found["config"])
-            return Store(root, Asked(config, tuple(groups), int(found["since_us"])))
-    except (LookupError, TypeError, ValueError) as error:
-        msg = f"{path} does not say to which query the store belongs; bring it back from a copy"
-        raise InputProblem(msg) from error
-    if room != ROOM:
-        msg = f"{root} belongs to a query of room {room!r}, not {ROOM!r}"
-    else:
-        msg = f"{root} was written by version {version!r} of the store, not {VERSION}"
-    raise InputProblem(msg)
 
+    def read(found: Mapping[str, Any]) -> Store:
+        config = ScriptConfig.from_json(found["config"])
+        groups = stores.groups_of(found["group_columns"])
+        return Store(root, Asked(config, groups, int(found["since_us"])))
 
-def _is_empty(root: Path) -> bool:
-    """Whether a folder holds nothing but what a crash in :func:`open_store` may leave."""
-    ours = (lock.FILE, ".query.json.")
-    return root.is_dir() and all(each.name.startswith(ours) for each in root.iterdir())
+    return stores.described(root, ROOM, VERSION, read)
 
 
 def _plain(asked: Asked) -> dict[str, Any]:
@@ -208,7 +151,7 @@ def _plain(asked: Asked) -> dict[str, Any]:
         "version": VERSION,
         "room": ROOM,
         "config": asked.config.to_json(),
-        "group_columns": [[field.name, str(field.type)] for field in asked.groups],
+        "group_columns": stores.names_of(asked.groups),
         "since_us": asked.since_us,
     }
 

@@ -5,7 +5,7 @@ Rules of this file:
 * A node is one computation; its tuples are results of every statement that says the same.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -65,13 +65,6 @@ def _said(outputs: Mapping[int, Sequence[Output]], nodes: Ints) -> tuple[Ints, p
     rows = np.repeat(np.arange(len(nodes)), times)
     place = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
     statement = pa.array(firsts[which][rows] + place)
-    workflows, names = (
-        pa.array([pick(output) for output in flat], pa.string()).take(statement) for pick in _TEXTS
-    )
-    return rows, workflows, names
-
-
-_TEXTS: Sequence[Callable[[Output], str]] = (
-    lambda output: output.workflow,
-    lambda output: output.name,
-)
+    workflows = pa.array([output.workflow for output in flat], pa.string())
+    names = pa.array([output.name for output in flat], pa.string())
+    return rows, workflows.take(statement), names.take(statement)

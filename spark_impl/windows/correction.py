@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_impl.stores import read_parquet
 from spark_impl.streams import InputProblem
 from spark_impl.windows import recompute
 from spark_impl.windows.asked import Asked
@@ -24,7 +25,7 @@ from spark_impl.windows.extents import Extents
 from spark_impl.windows.history import History
 from spark_impl.windows.recompute import Found, Wanted, Who
 from spark_impl.windows.records import Bools, Ints
-from spark_impl.windows.store import Store, read_parquet
+from spark_impl.windows.store import Store
 
 
 class _Due(NamedTuple):

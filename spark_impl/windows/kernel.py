@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from spark_impl.streams import require_later
 from spark_impl.windows.arrivals import Plan, first_mistake, plan, reject, remember
 from spark_impl.windows.ledger import Ledger
 from spark_impl.windows.records import REJECTED, Ints, Output, Records, Rows, TaskState, records
@@ -92,12 +93,7 @@ class _Run:
         seq = rows.seq[rows.flaw == 0]
         if not len(seq):
             return
-        if seq[0] <= self._clock.seq:
-            msg = (
-                f"arrival number {seq[0]} comes after {self._clock.seq}: the files of a history"
-                " are taken by modification time and must number arrivals in that order"
-            )
-            raise ValueError(msg)
+        require_later(int(seq[0]), self._clock.seq)
         self._clock = self._clock._replace(seq=int(seq[-1]))
 
     def _follow(self, chosen: Plan) -> int:

@@ -19,13 +19,14 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
 from properties.ordeal import BACKGROUND
+from spark_impl import stores
 from spark_impl.failures import sentence_of
 from spark_impl.landing import Landing
 from spark_impl.slack import QueryProblem, SlackQuery
 from spark_impl.slack.room import SLACK
 from spark_impl.streams import InputProblem, append
 from spark_impl.windows import answers as answers_module
-from spark_impl.windows import sink, store
+from spark_impl.windows import sink
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History
@@ -194,7 +195,7 @@ def test_scratch_files_do_not_stay_on_a_full_disk(
     rows = pa.table({"x": [1]})
     for write in (
         lambda: append(tmp_path, rows),
-        lambda: store.write_parquet(rows, tmp_path / "x"),
+        lambda: stores.write_parquet(rows, tmp_path / "x"),
     ):
         for _ in attempts(monkeypatch, InputProblem, write):
             assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []

@@ -134,7 +134,7 @@ def plain(state: State) -> object:
             return [inside(each) for each in part]
         return part
 
-    return [inside(dict(part)) for part in state]
+    return [inside(dict(part)) for part in state[:-1]], state.seq
 
 
 def test_state_holds_nothing_that_is_over() -> None:

@@ -231,11 +231,19 @@ def test_arrivals_that_cannot_be(
     assert query.store.committed() == -1
 
 
+def test_files_that_are_out_of_order(spark: SparkSession, tmp_path: Path) -> None:
+    source = history(tmp_path / "h", [("A", 1, 1.0)], start=7)
+    history(source, [("A", 2, 1.0)])
+    with pytest.raises(QueryProblem, match=r"^arrival number 0 comes after 7: .*modification time"):
+        ScriptQuery(spark, CONFIG, source, tmp_path / "s").run_available()
+
+
 def test_two_queries_on_one_store(spark: SparkSession, tmp_path: Path) -> None:
     source = history(tmp_path / "h", [("A", 1, 1.0)])
     first, second = (ScriptQuery(spark, CONFIG, source, tmp_path / "s") for _ in range(2))
     running = first.start()
     try:
+        running.processAllAvailable()
         with pytest.raises(InputProblem, match="is being written by process"):
             second.run_available()
     finally:
