@@ -46,7 +46,7 @@ from spark_impl.session import session
 from spark_impl.streams import append
 from spark_impl.windows.packs import schema_of
 
-ROWS, FILES = 500_000, 3
+ROWS, FILES = 500_000, 2
 """Of the stream that is measured; one file more warms up."""
 ONE_BY_ONE = 16
 GOAL = 10.0
