@@ -238,9 +238,12 @@ def test_files_that_are_out_of_order(spark: SparkSession, tmp_path: Path) -> Non
         ScriptQuery(spark, CONFIG, source, tmp_path / "s").run_available()
 
 
-def test_two_queries_on_one_store(spark: SparkSession, tmp_path: Path) -> None:
-    source = history(tmp_path / "h", [("A", 1, 1.0)])
-    first, second = (ScriptQuery(spark, CONFIG, source, tmp_path / "s") for _ in range(2))
+def test_query_that_is_left_running(spark: SparkSession, tmp_path: Path) -> None:
+    """Workers have results for each other all the time; nobody else may write the store."""
+    config = replace(CONFIG, workflows=(BOTH_WAYS,), workers=2, cap_percent=100)
+    workload = random_workload(2, config, size=60).with_(flush=False)
+    source = history(tmp_path / "h", [(e.key, e.event_time_us, e.value) for e in workload.arrivals])
+    first, second = (ScriptQuery(spark, config, source, tmp_path / "s") for _ in range(2))
     running = first.start()
     try:
         running.processAllAvailable()
@@ -248,3 +251,8 @@ def test_two_queries_on_one_store(spark: SparkSession, tmp_path: Path) -> None:
             second.run_available()
     finally:
         running.stop()
+    events = tuple(event._replace(source_id=event.seq) for event in workload.arrivals)
+    expected = brute_script.run(workload.with_(arrivals=events)).of(Result)
+    found = [Result(*row) for row in results(spark, tmp_path / "s").collect()]
+    assert sorted(found) == list(expected)
+    assert {result.name for result in found} == {"w", "x", "y", "v", "z"}
