@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from model.script.graph import compile_graph
 from model.script.rules import RULES
 from sim.arrivals import simulate_arrivals
+from sim.script import by_hand
 from sim.script.placements import PLACEMENTS, predicted
 from sim.script.settings import DEFAULTS, config_of, from_settings, given
 from sim.settings import chosen
@@ -38,8 +39,14 @@ def communications(settings: Settings, seed: int, ways: Sequence[str]) -> Sequen
     return [predicted(each, config) for each in placed]
 
 
+def lines(settings: Settings, seed: int) -> Figures:
+    """How long scripts are, and the same written by hand; see :mod:`sim.script.by_hand`."""
+    return by_hand.figures(config_of(settings, seed).workflows)
+
+
 MEASURABLES: Mapping[str, Measurable] = {
     "sim": Measurable(DEFAULTS, timed, {PLACEMENT: timed_placements}),
+    "lines": Measurable(DEFAULTS, lines),
     "communication": Measurable(DEFAULTS, communication, {PLACEMENT: communications}),
 }
 """By name."""

@@ -1,0 +1,175 @@
+"""The same workflows written by hand, to count lines: a batch job with Spark's DataFrames.
+
+Rules of this file:
+
+* It is the shortest way to write them that says the same: a job over a table of tuples that are all
+  there, without lateness, state or placement. A streaming job takes more.
+* Nothing is shared between workflows, as when analysts write their own. What can be said once, how
+  latest values are combined, is said once. Who writes a function for windows, too, has begun to
+  write this language.
+* A script has a line for each statement, a job those that are not blank.
+"""
+
+from collections.abc import Sequence
+
+from model.vocabulary.script import (
+    ARITHMETIC_OPS,
+    Across,
+    Arithmetic,
+    Expression,
+    Name,
+    Sensor,
+    Statement,
+    Union,
+    Window,
+    Workflow,
+    children,
+    constant,
+    is_constant,
+)
+from sim.distributions import require
+
+HEAD = '''\
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as F
+
+
+def latest(*streams: DataFrame) -> DataFrame:
+    """The latest value of each stream, from when all have had one, whenever one has a tuple."""
+    joined = None
+    for n, stream in enumerate(streams):
+        one = stream.groupBy("ts").agg(F.max("value").alias(f"v{n}"))
+        joined = one if joined is None else joined.join(one, "ts", "full")
+    before = Window.orderBy("ts").rowsBetween(Window.unboundedPreceding, 0)
+    names = [f"v{n}" for n in range(len(streams))]
+    filled = [F.last(name, ignorenulls=True).over(before).alias(name) for name in names]
+    return joined.select("ts", *filled).dropna()
+'''
+AGGREGATES = {"stddev": "stddev_pop"}
+"""Where Spark has another name."""
+
+
+def script_lines(workflows: Sequence[Workflow]) -> int:
+    """Of the scripts."""
+    return sum(len(each.statements) for each in workflows)
+
+
+def job_lines(workflows: Sequence[Workflow]) -> int:
+    """Of the job that is written by hand."""
+    return sum(bool(line.strip()) for line in job(workflows).splitlines())
+
+
+def job(workflows: Sequence[Workflow]) -> str:
+    """The text of a module with a function for each workflow, from tuples to results by name.
+
+    Raises ``ValueError`` for a window that slides by more than its length, which Spark has not.
+    """
+    return "\n\n".join([HEAD, *(_function(n, each) for n, each in enumerate(workflows))])
+
+
+def _function(number: int, workflow: Workflow) -> str:
+    writing = _Writing()
+    for statement in workflow.statements:
+        writing.enter(statement)
+    lines = [
+        f"def workflow_{number}(tuples: DataFrame) -> dict[str, DataFrame]:",
+        *(f"    {line}" for line in writing.lines),
+        f"    return {{{', '.join(f'{name!r}: {at}' for name, at in writing.results.items())}}}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+class _Writing:
+    """A workflow that is being written, a DataFrame for each window and operation."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.results: dict[str, str] = {}
+        """Names of results, and what they are called in the job."""
+        self._said: dict[str, str] = {}
+
+    def enter(self, statement: Statement) -> None:
+        """A statement; what is within it has names with numbers."""
+        expression, name = statement.expression, statement.name
+        at = self._stream(expression, f"_{name}")
+        self._said[name] = at
+        is_name = isinstance(expression, Name) and expression.name in self.results
+        if is_name or not isinstance(expression, Name | Sensor | Union):
+            self.results[name] = at
+
+    def _stream(self, expression: Expression, name: str) -> str:
+        """What stands for a stream; lines for it are written before."""
+        if isinstance(expression, Name):
+            return self._said[expression.name]
+        if isinstance(expression, Sensor):
+            return f'tuples.where(F.col("sensor") == {expression.id!r}).select("ts", "value")'
+        if isinstance(expression, Union):
+            return self._union(expression.parts, name)
+        if isinstance(expression, Window):
+            self._window(expression, name)
+        else:
+            assert isinstance(expression, Across | Arithmetic)
+            self._operation(expression, name)
+        return name
+
+    def _union(self, parts: Sequence[Expression], name: str) -> str:
+        sensors = [part.id for part in parts if isinstance(part, Sensor)]
+        if len(parts) == len(set(sensors)) > 1:
+            listed = ", ".join(map(repr, sensors))
+            return f'tuples.where(F.col("sensor").isin({listed})).select("ts", "value")'
+        first, *others = [self._stream(part, f"{name}_{n}") for n, part in enumerate(parts)]
+        return first + "".join([f".unionByName({each})" for each in others])
+
+    def _window(self, window: Window, name: str) -> None:
+        good = window.slide_ms <= window.length_ms
+        require(good, "the slide of a window", window.slide_ms, f"at most {window.length_ms}")
+        source = self._stream(window.source, f"{name}_0")
+        aggregate = AGGREGATES.get(window.op, window.op)
+        span = f'"{window.length_ms} milliseconds", "{window.slide_ms} milliseconds"'
+        self.lines += [
+            f"{name} = (",
+            f"    {source}",
+            f'    .groupBy(F.window("ts", {span}))',
+            f'    .agg(F.{aggregate}("value").cast("double").alias("value"))',
+            '    .select((F.col("window.end") - F.expr("INTERVAL 1 MILLISECOND")).alias("ts"), '
+            '"value")',
+            ")",
+        ]
+
+    def _operation(self, operation: Across | Arithmetic, name: str) -> None:
+        places: dict[str, str] = {}
+        columns = [
+            self._column(part, f"{name}_{n}", places) for n, part in enumerate(children(operation))
+        ]
+        value = _written(operation.op, columns)
+        self.lines.append(f"{name} = latest({', '.join(places)})")
+        self.lines.append(f'{name} = {name}.select("ts", ({value}).alias("value")).dropna()')
+
+    def _column(self, expression: Expression, name: str, places: dict[str, str]) -> str:
+        """The latest value of a stream, by its place among the inputs; or a number."""
+        if is_constant(expression):
+            return f"F.lit({constant(expression)!r})"
+        stream = self._stream(expression, name)
+        return places.setdefault(stream, f'F.col("v{len(places)}")')
+
+
+def _written(op: str, columns: Sequence[str]) -> str:
+    """An operation on columns."""
+    listed = ", ".join(columns)
+    if op in ARITHMETIC_OPS:
+        return f"F.try_divide({listed})" if op == "/" else f" {op} ".join(columns)
+    if op in ("max", "min") and len(columns) > 1:
+        return f"F.{'greatest' if op == 'max' else 'least'}({listed})"
+    total = " + ".join(columns)
+    return f"({total}) / {len(columns)}" if op == "avg" else total
+
+
+def figures(workflows: Sequence[Workflow]) -> dict[str, int]:
+    """Lines of both."""
+    script, by_hand = script_lines(workflows), job_lines(workflows)
+    return {
+        "workflows": len(workflows),
+        "script_lines": script,
+        "job_lines": by_hand,
+        "lines_saved": by_hand - script,
+    }
