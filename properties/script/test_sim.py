@@ -16,11 +16,20 @@ from model.claims import Outcome
 from model.script import make_system
 from model.script.claims import CASES, judge, over_all
 from model.script.placement import load_cap
-from model.vocabulary import ScriptConfig, Workload
-from model.vocabulary.script import Hosted, Rejected, Result, Undefined
+from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script import (
+    Arithmetic,
+    Hosted,
+    Rejected,
+    Result,
+    Sensor,
+    Statement,
+    Undefined,
+    Workflow,
+)
 from properties import packs
 from properties.judge import broken_sentences
-from properties.script.strategies import cases
+from properties.script.strategies import SENSORS, cases
 from sim.arrivals import simulate_arrivals
 from sim.distributions import Constant, Distribution, Exponential
 from sim.script.crew import Crew
@@ -54,6 +63,18 @@ class TimedCase(NamedTuple):
         room = Room(self.workload, self.crew, start_us, self.way)
         room.run()
         return room
+
+
+_A = Sensor(SENSORS[0])
+_ALWAYS_ZERO = Arithmetic("-", _A, _A)
+RARE = Workload(
+    "script",
+    (Event(0, 0, SENSORS[0], 0, 1.0, 0),),
+    ScriptConfig(
+        (Workflow("w", (Statement("x", Arithmetic("/", _A, _ALWAYS_ZERO)),)),), ((SENSORS[0], 1),)
+    ).to_json(),
+)
+"""A division by zero, which few of those that are drawn have."""
 
 
 @st.composite
@@ -104,7 +125,7 @@ def test_what_is_sent_is_what_came_and_what_was_computed(case: TimedCase) -> Non
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
-    drawn = packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)
+    drawn = [TimedCase(RARE, Crew(), PLAN), *packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
     rooms = [case._replace(way=PLAN).room() for case in drawn]
     evidence = [judge(room.workload, trace_of(room)) for room in rooms]
     for verdict in over_all(evidence):

@@ -9,6 +9,7 @@ from properties.script.limits import WORKERS_MAX
 from sim.script import DEFAULTS, Run, from_settings, side_by_side
 from sim.script.placements import PLAN
 from sim.script.sides import Side
+from sim.script.summary import Share
 
 TUPLES_MAX = 200_000
 LARGEST = {
@@ -103,12 +104,23 @@ def _row(side: Side) -> tuple[str, ...]:
 
 
 def remarks(run: Run) -> tuple[Remark, ...]:
-    """That another placement than the specified one is another one."""
+    """Every worker's part, and that another placement than the specified one is another one."""
+    told = "; ".join(_told(share) for share in run.shares)
+    found = [Remark("workers", told, {"workers": [share._asdict() for share in run.shares]})]
     placement = run.summary["placement"]
-    if placement == PLAN:
-        return ()
-    sentence = f"{placement} is not the placement of docs/script.md, so others are sent the sensors"
-    return (Remark("placement", sentence, {"placement": placement}),)
+    if placement != PLAN:
+        other = f"{placement} is not the placement of docs/script.md: others are sent the sensors"
+        found.append(Remark("placement", other, {"placement": placement}))
+    return tuple(found)
+
+
+def _told(share: Share) -> str:
+    counted = 0.0 if share.measured_per_hour is None else share.measured_per_hour
+    return (
+        f"worker {share.worker} is sent {counted:,.0f} tuples an hour"
+        f" ({share.predicted_per_hour:,.0f} by the rates) and {share.bytes_received:,} bytes,"
+        f" sends {share.results_sent:,} results, is busy {share.busy:.0%}"
+    )
 
 
 def plot(run: Run, path: Path) -> None:

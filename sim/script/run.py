@@ -13,7 +13,7 @@ from sim.recorder import digest_of
 from sim.script.crew import Crew
 from sim.script.placements import PLAN
 from sim.script.series import Series, series_of
-from sim.script.summary import Summary, summary_of
+from sim.script.summary import Share, Summary, shares_of, summary_of
 from sim.script.timed import Room
 
 PRODUCER = "sim"
@@ -33,11 +33,14 @@ class Run:
     """Columns of one table; see :func:`sim.script.series.series_of`."""
     summary: Summary
     """Figures by name; see :mod:`sim.script.summary`."""
+    shares: tuple[Share, ...]
+    """By worker."""
 
     @property
     def digest(self) -> str:
         """SHA-256 over everything in this run, in hexadecimal."""
-        return digest_of(self.trace, self.workload, self.summary, self.series)
+        figures = {**self.summary, "shares": repr(self.shares)}
+        return digest_of(self.trace, self.workload, figures, self.series)
 
 
 def simulate(
@@ -91,7 +94,8 @@ def simulate_arrived(
     room.run()
     head: Summary = {"input": workload.name, "seed": workload.seed, "placement": placement}
     summary = {**head, **summary_of(room, period_us)}
-    return Run(workload, trace_of(room), series_of(room), summary)
+    shares = shares_of(room, period_us)
+    return Run(workload, trace_of(room), series_of(room), summary, shares)
 
 
 def trace_of(room: Room) -> Trace:

@@ -9,7 +9,8 @@ Rules of this file:
   results at most.
 """
 
-from typing import TypeAlias
+from collections import Counter
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -65,6 +66,37 @@ def _measured(room: Room, period_us: int) -> Summary:
     }
 
 
+class Share(NamedTuple):
+    """What one worker was sent, and did."""
+
+    worker: int
+    predicted_per_hour: float
+    """Tuples of sensors, by the rates."""
+    measured_per_hour: float | None
+    """Nothing without a period."""
+    bytes_received: int
+    """With results and notices of other workers."""
+    results_sent: int
+    busy: float
+    """Share of the time in which it worked."""
+
+
+def shares_of(room: Room, period_us: int | None) -> tuple[Share, ...]:
+    """Every worker's part."""
+    crew, workers = room.crew, range(len(room.servers))
+    came = Counter(message.reader for message in room.messages)
+    went = Counter(message.sender for message in room.messages if message.stamp_us is not None)
+    duration_us = max(server.free_us for server in room.servers)
+    found = []
+    for each, load in zip(workers, room.placement.loads, strict=True):
+        tuples = len(room.flows[each].tuples)
+        measured = tuples / (period_us / HOUR_US) if period_us else None
+        size = tuples * crew.tuple_bytes + came[each] * crew.result_bytes
+        busy = worked_us(room, each) / duration_us if duration_us else 0.0
+        found.append(Share(each, float(load), measured, size, went[each], busy))
+    return tuple(found)
+
+
 def served(room: Room) -> tuple[FloatArray, FloatArray]:
     """Of all tuples at all workers: when they arrived, and when they had been served."""
     arrived_us = [room.sent.arrived_us[flow.tuples] for flow in room.flows]
@@ -105,9 +137,7 @@ def _spread(name: str, times_us: FloatArray) -> Summary:
 def _load(room: Room) -> Summary:
     """How much of the time workers work."""
     duration_us = max(server.free_us for server in room.servers)
-    if not duration_us:
-        return {}
-    busy = [worked_us(room, each) / duration_us for each in range(len(room.servers))]
+    busy = [share.busy for share in shares_of(room, None)]
     return {"duration_us": duration_us, "busiest": max(busy), "idlest": min(busy)}
 
 

@@ -30,6 +30,11 @@ def test_all_placements_stand_side_by_side(straggler: Straggler, tmp_path: Path)
     assert sides["plan"]["measured_per_hour"] == record["measured_per_hour"]
     assert sides["by-sensor"]["sent_over_baseline"] == 1
     assert sides["literal"]["largest_over_even"] == 3
+    workers = record["remarks"][0]["workers"]
+    assert sum(each["bytes_received"] for each in workers) == record["bytes_sent"]
+    assert sum(each["results_sent"] for each in workers) == record["results_sent"]
+    assert max(each["busy"] for each in workers) == record["busiest"]
+    assert "worker 2 is sent" in done.out
     assert "gaps-and-bursts" in (tmp_path / "run.svg").read_text(encoding="utf-8")
 
 
