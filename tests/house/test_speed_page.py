@@ -1,0 +1,46 @@
+"""What docs/architecture.md says of the speed of simulations is what was measured last."""
+
+import json
+from collections.abc import Mapping
+
+from benchmarks.__main__ import RESULTS, readable
+from tests.house.repository import ROOT
+
+PAGE = ROOT / "docs" / "architecture.md"
+STANDARD = ("slack", "watermark", "grouping", "join")
+LARGE = {
+    "`slack`, 100,000 tuples in five windows each": "slack",
+    "`grouping`, 60,000 tuples": "grouping",
+    "`join`, 10,000 tuples/s, blocks of 256": "join",
+}
+
+
+def figures_of(name: str) -> Mapping[str, float]:
+    figures: Mapping[str, float] = json.loads(
+        (RESULTS / f"{name}.json").read_text(encoding="utf-8")
+    )["figures"]
+    return figures
+
+
+def row(label: str, figures: Mapping[str, float], prefix: str) -> str:
+    names = ("tuples_per_s", "bare_events_a_tuple", "peak_bytes_a_tuple")
+    cells = [readable(figures[prefix + name]) for name in names if prefix + name in figures]
+    return " | ".join([f"| {label}", *cells]) + (" |" if len(cells) == 3 else " | |")
+
+
+def test_the_table_is_that_of_the_benchmarks() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    rows = [
+        row(f"`{room}`, default settings", figures_of(f"sim_{room}"), "standard_")
+        for room in STANDARD
+    ]
+    rows += [row(label, figures_of(f"sim_{room}"), "") for label, room in LARGE.items()]
+    assert [each for each in rows if each not in page] == []
+
+
+def test_the_sentences_are_those_of_the_benchmarks() -> None:
+    page = PAGE.read_text(encoding="utf-8").replace("\n", " ")
+    network, slack = figures_of("network"), figures_of("sim_slack")
+    assert f"alone goes through {readable(slack['model_tuples_per_s'])} tuples/s" in page
+    assert f"pass on {readable(network['messages_per_s'])} messages/s" in page
+    assert f"workers in a row {readable(network['tuples_per_s'])} tuples/s" in page
