@@ -120,16 +120,3 @@ def in_batches(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
         **({"found_share": found / owed} if owed else {}),
         **({"efficiency": found / compared} if compared else {}),
     }
-
-
-def scaled(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
-    """A run whose number of workers changes: how often, how far, and what it is at the end."""
-    run = from_settings({**settings, "scale": "yes"}, seed)
-    workers = run.series["workers"]
-    return {
-        **run.summary,
-        "changes": int(np.count_nonzero(np.diff(workers))),
-        "first_workers": float(workers[0]),
-        "most_workers": float(workers.max()),
-        "last_workers": float(workers[-1]),
-    }

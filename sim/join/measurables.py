@@ -9,7 +9,6 @@ from sim.join.experiments import (
     bandwidth,
     in_batches,
     largest_rate,
-    scaled,
 )
 from sim.join.settings import DEFAULTS, from_settings
 from sim.moments import moments
@@ -27,6 +26,5 @@ MEASURABLES: Mapping[str, Measurable] = {
     "largest-rate": Measurable(RATE_DEFAULTS, largest_rate),
     "bandwidth": Measurable(CHAIN_DEFAULTS, bandwidth),
     "in-batches": Measurable(BATCH_DEFAULTS, in_batches),
-    "scaled": Measurable(DEFAULTS, scaled),
 }
 """By name."""
