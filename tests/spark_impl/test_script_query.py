@@ -87,7 +87,7 @@ def test_pack_equals_the_specification(spark: SparkSession, tmp_path: Path) -> N
         f"case {seed}": random_workload(seed, config, size=30).with_(
             faults=(Fault("kill", 0),), cuts=(20,), flush=seed % 4 > 0
         )
-        for seed in range(20)
+        for seed in range(12)
     }
     traces = run_workloads(spark, cases, tmp_path)
     seen: Counter[str] = Counter()
