@@ -125,7 +125,10 @@ class _Writing:
         require(good, "the slide of a window", window.slide_ms, f"at most {window.length_ms}")
         source = self._stream(window.source, f"{name}_0")
         aggregate = AGGREGATES.get(window.op, window.op)
-        span = f'"{window.length_ms} milliseconds", "{window.slide_ms} milliseconds"'
+        spans = [window.length_ms, window.slide_ms]
+        # Spark counts starts from the epoch, scripts ends.
+        spans += [first] if (first := -window.length_ms % window.slide_ms) else []
+        span = ", ".join([f'"{each} milliseconds"' for each in spans])
         self.lines += [
             f"{name} = (",
             f"    {source}",

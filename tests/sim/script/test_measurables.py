@@ -1,0 +1,69 @@
+"""What experiments with sensor scripts run, and the sets of workflows they run it on."""
+
+import pytest
+
+from sim.script.measurables import MEASURABLES, PLACEMENT
+from sim.script.placements import PLACEMENTS
+from sim.script.settings import config_of
+from sim.script.workflows import SETS, Wanted
+
+SMALL = {"sensors": "8", "rates_hz": "5", "seconds": "6", "workers": "2"}
+SHARED = {"scenario": "shared", "sensors": "16", "rates_hz": "20"}
+SENSOR_HZ = 72_000
+"""Of 20 Hz, an hour."""
+
+
+@pytest.mark.parametrize("name", ["sim", "communication"])
+def test_side_by_side_they_are_as_one_by_one(name: str) -> None:
+    ways = list(PLACEMENTS)
+    found = MEASURABLES[name].fans[PLACEMENT](SMALL, 3, ways)
+    alone = [MEASURABLES[name].measure({**SMALL, PLACEMENT: way}, 3) for way in ways]
+    assert list(found) == alone
+
+
+def test_by_the_rates_it_is_what_a_run_says() -> None:
+    timed = MEASURABLES["sim"].measure(SMALL, 3)
+    predicted = MEASURABLES["communication"].measure(SMALL, 3)
+    assert predicted == {name: timed[name] for name in predicted}
+
+
+def test_what_nobody_shares_is_sent_once() -> None:
+    for way in PLACEMENTS:
+        found = MEASURABLES["communication"].measure({**SHARED, "shared": "0", PLACEMENT: way}, 1)
+        assert found["predicted_per_hour"] == 16 * SENSOR_HZ, way
+        assert found["sent_over_baseline"] == 1
+
+
+def test_a_union_is_computed_where_all_of_it_is_sent() -> None:
+    # Of 16 sensors eight are in one union: whole, one worker has them, and nothing is sent twice.
+    found = MEASURABLES["communication"].measure({**SHARED, "together": "8"}, 1)
+    assert found["predicted_per_hour"] == 16 * SENSOR_HZ
+    assert found["largest_over_even"] == 2
+    baseline = {**SHARED, "together": "8", PLACEMENT: "by-sensor"}
+    sent = MEASURABLES["communication"].measure(baseline, 1)["predicted_per_hour"]
+    assert sent == 16 * SENSOR_HZ / float(str(found["sent_over_baseline"]))
+
+
+def test_bridges_have_sections_and_spare_sensors() -> None:
+    config = config_of({"sensors": "24"}, 7)
+    assert len(config.sensors) - len(config.asked_for) == 2
+    assert [flow.name for flow in config.workflows] == [
+        *(f"section-{each}" for each in range(6)),
+        *(f"between-{each}-{each + 1}" for each in (0, 2, 4)),
+    ]
+
+
+def test_workflows_are_drawn_by_the_seed() -> None:
+    wanted = Wanted(20, 1, workflows=9, windows=2, together=3)
+    flows = SETS["drawn"](wanted).workflows
+    assert flows == SETS["drawn"](wanted).workflows
+    assert len(flows) == 9
+    assert all(len(flow.statements) == 3 for flow in flows)
+    assert flows != SETS["drawn"](wanted._replace(seed=2)).workflows
+
+
+def test_lines_are_counted() -> None:
+    found = MEASURABLES["lines"].measure({"sensors": "8"}, 1)
+    # Two sections of eight statements, three between them.
+    assert found["script_lines"] == 2 * 8 + 3
+    assert int(str(found["job_lines"])) > 4 * 19
