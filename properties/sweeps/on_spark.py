@@ -15,10 +15,9 @@ from pyspark.sql import SparkSession
 
 from properties.errors import UsageError
 from properties.systems import interrupts_held_back
-from sim.sweep.crew import ENDED
 from sim.sweep.runs import Job
 from sim.sweep.work import Done, Mapper, bounded
-from spark_impl.failures import without_stack_traces
+from spark_impl.failures import sentence_of, without_stack_traces
 from spark_impl.session import EnvironmentProblem, session
 
 SHIPPED = ("model", "sim")
@@ -65,6 +64,6 @@ def _one(spark: SparkSession, job: Job) -> Done:
     try:
         (done,) = spark.sparkContext.parallelize([job], 1).map(bounded).collect()
     except Exception as error:  # Spark's: what goes wrong in the job itself is in what it returns
-        return Done(job, (), f"{ENDED}, or Spark did: {type(error).__name__}", 0.0, 0.0)
+        return Done(job, (), f"Spark could not do it: {sentence_of(error)}", 0.0, 0.0)
     assert isinstance(done, Done)
     return done
