@@ -1,0 +1,141 @@
+"""What experiments measure beyond timed runs, against what can be said without a simulation."""
+
+import math
+
+import numpy as np
+import pytest
+
+from sim.join.experiments import bandwidth, in_batches, largest_rate
+from sim.join.scenarios import Rates, waves
+from sim.join.settings import from_settings as run_chain
+from sim.moments import columns_at
+from sim.sweep.measurable import measurable
+
+CHAIN = {
+    "scenario": "steady",
+    "rate_r_hz": "40",
+    "rate_s_hz": "40",
+    "seconds": "6",
+    "window_us": "1000000",
+    "workers": "3",
+    "tiers": "node",
+    "speeds": "1",
+    "blocks": "fixed",
+    "block_size": "8",
+    "capacity": "10000",
+}
+
+
+# --------------------------------------------------------------------------------- over time
+
+
+def test_a_moment_is_the_tenth_of_a_run_that_ends_there() -> None:
+    series = {
+        "time_us": np.arange(1.0, 101.0),
+        "value": np.arange(1.0, 101.0),
+        "seen": np.array([math.nan] * 99 + [7.0]),
+    }
+    assert columns_at(series, 0.1)["value"] == pytest.approx(5.5)
+    assert columns_at(series, 0.3)["value"] == pytest.approx(25.5)
+    assert columns_at(series, 1.0) == {"time_us": 95.5, "value": 95.5, "seen": 7.0}
+    assert columns_at(series, 0.5)["seen"] is None
+
+
+@pytest.mark.parametrize("room", ["slack", "join", "grouping"])
+def test_several_moments_of_a_run_are_those_that_one_alone_gives(room: str) -> None:
+    known = measurable(room, "moments")
+    settings = {"slack": {"messages": "300"}, "join": CHAIN, "grouping": {"tuples": "2000"}}[room]
+    several = known.fans["at"](settings, 1, ["0.5", "1"])
+    assert several == [known.measure({**settings, "at": at}, 1) for at in ("0.5", "1")]
+    assert several[0] != several[1]
+
+
+@pytest.mark.parametrize("at", ["0", "1.1", "soon"])
+def test_a_moment_outside_the_run_is_refused(at: str) -> None:
+    with pytest.raises(ValueError, match=r"^at is "):
+        measurable("slack", "moments").measure({"at": at}, 0)
+
+
+# --------------------------------------------------------------------------------- the streams
+
+
+@pytest.mark.parametrize(
+    ("game", "late_share", "mean_us", "longest_us"),
+    [("game-1", 0.5758, 34_000, 14_200_000), ("game-2", 0.6682, 64_000, 17_100_000)],
+)
+def test_the_games_are_as_disordered_as_it_was_published(
+    game: str, late_share: float, mean_us: float, longest_us: float
+) -> None:
+    runs = [measurable("slack", "delays").measure({"scenario": game}, seed) for seed in range(4)]
+
+    def mean(name: str) -> float:
+        return float(np.mean([run[name] for run in runs]))
+
+    assert mean("late_share") == pytest.approx(late_share, abs=0.015)
+    assert mean("mean_delay_us") == pytest.approx(mean_us, rel=0.1)
+    assert mean("longest_delay_us") == pytest.approx(longest_us, rel=0.1)
+
+
+def test_waves_have_the_rate_that_is_asked_for_on_the_mean() -> None:
+    plan = waves(Rates(100, 50, 40, amplitude=0.5, wave_us=10_000_000))
+    events = [source.events for source in plan.sources]  # type: ignore[union-attr]
+    assert (sum(events[::2]), sum(events[1::2])) == (4_000, 2_000)
+    assert set(events[::2]) == {750, 250}
+
+
+# --------------------------------------------------------------------------------- chains
+
+
+def test_without_an_index_everything_that_meets_is_compared() -> None:
+    indexed, plain = (run_chain({**CHAIN, "index": word}, 0).summary for word in ("yes", "no"))
+    assert indexed["results"] == plain["results"]
+    # Bands of 50 in 10,000: one value in a hundred is within reach of another.
+    assert int(plain["comparisons"]) > 50 * int(indexed["comparisons"])
+
+
+def test_the_largest_rate_lies_between_one_that_is_held_and_one_that_is_not() -> None:
+    settings = {
+        **CHAIN,
+        "scenario": "doubling",
+        "capacity": "40",
+        "lateness_us": "100000",
+        "limit": "held",
+        "limit_share": "0.8",
+    }
+    found = largest_rate(settings, 0)
+    low, high = float(found["largest_rate_hz"]), float(found["unsustained_hz"])
+    assert low < high < 1.03 * low
+    for rate_hz, is_held in ((low, True), (high, False)):
+        asked = {**settings, "rate_r_hz": f"{rate_hz:.6g}", "rate_s_hz": f"{rate_hz:.6g}"}
+        del asked["limit"], asked["limit_share"]
+        assert (float(run_chain(asked, 0).summary["peak_utilisation"]) <= 0.8) is is_held
+
+
+def test_a_limit_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="limit is 'heat'; it must be work or held"):
+        largest_rate({"limit": "heat"}, 0)
+
+
+def test_queries_with_chains_of_their_own_need_a_copy_each() -> None:
+    settings = {**CHAIN, "queries": "3"}
+    shared, own = (bandwidth({**settings, "chains": each}, 0) for each in ("shared", "own"))
+    assert shared["results"] == own["results"]
+    assert float(own["bytes_per_s"]) == pytest.approx(3 * float(shared["bytes_per_s"]), rel=1e-3)
+    with pytest.raises(ValueError, match="chains is 'two'; it must be shared or own"):
+        bandwidth({"chains": "two"}, 0)
+
+
+def test_one_batch_finds_all_pairs_that_the_chain_finds() -> None:
+    asked = {**CHAIN, "predicate": "equi", "lateness_us": "never"}
+    found = in_batches({**asked, "batch_us": "1000000000000"}, 0)
+    assert found["found_share"] == 1
+    assert found["pairs"] == run_chain(asked, 0).summary["results"]
+
+
+def test_batches_find_what_a_uniform_cut_leaves() -> None:
+    """Of two tuples t apart a batch of B has both with probability 1 - t/B.
+
+    With t uniform up to a window of W = B that is half of the pairs.
+    """
+    asked = {**CHAIN, "seconds": "60", "predicate": "equi", "batch_us": "1000000"}
+    assert in_batches(asked, 0)["found_share"] == pytest.approx(0.5, abs=0.02)
