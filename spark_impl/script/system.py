@@ -1,7 +1,7 @@
 """The pipeline as a System: workloads in, traces out."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,8 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import Event, ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Rejected, Result, Undefined
-from model.vocabulary.trace import Step
 from spark_impl.script.blocks import Router
-from spark_impl.script.plan import compile_plan
+from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE, ScriptProcessor
 from spark_impl.script.query import ScriptQuery
 from spark_impl.script.store import load_store
@@ -39,7 +38,7 @@ def run_in_process(workload: Workload) -> Trace:
     router = Router(plan)
     tester = TwsTester(ScriptProcessor(plan, config.lateness_us))
     numbers = slots(plan.workers)
-    steps: set[Step] = set(plan.hosted())
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in _WORDS}
     batches: list[list[tuple[int, int, bytes | None]]] = [
         [(worker, ARRIVALS, block) for worker, block in router.blocks(_table(events)).items()]
         for events in workload.batches()
@@ -54,16 +53,19 @@ def run_in_process(workload: Workload) -> Trace:
         for row in frame.to_dict("records"):
             if row["to"] is None:
                 made = tables(plan, row["results"], row["undefined"], row["rejected"])
-                steps.update(_steps(made))
+                for name, table in made.items():
+                    found[name] += table.to_pylist()
             else:
                 waiting.append((row["to"], MESSAGE, row["messages"]))
-    return Trace("spark", steps)
+    return _trace(plan, found)
 
 
-def _steps(made: dict[str, pa.Table]) -> Iterator[Step]:
-    for name, table in made.items():
-        for row in table.to_pylist():
-            yield _WORDS[name](**row)
+def _trace(plan: Plan, found: Mapping[str, list[dict[str, Any]]]) -> Trace:
+    """The steps that rows of the tables stand for."""
+    steps = {name: [word(**row) for row in found[name]] for name, word in _WORDS.items()}
+    # Windows and operations of one statement may be undefined at the same stamp.
+    steps["undefined"] = list(set(steps["undefined"]))
+    return Trace("spark", chain(plan.hosted(), *steps.values()))
 
 
 def run_workloads(
@@ -78,11 +80,14 @@ def run_workloads(
     config = common_config(ScriptConfig.from_json, cases)
     history, store = workdir / "history", workdir / "store"
     ran = drive(cases, history, store, lambda: ScriptQuery(spark, config, history, store, [CASE]))
-    steps: dict[str, set[Step]] = {name: set(compile_plan(config).hosted()) for name in cases}
-    for name, word in _WORDS.items() if ran else ():
-        for row in load_store(store).read_all(name).drop(["batch"]).to_pylist():
-            steps[row.pop(CASE)].add(word(**row))
-    return {name: Trace("spark", each) for name, each in steps.items()}
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {
+        name: {table: [] for table in _WORDS} for name in cases
+    }
+    for table in _WORDS if ran else ():
+        for row in load_store(store).read_all(table).drop(["batch"]).to_pylist():
+            found[row.pop(CASE)][table].append(row)
+    plan = compile_plan(config)
+    return {name: _trace(plan, own) for name, own in found.items()}
 
 
 def make_system(master: str = "local[2]") -> System:
