@@ -19,10 +19,10 @@ from properties.script.plan import make_plan
 from properties.script.plan_table import print_plan
 from properties.script.queries import CAP_PERCENT, WORKERS, query
 from properties.script.running import SUFFIXES, Found, compute, readable, write
-from properties.systems import local_master
+from properties.systems import local_master, session_of
 
 DEFAULT = "weather"
-SHOWN = 20
+SHOWN = 12
 RESULTS_MAX = 100_000_000
 """Of all computations together, at most: they are sorted in memory."""
 
@@ -76,8 +76,8 @@ def run(args: argparse.Namespace) -> int:
         if not args.explain:
             _refuse_results(limits.estimate(config, network.events).results, network.label)
             progress.add_task("computing on Spark", total=None)
-            master = args.master or local_master(2)
-            found = compute(config, network.events, master)
+            with session_of(args.master or local_master(2)) as spark:
+                found = compute(spark, config, network.events)
     out = render.console()
     if args.explain:
         print_plan(out, make_plan(config))

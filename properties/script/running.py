@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,8 +21,10 @@ from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script import MILLISECOND_US
 from properties.errors import UsageError
 from properties.script.queries import BATCHES
-from properties.systems import session_of
 from properties.tables import cuts_into
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COLUMNS = ("workflow", "name", "time", "value")
 SUFFIXES = (".csv", ".parquet")
@@ -39,16 +41,16 @@ class Found(NamedTuple):
     """Arrivals that took part in nothing, by the reason."""
 
 
-def compute(config: ScriptConfig, events: Sequence[Event], master: str | None) -> Found:
+def compute(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]) -> Found:
     """Run scripts on all events, to the end of the stream.
 
-    Raises :class:`UsageError` with one sentence when Spark cannot be had, or stops.
+    Raises :class:`UsageError` with one sentence when the query stops.
     """
-    with session_of(master) as spark, _problems_told(), tempfile.TemporaryDirectory() as folder:
-        # Imported here, for it takes a second that nothing else on the command line needs.
-        from spark_impl.script import ScriptQuery, rejected, results, undefined
-        from spark_impl.streams import append
+    # Imported here, for it takes a second that nothing else on the command line needs.
+    from spark_impl.script import ScriptQuery, rejected, results, undefined
+    from spark_impl.streams import append
 
+    with _problems_told(), tempfile.TemporaryDirectory(prefix="straggler-run-") as folder:
         history, store = Path(folder) / "history", Path(folder) / "store"
         for begin, end in _batches(len(events)):
             append(history, pa.Table.from_pylist([each._asdict() for each in events[begin:end]]))

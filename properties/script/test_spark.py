@@ -1,21 +1,32 @@
 """Promise 6 of docs/script.md, in Spark itself: sets of scripts on packs of generated streams.
 
+What ``straggler script run`` writes is held to the model, too.
+
 Cases without Spark, many more of them, are those of ``test_agreement.py``.
 """
 
+import csv
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from model.script import run as reference
 from model.script.claims import CASES, judge
 from model.vocabulary import Fault, ScriptConfig, Trace, Workload
-from properties import packs, profiles
+from model.vocabulary.script import Rejected, Result, Undefined
+from properties import cli, packs, profiles
+from properties.commands import script_run
+from properties.script import inputs
 from properties.script.agreement import differences
 from properties.script.parser import parse
+from properties.script.queries import config_of
 from properties.script.strategies import SENSORS, cases
+from properties.tables import Columns
 from spark_impl.script import run_workloads
 
 FAULTS = (Fault("restart", 0), Fault("kill", 1))
@@ -79,3 +90,66 @@ def test_a_pack_on_spark_does_what_the_model_does(
         guards.update(judge(case, traces[name]).guards)
     for guard in set(CASES) - NEVER:
         assert guards[guard], f"there were no {guard}"
+
+
+# -------------------------------------------------------------------------------------- script run
+
+TUPLES = 60
+MINE = """
+mean = avg(union("l", "r"), 4_000, 2_000)
+apart = "l" - mean
+never = mean / (apart - apart)
+"""
+ASK = ("--input", "readings.csv", "--key", "sensor", "--event-time", "at", "--time-unit", "s")
+
+
+def write_readings(folder: Path) -> None:
+    """Of three sensors; every seventh tuple is twelve seconds late, nobody asks for the third."""
+    late = (n // 3 - (12 if n % 7 == 0 and n > 40 else 0) for n in range(TUPLES))
+    rows = [f"{'lrx'[n % 3]},{at_s},{n % 5}" for n, at_s in enumerate(late)]
+    (folder / "readings.csv").write_text("\n".join(["sensor,at,value", *rows]), encoding="utf-8")
+    (folder / "mine.script").write_text(MINE, encoding="utf-8")
+
+
+def test_results_that_are_written_are_those_of_the_model(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    @contextmanager
+    def running(_master: str | None) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr(script_run, "session_of", running)
+    monkeypatch.chdir(tmp_path)
+    write_readings(tmp_path)
+    ask = ["mine.script", *ASK, "--lateness", "5s", "--workers", "2"]
+    assert cli.main(["script", "run", *ask, "--output", "found.csv"]) == 0
+    said = capsys.readouterr().out
+    network = inputs.load("readings.csv", 0, Columns("at", key="sensor", time_unit="s"), None)
+    flow = parse(MINE, "mine", network.per_hour)
+    config = config_of([flow], network, workers=2, lateness_us=5_000_000)
+    expected = reference(Workload("script", network.events, config.to_json()))
+    with (tmp_path / "found.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    found = [
+        Result(row["workflow"], row["name"], stamp_us(row["time"]), float(row["value"]))
+        for row in rows
+    ]
+    assert sorted(found) == list(expected.of(Result))
+    assert [row["time"] for row in rows] == sorted(row["time"] for row in rows)
+    late, never = len(expected.of(Rejected)), len(expected.of(Undefined))
+    assert min(late, never, len(found)) > 0
+    assert f"{len(found)} results, {never} times without one; of 60 tuples {late} came" in said
+    assert "20 nobody asked for" in said
+    assert sorted(each.name for each in tmp_path.iterdir()) == [
+        "found.csv",
+        "mine.script",
+        "readings.csv",
+    ]
+
+
+def stamp_us(text: str) -> int:
+    moment = datetime.fromisoformat(text)
+    return round(moment.timestamp()) * 1_000_000 - (1_000 if moment.microsecond else 0)

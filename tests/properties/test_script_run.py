@@ -1,0 +1,103 @@
+"""``straggler script run`` as far as it goes without Spark."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from properties.commands import script_run
+from properties.script import running
+from tests.properties.straggler import Straggler, assert_refused
+
+FILE = ("--input", "readings.csv", "--key", "sensor", "--event-time", "at", "--time-unit", "s")
+RUN = ("script", "run", "mine.script", *FILE)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A script for one of two sensors."""
+    (tmp_path / "mine.script").write_text('x = avg("l", 4_000, 2_000)\n', encoding="utf-8")
+    rows = [f"{'lr'[n % 2]},{n},{n}" for n in range(20)]
+    text = "\n".join(["sensor,at,value", *rows, ""])
+    (tmp_path / "readings.csv").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_plan_is_shown_without_spark(
+    straggler: Straggler, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(script_run, "compute")
+    done = straggler(*RUN, "--explain", "--workers", "2")
+    assert (done.code, done.err) == (0, "")
+    assert 'avg("l", 4s, 2s)' in done.out
+    assert "Dropped: r." in done.out
+    assert "1 of 2 sensors are asked for by nobody." in done.out
+
+
+def test_every_mistake_of_a_script_is_shown_with_its_line(
+    straggler: Straggler, folder: Path
+) -> None:
+    (folder / "mine.script").write_text('x = agv("l", 4, 2)\n', encoding="utf-8")
+    done = straggler(*RUN)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("mine.script:1:5: there is no function 'agv'")
+    assert done.err.endswith("^^^\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--output", "found.txt"), ("--output 'found.txt'", ".csv or .parquet")),
+        (("--output", "none/found.csv"), ("'none/found.csv'", "no such folder")),
+        (("--input", "none.csv"), ("'none.csv'",)),
+        (("--workers", "0"), ("--workers is 0",)),
+        (("--workers", "1000"), ("--workers is 1000; at most 128",)),
+        (("--lateness", "soon"), ("'soon'",)),
+        (("--seed", "-1"), ("--seed is -1",)),
+        (("--sensors", "weather"), ("there is no sensor", "mine.script:1:9")),
+        (("--wokers", "3"), ("'--wokers'",)),
+    ],
+)
+def test_refusals_are_one_sentence_and_leave_nothing(
+    straggler: Straggler, folder: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    before = sorted(folder.iterdir())
+    done = straggler(*RUN, *arguments)
+    if arguments[0] == "--sensors":
+        assert (done.code, done.out) == (2, "")
+        assert all(word in done.err for word in words)
+    else:
+        assert_refused(done, *words)
+    assert sorted(folder.iterdir()) == before
+
+
+def test_more_results_than_can_be_sorted_are_refused(straggler: Straggler, folder: Path) -> None:
+    rows = [f"l,{n * 100_000},1" for n in range(20_000)]
+    text = "\n".join(["sensor,at,value", *rows])
+    (folder / "readings.csv").write_text(text, encoding="utf-8")
+    (folder / "mine.script").write_text('x = avg("l", 10_000, 1)\n', encoding="utf-8")
+    assert_refused(straggler(*RUN), "readings.csv", "200,000,000 results", "longer slides")
+
+
+def table(*stamps_us: int) -> pa.Table:
+    times = pa.array(stamps_us, pa.timestamp("us", tz="UTC"))
+    names = pa.array(["x"] * len(stamps_us))
+    values = pa.array([0.1] * len(stamps_us))
+    return pa.table(dict(zip(running.COLUMNS, (names, names, times, values), strict=True)))
+
+
+def test_results_are_written_as_text_or_as_they_are(tmp_path: Path) -> None:
+    running.write(table(1_999_000, 61_000_000), tmp_path / "found.csv")
+    assert (tmp_path / "found.csv").read_text(encoding="utf-8").splitlines() == [
+        '"workflow","name","time","value"',
+        '"x","x","1970-01-01T00:00:01.999Z",0.1',
+        '"x","x","1970-01-01T00:01:01.000Z",0.1',
+    ]
+    running.write(table(1, 2_000), tmp_path / "found.csv")
+    assert "1970-01-01T00:00:00.000001Z" in (tmp_path / "found.csv").read_text(encoding="utf-8")
+    running.write(table(1_999_000), tmp_path / "found.parquet")
+    assert parquet.read_table(tmp_path / "found.parquet").equals(table(1_999_000))
+    running.write(table(), tmp_path / "found.csv")
+    assert (tmp_path / "found.csv").read_text(encoding="utf-8").count("\n") == 1
+    assert len(list(tmp_path.iterdir())) == 2
