@@ -29,6 +29,8 @@ from properties.script.strategies import SENSORS, cases
 from properties.tables import Columns
 from spark_impl.script import run_workloads
 
+BATCHES = 2
+"""And one more, and a flush: each takes a second, and one more where workers send something."""
 FAULTS = (Fault("restart", 0), Fault("kill", 1))
 SCRIPTS = {
     "shared": """
@@ -68,7 +70,7 @@ def pack(seed: int) -> Mapping[str, Workload]:
     asked = config().to_json()
     streams = packs.collect(cases(), profiles.effort().cases // 2, seed)
     return {
-        name: case.with_(config=asked, flush=True, name=name)
+        name: case.with_(config=asked, cuts=case.cuts[:BATCHES], flush=True, name=name)
         for name, case in ((f"case-{number}", case) for number, case in enumerate(streams))
     }
 

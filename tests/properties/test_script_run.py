@@ -1,15 +1,23 @@
 """``straggler script run`` as far as it goes without Spark."""
 
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from model.script import run
+from model.vocabulary import Workload
+from model.vocabulary.script import Rejected, Result, Undefined
 from properties.commands import script_run
-from properties.script import running
+from properties.durations import parse_duration_us
+from properties.script import inputs, running
+from properties.script.parser import parse
+from properties.script.queries import WORKERS, config_of
 from tests.properties.straggler import Straggler, assert_refused
 
+PAGE = Path(__file__).parents[2] / "docs" / "script.md"
 FILE = ("--input", "readings.csv", "--key", "sensor", "--event-time", "at", "--time-unit", "s")
 RUN = ("script", "run", "mine.script", *FILE)
 
@@ -78,6 +86,29 @@ def test_more_results_than_can_be_sorted_are_refused(straggler: Straggler, folde
     (folder / "readings.csv").write_text(text, encoding="utf-8")
     (folder / "mine.script").write_text('x = avg("l", 10_000, 1)\n', encoding="utf-8")
     assert_refused(straggler(*RUN), "readings.csv", "200,000,000 results", "longer slides")
+
+
+def test_the_page_shows_what_the_model_finds() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    script = next(part for part in page.split("```") if "# How warm was it" in part)
+    shown = next(part for part in page.split("```") if part.startswith("\ntime "))
+    network = inputs.weather(0)
+    flow = parse(script, "weather", network.per_hour)
+    config = config_of([flow], network, WORKERS, parse_duration_us(network.lateness or ""))
+    trace = run(Workload("script", network.events, config.to_json()))
+    results = sorted(trace.of(Result), key=lambda each: (each.ts_us, each.workflow, each.name))
+    for line, each in zip(
+        shown.strip().splitlines()[1:], results[: script_run.SHOWN], strict=False
+    ):
+        moment, workflow, name, value = line.split()
+        assert datetime.fromisoformat(moment).timestamp() * 1e6 == pytest.approx(each.ts_us)
+        assert (workflow, name) == (each.workflow, each.name)
+        assert value == f"{each.value:,.6g}"
+    asked = [event for event in network.events if event.key in config.asked_for]
+    others = len(network.events) - len(asked)
+    late, never = len(trace.of(Rejected)), len(trace.of(Undefined))
+    said = f"{len(results):,} results, {never} times without one; of {len(network.events):,} tuples"
+    assert f"{said} {late} came too late, 0 had no value, {others:,} nobody asked for." in shown
 
 
 def table(*stamps_us: int) -> pa.Table:
