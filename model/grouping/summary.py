@@ -51,5 +51,4 @@ def merge(a: Summary, floor_a: int, b: Summary, floor_b: int, k: int) -> Summary
     for key in {*a, *b}:
         in_a, in_b = a.get(key, lacks_a), b.get(key, lacks_b)
         both[key] = Count(in_a.counted + in_b.counted, in_a.error + in_b.error)
-    kept = sorted(both, key=lambda key: (-both[key].counted, key))[:k]
-    return {key: both[key] for key in kept}
+    return dict(sorted(both.items(), key=lambda item: (-item[1].counted, item[0]))[:k])

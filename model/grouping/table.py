@@ -10,6 +10,7 @@ Rules of this file:
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from model.grouping.summary import Count, Summary
 from model.vocabulary import GroupingConfig
@@ -72,7 +73,7 @@ class Table:
     @property
     def speeds(self) -> tuple[float, ...]:
         """s_i, in tuples a microsecond."""
-        return tuple([1 / time_us for time_us in self.times_us])
+        return _speeds(self.times_us)
 
     def share(self, key: str) -> float:
         """p_k of a heavy key, else 0."""
@@ -90,3 +91,9 @@ class Table:
         """By latency, then by index."""
         latency_us = self.config.latency_us or (0,) * self.n
         return tuple(sorted(instances, key=lambda i: (latency_us[i], i)))
+
+
+@lru_cache(maxsize=1 << 8)
+def _speeds(times_us: tuple[int, ...]) -> tuple[float, ...]:
+    """Every key asks for them."""
+    return tuple([1 / time_us for time_us in times_us])

@@ -15,7 +15,6 @@ import numpy as np
 
 from model.join.load_claims import Moment
 from sim.distributions import FloatArray
-from sim.join.summary import latencies_us
 from sim.join.timed import Room, Sample
 
 Series: TypeAlias = Mapping[str, FloatArray]
@@ -54,7 +53,7 @@ def series_of(room: Room) -> Series:
 
 
 def _latency_us(room: Room, time_us: FloatArray) -> FloatArray:
-    at_us, latency_us = latencies_us(room)
+    at_us, latency_us = room.latencies_us
     rows = np.searchsorted(time_us, at_us)
     inside = rows < len(time_us)
     sums, counts = np.zeros(len(time_us)), np.zeros(len(time_us))

@@ -12,7 +12,6 @@ import numpy as np
 
 from model.join.load import Traffic
 from model.vocabulary.join import STREAMS
-from sim.distributions import FloatArray
 from sim.join.timed import Room
 
 Figure: TypeAlias = float | int | str
@@ -47,23 +46,8 @@ def _counts(room: Room) -> Summary:
     }
 
 
-def latencies_us(room: Room) -> tuple[FloatArray, FloatArray]:
-    """When each result came out, and how long after the arrival of its later tuple."""
-    if not room.emitted:
-        return np.empty(0), np.empty(0)
-    of_r, of_s = [
-        np.array([each.arrival_us for each in room.gate.admitted[name].tuples], dtype=np.int64)
-        - room.stream.start_us
-        for name in STREAMS
-    ]
-    found = [each.found for each in room.emitted]
-    times_us = np.repeat([each.at_us for each in room.emitted], [len(each.r) for each in found])
-    r, s = np.concatenate([each.r for each in found]), np.concatenate([each.s for each in found])
-    return times_us, times_us - np.maximum(of_r[r], of_s[s])
-
-
 def _latencies(room: Room) -> Summary:
-    _, latency_us = latencies_us(room)
+    _, latency_us = room.latencies_us
     if not len(latency_us):
         return {}
     return {

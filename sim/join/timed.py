@@ -9,8 +9,9 @@ Rules of this file:
 * The number of workers changes between epochs, on a quiet chain, by the model's merge and split.
 """
 
+from collections import Counter
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import NamedTuple, assert_never
 
@@ -28,6 +29,7 @@ from model.join.worker import Lane, Worker
 from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import STREAMS, R, S
 from sim import faults
+from sim.distributions import FloatArray
 from sim.faults import Fail, Schedule
 from sim.join.content import Found, Held, Index, keys_of
 from sim.join.crew import Control, Crew
@@ -90,7 +92,7 @@ class Room:
     ) -> None:
         self.stream, self.config, self.crew, self.control = stream, config, crew, control
         self.env = env = simpy.Environment()
-        counts = {name: sum(each.stream == name for each in stream.arrivals) for name in STREAMS}
+        counts = Counter([each.stream for each in stream.arrivals])
         self.index = Index(config, counts, keys_of(stream.arrivals), crew.is_indexed)
         self.gate = Gate(config)
         epochs = stream.epochs()
@@ -179,6 +181,24 @@ class Room:
     def end_us(self) -> float:
         """When the last epoch was over."""
         return self.commits_us[-1] if self.commits_us else 0.0
+
+    @cached_property
+    def latencies_us(self) -> tuple[FloatArray, FloatArray]:
+        """When each result came out, and how long after its later tuple had; of a run that is over.
+
+        Kernel microseconds.
+        """
+        if not self.emitted:
+            return np.empty(0), np.empty(0)
+        of_r, of_s = [
+            np.array([each.arrival_us for each in self.gate.admitted[name].tuples], dtype=np.int64)
+            - self.stream.start_us
+            for name in STREAMS
+        ]
+        found = [each.found for each in self.emitted]
+        at_us = np.repeat([each.at_us for each in self.emitted], [len(each.r) for each in found])
+        r, s = np.concatenate([[each.r, each.s] for each in found], axis=1)
+        return at_us, at_us - np.maximum(of_r[r], of_s[s])
 
     @property
     def is_over(self) -> bool:

@@ -2,7 +2,13 @@ import gc
 
 import pytest
 
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import Band
 from sim.collecting import uncollected
+from sim.join.crew import Control, Crew
+from sim.join.run import arrivals_of
+from sim.join.scenarios import Rates, steady
+from sim.join.timed import Room, Stream
 
 
 @uncollected()
@@ -38,3 +44,16 @@ def test_whoever_has_switched_it_off_finds_it_off() -> None:
         assert not gc.isenabled()
     finally:
         gc.enable()
+
+
+def test_a_run_leaves_no_cycles_while_it_goes_on() -> None:
+    """Links, stations, messages: the room in which most happens."""
+    plan = steady(Rates(50, 50, 5))
+    config = JoinConfig(1_000_000, (("near", Band("value", 50.0)),), workers=4)
+    stream = Stream(arrivals_of(plan, seed=1), (), plan.epoch_us)
+    room = Room(stream, config, Crew(), Control(), (), seed=1, record=True)
+    with uncollected():
+        gc.collect()
+        room.run()
+        assert gc.collect() == 0
+    assert room.emitted
