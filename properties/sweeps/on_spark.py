@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from properties.errors import UsageError
 from properties.systems import interrupts_held_back
+from sim.sweep.crew import ENDED
 from sim.sweep.runs import Job
 from sim.sweep.work import Done, Mapper, bounded
 from spark_impl.failures import sentence_of, without_stack_traces
@@ -64,6 +65,8 @@ def _one(spark: SparkSession, job: Job) -> Done:
     try:
         (done,) = spark.sparkContext.parallelize([job], 1).map(bounded).collect()
     except Exception as error:  # Spark's: what goes wrong in the job itself is in what it returns
-        return Done(job, (), f"Spark could not do it: {sentence_of(error)}", 0.0, 0.0)
+        has_ended = "exited unexpectedly" in str(error)
+        sentence = ENDED if has_ended else f"Spark could not do it: {sentence_of(error)}"
+        return Done(job, (), sentence, 0.0, 0.0)
     assert isinstance(done, Done)
     return done
