@@ -7,7 +7,7 @@ has read its part of the history. Each leaves a note in ``killed``: the number o
 """
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,9 @@ def fatal(work: _Function, note: Path) -> _Function:
     """``work``, the first call of which kills the executor when everything is done."""
 
     def run(*given: Any) -> Any:
-        done = work(*given)
-        done = done if hasattr(done, "num_rows") else list(done)
+        done = list(work(*given))
         end_executor_once(note)
-        return iter(done) if isinstance(done, list) else done
+        return iter(done)
 
     return run
 
@@ -37,16 +36,22 @@ def main(folder: Path) -> None:
     """Run the query in ``folder`` to its end."""
     killed = folder / "killed"
     killed.mkdir()
-    stage, reader = sink.stage, history._reader
+    writer, reader = sink.writer, history._reader
 
-    def fatal_stage(store: Any, asked: Any, batch: int) -> _Function:
-        run = stage(store, asked, batch)
-        return fatal(run, killed / "micro-batch") if batch == FATAL_BATCH else run
+    def fatal_writer(store: Any, asked: Any) -> sink.Write:
+        write = writer(store, asked)
+
+        def run(rows: Sequence[Mapping[str, Any]], batch: int, part: int) -> None:
+            write(rows, batch, part)
+            if batch == FATAL_BATCH:
+                end_executor_once(killed / "micro-batch")
+
+        return run
 
     def fatal_reader(*given: Any) -> _Function:
         return fatal(reader(*given), killed / "correction")
 
-    sink.stage = fatal_stage
+    sink.writer = fatal_writer
     history._reader = fatal_reader  # type: ignore[assignment]
     history.ROWS_ON_DRIVER = 0
     with session(MASTER) as spark:

@@ -2,11 +2,12 @@
 
 Row by row, Spark's hand-over to Python costs far more than everything that the processor computes.
 So the workers read the files of a history with Arrow, cut them by task, and the state operator sees
-a handful of rows.
+a handful of rows. That is the way of arrivals with grouping columns; without, nothing has to travel
+(:mod:`spark_impl.windows.shares`).
 """
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ FLAWS = (
 """Why an arrival cannot even be looked at; ``Rows.flaw`` holds 1 + the position of the first."""
 _ALL_TIMES_US = 1 << 61
 """Event times below this, either side of the epoch, leave room for the arithmetic of windows."""
-_ROWS_AT_ONCE = 1_000_000
+ROWS_AT_ONCE = 1_000_000
+"""Of a file so many are in memory at a time."""
 
 
 def check_columns(source: str | Path, schema: pa.Schema) -> None:
@@ -84,6 +86,14 @@ def _require(good: bool, source: str | Path, name: str, kind: pa.DataType, wante
         raise InputProblem(msg)
 
 
+def block_schema(groups: Sequence[pa.Field]) -> pa.Schema:
+    """Rows that bring arrivals to a task: its slot (:mod:`spark_impl.windows.slots`), and a block.
+
+    NULL for a block is a flush.
+    """
+    return pa.schema([*groups, pa.field(SLOT, pa.int32()), pa.field("block", pa.binary())])
+
+
 def pack_files(
     batches: Iterable[pa.RecordBatch],
     control: Path,
@@ -95,7 +105,7 @@ def pack_files(
 
     A request to flush, which lies in ``control``, makes rows without a block.
     """
-    schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), pa.field("block", pa.binary())])
+    schema = block_schema(groups)
     for batch in batches:
         for path in batch.column("path").to_pylist():
             place = on_disk(path)
@@ -106,18 +116,30 @@ def pack_files(
                 yield _packed(table, schema, asked, slots)
 
 
-def tables_of(
-    path: str, groups: Sequence[pa.Field], columns: Collection[str] = tuple(COLUMNS)
-) -> Iterator[pa.Table]:
-    """A file of a history, a million rows at a time: grouping columns, then others.
-
-    Raises :class:`InputProblem` with one sentence when it cannot be read.
-    """
+def opened(path: str, groups: Sequence[pa.Field] = ()) -> pq.ParquetFile:
+    """A file of a history; :class:`InputProblem` with one sentence when it cannot be read."""
     with reading(path):
         file = pq.ParquetFile(path, read_dictionary=["key"])
     _check_file(path, file.schema_arrow, groups)
+    return file
+
+
+def tables_of(
+    path: str, groups: Sequence[pa.Field], columns: Collection[str] = tuple(COLUMNS)
+) -> Iterator[pa.Table]:
+    """A file of a history as :func:`parts_of` gives it.
+
+    Raises :class:`InputProblem` with one sentence when it cannot be read.
+    """
+    return parts_of(opened(path, groups), groups, columns)
+
+
+def parts_of(
+    file: pq.ParquetFile, groups: Sequence[pa.Field], columns: Collection[str]
+) -> Iterator[pa.Table]:
+    """A file of a history, a million rows at a time: grouping columns, then others."""
     names = [*(field.name for field in groups), *columns]
-    for rows in file.iter_batches(_ROWS_AT_ONCE, columns=names):
+    for rows in file.iter_batches(ROWS_AT_ONCE, columns=names):
         yield typed(pa.Table.from_batches([rows]), groups)
 
 
@@ -215,30 +237,40 @@ def combined(table: pa.Table, by: Sequence[str]) -> tuple[Ints, list[tuple[Any, 
 
 
 def encode(asked: Asked, table: pa.Table, by: Sequence[str] = ()) -> bytes:
-    """Arrivals as an Arrow stream: NULLs become zeros with a note in the column ``flaw``.
+    """Arrivals as an Arrow stream."""
+    columns = without_nulls(asked, table, by)
+    block = _narrowed({**columns, "key": _keys(table.column("key"))})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, block.schema) as out:
+        out.write_table(block)
+    data: bytes = sink.getvalue().to_pybytes()
+    return data
 
-    Columns that the query does not look at stay behind.
+
+def without_nulls(asked: Asked, table: pa.Table, by: Sequence[str] = ()) -> dict[str, Any]:
+    """Columns of arrivals: NULLs become zeros with a note in the column ``flaw``, if there are any.
+
+    The key and columns that the query does not look at stay behind. Of the latter one without NULLs
+    may be missing.
     """
-    columns = {}
+    columns: dict[str, Any] = {}
+    unseen = {"key"} if asked.max_future_us is not None else {"key", "arrival_us"}
     flaw = np.zeros(table.num_rows, np.int64)
     times = pc.min_max(table.column("event_time_us")).as_py()
     if not -_ALL_TIMES_US < (times["min"] or 0) <= (times["max"] or 0) < _ALL_TIMES_US:
         ts = pc.fill_null(table.column("event_time_us"), 0).to_numpy()
         flaw[(ts <= -_ALL_TIMES_US) | (ts >= _ALL_TIMES_US)] = len(FLAWS)
     for place, name in reversed(list(enumerate((*COLUMNS, *by), 1))):
+        if name not in table.column_names:
+            continue
         column = table.column(name)
         if column.null_count:  # the first column of the list that is NULL is the one named
             flaw[column.is_null().to_numpy()] = min(place, len(COLUMNS) + 1)
-        if name in COLUMNS and (name != "arrival_us" or asked.max_future_us is not None):
-            columns[name] = _without_nulls(name, column)
+        if name in COLUMNS and name not in unseen:
+            columns[name] = pc.fill_null(column, 0) if column.null_count else column
     if flaw.any():
         columns["flaw"] = pa.array(flaw)
-    block = _narrowed(columns)
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, block.schema) as out:
-        out.write_table(block)
-    data: bytes = sink.getvalue().to_pybytes()
-    return data
+    return columns
 
 
 def _narrowed(columns: dict[str, Any]) -> pa.Table:
@@ -262,9 +294,8 @@ def _narrowed(columns: dict[str, Any]) -> pa.Table:
     return pa.table(columns).combine_chunks().replace_schema_metadata(least)
 
 
-def _without_nulls(name: str, column: pa.ChunkedArray) -> Any:
-    if name != "key":
-        return pc.fill_null(column, 0) if column.null_count else column
+def _keys(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Keys numbered; NULL becomes the empty text."""
     codes, keys = coded(column)
     used, codes = compact(codes)  # a slice of a column still has the whole column's dictionary
     texts = pa.array([keys[code] or "" for code in used.tolist()], pa.string())
@@ -274,42 +305,43 @@ def _without_nulls(name: str, column: pa.ChunkedArray) -> Any:
 
 def decode(blocks: Iterable[bytes]) -> tuple[tuple[str, ...], Rows]:
     """Keys and arrivals of some blocks, sorted by arrival number; ``Rows.key`` indexes the keys."""
-    tables = [pa.ipc.open_stream(block).read_all() for block in blocks]
-    number: dict[str, int] = {}
-    codes = [np.empty(0, np.int64)]
-    for table in tables:
-        for chunk in table.column("key").chunks:
-            known = [number.setdefault(key, len(number)) for key in chunk.dictionary.to_pylist()]
-            codes.append(np.array(known, np.int64)[chunk.indices.to_numpy()])
-    rows = Rows(
-        seq=_joined(tables, "seq", np.int64),
-        source_id=_joined(tables, "source_id", np.int64),
-        key=np.concatenate(codes),
-        event_time_us=_joined(tables, "event_time_us", np.int64),
-        value=_joined(tables, "value", np.float64),
-        arrival_us=_joined(tables, "arrival_us", np.int64),
-        flaw=_joined(tables, "flaw", np.int64),
+    return together([_decoded(block) for block in blocks])
+
+
+def _decoded(block: bytes) -> tuple[list[str], Rows]:
+    table = pa.ipc.open_stream(block).read_all()
+    codes, keys = coded(table.column("key"))
+    columns = {name: _widened(table, name) for name in table.column_names if name != "key"}
+    return keys, as_rows(codes, columns)
+
+
+def as_rows(key: Ints, columns: Mapping[str, NDArray[Any]]) -> Rows:
+    """Arrivals from what :func:`without_nulls` has left of their columns."""
+    zeros = np.zeros(len(key), np.int64)
+    return Rows(
+        key=key, **{name: columns.get(name, zeros) for name in Rows._fields if name != "key"}
     )
+
+
+def together(parts: Sequence[tuple[Sequence[str], Rows]]) -> tuple[tuple[str, ...], Rows]:
+    """Keys and arrivals of some parts, each with keys of its own, sorted by arrival number."""
+    number: dict[str, int] = {}
+    every = [as_rows(np.empty(0, np.int64), {"value": np.empty(0)})]
+    for keys, rows in parts:
+        known = [number.setdefault(key, len(number)) for key in keys]
+        every.append(rows._replace(key=np.array(known, np.int64)[rows.key]))
+    if len(parts) == 1:
+        rows = every[1]
+    else:
+        rows = Rows._make(np.concatenate(columns) for columns in zip(*every, strict=True))
     if np.any(rows.seq[1:] < rows.seq[:-1]):
         rows = rows.take(np.argsort(rows.seq, kind="stable"))
     return tuple(number), rows
 
 
-def _joined(tables: list[pa.Table], name: str, dtype: type) -> NDArray[Any]:
-    parts = [
-        _widened(table, name, dtype)
-        if name in table.column_names
-        else np.zeros(table.num_rows, dtype)
-        for table in tables
-    ]
-    if len(parts) == 1:
-        only: NDArray[Any] = parts[0]
-        return only
-    return np.concatenate([np.empty(0, dtype), *parts])
-
-
-def _widened(table: pa.Table, name: str, dtype: type) -> NDArray[Any]:
+def _widened(table: pa.Table, name: str) -> NDArray[Any]:
     """A column as it was before it was narrowed."""
+    dtype = np.float64 if name == "value" else np.int64
     numbers: NDArray[Any] = table.column(name).to_numpy().astype(dtype)
     least = (table.schema.metadata or {}).get(name.encode())
     if least is not None:

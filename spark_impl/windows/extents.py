@@ -66,9 +66,13 @@ def _extents(path: str, column: str) -> list[Extent]:
 
 
 def _extent(number: int, group: pq.RowGroupMetaData, place: int) -> Extent:
-    columns = [group.column(i).statistics for i in range(group.num_columns)]
-    nulls = any(each is None or not each.has_null_count or each.null_count for each in columns)
-    values = columns[place]
+    nulls, values = may_hold_nulls(group), group.column(place).statistics
     if values is None or not values.has_min_max:
         return Extent(number, group.num_rows, -(1 << 63), (1 << 63) - 1, nulls)
     return Extent(number, group.num_rows, values.min, values.max, nulls)
+
+
+def may_hold_nulls(group: pq.RowGroupMetaData) -> bool:
+    """Whether a column of a row group may hold NULLs."""
+    columns = (group.column(i).statistics for i in range(group.num_columns))
+    return any(each is None or not each.has_null_count or each.null_count for each in columns)

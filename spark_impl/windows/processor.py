@@ -1,4 +1,7 @@
-"""The stateful operator: blocks of arrivals in, one row of records a task and micro-batch out.
+"""The stateful operator: arrivals in, records of what a task found in a micro-batch out.
+
+A query has it write the records into the stream tables, all tasks of a partition together, and
+gives only on where the tasks stand.
 
 State of a task is one value in Spark's state store: the clock and the numbers of the room's memory
 in typed columns, everything else as the bytes of arrays. It is bounded by the windows that are
@@ -10,14 +13,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
-import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import (
     BinaryType,
     DataType,
     DoubleType,
-    IntegerType,
     LongType,
     StructField,
     StructType,
@@ -28,12 +29,15 @@ from spark_impl.windows.kernel import process
 from spark_impl.windows.recompute import Who
 from spark_impl.windows.records import IDENTITY, PANE, Clock, Output, TaskState
 from spark_impl.windows.room import ConfigT, Room
-from spark_impl.windows.slots import SLOT, task_of_slot
-from spark_impl.windows.tables import records_of, stream_tables
+from spark_impl.windows.shares import PATH, Given, Shares
+from spark_impl.windows.sink import Write
+from spark_impl.windows.slots import task_of_slot
 
 if TYPE_CHECKING:
     import pandas as pd
 
+BATCH = "streaming.sql.batchId"
+"""Where Spark says to its tasks which micro-batch they belong to."""
 _NUMBERS: dict[type, DataType] = {int: LongType(), float: DoubleType()}
 _ARRAYS = ("keys", "panes", "identities")
 
@@ -50,34 +54,25 @@ def state_schema(room: Room[Any]) -> StructType:
     )
 
 
-def input_schema(groups: StructType) -> StructType:
-    """Rows that reach the processor: a block of arrivals, or NULL for a flush.
-
-    The task is there as its slot (:mod:`spark_impl.windows.slots`).
-    """
-    return StructType(
-        [*groups, StructField(SLOT, IntegerType()), StructField("block", BinaryType())]
-    )
-
-
-def output_schema(room: Room[Any], groups: StructType) -> StructType:
-    """Rows that leave the processor: where the task stands, then its records."""
-    progress = {"active": pa.bool_(), **stream_tables(room)["progress"]}
-    records = dict.fromkeys(("keys", *records_of(room)), pa.binary())
-    ours = from_arrow_schema(pa.schema([*progress.items(), *records.items()]))
-    return StructType([*groups, StructField("task", IntegerType()), *ours])
-
-
 class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
     """Adapter between Spark's state store and :func:`spark_impl.windows.kernel.process`."""
 
     def __init__(
-        self, room: Room[ConfigT], config: ConfigT, group_columns: tuple[str, ...] = ()
+        self,
+        room: Room[ConfigT],
+        config: ConfigT,
+        group_columns: tuple[str, ...] = (),
+        shares: Shares | None = None,
+        write: Write | None = None,
     ) -> None:
+        """Rows hold blocks, or with ``shares`` names of files; ``write`` takes the records."""
         self._room = room
         self._config = config
         self._tasks = room.asked(config).tasks
         self._names = [*group_columns, "task"]
+        self._shares = shares
+        self._write = write
+        self._found: list[dict[str, Any]] = []
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the one state variable."""
@@ -94,20 +89,42 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         import pandas as pd
 
         who = (*key[:-1], task_of_slot(int(key[-1]), self._tasks))
-        given = [block for frame in rows for block in frame["block"]]
-        keys, arrivals = decode(block for block in given if block is not None)
-        flush = any(block is None for block in given)
+        given = self._given(who[-1], rows)
+        if not (given.flush or len(given.rows.seq)):
+            return  # none of the file is for this task
         stored = self._state.get()
         memory = self._room.memory
         before = TaskState(memory) if stored is None else _from_store(memory, stored)
-        after, output = process(
-            self._room, self._config, before, keys, arrivals, flush, task=who[-1]
-        )
+        after, output = process(self._room, self._config, before, *given, task=who[-1])
         self._state.update(_to_store(after))
-        yield pd.DataFrame([self._row(who, output, flush)])
+        row = self._row(who, output, given.flush)
+        if self._write is None:
+            yield pd.DataFrame([row])
+            return
+        self._found.append(row)
+        if output.active:
+            yield pd.DataFrame([{name: row[name] for name in self._progress(output)}])
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Write what the tasks of a partition have found."""
+        if self._write is None or not self._found:
+            return
+        context = TaskContext.get()
+        batch = None if context is None else context.getLocalProperty(BATCH)
+        if context is None or batch is None:
+            msg = f"Spark does not say in {BATCH} which micro-batch it is at"
+            raise RuntimeError(msg)
+        self._write(self._found, int(batch), context.partitionId())
+
+    def _given(self, task: int, rows: "Iterator[pd.DataFrame]") -> Given:
+        if self._shares is not None:
+            return self._shares.of(task, [path for frame in rows for path in frame[PATH]])
+        blocks = [block for frame in rows for block in frame["block"]]
+        keys, arrivals = decode(block for block in blocks if block is not None)
+        return Given(keys, arrivals, flush=any(block is None for block in blocks))
+
+    def _progress(self, output: Output) -> list[str]:
+        return [*self._names, *output.progress, "flushed"]
 
     def _row(self, who: Who, output: Output, flush: bool) -> dict[str, Any]:
         return {

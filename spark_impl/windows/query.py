@@ -8,25 +8,28 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Generic
 
-import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import StructType
 
 from spark_impl.failures import wait_for, without_stack_traces
 from spark_impl.running import QueryProblem, Run, paths
 from spark_impl.streams import either
 from spark_impl.windows import sink
-from spark_impl.windows.blocks import pack_files
+from spark_impl.windows.blocks import block_schema, pack_files
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History, check_source
-from spark_impl.windows.processor import WindowProcessor, input_schema, output_schema
+from spark_impl.windows.processor import WindowProcessor
 from spark_impl.windows.room import ConfigT, Room
+from spark_impl.windows.shares import PATH, Shares
 from spark_impl.windows.slots import SLOT, slots
 from spark_impl.windows.store import Store, open_store
 from spark_impl.windows.tables import tables
+
+_FEW_TASKS = 16
+"""So many may read a file, each for itself; arrivals of more tasks travel."""
 
 
 class WindowedQuery(Generic[ConfigT]):
@@ -62,7 +65,6 @@ class WindowedQuery(Generic[ConfigT]):
         taken = set(chain.from_iterable(tables(room).values()))
         groups = check_source(self._source, taken, group_columns)
         self._store = open_store(_as_spark_has_it(store), room, config, groups)
-        self._groups = from_arrow_schema(pa.schema(groups))
         self._history = History(spark, self._asked, self._source, groups)
         self._reached: int | None = None
         self._corrections = Corrections(self._asked, self._store, self._history)
@@ -111,27 +113,48 @@ class WindowedQuery(Generic[ConfigT]):
         return self._run.begin(held, self._answers(), checkpoint, self._finish, **trigger)
 
     def _answers(self) -> DataFrame:
-        """The stream part: output rows of the processor."""
-        groups = self._store.by[:-1]
-        pack = partial(
-            pack_files,
-            control=self._store.control,
-            groups=self._store.groups,
-            asked=self._asked,
-            slots=slots(self._asked.tasks),
+        """The stream part: where tasks stand after a micro-batch; the rest they have written."""
+        asked, store = self._asked, self._store
+        travel = bool(store.groups) or asked.tasks > _FEW_TASKS
+        processor = WindowProcessor(
+            self._room,
+            self._config,
+            store.by[:-1],
+            None if travel else Shares(asked, store.control),
+            sink.writer(store, asked),
         )
         # One source, for Spark takes its time to look into each.
         return (
-            paths(self._spark, either(self._source, self._store.control))
-            .mapInArrow(pack, input_schema(self._groups))
-            .groupBy(*groups, SLOT)
+            (self._blocks() if travel else self._slots())
+            .groupBy(*store.by[:-1], SLOT)
             .transformWithStateInPandas(
-                WindowProcessor(self._room, self._config, groups),
-                outputStructType=output_schema(self._room, self._groups),
+                processor,
+                outputStructType=from_arrow_schema(store.schema("progress")),
                 outputMode="append",
                 timeMode="none",
             )
         )
+
+    def _slots(self) -> DataFrame:
+        """A row for every task and file."""
+        every = F.explode(F.lit([*slots(self._asked.tasks)]))
+        return self._paths().select(every.alias(SLOT), PATH)
+
+    def _blocks(self) -> DataFrame:
+        """A row for every task and file that has arrivals for it, and these arrivals."""
+        store = self._store
+        pack = partial(
+            pack_files,
+            control=store.control,
+            groups=store.groups,
+            asked=self._asked,
+            slots=slots(self._asked.tasks),
+        )
+        return self._paths().mapInArrow(pack, from_arrow_schema(block_schema(store.groups)))
+
+    def _paths(self) -> DataFrame:
+        """One source, for Spark takes its time to look into each."""
+        return paths(self._spark, either(self._source, self._store.control))
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Everything that a micro-batch writes; Spark calls for it, again after a crash."""
@@ -139,11 +162,7 @@ class WindowedQuery(Generic[ConfigT]):
         if self._reached is not None and self._asked.corrects:
             self._history.read_ahead(self._reached)
         self._store.begin(batch)
-        schema = self._store.schema("progress")
-        columns = StructType([field for field in answers.schema if field.name in schema.names])
-        arranged = StructType([columns[name] for name in schema.names])
-        write = sink.stage(self._store, self._asked, batch)
-        progress = answers.mapInArrow(write, arranged).toArrow().cast(schema)
+        progress = answers.toArrow().cast(self._store.schema("progress"))
         self._corrections.run(batch, progress)
         self._reached = pc.max(progress.column("seq")).as_py()
 

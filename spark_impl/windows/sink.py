@@ -1,51 +1,46 @@
 """Writes what the stream part found in one micro-batch, where it was found: on the executors."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
-from pyspark import TaskContext
 
 from spark_impl.windows.arrivals import REASONS
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import FLAWS, keys_from_bytes
 from spark_impl.windows.records import Records
 from spark_impl.windows.store import Store
-from spark_impl.windows.tables import records_of
+from spark_impl.windows.tables import found, records_of
 
 _ALL_REASONS = np.array(["", *REASONS, *FLAWS], dtype=object)
 
 
-def stage(
-    store: Store, asked: Asked, batch: int
-) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """Stage for ``mapInArrow``: output rows of the processor to the rows of ``progress``.
+Write: TypeAlias = Callable[[Sequence[Mapping[str, Any]], int, int], None]
+"""Writes what the tasks of one partition have found: their rows, the micro-batch, the partition."""
 
-    On the way every partition writes its part of the stream tables. A part is named after the
-    partition, so a task that Spark runs twice writes the same files.
+
+def writer(store: Store, asked: Asked) -> Write:
+    """What writes the stream tables of a query, on any machine.
+
+    A part of a table is named after the partition, so a task that Spark runs twice writes the same
+    files.
     """
 
-    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        given = [row for each in batches for row in pa.Table.from_batches([each]).to_batches()]
-        if not given:
-            return
-        found = tables(store, asked, pa.Table.from_batches(given))
-        context = TaskContext.get()
-        part = 0 if context is None else context.partitionId()
-        for name, rows in found.items():
-            store.write(name, batch, rows, part)
-        yield from found["progress"].combine_chunks().to_batches()
+    def write(rows: Sequence[Mapping[str, Any]], batch: int, part: int) -> None:
+        given = pa.Table.from_pylist([*rows], schema=store.schema_of(found(store.room)))
+        for name, table in tables(store, asked, given).items():
+            store.write(name, batch, table, part)
 
-    return run
+    return write
 
 
 def tables(store: Store, asked: Asked, given: pa.Table) -> dict[str, pa.Table]:
-    """The stream tables from output rows of the processor."""
-    found = {name: _unpacked(store, asked, given, name) for name in records_of(store.room)}
+    """The stream tables from what tasks have found, a row each."""
+    out = {name: _unpacked(store, asked, given, name) for name in records_of(store.room)}
     schema = store.schema("progress")
-    found["progress"] = given.filter(given.column("active")).select(schema.names).cast(schema)
-    return found
+    out["progress"] = given.filter(given.column("active")).select(schema.names).cast(schema)
+    return out
 
 
 def _unpacked(store: Store, asked: Asked, given: pa.Table, name: str) -> pa.Table:

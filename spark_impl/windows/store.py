@@ -24,7 +24,7 @@ import pyarrow as pa
 from spark_impl import stores
 from spark_impl.streams import InputProblem, writing
 from spark_impl.windows.room import ConfigT, Room
-from spark_impl.windows.tables import tables
+from spark_impl.windows.tables import Columns, tables
 
 VERSION = 3
 _PENDING_KEPT = 50
@@ -55,8 +55,12 @@ class Store:
 
     def schema(self, table: str) -> pa.Schema:
         """Arrow schema of a table."""
-        columns = {"task": pa.int32(), **tables(self.room)[table]}
-        return pa.schema([*self.groups, *(pa.field(*each) for each in columns.items())])
+        return self.schema_of(tables(self.room)[table])
+
+    def schema_of(self, columns: Columns) -> pa.Schema:
+        """Arrow schema of rows that belong to tasks."""
+        ours = {"task": pa.int32(), **columns}
+        return pa.schema([*self.groups, *(pa.field(*each) for each in ours.items())])
 
     def folder(self, table: str, batch: int) -> Path:
         """Where one micro-batch writes a table."""

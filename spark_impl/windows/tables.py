@@ -59,6 +59,12 @@ def stream_tables(room: Room[Any]) -> dict[str, Columns]:
     return {**_STREAM, **room.columns, "progress": {**_PROGRESS, **room.progress}}
 
 
+def found(room: Room[Any]) -> Columns:
+    """What one task has found in one micro-batch, as a row: where it stands, then its records."""
+    progress = stream_tables(room)["progress"]
+    return {"active": FLAG, **progress, **dict.fromkeys(("keys", *records_of(room)), pa.binary())}
+
+
 def records_of(room: Room[Any]) -> dict[str, Any]:
     """The tables that tasks leave records for, and the dtype of these."""
     return {"result": RESULT, "late": LATE, "rejected": REJECTED, **room.records}
