@@ -10,10 +10,11 @@ known.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Generic
+from typing import Any, Generic
 
 import numpy as np
 from pyspark import TaskContext
+from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import (
     BinaryType,
@@ -32,9 +33,6 @@ from spark_impl.windows.room import ConfigT, Room
 from spark_impl.windows.shares import PATH, Given, Shares
 from spark_impl.windows.sink import Write
 from spark_impl.windows.slots import task_of_slot
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 BATCH = "streaming.sql.batchId"
 """Where Spark says to its tasks which micro-batch they belong to."""
@@ -81,13 +79,10 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
     def handleInputRows(  # noqa: N802 (the name is Spark's)
         self,
         key: Any,
-        rows: "Iterator[pd.DataFrame]",
+        rows: Iterator[Row],
         timerValues: Any,  # noqa: N803
-    ) -> "Iterator[pd.DataFrame]":
+    ) -> Iterator[Row]:
         """Process what one micro-batch brought to one task."""
-        # Imported here: the process that prepares a query on the driver would wait for it.
-        import pandas as pd
-
         who = (*key[:-1], task_of_slot(int(key[-1]), self._tasks))
         given = self._given(who[-1], rows)
         if not (given.flush or len(given.rows.seq)):
@@ -99,11 +94,11 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         self._state.update(_to_store(after))
         row = self._row(who, output, given.flush)
         if self._write is None:
-            yield pd.DataFrame([row])
+            yield Row(**row)
             return
         self._found.append(row)
         if output.active:
-            yield pd.DataFrame([{name: row[name] for name in self._progress(output)}])
+            yield Row(**{name: row[name] for name in (*self._names, *output.progress, "flushed")})
 
     def close(self) -> None:
         """Write what the tasks of a partition have found."""
@@ -116,15 +111,12 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
             raise RuntimeError(msg)
         self._write(self._found, int(batch), context.partitionId())
 
-    def _given(self, task: int, rows: "Iterator[pd.DataFrame]") -> Given:
+    def _given(self, task: int, rows: Iterator[Row]) -> Given:
         if self._shares is not None:
-            return self._shares.of(task, [path for frame in rows for path in frame[PATH]])
-        blocks = [block for frame in rows for block in frame["block"]]
+            return self._shares.of(task, [row[PATH] for row in rows])
+        blocks = [row["block"] for row in rows]
         keys, arrivals = decode(block for block in blocks if block is not None)
         return Given(keys, arrivals, flush=any(block is None for block in blocks))
-
-    def _progress(self, output: Output) -> list[str]:
-        return [*self._names, *output.progress, "flushed"]
 
     def _row(self, who: Who, output: Output, flush: bool) -> dict[str, Any]:
         return {

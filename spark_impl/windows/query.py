@@ -127,7 +127,7 @@ class WindowedQuery(Generic[ConfigT]):
         return (
             (self._blocks() if travel else self._slots())
             .groupBy(*store.by[:-1], SLOT)
-            .transformWithStateInPandas(
+            .transformWithState(
                 processor,
                 outputStructType=from_arrow_schema(store.schema("progress")),
                 outputMode="append",

@@ -28,15 +28,15 @@ def writer(store: Store, asked: Asked) -> Write:
     """
 
     def write(rows: Sequence[Mapping[str, Any]], batch: int, part: int) -> None:
-        given = pa.Table.from_pylist([*rows], schema=store.schema_of(found(store.room)))
-        for name, table in tables(store, asked, given).items():
+        for name, table in tables(store, asked, rows).items():
             store.write(name, batch, table, part)
 
     return write
 
 
-def tables(store: Store, asked: Asked, given: pa.Table) -> dict[str, pa.Table]:
+def tables(store: Store, asked: Asked, rows: Sequence[Mapping[str, Any]]) -> dict[str, pa.Table]:
     """The stream tables from what tasks have found, a row each."""
+    given = pa.Table.from_pylist([*rows], schema=store.schema_of(found(store.room)))
     out = {name: _unpacked(store, asked, given, name) for name in records_of(store.room)}
     schema = store.schema("progress")
     out["progress"] = given.filter(given.column("active")).select(schema.names).cast(schema)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import Event, Trace, Workload, task_of
@@ -53,9 +53,6 @@ def run_workloads(
 
 def run_in_process(room: Room[Any], workload: Workload) -> Trace:
     """Run the processor without Spark: the steps of the stream part."""
-    # Imported here: every process that works on a query would wait for it.
-    import pandas as pd
-
     config = room.read(workload.config)
     asked = room.asked(config)
     tester = TwsTester(WindowProcessor(room, config))
@@ -67,9 +64,8 @@ def run_in_process(room: Room[Any], workload: Workload) -> Trace:
         given = dict.fromkeys(tasks) if events is None else _blocks(asked, events)
         tasks |= set(given)
         for task, block in sorted(given.items()):
-            frame = tester.testInPandas(task, pd.DataFrame({"block": [block]}, dtype=object))
-            row = pa.Table.from_pandas(frame, preserve_index=False)
-            for name, table in sink.tables(place, asked, row).items():
+            found = [row.asDict() for row in tester.test(task, [Row(block=block)])]
+            for name, table in sink.tables(place, asked, found).items():
                 if name in _words(room):
                     rows = table.append_column("batch", pa.array([batch] * table.num_rows))
                     steps.extend(_steps(room, asked, name, rows.to_pylist()))

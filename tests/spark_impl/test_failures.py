@@ -9,12 +9,11 @@ from pathlib import Path
 from threading import current_thread
 from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
@@ -142,8 +141,8 @@ def stream_part(source: Path, place: Store) -> list[Tables]:
     found = []
     for path in [*sorted(source.glob("*.parquet")), None]:
         block = None if path is None else encode(ASKED, pq.read_table(path))
-        frame = tester.testInPandas(0, pd.DataFrame({"block": [block]}, dtype=object))
-        found.append(sink.tables(place, ASKED, pa.Table.from_pandas(frame, preserve_index=False)))
+        rows = [row.asDict() for row in tester.test(0, [Row(block=block)])]
+        found.append(sink.tables(place, ASKED, rows))
     return found
 
 
