@@ -26,7 +26,7 @@ from spark_impl.streams import InputProblem, writing
 from spark_impl.windows.room import ConfigT, Room
 from spark_impl.windows.tables import Columns, tables
 
-VERSION = 3
+VERSION = 4
 _PENDING_KEPT = 50
 
 
