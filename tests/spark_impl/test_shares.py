@@ -1,0 +1,129 @@
+"""What a task takes of a file itself is what it would be given as blocks."""
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from model.vocabulary import SlackConfig
+from spark_impl.slack.room import SLACK
+from spark_impl.streams import InputProblem
+from spark_impl.windows import blocks, shares
+from spark_impl.windows.blocks import COLUMNS, decode, pack_files
+from spark_impl.windows.records import Rows
+from spark_impl.windows.shares import Shares
+
+TASKS = 3
+ASKED = SLACK.asked(SlackConfig(10, 5, tasks=TASKS))
+WITH_CLOCK = SLACK.asked(SlackConfig(10, 5, tasks=TASKS, max_future_us=5))
+KEYS = ("a", "b", "c", "d", "", "é")
+BEYOND = 1 << 62
+
+
+def columns(draw: random.Random, size: int, flawed: bool) -> dict[str, list[Any]]:
+    """Arrivals, not always in order, with NULLs and far times if they may be flawed."""
+    seq = list(range(size))
+    if draw.random() < 0.5:
+        draw.shuffle(seq)
+    found: dict[str, list[Any]] = {
+        "seq": seq,
+        "source_id": [draw.randrange(9) for _ in seq],
+        "key": [draw.choice(KEYS) for _ in seq],
+        "event_time_us": [draw.randrange(-50, 50) for _ in seq],
+        "value": [draw.randrange(9) / 4 for _ in seq],
+        "arrival_us": [draw.randrange(50) for _ in seq],
+    }
+    if flawed:
+        for _ in range(draw.randrange(4)):
+            found[draw.choice([*COLUMNS])][draw.randrange(size)] = None
+        if draw.random() < 0.3:
+            found["event_time_us"][draw.randrange(size)] = draw.choice((-BEYOND, BEYOND))
+    return found
+
+
+def write(path: Path, found: dict[str, list[Any]], draw: random.Random) -> None:
+    """A file of some row groups, with columns of any type that a history may have."""
+    kinds: dict[str, pa.DataType] = dict(COLUMNS)
+    if draw.random() < 0.5:
+        kinds["key"] = draw.choice((pa.large_string(), pa.dictionary(pa.int32(), pa.string())))
+        kinds["arrival_us"] = pa.int32()
+    table = pa.table({name: pa.array(each, kinds[name]) for name, each in found.items()})
+    pq.write_table(table, path, row_group_size=draw.choice((4, 100)))
+
+
+def as_packed(asked: Any, path: Path, control: Path) -> list[tuple[tuple[str, ...], Rows]]:
+    """What every task gets where arrivals travel."""
+    names = pa.RecordBatch.from_pydict({"path": [f"file://{path}"]})
+    given: list[list[bytes]] = [[] for _ in range(TASKS)]
+    for batch in pack_files([names], control, (), asked, range(TASKS)):
+        for row in batch.to_pylist():
+            given[row["task_slot"]].append(row["block"])
+    return [decode(each) for each in given]
+
+
+def in_words(keys: tuple[str, ...], rows: Rows) -> list[tuple[Any, ...]]:
+    """Arrivals with their keys."""
+    texts = [keys[code] for code in rows.key.tolist()]
+    return list(
+        zip(texts, *(column.tolist() for column in rows._replace(key=rows.seq)), strict=True)
+    )
+
+
+@pytest.mark.parametrize("asked", [ASKED, WITH_CLOCK])
+@pytest.mark.parametrize("at_once", [3, 1000])
+def test_share_is_what_blocks_would_bring(
+    asked: Any, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(shares, "ROWS_AT_ONCE", at_once)
+    draw = random.Random(at_once)
+    flaws, moved, tasks = set(), False, set()
+    for number in range(60):
+        path = tmp_path / f"{number}.parquet"
+        found = columns(draw, draw.randrange(1, 12), flawed=number % 2 == 1)
+        write(path, found, draw)
+        mine = Shares(asked, tmp_path / "control")
+        for task, (keys, rows) in enumerate(as_packed(asked, path, tmp_path / "control")):
+            given = mine.of(task, [f"file://{path}"])
+            assert in_words(given.keys, given.rows) == in_words(keys, rows)
+            assert sorted(given.keys) == sorted(keys)
+            assert not given.flush
+            flaws |= set(rows.flaw.tolist())
+            tasks |= {task} if len(rows.seq) else set()
+        moved |= found["seq"] != list(range(len(found["seq"])))
+    assert flaws >= {0, 1, 2, 3, 4, 5, 6, 8}, "every column was NULL, and a time was too far"
+    assert tasks == set(range(TASKS))
+    assert moved
+
+
+def test_file_is_read_once_for_all_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "1.parquet"
+    write(path, columns(random.Random(1), 9, flawed=False), random.Random(1))
+    mine = Shares(ASKED, tmp_path / "control")
+    first = mine.of(0, [str(path)])
+    path.unlink()
+    sizes = [len(mine.of(task, [str(path)]).rows.seq) for task in range(TASKS)]
+    assert sizes[0] == len(first.rows.seq)
+    assert sum(sizes) == 9
+
+
+def test_request_to_flush_reaches_the_tasks_that_it_names(tmp_path: Path) -> None:
+    path = tmp_path / "control" / "flush.parquet"
+    path.parent.mkdir()
+    pq.write_table(pa.table({"task": pa.array([0, 2], pa.int32())}), path)
+    given = [Shares(ASKED, path.parent).of(task, [f"file://{path}"]) for task in range(TASKS)]
+    assert [each.flush for each in given] == [True, False, True]
+    assert all(not len(each.rows.seq) and not each.keys for each in given)
+
+
+def test_later_file_without_a_column(tmp_path: Path) -> None:
+    found = columns(random.Random(1), 9, flawed=False)
+    del found["arrival_us"]
+    write(tmp_path / "1.parquet", found, random.Random(1))
+    with pytest.raises(
+        InputProblem, match=r"1.parquet has no column 'arrival_us'; its columns are"
+    ):
+        Shares(ASKED, tmp_path / "control").of(0, [str(tmp_path / "1.parquet")])
