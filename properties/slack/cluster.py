@@ -21,17 +21,6 @@ FATAL_BATCH = 1
 _Function = Callable[..., Any]
 
 
-def fatal(work: _Function, note: Path) -> _Function:
-    """``work``, the first call of which kills the executor when everything is done."""
-
-    def run(*given: Any) -> Any:
-        done = list(work(*given))
-        end_executor_once(note)
-        return iter(done)
-
-    return run
-
-
 def main(folder: Path) -> None:
     """Run the query in ``folder`` to its end."""
     killed = folder / "killed"
@@ -49,7 +38,14 @@ def main(folder: Path) -> None:
         return run
 
     def fatal_reader(*given: Any) -> _Function:
-        return fatal(reader(*given), killed / "correction")
+        read = reader(*given)
+
+        def run(number: int) -> Any:
+            pieces = list(read(number))
+            end_executor_once(killed / "correction")
+            return iter(pieces)
+
+        return run
 
     sink.writer = fatal_writer
     history._reader = fatal_reader  # type: ignore[assignment]
