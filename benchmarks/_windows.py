@@ -16,6 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import WindowSpec
+from spark_impl.running import wait_for_sources
 from spark_impl.streams import append
 from spark_impl.windows.store import Store
 
@@ -101,7 +102,9 @@ def native(
     if name == "native_same_settings":
         spark.conf.set(_MANAGER, _LOCAL_FILES)
     try:
-        return answers.start()
+        query = answers.start()
+        wait_for_sources(query)
+        return query
     finally:
         spark.conf.unset(_MANAGER)
 

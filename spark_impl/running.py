@@ -1,6 +1,7 @@
 """How streaming queries run: alone on their store, file by file, with settings of their own."""
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -33,6 +34,7 @@ _SETTINGS = {
     ),
 }
 """Settings of these queries alone, behind ``spark.sql.streaming``."""
+_SOON_S = 0.01
 _BINARY_FILES = StructType(
     [
         StructField("path", StringType()),
@@ -103,19 +105,31 @@ class Run:
         for name, value in wanted.items():
             conf.set(name, value)
         try:
-            return (
+            query = (
                 rows.writeStream.outputMode("append")
                 .option("checkpointLocation", str(checkpoint))
                 .foreachBatch(guarded)
                 .trigger(**trigger)
                 .start()
             )
+            wait_for_sources(query)
+            return query
         finally:
             for name, was in before.items():
                 if was is None:
                     conf.unset(name)
                 else:
                     conf.set(name, was)
+
+
+def wait_for_sources(query: StreamingQuery) -> None:
+    """Wait until a query has looked up the settings that its sources keep their logs by.
+
+    Spark copies the settings for everything else when it starts a query.
+    """
+    with suppress(Exception):  # whoever waits for the query is told why it ended
+        while query.isActive and query.status["message"].startswith("Initializing"):
+            time.sleep(_SOON_S)
 
 
 def paths(spark: SparkSession, where: str, at_once: int | None = 1) -> DataFrame:
