@@ -26,7 +26,6 @@ from typing import Any
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
-from pyspark.sql.types import BinaryType
 
 from benchmarks._windows import (
     FILES,
@@ -43,8 +42,6 @@ from benchmarks._windows import (
 from model.vocabulary import SlackConfig
 from spark_impl.session import session
 from spark_impl.slack import SlackQuery
-from spark_impl.slack.room import SLACK
-from spark_impl.windows.processor import state_schema
 from spark_impl.windows.store import Store
 
 SIZE_US = 10 * SECOND_US
@@ -182,8 +179,5 @@ def _state_bytes(spark: SparkSession, store: Store, batch: int) -> float:
         .option("batchId", batch)
         .load(str(store.checkpoint))
     )
-    arrays = [field.name for field in state_schema(SLACK) if field.dataType == BinaryType()]
-    parts = [F.length(f"value.{name}") for name in arrays]
-    size = sum(parts, F.lit(0))
-    found: Any = state.agg(F.sum(size)).first()
+    found: Any = state.agg(F.sum(F.length("value.state"))).first()
     return float(found[0])

@@ -3,32 +3,23 @@
 A query has it write the records into the stream tables, all tasks of a partition together, and
 gives only on where the tasks stand.
 
-State of a task is one value in Spark's state store: the clock and the numbers of the room's memory
-in typed columns, everything else as the bytes of arrays. It is bounded by the windows that are
-open, by what the room's rule remembers and, with ``dedup``, by the tuples whose identities are
-known.
+State of a task is one value in Spark's state store. It is bounded by the windows that are open, by
+what the room's rule remembers and, with ``dedup``, by the tuples whose identities are known.
 """
 
 from collections.abc import Iterator
 from typing import Any, Generic
 
-import numpy as np
 from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import (
-    BinaryType,
-    DataType,
-    DoubleType,
-    LongType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, StructField, StructType
 
-from spark_impl.windows.blocks import decode, keys_from_bytes, keys_to_bytes
+from spark_impl.windows.blocks import decode, keys_to_bytes
 from spark_impl.windows.kernel import process
 from spark_impl.windows.recompute import Who
-from spark_impl.windows.records import IDENTITY, PANE, Clock, Output, TaskState
+from spark_impl.windows.records import Output, TaskState
+from spark_impl.windows.remembered import from_bytes, to_bytes
 from spark_impl.windows.room import ConfigT, Room
 from spark_impl.windows.shares import PATH, Given, Shares
 from spark_impl.windows.sink import Write
@@ -36,20 +27,8 @@ from spark_impl.windows.slots import task_of_slot
 
 BATCH = "streaming.sql.batchId"
 """Where Spark says to its tasks which micro-batch they belong to."""
-_NUMBERS: dict[type, DataType] = {int: LongType(), float: DoubleType()}
-_ARRAYS = ("keys", "panes", "identities")
-
-
-def state_schema(room: Room[Any]) -> StructType:
-    """The state of a task, as Spark's state store holds it: the clock, then the rest."""
-    memory = room.memory._asdict().items()
-    return StructType(
-        [
-            *(StructField(name, LongType()) for name in Clock._fields),
-            *(StructField(name, BinaryType()) for name in _ARRAYS),
-            *(StructField(name, _NUMBERS.get(type(each), BinaryType())) for name, each in memory),
-        ]
-    )
+STATE = StructType([StructField("state", BinaryType())])
+"""The state of a task (:mod:`spark_impl.windows.remembered`), as Spark's state store holds it."""
 
 
 class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
@@ -74,7 +53,7 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the one state variable."""
-        self._state = handle.getValueState("task", state_schema(self._room))
+        self._state = handle.getValueState("task", STATE)
 
     def handleInputRows(  # noqa: N802 (the name is Spark's)
         self,
@@ -89,9 +68,9 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
             return  # none of the file is for this task
         stored = self._state.get()
         memory = self._room.memory
-        before = TaskState(memory) if stored is None else _from_store(memory, stored)
+        before = TaskState(memory) if stored is None else from_bytes(memory, stored[0])
         after, output = process(self._room, self._config, before, *given, task=who[-1])
-        self._state.update(_to_store(after))
+        self._state.update((to_bytes(after),))
         row = self._row(who, output, given.flush)
         if self._write is None:
             yield Row(**row)
@@ -127,30 +106,3 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
             "keys": keys_to_bytes(output.keys),
             **{name: each.tobytes() for name, each in output.records.items()},
         }
-
-
-def _to_store(state: TaskState) -> tuple[Any, ...]:
-    return (
-        *state.clock,
-        keys_to_bytes(state.keys),
-        state.panes.tobytes(),
-        state.identities.tobytes(),
-        *(each.tobytes() if isinstance(each, np.ndarray) else each for each in state.memory),
-    )
-
-
-def _from_store(empty: Any, stored: tuple[Any, ...]) -> TaskState:
-    """The state from the store; ``empty`` is a memory with the dtypes of all arrays."""
-    size = len(Clock._fields)
-    keys, panes, identities, *memory = stored[size:]
-    parts = (
-        np.frombuffer(part, like.dtype) if isinstance(like, np.ndarray) else part
-        for part, like in zip(memory, empty, strict=True)
-    )
-    return TaskState(
-        empty._make(parts),
-        Clock(*stored[:size]),
-        keys_from_bytes(keys),
-        np.frombuffer(panes, PANE),
-        np.frombuffer(identities, IDENTITY),
-    )
