@@ -28,7 +28,7 @@ from spark_impl.windows.tables import tables as all_tables
 FIXED = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=100)
 FIRST = [(3, 1.0), (12, 2.0), (26, 4.0)]
 LATE = [(12, 8.0), (17, 16.0)]
-HEAD = '"version": 3, "room": "slack"'
+HEAD = '"version": 4, "room": "slack"'
 
 
 def history(folder: Path, *batches: Iterable[tuple[Any, Any]], **changes: Any) -> Path:
@@ -247,7 +247,7 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         "[]",
         "{}",
         "null",
-        '{"version": 3}',
+        '{"version": 4}',
         f"{{{HEAD}}}",
         f'{{{HEAD}, "group_columns": [], "config": {{"size_us": 0, "slide_us": 1}}}}',
         f'{{{HEAD}, "group_columns": [["a", "date"]], "config": {{"size_us": 1, "slide_us": 1}}}}',
