@@ -266,7 +266,7 @@ def test_store_that_does_not_say_whose_it_is(tmp_path: Path, text: str) -> None:
 
 def test_store_of_another_version(tmp_path: Path) -> None:
     (tmp_path / "query.json").write_text('{"version": 1}')
-    with pytest.raises(InputProblem, match="was written by version 1 of the store, not 3"):
+    with pytest.raises(InputProblem, match="was written by version 1 of the store, not 4"):
         load_store(tmp_path, SLACK)
 
 
