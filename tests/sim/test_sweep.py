@@ -217,6 +217,12 @@ def test_an_address_follows_the_code_and_what_it_imports(tmp_path: Path) -> None
     assert digest() != before
 
 
+def test_a_level_goes_before_an_effort_and_that_before_the_base() -> None:
+    runs = runs_of(small(quick={"base": {"speeds": "1,0.9", "keys": 30}}), "quick", 0)
+    assert {run.settings["speeds"] for run in runs} == {"1", "1,0.4"}
+    assert {run.settings["keys"] for run in runs} == {"30"}
+
+
 def test_rooms_do_not_depend_on_each_other() -> None:
     for room, other in (("grouping", "join"), ("join", "slack"), ("slack", "grouping")):
         found = sources(f"sim.{room}.measurables")
