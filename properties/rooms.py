@@ -213,6 +213,10 @@ class Room:
     """What a reader should know of a timed run."""
     beside: Callable[[Any, Mapping[str, str], int], Beside | None] = lambda *_: None
     """What stands beside a timed run with these settings and this seed."""
+    simpler: Callable[[Workload], Iterator[Workload]] = lambda _: iter(())
+    """The same arrivals with less asked of them, to make a counterexample small."""
+    settings: Callable[[Workload], Mapping[str, Any]] = lambda workload: workload.config
+    """What a reader wants to know of the configuration of a counterexample."""
     errata: tuple[Erratum, ...] = ()
     """What the published idea, read literally, does not keep."""
     in_process_max: int | None = None

@@ -1,9 +1,10 @@
 """The smallest counterexample found in reasonable time, stored and told in sentences."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from model.shrink import smallest
 from model.vocabulary import System, Trace, Workload
@@ -53,7 +54,7 @@ class Trial:
         path = Counterexample(self.name, small, kinds, broken).store(folder)
         return [
             *broken[:SHOWN_SENTENCES],
-            *_told(small),
+            *_told(small, self.room.settings(small)),
             f"Stored in {path}; run it again with: straggler replay {path}",
         ]
 
@@ -62,10 +63,12 @@ class Trial:
         most = self.room.in_process_max
         is_small = most is None or len(workload.arrivals) <= most
         if self.name == SPARK and is_small and self._broken_in_process(workload):
-            small = shrink(workload, self._broken_in_process)
+            small = shrink(workload, self._broken_in_process, self.room.simpler)
             if self.broken(small):
                 return small
-        return shrink(workload, self.broken) if self.broken(workload) else workload
+        if not self.broken(workload):
+            return workload
+        return shrink(workload, self.broken, self.room.simpler)
 
     def _broken_in_process(self, workload: Workload) -> tuple[str, ...]:
         observed, failure = attempt(self.room.in_process, workload)
@@ -82,8 +85,16 @@ class Trial:
         return broken_sentences((*self.room.check(workload, observed).verdicts, agreement))
 
 
-def shrink(workload: Workload, tried: Tried, seconds: float = SECONDS_MAX) -> Workload:
-    """The smallest workload found in the time given that still breaks something."""
+def shrink(
+    workload: Workload,
+    tried: Tried,
+    simpler: Callable[[Workload], Iterator[Workload]],
+    seconds: float = SECONDS_MAX,
+) -> Workload:
+    """The smallest workload found in the time given that still breaks something.
+
+    ``simpler`` gives workloads of which less is asked; they are tried when arrivals are few.
+    """
     ends_s = time.monotonic() + seconds
     best = workload
 
@@ -97,16 +108,19 @@ def shrink(workload: Workload, tried: Tried, seconds: float = SECONDS_MAX) -> Wo
         return broken
 
     try:
-        return smallest(workload, fails)
+        small = smallest(workload, fails)
+        while (less := next(filter(fails, simpler(small)), None)) is not None:
+            small = less
+        return smallest(small, fails)
     except _EnoughError:
         return best
 
 
-def _told(workload: Workload) -> list[str]:
+def _told(workload: Workload, settings: Mapping[str, Any]) -> list[str]:
     """The arrivals, one sentence each, if a person would read them."""
     arrivals = counted(len(workload.arrivals), "arrival")
     batches = counted(len(list(workload.batches())), "batch")
-    changed = ", ".join(f"{name}={value}" for name, value in workload.config.items() if value)
+    changed = ", ".join(f"{name}={value}" for name, value in settings.items() if value)
     head = f"It takes {arrivals} in {batches}, with {changed}"
     if len(workload.arrivals) > SHOWN_ARRIVALS:
         return [f"{head}."]

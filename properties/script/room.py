@@ -29,6 +29,7 @@ from properties.script import inputs, limits, queries, timed
 from properties.script.agreement import compare
 from properties.script.errata import ERRATA
 from properties.script.plan import Plan, make_plan
+from properties.script.simpler import settings, simpler
 from properties.tables import Columns, cuts_into
 
 GUARD = "work was shared, and tuples were late"
@@ -199,5 +200,7 @@ ROOM = Room(
     plot=timed.plot,
     timed_remarks=timed.remarks,
     beside=timed.beside,
+    simpler=simpler,
+    settings=settings,
     errata=ERRATA,
 )

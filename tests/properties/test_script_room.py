@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from model.vocabulary.script import Hosted
+from model.script import run
+from model.vocabulary import ScriptConfig, Workload
+from model.vocabulary.script import Hosted, Result
 from properties.rooms import room
 from properties.script import inputs, limits
-from properties.script.files import examples
+from properties.script.files import examples, read_workflows
 from properties.script.sensors import BRIDGE, WEATHER
+from properties.script.simpler import simpler
 from properties.tables import Columns
 from tests.properties.straggler import Straggler, assert_refused
 
@@ -83,7 +86,9 @@ def test_a_broken_system_leaves_a_counterexample_that_can_be_replayed(
     done = straggler(*OWN, "--system", f"{VARIANTS}:stamped_at_the_end")
     assert done.code == 1
     assert "results are what the workflows mean: There is no" in done.out
-    assert "It takes 1 arrival in 1 batch" in done.out
+    told = next(line for line in done.out.splitlines() if line.startswith("It takes 1 arrival"))
+    assert " with workers=1, cap_percent=125, the script means=[" in told
+    assert told.count(" = ") == 1, "it takes one statement"
     (stored,) = (folder / "counterexamples").iterdir()
     again = straggler("replay", str(stored))
     assert again.code == 1
@@ -224,3 +229,26 @@ def test_the_small_scope_is_explored(straggler: Straggler) -> None:
     assert done.code == 1
     assert 'x = sum(union("a", "a"), 2, 1)' in done.out
     assert "There is no x = 2 of w" in done.out
+
+
+def test_what_is_simpler_is_smaller_and_runs() -> None:
+    files = [path for path in examples(".") if path.stem in ("temperature", "comfort", "wind")]
+    flows = read_workflows(files, WEATHER)
+    config = ScriptConfig(tuple(flows), tuple(WEATHER.items()), 3)
+    whole = Workload("script", (), config.to_json())
+    tried = 0
+    waiting = [whole]
+    while waiting:
+        before = waiting.pop()
+        less = list(simpler(before))
+        tried += len(less)
+        for each in less:
+            assert len(json.dumps(each.config)) <= len(json.dumps(before.config))
+            assert each.config != before.config
+            assert not run(each).of(Result)
+        waiting += less[-1:]
+    assert tried > 20
+    last = ScriptConfig.from_json(before.config)
+    (flow,) = last.workflows
+    assert (last.workers, len(flow.statements)) == (1, 1)
+    assert {sensor for sensor, _ in last.sensors} == last.asked_for
