@@ -63,8 +63,8 @@ def simulate_arrivals(plan: Plan, seed: int) -> Arrivals:
     """Run the plan until everything has arrived or is lost.
 
     Arrival times are kernel times rounded to microseconds, which keeps their order; tuples that
-    arrive at the same time stay in the order in which the kernel delivered them, and without links
-    and workers in that of their sources.
+    arrive at the same time stay in the order in which the kernel delivered them, and where nothing
+    disturbs them on the way in that of their sources.
     """
     seeds = Seeds(seed)
     sent = [departures_of(plan, number, seeds) for number in range(len(plan.sources))]
@@ -75,10 +75,8 @@ def simulate_arrivals(plan: Plan, seed: int) -> Arrivals:
         "duplicated": duplicated,
         **dict.fromkeys(("replayed", "lost", "dropped", "failed", "blocked"), 0),
     }
-    if all(source.place is None and source.worker is None for source in plan.sources):
-        # Nothing happens on the way, so that there is nothing to simulate.
-        merged = together(departures).in_order() if departures else None
-        events = () if merged is None else merged.as_arrivals(plan.epoch_us)
+    if _is_undisturbed(plan):
+        events = _undisturbed(plan, departures)
     else:
         events, on_the_way = _Run(plan, seeds, departures).arrivals()
         counts |= on_the_way
@@ -87,6 +85,28 @@ def simulate_arrivals(plan: Plan, seed: int) -> Arrivals:
     went = counts["arrived"] + counts["lost"] + counts["dropped"] + counts["failed"]
     assert came == went, counts
     return Arrivals(events, counts, plan.name, seed)
+
+
+def _is_undisturbed(plan: Plan) -> bool:
+    """Whether tuples only go over links of their own, in which nothing happens to them."""
+    return (
+        all(source.worker is None for source in plan.sources)
+        and all(isinstance(fault, faults.Duplicate) for fault in plan.faults)
+        and not plan.noise.is_random
+    )
+
+
+def _undisturbed(plan: Plan, departures: Sequence[Departures]) -> tuple[Event, ...]:
+    """What arrives then, which follows from the departures without a kernel."""
+    if not departures:
+        return ()
+    there = [
+        sent
+        if source.place is None
+        else sent.over(plan.tiers.between(source.place, plan.sink), source.bits)
+        for source, sent in zip(plan.sources, departures, strict=True)
+    ]
+    return together(there).in_order().as_arrivals(plan.epoch_us)
 
 
 class _Run:

@@ -14,6 +14,7 @@ from model.vocabulary import Event
 from sim import faults
 from sim.disorder import IntArray, disturb, present
 from sim.distributions import FloatArray, draw_us
+from sim.network import Tier
 from sim.plan import IDS_PER_SOURCE, Plan, Recording, Source
 from sim.seeds import Seeds
 
@@ -37,6 +38,15 @@ class Departures(NamedTuple):
     def in_order(self) -> "Departures":
         """By the time of departure; of equal times the earlier row comes first."""
         return self.taken(np.argsort(self.leave_us, kind="stable"))
+
+    def over(self, tier: Tier, bits: float) -> "Departures":
+        """The same at the end of a link that nothing disturbs, as ``sim.network`` has it."""
+        sending_us, free_us = bits / tier.bandwidth_mbps, 0.0
+        due_us = []
+        for leave_us in self.leave_us.tolist():
+            free_us = (free_us if free_us > leave_us else leave_us) + sending_us
+            due_us.append(free_us + tier.latency_us)
+        return self._replace(leave_us=np.array(due_us, dtype=np.float64))
 
     def as_arrivals(self, epoch_us: int) -> tuple[Event, ...]:
         """What arrives if nothing takes time on the way: each time rounded to a microsecond."""

@@ -207,17 +207,20 @@ def test_changing_one_component_leaves_the_others_as_they_were() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_nothing_delays_arrives_as_in_the_kernel(seed: int) -> None:
+def test_what_nothing_disturbs_arrives_as_in_the_kernel(seed: int) -> None:
     sources = (
         Source(200, Exponential(50_000), delay=Pareto(20_000, 1.3), keys=("a", "b")),
         Source(100, Exponential(80_000), delay=Exponential(90_000), in_order=True),
         Recording((Row(EPOCH_2020_US + 10, EPOCH_2020_US + 20, "r", 1.0),)),
+        # Its link sends one message for 800 us, so that they have to wait for each other.
+        Source(300, Exponential(1_000), bits=8_000, place=Place(rack=1)),
     )
     faults = (Duplicate("source-0", 5, 10_000), Duplicate("source-2", 0, 3))
-    straight = simulate_arrivals(Plan(sources, faults=faults), seed)
-    # A source over a link makes it a run of the kernel, even if it sends nothing.
-    through = simulate_arrivals(Plan((*sources, Source(0, place=Place())), faults=faults), seed)
-    assert straight.events == through.events
-    assert straight.counts == through.counts
-    assert straight.counts["duplicated"] == 2
-    assert measure(straight.events).late_share > 0.1
+    alone = simulate_arrivals(Plan(sources, faults=faults), seed)
+    # A source at a worker makes it a run of the kernel, even if it sends nothing.
+    with_worker = Plan((*sources, Source(0, worker=0)), (Worker(),), faults=faults)
+    through = simulate_arrivals(with_worker, seed)
+    assert alone.events == through.events
+    assert alone.counts == through.counts
+    assert alone.counts["duplicated"] == 2
+    assert measure(alone.events).late_share > 0.1
