@@ -128,7 +128,7 @@ SHOWN = (
     Figure("late", "late"),
     Figure("sent", "sent\nan hour", ",.0f"),
     Figure("saved", "less than\nby hash", ".0%"),
-    Figure("deviation", "off by", ".0e"),
+    Figure("deviation", "off by", ".1g"),
 )
 
 
