@@ -8,13 +8,13 @@ Rules of this file:
 * A planted bug is explored where it is at home, which is a scope of its policy.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from math import nan
 from typing import NamedTuple
 
-from model.claims import Judgement, Outcome
-from model.explorer import Claim, Exploration, Machine, always, sometimes
+from model.claims import Judgement
+from model.explorer import Claim, Exploration, Machine
 from model.explorer import explore as search
 from model.grouping.claims import (
     AGAINST,
@@ -29,6 +29,7 @@ from model.grouping.rules import RULES
 from model.grouping.run import run
 from model.grouping.table import Rules
 from model.grouping.variants import VARIANTS
+from model.judged import claims_on, with_promise
 from model.vocabulary import Event, GroupingConfig, Workload
 
 
@@ -120,54 +121,17 @@ HOMES = {
 
 def claims_of(scope: Scope, rules: Rules = RULES) -> list[Claim[Stream]]:
     """The promises, each with the case without which it would not be put to the test."""
-    seen: dict[Stream, Judgement] = {}
 
     def judged(stream: Stream) -> Judgement:
-        if stream not in seen:
-            workload = scope.workload(stream)
-            seen[stream] = judge(workload, run(workload, rules))
-        return seen[stream]
+        workload = scope.workload(stream)
+        return judge(workload, run(workload, rules))
 
     # The summaries of so short streams are never full, and pkg gives no key more than two places.
     hot = "tuples of heavy keys"
     several = GUARDS[FEW] if scope.config.policy != "pkg" else hot
     guards = {**GUARDS, HEAVY: hot, CANDIDATE: hot, FEW: several}
     chosen = [claim for claim in AGAINST if claim != REJECTIONS or scope.keys != scope.keys.lower()]
-    needed = dict.fromkeys(guards[claim] for claim in chosen)
-    return [
-        *[sometimes(guard, _occurs(judged, guard)) for guard in needed],
-        *[
-            always(
-                claim, _keeps(judged, claim), guards=(guards[claim],), explain=_why(judged, claim)
-            )
-            for claim in chosen
-        ],
-    ]
-
-
-Judged = Callable[[Stream], Judgement]
-
-
-def _occurs(judged: Judged, guard: str) -> Callable[[Stream], bool]:
-    return lambda stream: judged(stream).guards[guard] > 0
-
-
-def _keeps(judged: Judged, claim: str) -> Callable[[Stream], bool]:
-    return lambda stream: not _broken(judged(stream), claim)
-
-
-def _why(judged: Judged, claim: str) -> Callable[[Stream], str]:
-    return lambda stream: _broken(judged(stream), claim).removesuffix(".")
-
-
-def _broken(judgement: Judgement, claim: str) -> str:
-    """What is wrong first, if anything is."""
-    sentences = [
-        verdict.witness[0]
-        for verdict in judgement.verdicts
-        if verdict.claim == claim and verdict.outcome is Outcome.BROKEN
-    ]
-    return sentences[0] if sentences else ""
+    return claims_on(judged, {claim: guards[claim] for claim in chosen})
 
 
 def explore(scope: str, variant: str | None = None) -> Exploration[Stream, str]:
@@ -179,5 +143,5 @@ def explore(scope: str, variant: str | None = None) -> Exploration[Stream, str]:
     bug = None if variant is None else VARIANTS[variant]
     claims = claims_of(chosen, RULES if bug is None else bug.rules)
     if bug is not None:
-        claims = [each for each in claims if not each.is_safety or each.name == bug.promise]
+        claims = with_promise(claims, bug.promise)
     return search(chosen.machine(), claims, stop_at_first_broken=bug is not None)

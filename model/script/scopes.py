@@ -8,16 +8,17 @@ Rules of this file:
 * Micro-batches, restarts and kills are not states: what has been let in determines everything.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import permutations
 from math import nan
 from typing import NamedTuple
 
-from model.claims import Judgement, Outcome
-from model.explorer import Claim, Exploration, Machine, always, sometimes
+from model.claims import Judgement
+from model.explorer import Claim, Exploration, Machine
 from model.explorer import explore as search
-from model.script.claims import AGAINST, GUARDS, HOSTS, LOAD, judge
+from model.judged import claims_on, with_promise
+from model.script.claims import GUARDS, HOSTS, LOAD, judge
 from model.script.rules import RULES, Rules
 from model.script.run import run
 from model.script.variants import VARIANTS
@@ -166,52 +167,16 @@ EVERYDAY = ("small",)
 
 # --------------------------------------------------------------------------------------- claims
 
-Judged = Callable[[Beginning], Judgement]
-
 
 def claims_of(scope: Scope, rules: Rules = RULES) -> list[Claim[Beginning]]:
     """The promises, each with the case without which it would not be put to the test."""
-    seen: dict[Beginning, Judgement] = {}
 
     def judged(beginning: Beginning) -> Judgement:
-        if beginning not in seen:
-            workload = scope.workload(beginning)
-            seen[beginning] = judge(workload, run(workload, rules))
-        return seen[beginning]
+        workload = scope.workload(beginning)
+        return judge(workload, run(workload, rules))
 
     # With a cap of twice an even share nothing is split.
-    guards = {**GUARDS, HOSTS: GUARDS[LOAD]}
-    return [
-        *[sometimes(guard, _occurs(judged, guard)) for guard in dict.fromkeys(guards.values())],
-        *[
-            always(
-                claim, _keeps(judged, claim), guards=(guards[claim],), explain=_why(judged, claim)
-            )
-            for claim in AGAINST
-        ],
-    ]
-
-
-def _occurs(judged: Judged, guard: str) -> Callable[[Beginning], bool]:
-    return lambda beginning: judged(beginning).guards[guard] > 0
-
-
-def _keeps(judged: Judged, claim: str) -> Callable[[Beginning], bool]:
-    return lambda beginning: not _broken(judged(beginning), claim)
-
-
-def _why(judged: Judged, claim: str) -> Callable[[Beginning], str]:
-    return lambda beginning: _broken(judged(beginning), claim).removesuffix(".")
-
-
-def _broken(judgement: Judgement, claim: str) -> str:
-    """What is wrong first, if anything is."""
-    sentences = [
-        verdict.witness[0]
-        for verdict in judgement.verdicts
-        if verdict.claim == claim and verdict.outcome is Outcome.BROKEN
-    ]
-    return sentences[0] if sentences else ""
+    return claims_on(judged, {**GUARDS, HOSTS: GUARDS[LOAD]})
 
 
 def explore(scope: str, variant: str | None = None) -> Exploration[Beginning, Letter]:
@@ -223,5 +188,5 @@ def explore(scope: str, variant: str | None = None) -> Exploration[Beginning, Le
     bug = None if variant is None else VARIANTS[variant]
     claims = claims_of(chosen, RULES if bug is None else bug.rules)
     if bug is not None:
-        claims = [each for each in claims if not each.is_safety or each.name == bug.promise]
+        claims = with_promise(claims, bug.promise)
     return search(chosen.machine(), claims, stop_at_first_broken=bug is not None)
