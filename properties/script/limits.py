@@ -87,8 +87,8 @@ def estimate(config: ScriptConfig, arrivals: Sequence[Event]) -> Work:
     cut = {each: choose(spans, rates[each]).cutting for each, spans in graph.spans().items()}
     sizes: list[int] = []
     results = folds = 0
-    # Every arrival is compared with those of its sensor.
-    naive = sum(counts[each] ** 2 // 2 for each in config.asked_for)
+    # Every arrival is compared with those of its sensor, which are looked at more than once.
+    naive = sum(2 * counts[each] ** 2 for each in config.asked_for)
     for number, node in enumerate(graph.nodes):
         read = [sizes[each] for each in node.inputs]
         size = _size(graph, number, counts, read, lasting_ms)
