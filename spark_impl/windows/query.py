@@ -28,7 +28,7 @@ from spark_impl.windows.slots import SLOT, slots
 from spark_impl.windows.store import Store, open_store
 from spark_impl.windows.tables import tables
 
-_FEW_TASKS = 16
+FEW_TASKS = 16
 """So many may read a file, each for itself; arrivals of more tasks travel."""
 
 
@@ -115,7 +115,7 @@ class WindowedQuery(Generic[ConfigT]):
     def _answers(self) -> DataFrame:
         """The stream part: where tasks stand after a micro-batch; the rest they have written."""
         asked, store = self._asked, self._store
-        travel = bool(store.groups) or asked.tasks > _FEW_TASKS
+        travel = bool(store.groups) or asked.tasks > FEW_TASKS
         processor = WindowProcessor(
             self._room,
             self._config,

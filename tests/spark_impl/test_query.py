@@ -20,6 +20,7 @@ from spark_impl.slack import (
 )
 from spark_impl.slack.room import SLACK
 from spark_impl.streams import InputProblem, append
+from spark_impl.windows import query as query_module
 from spark_impl.windows.blocks import COLUMNS
 from spark_impl.windows.packs import lose_commit
 from spark_impl.windows.store import load_store
@@ -95,7 +96,11 @@ def test_answers_by_hand(spark: SparkSession, tmp_path: Path) -> None:
     assert (spent.reason, spent.pairs, spent.rows_needed, spent.rows_read) == ("flush", 4, 3, 5)
 
 
-def test_names_of_folders_are_no_patterns(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("few_tasks", [0, 1])  # with arrivals that travel, and without
+def test_names_of_folders_are_no_patterns(
+    spark: SparkSession, tmp_path: Path, few_tasks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query_module, "FEW_TASKS", few_tasks)
     history(tmp_path / "ab", [(3, 64.0)])
     place = tmp_path / r"a? \ [b], {c,d}* ü"
     history(place / "[a]{b}", FIRST)
