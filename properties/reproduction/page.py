@@ -15,16 +15,19 @@ from properties.render import markdown
 from properties.reproduction.promises import PROMISES, Promise
 from properties.reproduction.spark import MEASURED, Figures
 from properties.rooms import rooms
+from properties.sweeps.stored import ROOMS
 from sim.report.contents import Entry, Finding, Report
 from sim.report.status import Status, status
 from sim.report.words import values_in_words, version, written
+from sim.sweep.reading import catalogue
 
 HEADER = """\
 # Reproduction
 
 *Written by `straggler report --reproduction docs/reproduction.md` from what `straggler sweep` has
 stored. Tests hold it to [reproduction.json](reproduction.json), where that is summarised, to the
-stored benchmarks, and to the tests and errata that it names.*
+stored benchmarks, and to the tests and errata that it names. [published.md](published.md) lists
+every published figure and table, and what stands for it.*
 
 Five published designs, claim by claim: what the text says, what came out here, and what is behind
 that. Simulated figures are means over seeds with their confidence limits; those on Spark are of
@@ -40,8 +43,9 @@ one machine with two cores and say what is so there.
 
 
 def page(report: Report, measured: Figures) -> str:
-    """All of it; verdicts of rooms in the order of the report."""
-    names = list(dict.fromkeys([*(e.room for e in report), *(p.room for p in PROMISES)]))
+    """All of it, room by room."""
+    known = {*(entry.room for entry in report), *(promise.room for promise in PROMISES)}
+    names = [room for room in ROOMS if room in known] + sorted(known.difference(ROOMS))
     parts = [HEADER, "## In short\n", _extent(report), _counts(report, names), ""]
     parts.append("## Figures and tables\n")
     for room in names:
@@ -60,7 +64,9 @@ def _extent(report: Report) -> str:
     promises = counted(len(PROMISES), "promise")
     efforts = " and ".join(dict.fromkeys(entry.effort for entry in report))
     experiments = counted(len(report), "experiment")
-    return f"{experiments} with {runs} ({efforts}), and {promises} that tests hold.\n"
+    missing = sorted(set(catalogue()) - {entry.name for entry in report})
+    still = f" No results are stored of {', '.join(missing)}." if missing else ""
+    return f"{experiments} with {runs} ({efforts}), and {promises} that tests hold.{still}\n"
 
 
 def _counts(report: Report, names: Sequence[str]) -> str:

@@ -24,6 +24,7 @@ from tests.properties.test_report import store
 from tests.sim import made_up
 
 ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 RESULTS = ROOT / "benchmarks" / "results"
 WHOLE = tuple(each for each in made_up.ALL if not each[0]["failed"])
 
@@ -99,6 +100,25 @@ def test_figures_on_spark_stand_beside_their_experiment() -> None:
         behind = f"`make bench NAME={each.benchmark}`, *{each.figure}*"
         assert f"- {each.says}: 1.25 ({behind})." in text
     assert "On Spark" not in page(report(), known)
+
+
+def test_the_page_is_current() -> None:
+    written = page(summary.read(DOCS / "reproduction.json"), figures(RESULTS))
+    command = "straggler report docs/reproduction.json --reproduction docs/reproduction.md"
+    assert (DOCS / "reproduction.md").read_text(encoding="utf-8") == written, command
+
+
+def test_experiments_are_on_the_page_as_they_are_in_the_catalogue() -> None:
+    stored = {entry.name: entry for entry in summary.read(DOCS / "reproduction.json")}
+    assert set(stored) <= set(catalogue())
+    for experiment in map(find, stored):
+        entry = stored[experiment.name]
+        assert (entry.room, entry.title) == (experiment.room, experiment.title)
+        assert entry.claim == experiment.claim
+        assert entry.published == (experiment.published.says if experiment.published else "")
+        judged = ("", entry.effort)
+        expected = {each.says for each in experiment.expectations if each.only in judged}
+        assert {finding.says for finding in entry.findings} == expected
 
 
 # ------------------------------------------------------------------------------------- the command
