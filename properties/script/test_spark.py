@@ -68,7 +68,7 @@ def config() -> ScriptConfig:
 def pack(seed: int) -> Mapping[str, Workload]:
     """Many streams for one set of scripts."""
     asked = config().to_json()
-    streams = packs.collect(cases(), profiles.effort().cases // 2, seed)
+    streams = packs.collect(cases(), profiles.effort().cases // 4, seed)
     return {
         name: case.with_(config=asked, cuts=case.cuts[:BATCHES], flush=True, name=name)
         for name, case in ((f"case-{number}", case) for number, case in enumerate(streams))
