@@ -20,8 +20,8 @@ def pack_files(
     batches: Iterable[pa.RecordBatch], store: Store, plan: Plan
 ) -> Iterator[pa.RecordBatch]:
     """Stage for ``mapInArrow``: paths of files to rows (grouping columns, slot, kind, block)."""
-    groups = store.asked.groups
-    router, numbers = Router(plan, store.asked.since_us), slots(plan.workers)
+    groups = store.groups
+    router, numbers = Router(plan, store.since_us), slots(plan.workers)
     columns = [field for field in BLOCK if field.name != "worker"]
     schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), *columns])
     for batch in batches:

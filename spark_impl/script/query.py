@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import LongType
+from pyspark.sql.types import LongType, StructType
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import END_US, MILLISECOND_US, TIME_END_US
@@ -24,7 +24,7 @@ from spark_impl.script.files import pack_files
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import FLUSH, ScriptProcessor, input_schema, output_schema
 from spark_impl.script.sink import TOLD, write_tables
-from spark_impl.script.store import BLOCK, TABLES, Asked, Store, load_store, open_store
+from spark_impl.script.store import BLOCK, TABLES, Store, load_store, open_store
 from spark_impl.streams import InputProblem, either, literal
 from spark_impl.windows.history import check_source
 from spark_impl.windows.slots import SLOT
@@ -65,10 +65,12 @@ class ScriptQuery:
         self._source = Path(os.path.abspath(source))
         self._files = files
         taken = {name for schema in TABLES.values() for name in schema.names}
-        groups = check_source(self._source, {*taken, *BLOCK.names, "to"}, group_columns)
-        self._asked = Asked(config, groups, since_us)
+        taken |= {*BLOCK.names, *output_schema(StructType()).names}
+        groups = check_source(self._source, taken, group_columns)
+        self._config = config
         self._plan = compile_plan(config)
-        self._store = open_store(Path(os.path.abspath(store)), self._asked)
+        self._store = Store(Path(os.path.abspath(store)), groups, since_us)
+        open_store(self._store, config)
         self._run = Run(spark)
 
     @property
@@ -127,14 +129,14 @@ class ScriptQuery:
 
     def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
         # Only now is it sure that nobody else makes a store of it, or adds to it.
-        open_store(self._store.root, self._asked)
+        open_store(self._store, self._config)
         checkpoint = self._store.checkpoint
         return self._run.begin(held, self._answers(), checkpoint, self._finish, **trigger)
 
     def _answers(self) -> DataFrame:
         """The stream part: output rows of the processor."""
         store, plan = self._store, self._plan
-        groups = from_arrow_schema(pa.schema(self._asked.groups))
+        groups = from_arrow_schema(pa.schema(store.groups))
         names = tuple(field.name for field in groups)
         if plan.exchanges:  # what workers have for each other comes beside the history
             both = paths(self._spark, literal(self._source), self._files)
@@ -146,7 +148,7 @@ class ScriptQuery:
             files.mapInArrow(pack, input_schema(groups))
             .groupBy(*names, SLOT)
             .transformWithStateInPandas(
-                ScriptProcessor(plan, self._asked.config.lateness_us, names),
+                ScriptProcessor(plan, self._config.lateness_us, names),
                 outputStructType=output_schema(groups),
                 outputMode="append",
                 timeMode="none",
@@ -193,7 +195,7 @@ def rejected(spark: SparkSession, store: str | Path) -> DataFrame:
 
 def _joined(spark: SparkSession, table: str, stores: list[str | Path]) -> DataFrame:
     places = [load_store(Path(store).absolute()) for store in stores]
-    since = [place.asked.since_us for place in places]
+    since = [place.since_us for place in places]
     if any(left >= right for left, right in pairwise(since)):
         msg = f"the stores answer since {', '.join(map(str, since))}: they must be in this order"
         raise InputProblem(msg)

@@ -24,7 +24,7 @@ def write_tables(
     On the way every partition writes its part of the tables. A part is named after the partition,
     so a task that Spark runs twice writes the same files.
     """
-    names = [field.name for field in store.asked.groups]
+    names = [field.name for field in store.groups]
     found: dict[str, list[pa.Table]] = {}
     rows = []
     for row in (row for each in batches for row in each.to_pylist()):
@@ -35,7 +35,7 @@ def write_tables(
         rows.append({**group, "worker": row["worker"], "known_us": row["known_us"]})
         made = tables(plan, row["results"], row["undefined"], row["rejected"])
         for name, table in made.items():
-            found.setdefault(name, []).append(_placed(table, group, store.asked.since_us))
+            found.setdefault(name, []).append(_placed(table, group, store.since_us))
     context = TaskContext.get()
     part = 0 if context is None else context.partitionId()
     for name, parts in found.items():

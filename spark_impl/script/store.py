@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -36,21 +36,14 @@ BLOCK = pa.schema([("worker", pa.int32()), ("kind", pa.int32()), ("block", pa.bi
 """Rows of the files in ``control``, behind the grouping columns."""
 
 
-class Asked(NamedTuple):
-    """What a query is asked for."""
-
-    config: ScriptConfig
-    groups: tuple[pa.Field, ...] = ()
-    since_us: int = 0
-    """Results that are stamped earlier are not recorded."""
-
-
 @dataclass(frozen=True, slots=True)
 class Store:
     """Where the tables of one query lie, and how they are read and written."""
 
     root: Path
-    asked: Asked
+    groups: tuple[pa.Field, ...] = ()
+    since_us: int = 0
+    """Results that are stamped earlier are not recorded."""
 
     @property
     def checkpoint(self) -> Path:
@@ -64,7 +57,7 @@ class Store:
 
     def schema(self, columns: pa.Schema) -> pa.Schema:
         """Columns behind those of grouping."""
-        return pa.schema([*self.asked.groups, *columns])
+        return pa.schema([*self.groups, *columns])
 
     def begin(self, batch: int) -> None:
         """Remove what an earlier attempt at this batch left, the mark that it is complete first.
@@ -90,7 +83,7 @@ class Store:
     def known(self) -> dict[tuple[Any, ...], dict[int, int]]:
         """By combination of the grouping columns' values: until when each worker's results are."""
         rows = self.read_all("worker")
-        names = [field.name for field in self.asked.groups]
+        names = [field.name for field in self.groups]
         found: dict[tuple[Any, ...], dict[int, int]] = {}
         for row in rows.sort_by("batch").to_pylist():
             own = found.setdefault(tuple(row[name] for name in names), {})
@@ -118,17 +111,22 @@ class Store:
         append(self.control, pa.table(arrays, schema=schema), f"request-{uuid.uuid4().hex}")
 
 
-def open_store(root: Path, asked: Asked) -> Store:
-    """The store of a query, made if it is not there yet.
+def open_store(store: Store, config: ScriptConfig) -> None:
+    """Make a folder the store of a query, if it is not yet.
 
     Raises :class:`InputProblem`, and writes nothing, when it belongs to another query, does not say
     to which, or cannot be made.
     """
-    stores.describe(root, _plain(asked), lambda: _require_same(load_store(root), asked))
-    store = Store(root, asked)
-    with writing(root):  # here, because a crash may have come between the two
+    plain = {
+        "version": VERSION,
+        "room": ROOM,
+        "config": config.to_json(),
+        "group_columns": stores.names_of(store.groups),
+        "since_us": store.since_us,
+    }
+    stores.describe(store.root, plain, lambda: _require_same(store.root, plain))
+    with writing(store.root):  # here, because a crash may have come between the two
         store.control.mkdir(exist_ok=True)
-    return store
 
 
 def load_store(root: Path) -> Store:
@@ -139,31 +137,22 @@ def load_store(root: Path) -> Store:
     """
 
     def read(found: Mapping[str, Any]) -> Store:
-        config = ScriptConfig.from_json(found["config"])
-        groups = stores.groups_of(found["group_columns"])
-        return Store(root, Asked(config, groups, int(found["since_us"])))
+        return Store(root, stores.groups_of(found["group_columns"]), int(found["since_us"]))
 
     return stores.described(root, ROOM, VERSION, read)
 
 
-def _plain(asked: Asked) -> dict[str, Any]:
-    return {
-        "version": VERSION,
-        "room": ROOM,
-        "config": asked.config.to_json(),
-        "group_columns": stores.names_of(asked.groups),
-        "since_us": asked.since_us,
-    }
-
-
-def _require_same(store: Store, asked: Asked) -> None:
+def _require_same(root: Path, plain: Mapping[str, Any]) -> None:
     """Refuse the store of another query."""
-    theirs, ours = _plain(store.asked), _plain(asked)
-    theirs |= theirs.pop("config")
-    ours |= ours.pop("config")
+
+    def read(found: Mapping[str, Any]) -> dict[str, Any]:
+        settings = {name: found["config"][name] for name in plain["config"]}
+        return {**settings, **{name: found[name] for name in plain if name != "config"}}
+
+    theirs, ours = stores.described(root, ROOM, VERSION, read), read(plain)
     for name in sorted(ours):
         if theirs[name] != ours[name]:
-            msg = f"{store.root} belongs to a query with other {name}"
+            msg = f"{root} belongs to a query with other {name}"
             if name == "workflows":
                 msg += f" ({_other(theirs[name], ours[name])}); other scripts need a new store"
             else:

@@ -200,10 +200,15 @@ def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "t" / "mine.txt").write_text("keep")
     with pytest.raises(InputProblem, match="neither an empty folder nor the store of a query"):
         ScriptQuery(spark, CONFIG, source, tmp_path / "t")
+    with pytest.raises(InputProblem, match="a grouping column cannot be called 'messages'"):
+        ScriptQuery(spark, CONFIG, source, tmp_path / "u", ["messages"])
     with pytest.raises(InputProblem, match=f"there is no folder {tmp_path / 'none'}"):
         ScriptQuery(spark, CONFIG, tmp_path / "none", tmp_path / "u")
     assert not (tmp_path / "u").exists()
     plain = json.loads((store / "query.json").read_text())
+    (store / "query.json").write_text(json.dumps({**plain, "config": {}}))
+    with pytest.raises(InputProblem, match="does not say to which query the store belongs"):
+        ScriptQuery(spark, CONFIG, source, store)
     (store / "query.json").write_text(json.dumps({**plain, "room": "slack"}))
     with pytest.raises(InputProblem, match="belongs to a query of room 'slack', not 'script'"):
         results(spark, store)
