@@ -50,6 +50,18 @@ def append(folder: Path, rows: pa.Table, name: str | None = None) -> Path:
     return path
 
 
+def written_ns(path: str) -> int:
+    """When a file of a history was written.
+
+    Raises :class:`InputProblem` for a file of no length: Spark passes over it, for ever.
+    """
+    found = Path(path).stat()
+    if not found.st_size:
+        msg = f"{path} is empty, so it is not complete yet"
+        raise InputProblem(msg)
+    return found.st_mtime_ns
+
+
 def require_later(first: int, last: int) -> None:
     """Refuse arrivals that begin with a number not above the last one that was read."""
     if first <= last:

@@ -25,8 +25,8 @@ from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import FLUSH, ScriptProcessor, input_schema, output_schema
 from spark_impl.script.sink import TOLD, write_tables
 from spark_impl.script.store import BLOCK, TABLES, Store, load_store, open_store
-from spark_impl.streams import InputProblem, either, literal
-from spark_impl.windows.history import check_source
+from spark_impl.streams import InputProblem, either, literal, written_ns
+from spark_impl.windows.history import check_source, data_files
 from spark_impl.windows.slots import SLOT
 
 
@@ -72,6 +72,7 @@ class ScriptQuery:
         self._store = Store(Path(os.path.abspath(store)), groups, since_us)
         open_store(self._store, config)
         self._run = Run(spark)
+        self._complete: set[str] = set()
 
     @property
     def plan(self) -> Plan:
@@ -128,6 +129,7 @@ class ScriptQuery:
         return self._run.alone(self._store.root, lambda held: self._begin(held, **trigger))
 
     def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
+        self._refuse_empty()
         # Only now is it sure that nobody else makes a store of it, or adds to it.
         open_store(self._store, self._config)
         checkpoint = self._store.checkpoint
@@ -157,6 +159,7 @@ class ScriptQuery:
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Everything that a micro-batch writes; Spark calls for it, again after a crash."""
+        self._refuse_empty()
         store = self._store
         store.begin(batch)
         told = store.schema(TOLD)
@@ -166,6 +169,11 @@ class ScriptQuery:
         store.send(batch, rows.filter(is_message).select(store.schema(BLOCK).names))
         standing = rows.filter(pc.invert(is_message))
         store.write("worker", batch, standing.select(store.schema(TABLES["worker"]).names))
+
+    def _refuse_empty(self) -> None:
+        for path in sorted({*data_files(self._source)} - self._complete):
+            written_ns(path)
+            self._complete.add(path)
 
 
 def results(spark: SparkSession, store: str | Path, *later: str | Path) -> DataFrame:

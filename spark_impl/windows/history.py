@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from spark_impl.streams import DATA_FILES, InputProblem, reading
+from spark_impl.streams import DATA_FILES, InputProblem, reading, written_ns
 from spark_impl.windows import recompute
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import COLUMNS, check_columns, group_type
@@ -98,11 +98,7 @@ class History:
         """Raise :class:`InputProblem` for a file of no length: Spark passes over it, for ever."""
         for path in data_files(self._source):
             if path not in self._begun:
-                found = Path(path).stat()
-                if not found.st_size:
-                    msg = f"{path} is empty, so it is not complete yet"
-                    raise InputProblem(msg)
-                self._begun[path] = found.st_mtime_ns
+                self._begun[path] = written_ns(path)
 
     def read_ahead(self, seq: int) -> None:
         """Begin to read the file behind arrival ``seq``, which the next correction will want."""

@@ -236,6 +236,14 @@ def test_arrivals_that_cannot_be(
     assert query.store.committed() == -1
 
 
+def test_file_without_anything(spark: SparkSession, tmp_path: Path) -> None:
+    source = history(tmp_path / "h", [("A", 1, 1.0)])
+    query = ScriptQuery(spark, CONFIG, source, tmp_path / "s")
+    (source / "00000001.parquet").touch()
+    with pytest.raises(InputProblem, match=r"00000001\.parquet is empty, so it is not complete"):
+        query.run_available()
+
+
 def test_files_that_are_out_of_order(spark: SparkSession, tmp_path: Path) -> None:
     source = history(tmp_path / "h", [("A", 1, 1.0)], start=7)
     history(source, [("A", 2, 1.0)])
