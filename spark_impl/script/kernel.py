@@ -160,8 +160,7 @@ class _Step:
                 self._reasons.append(found.reasons)
         for number, message in given.messages.items():
             log = self._logs.get(number, Log())
-            until_us = max(log.until_us, message.until_us)
-            self._logs[number] = log.with_(message.tuples, until_us)
+            self._logs[number] = log.with_(message.tuples, message.until_us)
         if given.flush:
             for number in self._share.sensors:
                 self._clocks[number] = self._clocks.get(number, Clock())._replace(wm_us=END_US)

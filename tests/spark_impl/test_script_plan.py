@@ -4,9 +4,11 @@ import random
 from fractions import Fraction
 from itertools import product
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from model.vocabulary import ScriptConfig, task_of
+from model.vocabulary import Event, ScriptConfig, task_of
 from model.vocabulary.script import (
     Across,
     Arithmetic,
@@ -21,10 +23,13 @@ from model.vocabulary.script import (
     Workflow,
 )
 from spark_impl.script import compile_plan
+from spark_impl.script.blocks import Router
 from spark_impl.script.cutover import needed_since_us
 from spark_impl.script.cutting import Comb, cut
+from spark_impl.script.encoding import ARRIVAL
 from spark_impl.script.explain import computations, cuttings, figures, workers
 from spark_impl.script.graph import HOUR_MS, SENSOR, WINDOW, Graph, Node, make_graph
+from spark_impl.windows.packs import schema_of
 from tests.spark_impl.script_cases import random_config
 
 A, B, C = Sensor("A"), Sensor("B"), Sensor("C")
@@ -215,3 +220,20 @@ def test_how_far_back_a_change_reads() -> None:
         "B": 44_000,
         "C": 0,
     }
+
+
+def test_only_what_is_needed_travels() -> None:
+    """B goes to two workers, D to none; a script in force from 20 ms on reaches back to 16 ms."""
+    windows = [Window("avg", Union((first, second)), 4, 2) for first, second in ((A, B), (B, C))]
+    rates = (("A", 8), ("B", 2), ("C", 8), ("D", 5))
+    plan = compile_plan(ScriptConfig((flow("w", *windows),), rates, workers=2))
+    sent = [("A", 15_999), ("B", 16_000), ("B", 15_000), ("C", 30_000), ("D", 30_000)]
+    events = [Event(n, n, key, ts, 1.0, 0)._asdict() for n, (key, ts) in enumerate(sent)]
+    table = pa.Table.from_pylist(events, schema=schema_of())
+
+    def travelling(since_us: int) -> dict[int, list[int]]:
+        blocks = Router(plan, since_us).blocks(table)
+        return {to: np.frombuffer(each, ARRIVAL)["seq"].tolist() for to, each in blocks.items()}
+
+    assert travelling(0) == {0: [0, 1, 2], 1: [1, 2, 3]}
+    assert travelling(20_000) == {0: [1], 1: [1, 3]}
