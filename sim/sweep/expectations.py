@@ -100,6 +100,7 @@ def _where(table: Table, factors: _Factors) -> dict[str, tuple[Label, ...]]:
     for name, value in table.values.items():
         _factor(table, name, name, factors)
         values = value if isinstance(value, list) else [value]
+        table.require(bool(values), name, value, "a level, or a list of at least one")
         found[name] = tuple([_level(table, name, each, factors) for each in values])
     return found
 
@@ -143,6 +144,8 @@ def _bounds(table: Table, along: str) -> tuple[float | None, float | None]:
     tolerance = table.number("tolerance")
     if near is None:
         _refuse(table, [key for key in ("tolerance",) if table.has(key)], "left out without near")
+        good = at_least is None or at_most is None or at_least <= at_most
+        table.require(good, "at_least", at_least, f"at most at_most, which is {at_most}")
         return at_least, at_most
     table.require(len(given) == 1, given[0], table.values[given[0]], "the only bound beside near")
     if tolerance is None:

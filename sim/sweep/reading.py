@@ -6,7 +6,7 @@ Every refusal is a ``ValueError`` with one sentence that names the file and the 
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -267,7 +267,18 @@ def _published(file: Table) -> Published | None:
         return None
     table = file.table("published")
     table.refuse_others(Published._fields)
-    return Published(table.text("says"), table.table("values").values)
+    values = table.table("values")
+    for name, value in values.values.items():
+        good = all(_is_number(each) and isfinite(each) for each in _numbers(value))
+        values.require(good, name, value, "a finite number, or a list or a table of those")
+    return Published(table.text("says"), values.values)
+
+
+def _numbers(value: object) -> Collection[Any]:
+    """Those that a published value is made of."""
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else [value]
 
 
 def _confidence(file: Table) -> float:

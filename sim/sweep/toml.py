@@ -4,6 +4,7 @@ Every refusal is a ``ValueError`` with one sentence that names the place and the
 """
 
 from collections.abc import Collection, Mapping
+from math import isfinite
 from typing import Any, NamedTuple
 
 from sim.settings import chosen, nearest
@@ -58,8 +59,12 @@ class Table(NamedTuple):
         return int(self._value(key, int))
 
     def number(self, key: str) -> float | None:
-        """An integer or a float; ``None`` if it is not there."""
-        return float(self._value(key, float)) if key in self.values else None
+        """A finite integer or float; ``None`` if it is not there."""
+        if key not in self.values:
+            return None
+        value = float(self._value(key, float))
+        self.require(isfinite(value), key, value, "a finite number")
+        return value
 
     def list(self, key: str) -> list[Any]:
         """A list; empty if it is not there."""

@@ -1,6 +1,7 @@
 """Experiments from TOML: what is understood, and how what is not is refused."""
 
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,15 @@ def test_the_catalogue_can_be_read(name: str) -> None:
         ({"fan": "policy", "factors": {"zipf": [1]}, "expect": []}, "a factor of quick"),
         ({"source": {"paper": "x"}}, "source.where is missing"),
         ({"published": {"sais": "x"}}, "there is no published.sais; did you mean 'says'?"),
+        (
+            {"published": {"says": "x", "values": {"share": float("nan")}}},
+            "published.values.share is nan; it must be a finite number",
+        ),
+        (
+            {"published": {"says": "x", "values": {"share": [1, {"a": 2}]}}},
+            "published.values.share is [1, {'a': 2}]",
+        ),
+        ({"published": {"says": "x", "values": {"on": date(2026, 11, 22)}}}, "published.values.on"),
         ({"plot": {"x": "zipf", "y": "share"}}, "plot.x is 'zipf'; it must be one of policy"),
         ({"plot": {"x": "policy", "y": "rho"}}, "plot.y is 'rho'; it must be one of share"),
         ({"plot": {"x": "policy", "y": "share", "log": ["z"]}}, "plot.log is 'z'"),
@@ -145,6 +155,9 @@ def test_what_cannot_be_understood_is_one_sentence(other: dict[str, Any], words:
         ({"assumptions": "None"}, "expect 1, assumptions is 'None'"),
         ({"at_least": None}, "expect 1, measure has no bound"),
         ({"at_least": "1"}, "expect 1, at_least is '1'; it must be a number"),
+        ({"at_least": float("nan")}, "expect 1, at_least is nan; it must be a finite number"),
+        ({"at_most": 0.5}, "expect 1, at_least is 1.0; it must be at most at_most, which is 0.5"),
+        ({"where": {"policy": []}}, "expect 1, where.policy is []; it must be a level, or a list"),
         ({"near": 1, "tolerance": 1}, "expect 1, at_least is 1; it must be the only bound"),
         ({"at_least": None, "near": 1}, "expect 1, tolerance is missing beside near"),
         ({"tolerance": 1}, "expect 1, tolerance is 1; it must be left out without near"),
