@@ -94,7 +94,8 @@ def _table(entries: Sequence[Entry]) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+    """Of a table; a line of its own would end it."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _section(entry: Entry, measured: Figures) -> Iterator[str]:
@@ -107,7 +108,7 @@ def _section(entry: Entry, measured: Figures) -> Iterator[str]:
         yield f"**Published.** {entry.published}{f' As numbers: {values}.' if values else ''}\n"
     seeds = f"{counted(len(entry.seeds), 'seed')}, {entry.confidence:.0%} confidence"
     yield f"**Simulated**, {counted(entry.runs, 'run')}, {seeds}, {entry.effort}:\n"
-    yield from (f"- {_finding(each)}. *{each.verdict.value}*" for each in entry.findings)
+    yield from (f"- {_finding(each)}.{_verdict(each)}" for each in entry.findings)
     on_spark = MEASURED.get(entry.name, ())
     if on_spark:
         yield "\n**On Spark:**\n"
@@ -118,6 +119,11 @@ def _section(entry: Entry, measured: Figures) -> Iterator[str]:
         yield f"\n**Assumed.** {' '.join(entry.assumptions)}"
     verdict = status(entry).value.capitalize()
     yield f"\n**{verdict}**: `{entry.again}`, code `{version(entry.code)}`.\n"
+
+
+def _verdict(finding: Finding) -> str:
+    """What it says of the claim, which is nothing unless it is met."""
+    return f" *{finding.verdict.value}*" if finding.outcome is Outcome.HOLDS else ""
 
 
 def _finding(finding: Finding) -> str:

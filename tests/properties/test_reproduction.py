@@ -84,11 +84,18 @@ def test_every_experiment_says_what_was_claimed_and_what_was_seen() -> None:
         assert entry.claim in part or entry.title in part
         assert f"`{entry.again}`" in part
         for finding in entry.findings:
-            outcome = "" if finding.outcome is Outcome.HOLDS else f"**{finding.outcome.value}**: "
-            seen = f"- {outcome}{finding.says}: {finding.sentence}. *{finding.verdict.value}*"
-            assert seen in part
+            seen = f"{finding.says}: {finding.sentence}."
+            if finding.outcome is Outcome.HOLDS:
+                assert f"- {seen} *{finding.verdict.value}*\n" in part
+            else:  # what it says of the claim if it is met, it does not say now
+                assert f"- **{finding.outcome.value}**: {seen}\n" in part
     assert "**Assumed.** Weights are a stand-in.\n" in text
     assert "| slack | 0 | 1 | 2 | 0 | 0 |\n" in text
+
+
+def test_a_line_of_a_table_is_one_line() -> None:
+    text = page((report()[0]._replace(claim="It is | so.\n\n# Really"),), figures(RESULTS))
+    assert "| It is \\| so. # Really |" in text
 
 
 def test_figures_on_spark_stand_beside_their_experiment() -> None:
