@@ -180,7 +180,8 @@ def _listed_levels(
     if common is not None and name not in known.settings:
         levels = {level.label: level for level in common.levels}
         for value in values:
-            table.require(value in levels, name, value, f"one of {', '.join(map(str, levels))}")
+            good = isinstance(value, int | float | str) and value in levels
+            table.require(good, name, value, f"one of {', '.join(map(str, levels))}")
         return tuple([levels[value] for value in values])
     if name not in known.settings:
         hint = nearest(name, known.settings)

@@ -118,6 +118,7 @@ def test_the_catalogue_can_be_read(name: str) -> None:
         ({"factors": {"slow": {"a": {"sped": 1}}}}, "there is no factors.slow.a.sped"),
         ({"quick": {"seed": 1}}, "there is no quick.seed; did you mean 'seeds'?"),
         ({"quick": {"factors": {"slower": [7]}}}, "quick.factors.slower is 7; it must be one of"),
+        ({"quick": {"factors": {"slower": [[1]]}}}, "quick.factors.slower is [1]; it must be one"),
         ({"quick": {"factors": {"zipf": list(range(9999))}}}, "quick has 79,992 runs; the most"),
         ({"fan": "slower"}, "fan is 'slower'; it must be one of policy"),
         ({"fan": "policy", "factors": {"zipf": [1]}, "expect": []}, "a factor of quick"),
