@@ -41,7 +41,7 @@ def on_spark(master: str, at_once: int = AT_ONCE) -> Iterator[Mapper]:
             opened = session(master, shipped=SHIPPED)
             spark = opened.__enter__()
     except EnvironmentProblem as problem:
-        raise UsageError(str(problem)) from problem
+        raise UsageError(f"--on {master!r}: {problem}") from problem
     try:
         with without_stack_traces():
             yield lambda jobs: _done(spark, jobs, at_once)

@@ -9,7 +9,7 @@ Rules of this file:
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import product
 from typing import NamedTuple
 
@@ -72,11 +72,9 @@ def _address(experiment: Experiment, settings: Mapping[str, str], seed: int, cod
     return hashlib.sha256(json.dumps(whole).encode("ascii")).hexdigest()[:32]
 
 
-def jobs_of(
-    experiment: Experiment, runs: Iterable[Run], known: Collection[str] = ()
-) -> Iterator[Job]:
-    """Jobs for runs; those whose address is known, and those that come twice, are left out."""
-    wanted = {run.address: run for run in runs if run.address not in known}
+def jobs_of(experiment: Experiment, runs: Iterable[Run]) -> Iterator[Job]:
+    """Jobs for runs; those that come twice are done once."""
+    wanted = {run.address: run for run in runs}
     fan = experiment.fan
     groups: dict[tuple[object, ...], list[Run]] = {}
     for run in wanted.values():

@@ -4,6 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from properties.errors import UsageError
+from properties.sweeps import on_spark
+from spark_impl.session import EnvironmentProblem
 from tests.properties.test_cli_spark import PATIENCE_S, start
 from tests.sim.experiments import SMALL
 
@@ -25,3 +28,16 @@ def test_spark_and_processes_give_the_same_files(tmp_path: Path) -> None:
         assert len(files) == 10
         written.append({path.relative_to(folder): path.read_bytes() for path in files})
     assert written[0] == written[1]
+
+
+def test_a_master_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise EnvironmentProblem("Spark does not start: nobody answers")
+
+    monkeypatch.setattr(on_spark, "session", refused)
+    expected = r"^--on 'spark://nowhere:7077': Spark does not start: nobody answers$"
+    with (
+        pytest.raises(UsageError, match=expected),
+        on_spark.on_spark("spark://nowhere:7077"),
+    ):
+        pass
