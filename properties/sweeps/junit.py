@@ -1,10 +1,14 @@
 """A sweep for CI, in the XML that JUnit writes: experiments are suites, expectations are tests."""
 
+import re
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from model.claims import Outcome
 from sim.sweep.results import Results
+
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML cannot hold, such as the colours of an error message."""
 
 
 def junit(results: Iterable[Results]) -> str:
@@ -13,7 +17,8 @@ def junit(results: Iterable[Results]) -> str:
     for each in results:
         _add_suite(root, each)
     ElementTree.indent(root)
-    return ElementTree.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
+    text = ElementTree.tostring(root, encoding="unicode", xml_declaration=True)
+    return _NOT_IN_XML.sub("\ufffd", text) + "\n"
 
 
 def _add_suite(root: ElementTree.Element, results: Results) -> None:
