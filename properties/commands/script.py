@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from properties.script.formatter import formatted
 from properties.script.picture import picture
 from properties.script.plan import make_plan
 from properties.script.plan_table import print_plan
+from properties.script.queries import different
 
 SUMMARY = "sensor scripts: are they right, in the usual form, what is computed for them, and run"
 
@@ -97,10 +99,22 @@ def _format(args: argparse.Namespace) -> int:
     for path, usual in changed:
         if not args.check:
             refuse_unwritable("FILE", path)
-            path.write_text(usual, encoding="utf-8", newline="\n")
+            _replace(path, usual)
         word = "is not in the usual form" if args.check else "written in the usual form"
         render.print_lines(out, [f"{path}: {word}"])
     return 1 if args.check and changed else 0
+
+
+def _replace(path: Path, text: str) -> None:
+    """Whoever is interrupted finds the script as it was, or as it is to be."""
+    target = path.resolve()  # the file behind a link, not the link
+    scratch = target.with_name(f".{target.name}.part")
+    try:
+        scratch.write_text(text, encoding="utf-8", newline="\n")
+        shutil.copymode(target, scratch)
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
 
 
 def _used(flows: Sequence[Workflow]) -> list[str]:
@@ -116,7 +130,7 @@ def _explain(args: argparse.Namespace) -> int:
     if args.svg is not None and args.svg.suffix.lower() != ".svg":
         raise UsageError(f"--svg {str(args.svg)!r}: its name has to end in .svg")
     known = _known(args)
-    flows = read_workflows(args.files, known)
+    flows = read_workflows(different(args.files), known)
     if known is None:
         known = dict.fromkeys(_used(flows), sensors.USUAL_PER_HOUR)
     try:

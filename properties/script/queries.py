@@ -57,7 +57,7 @@ def query(args: argparse.Namespace, network: Network) -> tuple[ScriptConfig, str
     chosen = args.scripts or network.scripts
     if not chosen:
         raise UsageError(f"no scripts come with {network.label}: --script names some")
-    workflows = read_workflows(_different(chosen), network.per_hour)
+    workflows = read_workflows(different(chosen), network.per_hour)
     lateness_us = args.lateness_us
     if lateness_us is None and network.lateness is not None:
         lateness_us = parse_duration_us(network.lateness)
@@ -82,13 +82,16 @@ def config_of(
         raise UsageError(_in_options(str(error))) from error
 
 
-def _different(files: Sequence[Path]) -> Sequence[Path]:
-    """Scripts are called by the names of their files."""
+def different(files: Sequence[Path]) -> Sequence[Path]:
+    """The files, if their names differ: those are what scripts are called by.
+
+    Raises :class:`UsageError` with one sentence.
+    """
     names: dict[str, Path] = {}
     for path in files:
         if path.stem in names:
             told = f"{str(names[path.stem])!r} and {str(path)!r}"
-            raise UsageError(f"--script: {told} would both be called {path.stem!r}")
+            raise UsageError(f"two scripts, {told}, would both be called {path.stem!r}")
         names[path.stem] = path
     return files
 

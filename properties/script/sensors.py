@@ -49,12 +49,19 @@ def load(name: str) -> dict[str, int]:
         raise UsageError(f"there are no sensors {name!r}, only {known}, and no such file{hint}")
     try:
         with path.open(encoding="utf-8-sig", newline="") as lines:
-            header, *rows = csv.reader(lines)
+            header, *rows = [*csv.reader(lines)] or [[]]
     except (OSError, ValueError, csv.Error) as error:
         raise UsageError(f"{name!r} cannot be read as CSV: {error}") from error
     if header != COLUMNS:
         raise UsageError(f"the columns of {name!r} are {header}; they must be {COLUMNS}")
-    return dict(_row(name, number, row) for number, row in enumerate(rows, 2) if row)
+    found: dict[str, int] = {}
+    for number, row in enumerate(rows, 2):
+        if row:
+            sensor, per_hour = _row(name, number, row)
+            if sensor in found:
+                raise UsageError(f"line {number} of {name!r}: {sensor!r} is there a second time")
+            found[sensor] = per_hour
+    return found
 
 
 def _row(name: str, number: int, row: list[str]) -> tuple[str, int]:

@@ -120,6 +120,20 @@ def test_fmt_writes_the_usual_form_once(straggler: Straggler, tmp_path: Path) ->
     assert straggler("script", "fmt", "--check", "a.script").out == ""
 
 
+def test_fmt_writes_the_file_behind_a_link_and_nothing_beside_it(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    path, link = tmp_path / "a.script", tmp_path / "link.script"
+    path.write_text('x="S"\n', encoding="utf-8")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    assert straggler("script", "fmt", "link.script").code == 0
+    assert path.read_text(encoding="utf-8") == 'x = "S"\n'
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.script", "link.script"]
+    assert link.is_symlink()
+
+
 def test_fmt_writes_nothing_if_one_is_wrong(straggler: Straggler, tmp_path: Path) -> None:
     (tmp_path / "a.script").write_text('x="S"\n', encoding="utf-8")
     (tmp_path / "b.script").write_text("x=\n", encoding="utf-8")
@@ -168,10 +182,12 @@ def test_sensors_may_come_from_a_file(straggler: Straggler, tmp_path: Path) -> N
         (["check", "a.script", "--sensors", "wether"], ["'wether'", "did you mean 'weather'?"]),
         (["check", "a.script", "--sensors", "bad.csv"], ["line 2 of 'bad.csv'", "'S1', '0'"]),
         (["check", "a.script", "--sensors", "a.script"], ["the columns of 'a.script' are"]),
+        (["check", "a.script", "--sensors", "no.csv"], ["the columns of 'no.csv' are []"]),
+        (["check", "a.script", "--sensors", "two.csv"], ["line 3 of 'two.csv'", "second time"]),
         (["explain", "a.script", "--workers", "0"], ["workers is 0; it must be"]),
         (["explain", "a.script", "--cap-percent", "99"], ["cap_percent is 99"]),
         (["explain", "a.script", "--svg", "p.png"], ["'p.png'", "end in .svg"]),
-        (["explain", "a.script", "a.script"], ["the workflow is 'a'; it must be there once"]),
+        (["explain", "a.script", "a.script"], ["two scripts", "both be called 'a'"]),
         (["expalin", "a.script"], ["expalin"]),
         ([], ["check | fmt | explain"]),
     ],
@@ -182,6 +198,8 @@ def test_what_cannot_be_is_refused(
     (tmp_path / "a.script").write_text('x = max("S", 10, 10)\n', encoding="utf-8")
     (tmp_path / "bytes.script").write_bytes(b'x = "S"\n\xff')
     (tmp_path / "bad.csv").write_text("sensor,per_hour\nS1,0\n", encoding="utf-8")
+    (tmp_path / "no.csv").touch()
+    (tmp_path / "two.csv").write_text("sensor,per_hour\nS,1\nS,2\n", encoding="utf-8")
     assert_refused(straggler("script", *arguments), *words)
 
 
