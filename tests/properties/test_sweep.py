@@ -175,7 +175,7 @@ def test_columns_without_values_have_their_kind(tmp_path: Path) -> None:
 
 # -------------------------------------------------------------------------------------- interrupts
 
-SLOW = SMALL.replace("tuples = 400", "tuples = 3000").replace("seeds = 2", "seeds = 3")
+SLOW = SMALL.replace("tuples = 400", "tuples = 30000").replace("seeds = 2", "seeds = 3")
 RUNS = 12
 
 
