@@ -4,13 +4,12 @@ Rules of this file:
 
 1. Nothing is guessed and nothing is repaired: a value that cannot be read is an error that names
    it and its row. Rows are counted from 1, the header of a CSV file not included.
-2. A CSV file is read as text first, for only text can be quoted in an error.
-3. Nothing is rounded in silence: times and whole numbers must be exact as 64-bit floats. The one
+2. Nothing is rounded in silence: times and whole numbers must be exact as 64-bit floats. The one
    exception has a name: whole nanoseconds are cut to microseconds.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -21,11 +20,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from pyarrow import parquet
-from pyarrow.lib import ArrowException
 
 from model.vocabulary import Event, stable_hash
 from properties.errors import UsageError, counted, nearest
+from properties.frames import read_frame
 
 EVENT_TIME = "event_time"
 TIME_UNITS = ("us", "ms", "s", "ns", "iso")
@@ -38,7 +36,6 @@ _IN_RANGE = "within 2**53 microseconds of 1970 (the years 1684 to 2255), the tim
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _BINARY = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
-_RAGGED = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
 Ints = NDArray[np.int64]
 
@@ -63,6 +60,8 @@ class Columns:
     separator: str = ","
     needs_times: bool = True
     """Otherwise rows without a time are a microsecond apart."""
+    may_lack_values: bool = False
+    """Otherwise a value that is NULL, NaN or infinite is refused; so it is NaN."""
 
 
 class Recording(NamedTuple):
@@ -92,14 +91,14 @@ def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
         raise UsageError(f"there is no file {str(path)!r}")
     if path.is_dir():
         raise UsageError(f"{str(path)!r} is a folder, not a Parquet or CSV file")
-    frame = _read_parquet(path) if _is_parquet(path) else _read_csv(path, columns)
+    frame = read_frame(path, columns.separator)
     _require_columns(frame, columns, path)
     if frame.empty:
         raise UsageError(f"{path.name} has no rows")
     event_time = columns.event_time or (EVENT_TIME if EVENT_TIME in frame.columns else None)
     rows = np.arange(len(frame), dtype=np.int64)
     event_us = rows if event_time is None else _times(frame, event_time, columns.time_unit)
-    values = _numbers(frame, columns.value)
+    values = _numbers(frame, columns.value, columns.may_lack_values)
     keys = _keys(frame, columns.key or ("key" if "key" in frame.columns else None))
     ids = _ids(frame, columns.id)
     arrival = columns.arrival or ("arrival_time" if "arrival_time" in frame.columns else None)
@@ -134,59 +133,7 @@ def cuts_into(rows: int, batches: int) -> tuple[int, ...]:
     return tuple(rows * number // made for number in range(1, made))
 
 
-# --------------------------------------------------------------------------------------- files
-
-
-def _is_parquet(path: Path) -> bool:
-    if path.suffix.lower() in {".parquet", ".pq"}:
-        return True
-    with path.open("rb") as file:
-        return file.read(4) == b"PAR1"
-
-
-def _read_parquet(path: Path) -> pd.DataFrame:
-    try:
-        # One file by itself: a data set would add columns that it reads from the path.
-        with parquet.ParquetFile(path) as file:
-            table = file.read()
-    except (ArrowException, OSError) as error:
-        raise UsageError(f"{path.name} is not a Parquet file that can be read") from error
-    _refuse_duplicates(table.column_names, path)
-    return table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
-
-
-def _read_csv(path: Path, columns: Columns) -> pd.DataFrame:
-    try:
-        # The header is read as a row: otherwise pandas renames columns that come twice, and takes
-        # the first field of rows that are too long for an index.
-        rows = pd.read_csv(
-            path,
-            sep=columns.separator,
-            header=None,
-            dtype=str,
-            skipinitialspace=True,
-            keep_default_na=False,
-            na_values=[""],
-        )
-    except pd.errors.EmptyDataError as error:
-        raise UsageError(f"{path.name} is empty") from error
-    except (pd.errors.ParserError, UnicodeDecodeError, OSError) as error:
-        ragged = _RAGGED.search(str(error))
-        if ragged is None:
-            raise UsageError(f"{path.name} is neither a Parquet nor a CSV file") from error
-        header, line, fields = map(int, ragged.groups())
-        raise UsageError(
-            f"{path.name} has {counted(fields, 'field')} in line {line}, its header has {header}"
-        ) from error
-    names = rows.iloc[0].fillna("").tolist()
-    _refuse_duplicates(names, path)
-    return rows.iloc[1:].reset_index(drop=True).set_axis(names, axis="columns")
-
-
-def _refuse_duplicates(names: Sequence[str], path: Path) -> None:
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            raise UsageError(f"{path.name} has more than one column {name!r}")
+# ------------------------------------------------------------------------------------- columns
 
 
 def _require_columns(frame: pd.DataFrame, columns: Columns, path: Path) -> None:
@@ -201,16 +148,14 @@ def _require_columns(frame: pd.DataFrame, columns: Columns, path: Path) -> None:
             )
 
 
-# ------------------------------------------------------------------------------------- columns
-
-
-def _column(frame: pd.DataFrame, name: str) -> pd.Series:
-    """A column of a type that can be read, without NULLs."""
+def _column(frame: pd.DataFrame, name: str, may_lack: bool = False) -> pd.Series:
+    """A column of a type that can be read, without NULLs unless there may be some."""
     column = frame[name]
     if _is_arrow(column, pa.types.is_nested, *_BINARY):
         kind = column.dtype.pyarrow_dtype
         raise UsageError(f"column {name!r} is of type {kind}, not of numbers, text or times")
-    _refuse_nulls(column.isna().to_numpy(dtype=bool), name)
+    if not may_lack:
+        _refuse_nulls(column.isna().to_numpy(dtype=bool), name)
     return column
 
 
@@ -229,7 +174,8 @@ def _refuse_first(bad: Iterable[bool], column: pd.Series, name: str, expected: s
         value = str(column.iloc[row])
     except (OverflowError, ValueError):  # a timestamp that Python has no date for
         value = str(column.astype(pd.ArrowDtype(pa.int64())).iloc[row])
-    raise UsageError(f"column {name!r} has {value!r} in row {row + 1}, which is not {expected}")
+    number = column.index[row] + 1  # of a column without its NULLs
+    raise UsageError(f"column {name!r} has {value!r} in row {number}, which is not {expected}")
 
 
 def _is_arrow(column: pd.Series, *checks: Any) -> bool:
@@ -251,25 +197,34 @@ def _whole_numbers(column: pd.Series) -> NDArray[Any] | None:
     return np.asarray(numbers) if numbers.dtype.kind in "iu" else None
 
 
-def _numbers(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
-    """A column as finite float64; integers of more than 53 bits are refused rather than rounded."""
-    column = _column(frame, name)
+def _numbers(frame: pd.DataFrame, name: str, may_lack: bool) -> NDArray[np.float64]:
+    """A column as finite float64, and NaN for what may be lacking."""
+    column = _column(frame, name, may_lack)
+    is_there = column.notna().to_numpy(dtype=bool)
+    there = column[is_there]
+    found = np.full(len(column), np.nan)
+    found[is_there] = _floats(there, name)
+    if not may_lack:
+        _refuse_first(~np.isfinite(found), column, name, "a finite number")
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def _floats(column: pd.Series, name: str) -> NDArray[np.float64]:
+    """As float64; integers of more than 53 bits are refused rather than rounded."""
     whole = _whole_numbers(column)
     if whole is not None:
         _refuse_first(_beyond(whole, EXACT), column, name, "exact as a 64-bit float")
         return whole.astype(np.float64)
     if _is_arrow(column, pa.types.is_floating):
-        floats = column.to_numpy(dtype=np.float64)
-    else:
-        texts = _texts(column)
-        bad = (not (_NUMBER.fullmatch(t) or _NOT_FINITE.fullmatch(t)) for t in texts)
-        _refuse_first(bad, column, name, "a number")
-        floats = np.array([float(text) for text in texts])
-        # Written as an integer: by its digits, for the float of 2**53 + 1 is 2**53.
-        big = (abs(f) >= EXACT and _is_inexact(t) for f, t in zip(floats, texts, strict=True))
-        _refuse_first(big, column, name, "exact as a 64-bit float")
-    _refuse_first(~np.isfinite(floats), column, name, "a finite number")
-    return np.asarray(floats)
+        return np.asarray(column.to_numpy(dtype=np.float64))
+    texts = _texts(column)
+    bad = (not (_NUMBER.fullmatch(t) or _NOT_FINITE.fullmatch(t)) for t in texts)
+    _refuse_first(bad, column, name, "a number")
+    floats = np.array([float(text) for text in texts], np.float64)
+    # Written as an integer: by its digits, for the float of 2**53 + 1 is 2**53.
+    big = (abs(f) >= EXACT and _is_inexact(t) for f, t in zip(floats, texts, strict=True))
+    _refuse_first(big, column, name, "exact as a 64-bit float")
+    return floats
 
 
 def _beyond(numbers: NDArray[Any], limit: float) -> NDArray[np.bool_]:
@@ -391,7 +346,9 @@ def _refuse_conflicts(ids: Ints, column: pd.Series, parts: tuple[NDArray[Any], .
     _, first, group = np.unique(ids, return_index=True, return_inverse=True)
     earlier = first[group]
     for part, what in zip(parts, ("event time", "value", "key"), strict=True):
-        differs = part != part[earlier]
+        # What is not itself is NaN: a value that lacks again is no other one.
+        is_lacking = (part != part) & (part[earlier] != part[earlier])
+        differs = (part != part[earlier]) & ~is_lacking
         if differs.any():
             row = int(differs.argmax())
             raise UsageError(

@@ -5,10 +5,12 @@ Rules of this file:
 1. The key of a tuple is its sensor. An input brings the sensors that there are, the scripts that
    are run when nobody names others, and how late a tuple may come.
 2. Neither recording has times of arrival. Delays are simulated, and the label says so.
+3. A tuple of a file may lack its value: it is NaN, and what becomes of it says section 4.
 """
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -52,6 +54,7 @@ def load(name: str, seed: int, columns: Columns, table: str | None) -> Network:
     if name in NAMED:
         network = NAMED[name](seed)
     else:
+        columns = replace(columns, may_lack_values=True)
         recording = inputs.load(name, seed, columns, {})
         if not any(event.key for event in recording.events):
             raise UsageError(f"there are no sensors in {recording.label}: --key names a column")

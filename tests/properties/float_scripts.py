@@ -1,10 +1,10 @@
-"""Foreign systems for room ``script``: they add in float64 and say nothing of workers."""
+"""Foreign systems for room ``script``: they add in float64, or do not say all that they did."""
 
 from math import sqrt
 
 from model.script import run
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.script import Hosted, Result
+from model.vocabulary.script import REASON_NOT_FINITE, Hosted, Result
 
 
 def make() -> System:
@@ -26,5 +26,15 @@ def make_far() -> System:
     def system(workload: Workload, /) -> Trace:
         steps = run(workload).of(Result)
         return Trace("far", [each._replace(value=each.value + sqrt(2)) for each in steps])
+
+    return system
+
+
+def make_silent() -> System:
+    """It leaves tuples without a value out, and does not say so."""
+
+    def system(workload: Workload, /) -> Trace:
+        steps = run(workload).steps()
+        return Trace("silent", [x for x in steps if getattr(x, "reason", "") != REASON_NOT_FINITE])
 
     return system

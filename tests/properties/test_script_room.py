@@ -62,6 +62,23 @@ def test_scripts_of_somebody_on_a_file_of_theirs(straggler: Straggler, folder: P
     assert {claim["outcome"] for claim in row["claims"]} == {"holds"}
 
 
+def test_tuples_without_a_value_are_rejected_alone(straggler: Straggler, folder: Path) -> None:
+    path = folder / "readings.csv"
+    rows = path.read_text(encoding="utf-8").splitlines()
+    text = "\n".join([*rows, "l,30,", "r,31,nan", "m,32,-inf", ""])
+    path.write_text(text, encoding="utf-8")
+    done = straggler(*OWN, "--lateness", "5s", "--system", MODEL, "--json", "verdict.json")
+    assert (done.code, done.err) == (0, "")
+    (row,) = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
+    assert (row["verdict"], row["tuples"], row["deviation"]) == ("holds", 93, 0)
+    silent = straggler(*OWN, "--lateness", "5s", "--system", f"{FLOATS}:make_silent")
+    assert silent.code == 1
+    assert "It takes 1 arrival" in silent.out
+    (stored,) = (folder / "counterexamples").iterdir()
+    assert straggler("replay", str(stored)).code == 1
+    assert straggler("replay", str(stored), "--system", MODEL).code == 0
+
+
 def test_without_a_lateness_nothing_is_late(straggler: Straggler, folder: Path) -> None:
     done = straggler(*OWN, "--system", MODEL)
     assert done.code == 0

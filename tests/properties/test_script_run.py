@@ -1,5 +1,8 @@
 """``straggler script run`` as far as it goes without Spark."""
 
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 
@@ -8,13 +11,14 @@ import pytest
 from pyarrow import parquet
 
 from model.script import run
-from model.vocabulary import Workload
+from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import Rejected, Result, Undefined
 from properties.commands import script_run
 from properties.durations import parse_duration_us
 from properties.script import inputs, running
 from properties.script.parser import parse
 from properties.script.queries import WORKERS, config_of
+from properties.script.running import Found
 from tests.properties.straggler import Straggler, assert_refused
 
 PAGE = Path(__file__).parents[2] / "docs" / "script.md"
@@ -86,6 +90,43 @@ def test_more_results_than_can_be_sorted_are_refused(straggler: Straggler, folde
     (folder / "readings.csv").write_text(text, encoding="utf-8")
     (folder / "mine.script").write_text('x = avg("l", 10_000, 1)\n', encoding="utf-8")
     assert_refused(straggler(*RUN), "readings.csv", "200,000,000 results", "longer slides")
+
+
+def computed_by_the_model(_: object, config: ScriptConfig, events: Sequence[Event]) -> Found:
+    trace = run(Workload("script", tuple(events), config.to_json()))
+    found = trace.of(Result)
+    stamps = pa.array([each.ts_us for each in found], pa.timestamp("us", tz="UTC"))
+    columns = zip(*((each.workflow, each.name, each.value) for each in found), strict=True)
+    flows, names, values = (pa.array(each) for each in columns)
+    results = pa.table(dict(zip(running.COLUMNS, (flows, names, stamps, values), strict=True)))
+    reasons = Counter(each.reason for each in trace.of(Rejected))
+    return Found(results, len(trace.of(Undefined)), reasons)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_tuples_without_a_value_are_left_out_and_counted(
+    straggler: Straggler, folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
+) -> None:
+    monkeypatch.setattr(script_run, "compute", computed_by_the_model)
+    monkeypatch.setattr(script_run, "session_of", nullcontext)
+    text = "sensor,at,value\nl,0,1\nl,1,\nl,1,nan\nr,1,\nl,1,inf\nl,1,5\nl,2,\n"
+    path = folder / f"readings.{suffix}"
+    path.write_text(text, encoding="utf-8")
+    if suffix == "parquet":
+        columns = {
+            "sensor": list("lllrlll"),
+            "at": [0, 1, 1, 1, 1, 1, 2],
+            "value": [1.0, None, float("nan"), None, float("inf"), 5.0, None],
+        }
+        parquet.write_table(pa.table(columns), path)
+    done = straggler(*RUN[:4], str(path), *RUN[5:], "--output", "found.csv")
+    assert (done.code, done.err) == (0, "")
+    assert "of 7 tuples 0 came too late, 4 had no value, 1 nobody asked for." in done.out
+    # The average of 1 and 5, in the windows that end after 2 and after 4 seconds.
+    assert (folder / "found.csv").read_text(encoding="utf-8").splitlines()[1:] == [
+        '"mine","x","1970-01-01T00:00:01.999Z",3',
+        '"mine","x","1970-01-01T00:00:03.999Z",3',
+    ]
 
 
 def test_the_page_shows_what_the_model_finds() -> None:

@@ -1,5 +1,6 @@
 """Files that could be read wrong without a word: refused, or read to the last digit."""
 
+from math import isnan
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,61 @@ def test_values_that_are_not_numbers(tmp_path: Path, written: str) -> None:
 def test_not_a_number_in_parquet(tmp_path: Path) -> None:
     said = table_refusal(tmp_path, value=pa.array([1.0, float("nan")]))
     assert said == "column 'value' has 'nan' in row 2, which is not a finite number"
+
+
+LACKING = Columns(may_lack_values=True)
+
+
+def test_values_may_lack_where_somebody_knows_what_to_do_then(tmp_path: Path) -> None:
+    text = "event_time,value\n1,\n2,NaN\n3,-inf\n4,1e400\n5,7\n6,2.5\n"
+    assert repr([event.value for event in csv(tmp_path, text, LACKING).events]) == (
+        "[nan, nan, nan, nan, 7.0, 2.5]"
+    )
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([None, 7]),
+        pa.array([float("nan"), 7.0]),
+        pa.array([float("inf"), 7.0]),
+        pa.array([None, "7"]),
+        pa.array([None, 7.0]),
+        pa.array([None, 7], pa.decimal128(5, 2)),
+    ],
+)
+def test_values_may_lack_in_parquet(tmp_path: Path, values: pa.Array) -> None:
+    lacking, other = table(tmp_path, LACKING, value=values).events
+    assert isnan(lacking.value)
+    assert other.value == 7
+
+
+@pytest.mark.parametrize("values", [pa.nulls(2), pa.nulls(2, pa.int64()), pa.nulls(2, pa.string())])
+def test_all_values_may_lack(tmp_path: Path, values: pa.Array) -> None:
+    assert all(isnan(event.value) for event in table(tmp_path, LACKING, value=values).events)
+
+
+def test_beside_values_that_lack_others_are_as_strict(tmp_path: Path) -> None:
+    said = refusal(tmp_path, "event_time,value\n1,\n2,\n3,NA\n", LACKING)
+    assert said == "column 'value' has 'NA' in row 3, which is not a number"
+    said = table_refusal(tmp_path, LACKING, value=pa.array([None, LIMIT + 1]))
+    assert said == (
+        f"column 'value' has '{LIMIT + 1}' in row 2, which is not exact as a 64-bit float"
+    )
+    said = refusal(tmp_path, "event_time,value\n1,\n,2\n", LACKING)
+    assert said == "column 'event_time' has 1 NULL value, in row 2"
+    said = refusal(tmp_path, "event_time,value,key\n1,,a\n2,2,\n", LACKING)
+    assert said == "column 'key' has 1 NULL value, in row 2"
+
+
+def test_a_value_that_lacks_again_is_a_redelivery(tmp_path: Path) -> None:
+    columns = Columns(id="id", may_lack_values=True)
+    text = "event_time,value,id\n1,,a\n1,nan,a\n"
+    assert len({event.source_id for event in csv(tmp_path, text, columns).events}) == 1
+    said = refusal(tmp_path, f"{text}1,3,a\n", columns)
+    assert said == (
+        "identity 'a' is in row 1 and in row 3 with another value; a redelivery repeats its tuple"
+    )
 
 
 # ---------------------------------------------------------------------------- keys, identities
