@@ -18,6 +18,7 @@ from model.script.slices import Choice, choose
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import MILLISECOND_US
 from properties.durations import write_duration
+from properties.errors import counted
 
 SIGNS = ("+", "-", "*", "/")
 
@@ -75,27 +76,28 @@ class Plan:
         choice = self.slices[number]
         if choice.is_panes:
             return f"panes of {write_duration(choice.cutting[0].every_ms * MILLISECOND_US)}"
-        return f"at the edges, {len(choice.cutting)} combs"
+        return f"at the edges, {counted(len(choice.cutting), 'comb')}"
 
     def sentences(self) -> Iterator[str]:
         """The figures."""
         n, graph, placed = self.config.workers, self.graph, self.placement
         kept = len(graph.computed)
-        yield f"{graph.written:,} computations are written, {kept:,} are made."
-        dropped = len(self.dropped)
-        yield f"{dropped:,} of {len(self.config.sensors):,} sensors are asked for by nobody."
+        written = counted(graph.written, "computation")
+        yield f"{written} {_be(graph.written)} written, {kept:,} {_be(kept)} made."
+        every = len(self.config.sensors)
+        yield f"Asked for: {every - len(self.dropped):,} of {counted(every, 'sensor')}."
         cap = load_cap(graph, n, self.config.cap_percent)
         loads = ", ".join(figure(load) for load in placed.loads)
         above = ", which is above" if max(placed.loads) > cap else ", within"
         yield (
-            f"Placement {placed.way}: workers are sent {loads} tuples an hour"
+            f"Placement {placed.way}, tuples an hour by worker: {loads}"
             f"{above} the cap of {figure(cap)}."
         )
         most, sent = hash_baseline(graph, n)
         yield (
-            f"{figure(placed.communication)} tuples and results are sent in an hour"
+            f"Sent in an hour, tuples and results: {figure(placed.communication)}"
             f"{_less(placed.communication, sent)}; by the hash of sensors it would be"
-            f" {figure(sent)}, with up to {figure(most)} tuples at one worker."
+            f" {figure(sent)}, and at one worker up to {figure(most)}."
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -140,6 +142,10 @@ class Plan:
 def figure(number: Fraction) -> str:
     """A rate or a load for a reader, to three digits or the whole number."""
     return f"{float(number):,.0f}" if number >= 1_000 else f"{float(number):,.3g}"
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _less(sent: Fraction, baseline: Fraction) -> str:

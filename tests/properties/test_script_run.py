@@ -44,7 +44,7 @@ def test_a_plan_is_shown_without_spark(
     assert (done.code, done.err) == (0, "")
     assert 'avg("l", 4s, 2s)' in done.out
     assert "Dropped: r." in done.out
-    assert "1 of 2 sensors are asked for by nobody." in done.out
+    assert "Asked for: 1 of 2 sensors." in done.out
 
 
 def test_every_mistake_of_a_script_is_shown_with_its_line(
