@@ -8,11 +8,12 @@ import argparse
 import io
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from properties.errors import UsageError, nearest
 
@@ -41,6 +42,11 @@ exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined
 
 class Parser(argparse.ArgumentParser):
     """An argument parser whose errors are one sentence, with a suggestion where there is one."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # A negative duration is a value, which can be refused as one; no option begins so.
+        self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def error(self, message: str) -> NoReturn:
         """Refuse what the user typed."""
@@ -115,10 +121,18 @@ def _run(arguments: list[str]) -> int:
     _suggest_command(arguments[0])
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
-        flags = [text for action in args.parser._actions for text in action.option_strings]
-        raise UsageError(f"unknown argument {unknown[0]!r}{nearest(unknown[0], flags)}")
+        hint = nearest(unknown[0].partition("=")[0], _options(args.parser, args))
+        raise UsageError(f"unknown argument {unknown[0]!r}{hint}")
     code: int = args.run(args)
     return code
+
+
+def _options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[str]:
+    """The options of a command, or of what was chosen that it should do."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            return _options(action.choices[getattr(args, action.dest)], args)
+    return [text for action in parser._actions for text in action.option_strings]
 
 
 def _suggest_command(word: str) -> None:

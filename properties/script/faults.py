@@ -2,16 +2,20 @@
 
 import re
 from collections.abc import Collection
+from decimal import Decimal
 from typing import NamedTuple
 
 from lark import Token, UnexpectedToken
 
-from model.vocabulary.script import Problem
+from model.vocabulary.script import MILLISECOND_US, SPAN_MAX_MS, Problem
+from properties.durations import UNITS_US
 from properties.errors import nearest
-from properties.script.grammar import TOLD
+from properties.script.grammar import SEPARATORS, TOLD
 
 LINE_MAX = 100
 """Characters of a line that are shown beside an error."""
+WRITTEN = re.compile(r"\d[\d_\u2009\u202f]*(\.\d+)?([eE][+-]?\d{1,3})?$", re.ASCII)
+"""A number that was just read."""
 OPEN = re.compile(r"""#[^\n]*|"[^"\n]*"|[();]""")
 
 
@@ -90,9 +94,21 @@ def _hint(text: str, token: Token, accepts: Collection[str]) -> str:
     if "PLUS" in accepts and before[-1:].isdigit():
         if token.type == "NUMBER":
             return "; between the digits of a number _ may stand, but no space"
+        if token.type == "NAME" and "COMMA" in accepts and token.lower() in UNITS_US:
+            return _in_milliseconds(before, token)
         if token.type == "NAME":
             return "; sensors are written in quotes"
     return ""
+
+
+def _in_milliseconds(before: str, unit: Token) -> str:
+    """A time with a unit, as it has to be written."""
+    found = WRITTEN.search(before)
+    assert found is not None
+    ms = Decimal(SEPARATORS.sub("", found.group())) * UNITS_US[unit.lower()] / MILLISECOND_US
+    is_whole = 1 <= ms <= SPAN_MAX_MS and ms == int(ms)
+    told = f": {found.group()}{unit} is {int(ms):_}" if is_whole else ", and whole"
+    return f"; times are in milliseconds{told}"
 
 
 def _open(text: str, at: int) -> str:

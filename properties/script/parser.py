@@ -41,6 +41,23 @@ from properties.script.grammar import MINUS_SIGN, SEPARATORS, TIMES_SIGN, make_l
 
 SHOWN_MAX = 20
 """Errors of one script."""
+MEANT = {
+    **{name: name for name in FUNCTIONS},
+    "average": "avg",
+    "mean": "avg",
+    "minimum": "min",
+    "maximum": "max",
+    "total": "sum",
+    "size": "count",
+    "std": "stddev",
+    "stdev": "stddev",
+    "stddev_pop": "stddev",
+    "sd": "stddev",
+    "merge": "union",
+    "median": "",
+}
+"""What functions are called elsewhere, in small letters: such words are no misspellings, and the
+closest function is another one (of ``mean``, none; of ``median``, which there is not, ``min``)."""
 
 
 class ScriptError(ValueError):
@@ -154,7 +171,10 @@ class _Reading(Transformer[Token, Any]):
     def call(self, function: Token, *parts: Expression) -> Expression:
         if function not in FUNCTIONS:
             sentence = f"there is no function {str(function)!r}, only {', '.join(FUNCTIONS)}"
-            raise Stop(_at(function), function, sentence, FUNCTIONS)
+            meant = MEANT.get(function.lower())
+            known = FUNCTIONS if meant is None else ()
+            hint = f"; did you mean {meant!r}?" if meant else ""
+            raise Stop(_at(function), function, sentence + hint, known)
         if not parts:
             raise Stop(_at(function), function, f"{_takes(function)}; here is nothing")
         if function == "union":

@@ -50,6 +50,51 @@ WRONG = {
         "there is no function 'agv', only union, max, min, avg, sum, count, stddev;"
         " did you mean 'avg'?",
     ),
+    **{
+        f'A = {written}("S1", 1, 1)': (
+            1,
+            5,
+            f"there is no function {written!r}, only union, max, min, avg, sum, count, stddev;"
+            f" did you mean {meant!r}?",
+        )
+        for written, meant in {
+            "mean": "avg",
+            "Average": "avg",
+            "AVG": "avg",
+            "std": "stddev",
+            "minimum": "min",
+            "maximum": "max",
+            "total": "sum",
+        }.items()
+    },
+    'A = median("S1", 1, 1)': (
+        1,
+        5,
+        "there is no function 'median', only union, max, min, avg, sum, count, stddev",
+    ),
+    **{
+        f'A = avg("S1", {number}{unit}, 1)': (
+            1,
+            15 + len(number) + len(unit) - len(unit.lstrip()),
+            f"{unit.strip()!r} cannot stand here; expected an operator, ')' or ',';"
+            f" times are in milliseconds{told}",
+        )
+        for number, unit, told in (
+            ("1", "h", ": 1h is 3_600_000"),
+            ("5", " min", ": 5min is 300_000"),
+            ("10", "s", ": 10s is 10_000"),
+            ("0.5", "S", ": 0.5S is 500"),
+            ("1_000", "ms", ": 1_000ms is 1_000"),
+            ("7", "us", ", and whole"),
+            ("1e99", "d", ", and whole"),
+        )
+    },
+    'A = "S1" * 5 s': (
+        1,
+        14,
+        "'s' cannot stand here; expected an operator or the end of the statement;"
+        " sensors are written in quotes",
+    ),
     "A = avg()": (1, 5, f"avg {TAKES}; here is nothing"),
     'A = avg("S1", 1)': (1, 5, f"avg {TAKES}; the slide is missing"),
     'A = count("S1")': (1, 5, f"count takes {WINDOW}; length and slide are missing"),

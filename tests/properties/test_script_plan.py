@@ -167,6 +167,27 @@ def test_explain_without_sensors_takes_them_as_they_are(
     assert "Asked for: 1 of 1 sensor." in done.out
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("fmt", "a.script", "--chek"), "'--chek'; did you mean '--check'?"),
+        (("check", "a.script", "--sensor", "weather"), "'--sensor'; did you mean '--sensors'?"),
+        (("explain", "a.script", "--wokers=3"), "'--wokers=3'; did you mean '--workers'?"),
+        (("run", "a.script", "--outptu", "x.csv"), "'--outptu'; did you mean '--output'?"),
+        (("check", "a.script", "--workers", "3"), "'--workers'"),
+        (("run", "a.script", "--lateness", "-5s"), "--lateness is -5s; it must be at least 0"),
+        (("run", "a.script", "--lateness", "-.5"), "'-.5' is not a duration"),
+    ],
+)
+def test_options_are_those_of_what_is_to_be_done(
+    straggler: Straggler, tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    (tmp_path / "a.script").write_text('x = max("EWR.temp", 10, 10)\n', encoding="utf-8")
+    done = straggler("script", *arguments)
+    assert_refused(done, words)
+    assert done.err.rstrip().endswith(words if words.endswith("?") else ".")
+
+
 def test_sensors_may_come_from_a_file(straggler: Straggler, tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("sensor,per_hour\nS1,3600\nS2,72000\n", encoding="utf-8")
     (tmp_path / "a.script").write_text('x = max("S1", 10, 10)\n', encoding="utf-8")
