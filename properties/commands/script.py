@@ -4,11 +4,10 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import Sensor, Workflow, walk
 from properties import render
 from properties.commands import script_run
 from properties.commands.outputs import refuse_unwritable
@@ -19,7 +18,7 @@ from properties.script.formatter import formatted
 from properties.script.picture import picture
 from properties.script.plan import make_plan
 from properties.script.plan_table import print_plan
-from properties.script.queries import different
+from properties.script.queries import different, used
 
 SUMMARY = "sensor scripts: are they right, in the usual form, what is computed for them, and run"
 
@@ -82,7 +81,7 @@ def _known(args: argparse.Namespace) -> Mapping[str, int] | None:
 def _check(args: argparse.Namespace) -> int:
     out = render.console()
     for path, flow in zip(args.files, read_workflows(args.files, _known(args)), strict=True):
-        told = counted(len(flow.statements), "statement"), counted(len(_used([flow])), "sensor")
+        told = counted(len(flow.statements), "statement"), counted(len(used([flow])), "sensor")
         render.print_lines(out, [f"{path}: {told[0]}, {told[1]}"])
     return 0
 
@@ -117,13 +116,6 @@ def _replace(path: Path, text: str) -> None:
         scratch.unlink(missing_ok=True)
 
 
-def _used(flows: Sequence[Workflow]) -> list[str]:
-    nodes = (
-        node for flow in flows for each in flow.statements for node, _ in walk(each.expression)
-    )
-    return sorted({node.id for node in nodes if isinstance(node, Sensor)})
-
-
 def _explain(args: argparse.Namespace) -> int:
     refuse_unwritable("--svg", args.svg)
     refuse_unwritable("--json", args.json)
@@ -132,7 +124,7 @@ def _explain(args: argparse.Namespace) -> int:
     known = _known(args)
     flows = read_workflows(different(args.files), known)
     if known is None:
-        known = dict.fromkeys(_used(flows), sensors.USUAL_PER_HOUR)
+        known = dict.fromkeys(used(flows), sensors.USUAL_PER_HOUR)
     try:
         config = ScriptConfig(
             tuple(flows), tuple(known.items()), args.workers, cap_percent=args.cap_percent

@@ -17,7 +17,7 @@ from properties.errors import UsageError, counted
 from properties.script import inputs, limits
 from properties.script.plan import make_plan
 from properties.script.plan_table import print_plan
-from properties.script.queries import CAP_PERCENT, WORKERS, query
+from properties.script.queries import CAP_PERCENT, WORKERS, asked, query
 from properties.script.running import SUFFIXES, Found, compute, readable, write
 from properties.systems import local_master, session_of
 
@@ -67,10 +67,11 @@ def run(args: argparse.Namespace) -> int:
     _refuse_output(args.output)
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be at least 0")
+    columns, texts = columns_of(args), asked(args)
     with render.progress() as progress:
         reading = progress.add_task("reading the input", total=None)
-        network = inputs.load(args.input, args.seed, columns_of(args), args.sensors)
-        config, title = query(args, network)
+        network = inputs.load(args.input, args.seed, columns, args.sensors)
+        config, title = query(args, network, texts)
         limits.refuse_impossible(config, network.events, network.label)
         progress.remove_task(reading)
         if not args.explain:

@@ -11,6 +11,9 @@ SIZE_MAX = 1 << 24
 """Bytes of a script."""
 FOLDER = Path(__file__).parent / "examples"
 
+Texts = Sequence[tuple[Path, str]]
+"""Scripts with the files that they come from."""
+
 
 class InvalidScriptsError(UsageError):
     """Scripts that mean nothing; the message is the first mistake."""
@@ -44,13 +47,23 @@ def read(path: Path) -> str:
         raise UsageError(f"{name} is no text: {why}") from error
 
 
+def read_all(files: Sequence[Path]) -> Texts:
+    """All scripts, as they are written; each is read once, for it may be a pipe."""
+    return [(path, read(path)) for path in files]
+
+
 def read_workflows(files: Sequence[Path], known: Collection[str] | None) -> list[Workflow]:
     """All scripts; :class:`InvalidScriptsError` with the mistakes of all of them."""
+    return workflows(read_all(files), known)
+
+
+def workflows(texts: Texts, known: Collection[str] | None) -> list[Workflow]:
+    """What the scripts mean; :class:`InvalidScriptsError` with the mistakes of all of them."""
     found: list[Workflow] = []
     lines: list[str] = []
-    for path in files:
+    for path, text in texts:
         try:
-            found.append(parse(read(path), path.stem, known))
+            found.append(parse(text, path.stem, known))
         except ScriptError as error:
             for fault in error.faults:
                 lines += fault.told(str(path))

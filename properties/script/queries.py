@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import Workflow
+from model.vocabulary.script import Sensor, Workflow, walk
 from properties.durations import parse_duration_us, write_duration
 from properties.errors import UsageError, counted
-from properties.script.files import read_workflows
+from properties.script import limits, sensors
+from properties.script.files import Texts, read_all, workflows
 from properties.script.inputs import Network
 
 BATCHES = 4
@@ -19,7 +20,6 @@ CAP_PERCENT = 125
 # Setting of ScriptConfig, option.
 OPTIONS = (
     ("workers", "--workers"),
-    ("lateness_us", "--lateness"),
     ("cap_percent", "--cap-percent"),
     ("a sensor", "--key: a sensor"),
 )
@@ -49,37 +49,68 @@ def add_options(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def query(args: argparse.Namespace, network: Network) -> tuple[ScriptConfig, str]:
-    """The scripts that the options ask of a network, and what they are called.
+def asked(args: argparse.Namespace) -> Texts:
+    """The scripts that the options name, before anything else is read, which may take long.
+
+    What is wrong whatever the input is, is refused: raises :class:`UsageError` with one sentence.
+    """
+    texts = read_all(different(args.scripts or ()))
+    known = None if args.sensors is None else sensors.load(args.sensors)
+    written = workflows(texts, known)
+    if written:
+        per_hour = dict.fromkeys(used(written), sensors.USUAL_PER_HOUR) if known is None else known
+        config = _config(args, written, Network("", "", (), per_hour))
+        limits.refuse_impossible(config, (), "")
+    return texts
+
+
+def query(args: argparse.Namespace, network: Network, texts: Texts) -> tuple[ScriptConfig, str]:
+    """The scripts, or those that come with a network, run on it; and what they are called.
 
     Raises :class:`UsageError` with one sentence that names the offending value.
     """
-    chosen = args.scripts or network.scripts
-    if not chosen:
+    texts = texts or read_all(different(network.scripts))
+    if not texts:
         raise UsageError(f"no scripts come with {network.label}: --script names some")
-    workflows = read_workflows(different(chosen), network.per_hour)
+    config = _config(args, workflows(texts, network.per_hour), network)
+    return config, _describe(config)
+
+
+def _config(
+    args: argparse.Namespace, written: Sequence[Workflow], network: Network
+) -> ScriptConfig:
+    """The settings that the options ask for, or the usual ones."""
     lateness_us = args.lateness_us
     if lateness_us is None and network.lateness is not None:
         lateness_us = parse_duration_us(network.lateness)
     workers = WORKERS if args.workers is None else args.workers
     cap_percent = CAP_PERCENT if args.cap_percent is None else args.cap_percent
-    config = config_of(workflows, network, workers, lateness_us, cap_percent)
-    return config, _describe(config)
+    return config_of(written, network, workers, lateness_us, cap_percent)
 
 
 def config_of(
-    workflows: Sequence[Workflow],
+    written: Sequence[Workflow],
     network: Network,
     workers: int,
     lateness_us: int | None,
     cap_percent: int = CAP_PERCENT,
 ) -> ScriptConfig:
     """The settings; what cannot be is told in the words of the command line."""
-    sensors = tuple(network.per_hour.items())
+    rates = tuple(network.per_hour.items())
+    if lateness_us is not None and lateness_us < 0:
+        raise UsageError(f"--lateness is {write_duration(lateness_us)}; it must be at least 0")
     try:
-        return ScriptConfig(tuple(workflows), sensors, workers, lateness_us, cap_percent)
+        return ScriptConfig(tuple(written), rates, workers, lateness_us, cap_percent)
     except ValueError as error:
         raise UsageError(_in_options(str(error))) from error
+
+
+def used(flows: Sequence[Workflow]) -> list[str]:
+    """The sensors that scripts name."""
+    nodes = (
+        node for flow in flows for each in flow.statements for node, _ in walk(each.expression)
+    )
+    return sorted({node.id for node in nodes if isinstance(node, Sensor)})
 
 
 def different(files: Sequence[Path]) -> Sequence[Path]:

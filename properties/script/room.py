@@ -41,13 +41,14 @@ def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped
         raise UsageError("--window: in room script the scripts say how long windows are")
     # Scripts of somebody else are about the network that everybody has.
     usual = ("weather",) if args.scripts else tuple(inputs.NAMED)
+    texts = queries.asked(args)
     for name in args.input or usual:
         reason = None if args.input else inputs.missing(name)
         if reason is not None:
             yield Skipped(name, reason)
             continue
         network = inputs.load(name, args.seed, columns, args.sensors)
-        config, title = queries.query(args, network)
+        config, title = queries.query(args, network, texts)
         limits.refuse(config, network.events, network.label)
         workload = Workload(
             "script",

@@ -84,6 +84,40 @@ def test_refusals_are_one_sentence_and_leave_nothing(
     assert sorted(folder.iterdir()) == before
 
 
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--workers", "0"), "--workers is 0"),
+        (("--workers", "1000"), "--workers is 1000; at most 128"),
+        (("--cap-percent", "0"), "--cap-percent is 0"),
+        (("--lateness", "-5s"), "--lateness is -5s"),
+        (("--sensors", "none.csv"), "there are no sensors 'none.csv'"),
+        (("--sensors", "weather"), "mine.script:1:9: there is no sensor"),
+        (("--separator", ""), "--separator is ''"),
+        (("none.script",), "'none.script' cannot be read"),
+        (("wrong.script",), "wrong.script:1:5: there is no function 'agv'"),
+    ],
+)
+@pytest.mark.parametrize("command", [RUN, ("diff", "script", *FILE, "--script", "mine.script")])
+def test_what_is_wrong_whatever_the_input_is_refused_before_it_is_read(
+    straggler: Straggler,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: tuple[str, ...],
+    arguments: tuple[str, ...],
+    words: str,
+) -> None:
+    (folder / "wrong.script").write_text('x = agv("l", 4, 2)\n', encoding="utf-8")
+    monkeypatch.delattr(inputs, "load")
+    if arguments[0].endswith(".script"):
+        at = command.index("mine.script")
+        done = straggler(*command[:at], *arguments, *command[at:])
+    else:
+        done = straggler(*command, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+
+
 def test_more_results_than_can_be_sorted_are_refused(straggler: Straggler, folder: Path) -> None:
     rows = [f"l,{n * 100_000},1" for n in range(20_000)]
     text = "\n".join(["sensor,at,value", *rows])
