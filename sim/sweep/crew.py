@@ -15,10 +15,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import NamedTuple, cast
 
-from sim.sweep.measurable import module_of
 from sim.sweep.runs import Job
 from sim.sweep.work import Done, bounded
 
@@ -26,7 +25,7 @@ ENDED = "its process ended, as one that takes too much memory is ended"
 
 
 class _Worker(NamedTuple):
-    process: ForkServerProcess
+    process: SpawnProcess
     job: Job
 
 
@@ -37,10 +36,9 @@ def on_processes(
 
     ``work`` does one of them; it is a function of a module.
     """
-    # Forked from a process without threads that has imported what the jobs need.
-    context = get_context("forkserver")
-    rooms = sorted({job.room for job in jobs})
-    context.set_forkserver_preload([__name__, *map(module_of, rooms)])
+    # A server that forks would start them faster, but listens on a socket of the folder for
+    # temporary files, whose name may be too long for one.
+    context = get_context("spawn")
     waiting = deque(jobs)
     busy: dict[Connection, _Worker] = {}
     try:
@@ -76,9 +74,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def _start(
-    context: ForkServerContext, work: Callable[[Job], Done]
-) -> tuple[Connection, ForkServerProcess]:
+def _start(context: SpawnContext, work: Callable[[Job], Done]) -> tuple[Connection, SpawnProcess]:
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, work), daemon=True)
     process.start()
@@ -86,7 +82,7 @@ def _start(
     return ours, process
 
 
-def _give(pipe: Connection, process: ForkServerProcess, job: Job) -> _Worker:
+def _give(pipe: Connection, process: SpawnProcess, job: Job) -> _Worker:
     with suppress(OSError):  # it has ended, which is noticed when it is asked what it did
         pipe.send(job)
     return _Worker(process, job)

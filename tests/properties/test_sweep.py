@@ -181,10 +181,12 @@ RUNS = 12
 
 def start(folder: Path) -> subprocess.Popen[str]:
     """A sweep in a process of its own, one run at a time."""
+    temporary = folder / ("temporary" * 12)  # too long for the name of a socket
+    temporary.mkdir(exist_ok=True)
     return subprocess.Popen(
         [sys.executable, "-m", "properties.cli", "sweep", "small.toml", "--jobs", "1"],
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        env={**os.environ, "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
