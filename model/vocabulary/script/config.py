@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from model.vocabulary.script.problems import problems
+from model.vocabulary.script.steps import TIME_END_US
 from model.vocabulary.script.tree import (
     SENSOR,
     Expression,
@@ -23,6 +24,9 @@ from model.vocabulary.script.tree import (
 from model.vocabulary.settings import is_int, require, require_known
 
 PER_HOUR_MAX = 3_600_000_000
+WATERMARKS = ("fixed", "disorder", "scaled")
+CLUSTER = 50
+"""Arrivals of a cluster, where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,11 @@ class ScriptConfig:
     """How far a tuple may lie behind the latest one of its sensor; ``None``: nothing is late."""
     cap_percent: int = 125
     """The most that a worker should have, as a share of an even split."""
+    watermark: str = "fixed"
+    """How far a watermark lies behind: ``fixed`` by ``lateness_us``; ``disorder`` and ``scaled``
+    by a share of it, by the disorder of the sensor's last arrivals."""
+    cluster: int = CLUSTER
+    """How many arrivals those are."""
 
     def __post_init__(self) -> None:
         self._require_sensors()
@@ -50,6 +59,22 @@ class ScriptConfig:
         require(good, "lateness_us", self.lateness_us, "an integer, at least 0, or nothing")
         good = is_int(self.cap_percent) and self.cap_percent >= 100
         require(good, "cap_percent", self.cap_percent, "an integer, at least 100")
+        self._require_watermark()
+
+    def _require_watermark(self) -> None:
+        expected = f"one of {', '.join(WATERMARKS)}"
+        require(self.watermark in WATERMARKS, "watermark", self.watermark, expected)
+        good = is_int(self.cluster) and self.cluster >= 1
+        require(good, "cluster", self.cluster, "an integer, at least 1")
+        if self.watermark == "fixed":
+            return
+        told = f"an integer below 2^61 with the watermark {self.watermark!r}"
+        limit_us = self.lateness_us
+        require(limit_us is not None and limit_us < TIME_END_US, "lateness_us", limit_us, told)
+        if limit_us is not None and limit_us * self.cluster * (self.cluster - 1) >= 1 << 63:
+            msg = f"lateness_us is {limit_us} with a cluster of {self.cluster}; lateness_us*"
+            msg += "cluster*(cluster-1) must be less than 2^63"
+            raise ValueError(msg)
 
     def _require_sensors(self) -> None:
         for pair in self.sensors:
@@ -92,8 +117,15 @@ class ScriptConfig:
         return frozenset(found)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; ``ScriptConfig.from_json`` reads it back."""
+        """Plain data; ``ScriptConfig.from_json`` reads it back.
+
+        The choice of a watermark stands there if it is not the usual one.
+        """
         data = {item.name: getattr(self, item.name) for item in fields(self)}
+        if self.watermark == "fixed":
+            del data["watermark"]
+        if self.cluster == CLUSTER:
+            del data["cluster"]
         data["sensors"] = [list(pair) for pair in self.sensors]
         data["workflows"] = [
             [

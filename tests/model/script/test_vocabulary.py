@@ -93,11 +93,28 @@ def test_what_is_not_right_in_itself_is_refused(make: Any, message: str) -> None
         ({"workers": 0}, "workers is 0"),
         ({"lateness_us": -1}, "lateness_us is -1"),
         ({"cap_percent": 99}, "cap_percent is 99"),
+        ({"watermark": "literal"}, "watermark is 'literal'; it must be one of fixed, disorder"),
+        ({"cluster": 0}, "cluster is 0; it must be an integer, at least 1"),
+        ({"watermark": "disorder"}, "lateness_us is None; it must be .* watermark 'disorder'"),
+        ({"watermark": "scaled", "lateness_us": 1 << 61}, "lateness_us is 2305843009213693952"),
+        (
+            {"watermark": "scaled", "lateness_us": 1 << 60, "cluster": 4},
+            r"lateness_us is \d+ with a cluster of 4; .* must be less than 2\^63",
+        ),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config_of(A, **settings)
+
+
+def test_the_usual_watermark_is_not_written() -> None:
+    usual = config_of(A, lateness_us=1)
+    assert (usual.watermark, usual.cluster) == ("fixed", 50)
+    assert not {"watermark", "cluster"} & usual.to_json().keys()
+    other = config_of(A, lateness_us=1, watermark="scaled", cluster=3)
+    assert ScriptConfig.from_json(other.to_json()) == other
+    assert ScriptConfig.from_json(usual.to_json()) == usual
 
 
 @pytest.mark.parametrize(
