@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from math import isfinite
 
 from model import claims
 from model.claims import Judgement, Outcome, Verdict
@@ -22,7 +23,7 @@ from model.script.graph import OPERATION, UNION, Graph, compile_graph
 from model.script.meaning import meaning
 from model.script.optimum import least_makespan
 from model.script.slices import choose
-from model.vocabulary import ScriptConfig, Step, Trace, Workload
+from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
 from model.vocabulary.script import (
     REASON_LATE,
     Expression,
@@ -41,6 +42,7 @@ RESULTS = "results are what the workflows mean"
 UNDEFINED = "where nothing finite comes out is told"
 REJECTIONS = "rejected is what is late or not finite"
 HOSTS = "workers are sent the sensors that are asked for"
+BOUNDS = "late is what lies behind the latest, and all that lies farther than the lateness"
 LOAD = "no worker has more than the bound of LPT"
 SHOWN = 5
 COMPONENTS_MAX = 8
@@ -96,6 +98,32 @@ def undefined(seen: Evidence) -> Iterator[str]:
 def rejections(seen: Evidence) -> Iterator[str]:
     """What speaks against the rejections."""
     return _differences(Rejected, seen)
+
+
+def bounds(seen: Evidence) -> Iterator[str]:
+    """What speaks against the watermark, by the latest event time of each sensor alone."""
+    late = _late(seen)
+    for event, behind_us in _behind(seen):
+        most_us = seen.config.lateness_us
+        if event.seq in late and (behind_us <= 0 or most_us is None):
+            yield f"Arrival {event.seq} does not lie behind {event.key!r}, and is late."
+        if event.seq not in late and most_us is not None and behind_us > most_us:
+            told = f"Arrival {event.seq} lies {behind_us:,} us behind {event.key!r}"
+            yield f"{told}, and is not late."
+
+
+def _late(seen: Evidence) -> frozenset[int]:
+    return frozenset(each.seq for each in seen.trace.of(Rejected) if each.reason == REASON_LATE)
+
+
+def _behind(seen: Evidence) -> Iterator[tuple[Event, int]]:
+    """Arrivals with a value, and how far behind the latest one before them of their sensor."""
+    latest_us: dict[str, int] = {}
+    for event in seen.workload.arrivals:
+        if event.key in seen.config.asked_for and isfinite(event.value):
+            before_us = latest_us.get(event.key, 0)
+            yield event, before_us - event.event_time_us
+            latest_us[event.key] = max(before_us, event.event_time_us)
 
 
 # ------------------------------------------------------------------------------------- placement
@@ -171,7 +199,8 @@ def _guards(seen: Evidence) -> dict[str, int]:
     }
     spans = [node.span for node in graph.nodes if node.span is not None]
     workers = Counter(each.sensor for each in set(seen.trace.of(Hosted)))
-    asked = seen.config.asked_for
+    asked, late = seen.config.asked_for, _late(seen)
+    following = [] if seen.config.watermark == "fixed" else list(_behind(seen))
     return {
         "shared computations": graph.written - len(graph.computed),
         "streams with several windows": sum(len(each) > 1 for each in graph.spans().values()),
@@ -194,6 +223,10 @@ def _guards(seen: Evidence) -> dict[str, int]:
         "results": len(seen.trace.of(Result)),
         "undefined times": len(seen.trace.of(Undefined)),
         "late arrivals": sum(each.reason == REASON_LATE for each in seen.trace.of(Rejected)),
+        "late arrivals by disorder": sum(event.seq in late for event, _ in following),
+        "arrivals waited for by disorder": sum(
+            behind_us > 0 and event.seq not in late for event, behind_us in following
+        ),
         "tuples nobody asks for": sum(event.key not in asked for event in seen.workload.arrivals),
         "streams known in part": int(not seen.workload.flush),
         "sensors at several workers": sum(at > 1 for at in workers.values()),
@@ -217,6 +250,7 @@ AGAINST: Mapping[str, Callable[[Evidence], Iterator[str]]] = {
     RESULTS: results,
     UNDEFINED: undefined,
     REJECTIONS: rejections,
+    BOUNDS: bounds,
     HOSTS: hosts,
     LOAD: load,
 }
@@ -224,6 +258,7 @@ GUARDS: Mapping[str, str] = {
     RESULTS: "shared computations",
     UNDEFINED: "undefined times",
     REJECTIONS: "late arrivals",
+    BOUNDS: "late arrivals",
     HOSTS: "sensors at several workers",
     LOAD: "components for several workers",
 }
@@ -280,6 +315,8 @@ CASES = (
     "results",
     "undefined times",
     "late arrivals",
+    "late arrivals by disorder",
+    "arrivals waited for by disorder",
     "tuples nobody asks for",
     "streams known in part",
     "sensors at several workers",

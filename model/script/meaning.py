@@ -11,7 +11,8 @@ Rules of this file:
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from math import inf, isfinite, sqrt
+from itertools import combinations
+from math import floor, inf, isfinite, sqrt
 from typing import NamedTuple
 
 from model.script.stream import Point, Stream, known, rounded
@@ -54,10 +55,15 @@ def meaning(workload: Workload) -> Iterator[Step]:
     for sensor, _ in config.sensors:
         # A sensor that nobody asks for is in a union that nobody uses, or nowhere.
         arrivals = [event for event in workload.arrivals if event.key == sensor]
-        taken = [event for event in arrivals if why_not(event, arrivals, config) is None]
+        marks_us = watermarks_us(arrivals, config)
+        reasons = [
+            why_not(event, arrivals, mark_us)
+            for event, mark_us in zip(arrivals, marks_us, strict=False)
+        ]
+        taken = [event for event, reason in zip(arrivals, reasons, strict=True) if reason is None]
         if sensor in config.asked_for:
-            yield from rejections(arrivals, config)
-        sensors[sensor] = sensor_stream(taken, arrivals, config, workload.flush)
+            yield from rejections(arrivals, reasons)
+        sensors[sensor] = sensor_stream(taken, END_US if workload.flush else marks_us[-1])
     for workflow in config.workflows:
         names: dict[str, Stream] = {}
         computed: set[str] = set()
@@ -82,38 +88,56 @@ def is_computed(expression: Expression, names: set[str]) -> bool:
 # ------------------------------------------------------------------------------------- admission
 
 
-def why_not(event: Event, arrivals: Sequence[Event], config: ScriptConfig) -> str | None:
+def why_not(event: Event, arrivals: Sequence[Event], watermark_us: int) -> str | None:
     """Why an arrival of a sensor takes part in nothing; "" if it is there a second time."""
     if not 0 <= event.event_time_us < TIME_END_US:
         msg = f"arrival {event.seq} has the event time {event.event_time_us}; it must be at least 0"
         raise ValueError(f"{msg} and below 2^61")
-    before = [each for each in arrivals if each.seq < event.seq and isfinite(each.value)]
     if not isfinite(event.value):
         return REASON_NOT_FINITE
-    if any(event.event_time_us < _watermark(each, config) for each in before):
+    if event.event_time_us < watermark_us:
         return REASON_LATE
+    before = [each for each in arrivals if each.seq < event.seq and isfinite(each.value)]
     return "" if any(each.source_id == event.source_id for each in before) else None
 
 
-def _watermark(event: Event, config: ScriptConfig) -> int:
-    """Below which a tuple is late when this one has come; there are no times below 0."""
-    return 0 if config.lateness_us is None else event.event_time_us - config.lateness_us
-
-
-def rejections(arrivals: Sequence[Event], config: ScriptConfig) -> Iterator[Rejected]:
-    """The arrivals of a sensor that are refused."""
+def watermarks_us(arrivals: Sequence[Event], config: ScriptConfig) -> list[int]:
+    """Below what each arrival of a sensor is late, and below what one after all of them is."""
+    marks_us = [0]
+    counted: list[Event] = []
     for event in arrivals:
-        reason = why_not(event, arrivals, config)
+        is_late = event.event_time_us < marks_us[-1]
+        is_there = any(each.source_id == event.source_id for each in counted)
+        if isfinite(event.value) and (is_late or not is_there):
+            counted.append(event)
+        marks_us.append(max(marks_us[-1], _reached_us(counted, config)))
+    return marks_us
+
+
+def _reached_us(counted: Sequence[Event], config: ScriptConfig) -> int:
+    """The latest event time less what is waited for."""
+    if config.lateness_us is None or not counted:
+        return 0
+    latest_us = max(event.event_time_us for event in counted)
+    if config.watermark == "fixed":
+        return latest_us - config.lateness_us
+    cluster_us = [event.event_time_us for event in counted[-config.cluster :]]
+    pairs = [earlier > later for earlier, later in combinations(cluster_us, 2)]
+    share = Fraction(sum(pairs), len(pairs)) if pairs else Fraction(1)
+    if config.watermark == "scaled":
+        share = min(Fraction(1), 2 * share)
+    return latest_us - floor(config.lateness_us * share)
+
+
+def rejections(arrivals: Sequence[Event], reasons: Sequence[str | None]) -> Iterator[Rejected]:
+    """The arrivals of a sensor that are refused."""
+    for event, reason in zip(arrivals, reasons, strict=True):
         if reason:
             yield Rejected(event.seq, reason)
 
 
-def sensor_stream(
-    taken: Sequence[Event], arrivals: Sequence[Event], config: ScriptConfig, flush: bool
-) -> Stream:
+def sensor_stream(taken: Sequence[Event], until_us: int) -> Stream:
     """The tuples of a sensor that are let in, up to its watermark or, in the end, all of them."""
-    finite = [event for event in arrivals if isfinite(event.value)]
-    until_us = END_US if flush else max([0, *(_watermark(each, config) for each in finite)])
     points = [(event.event_time_us, event.value + 0.0) for event in taken]
     return Stream(tuple(sorted(point for point in points if point[0] < until_us)), until_us)
 

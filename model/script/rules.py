@@ -35,6 +35,12 @@ class Rules:
     """Whether all updates of a stamp are applied before an operation is computed."""
     is_per_sensor: bool = True
     """Whether a tuple is late by the progress of its own sensor alone."""
+    enters_late: bool = True
+    """Whether the cluster of a sensor has its late arrivals, too."""
+    cluster_of: Callable[[str], str] = lambda sensor: sensor
+    """Whose arrivals are the cluster of a sensor."""
+    watermark_us: Callable[[int, int], int] = max
+    """By a cluster: from the one before, and the latest event time less the wait."""
     is_charged: bool = True
     """Whether a worker that gets a component has its load from then on."""
 

@@ -26,6 +26,7 @@ from model.vocabulary.script import (
     Result,
     Undefined,
 )
+from model.windows.cluster import Cluster, wait_us
 
 PRODUCER = "model"
 
@@ -40,6 +41,9 @@ class Intake:
         self.points: dict[str, list[Point]] = {each: [] for each, _ in config.sensors}
         self.ids: dict[str, set[int]] = {each: set() for each, _ in config.sensors}
         self.watermark_us = {each: 0 for each, _ in config.sensors}
+        self.latest_us = {each: 0 for each, _ in config.sensors}
+        self.clusters: dict[str, Cluster] = {}
+        """Where watermarks follow them."""
         self.rejected: list[Rejected] = []
 
     def run(self, workload: Workload) -> None:
@@ -63,6 +67,8 @@ class Intake:
             self.rejected.append(Rejected(seq, REASON_NOT_FINITE))
         elif stamp_us < self.watermark_us[sensor]:
             self.rejected.append(Rejected(seq, REASON_LATE))
+            if self.rules.enters_late:
+                self._advance(sensor, stamp_us)
         elif source_id not in self.ids[sensor]:
             self.ids[sensor].add(source_id)
             self.points[sensor].append((stamp_us, value + 0.0))
@@ -71,10 +77,22 @@ class Intake:
     def _advance(self, sensor: str, stamp_us: int) -> None:
         if self.config.lateness_us is None:
             return
+        if self.config.watermark != "fixed":
+            self._follow(sensor, stamp_us, self.config.lateness_us)
+            return
         reached_us = stamp_us - self.config.lateness_us
         for each in (sensor,) if self.rules.is_per_sensor else tuple(self.watermark_us):
             if reached_us > self.watermark_us[each]:
                 self.watermark_us[each] = reached_us
+
+    def _follow(self, sensor: str, stamp_us: int, most_us: int) -> None:
+        """One more arrival enters the cluster; the watermark is behind the latest by its wait."""
+        whose = self.rules.cluster_of(sensor)
+        cluster = self.clusters.setdefault(whose, Cluster(self.config.cluster))
+        cluster.enter(stamp_us)
+        latest_us = self.latest_us[sensor] = max(self.latest_us[sensor], stamp_us)
+        reached_us = latest_us - wait_us(self.config.watermark, most_us, cluster)
+        self.watermark_us[sensor] = self.rules.watermark_us(self.watermark_us[sensor], reached_us)
 
     def stream(self, sensor: str, flush: bool) -> Stream:
         """What is known of a sensor in the end."""

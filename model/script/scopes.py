@@ -52,6 +52,8 @@ LETTERS = (
     Letter("b", 1),
     Letter("b", 1, is_finite=False),
 )
+DISORDERED = (Letter("a", 0), Letter("a", 3), Letter("a", 4), Letter("b", 0))
+"""Four of them fill a cluster, move its watermark and meet it."""
 VALUES = (1.0, 0.0, 4.0, 8.0)
 """By position: sums say which tuples they count, and something is divided by zero."""
 
@@ -93,6 +95,7 @@ def scripts() -> Iterator[Expression]:
 
 
 SCRIPTS = tuple(scripts())
+FEW = (Arithmetic("/", A, B), Window("sum", A, 3, 2), Window("sum", B, 2, 1))
 BESIDE = Workflow("v", (Statement("x", Window("sum", B, 2, 1)),))
 
 
@@ -102,12 +105,21 @@ class Scope:
 
     tuples: int
     """At most."""
+    scripts: tuple[Expression, ...] = SCRIPTS
+    letters: tuple[Letter, ...] = LETTERS
+    watermark: str = "fixed"
+    lateness_ms: int = 1
 
     def workload(self, beginning: Beginning) -> Workload:
         """What has arrived, for the script and the one beside it."""
-        flow = Workflow("w", (Statement("x", SCRIPTS[beginning.script]),))
+        flow = Workflow("w", (Statement("x", self.scripts[beginning.script]),))
         config = ScriptConfig(
-            (flow, BESIDE), (("a", 1), ("b", 1)), 2, lateness_us=MILLISECOND_US, cap_percent=200
+            (flow, BESIDE),
+            (("a", 1), ("b", 1)),
+            workers=2,
+            lateness_us=self.lateness_ms * MILLISECOND_US,
+            cap_percent=200,
+            watermark=self.watermark,
         )
         arrivals = tuple(
             Event(
@@ -124,25 +136,24 @@ class Scope:
 
     def machine(self) -> Machine[Beginning, Letter]:
         """A tuple arrives."""
-        start = [Beginning(number) for number in range(len(SCRIPTS))]
-        return Machine(start, self._actions, _action, _told)
+        start = [Beginning(number) for number in range(len(self.scripts))]
+        return Machine(start, self._actions, _action, self._told)
 
     def _actions(self, beginning: Beginning) -> Iterator[tuple[Letter, Beginning]]:
         if len(beginning.arrived) < self.tuples:
-            for letter in LETTERS:
+            for letter in self.letters:
                 yield letter, beginning._replace(arrived=(*beginning.arrived, letter))
+
+    def _told(self, beginning: Beginning) -> str:
+        script = f"x = {said(self.scripts[beginning.script])}"
+        if not beginning.arrived:
+            return f"the script is {script}; nothing has arrived"
+        return f"arrived for {script} is tuple {len(beginning.arrived)}"
 
 
 def _action(letter: Letter) -> str:
     value = "" if letter.is_finite else ", its value not finite"
     return f"A tuple of {letter.sensor} arrives, stamped {letter.at_ms} ms{value}"
-
-
-def _told(beginning: Beginning) -> str:
-    script = f"x = {said(SCRIPTS[beginning.script])}"
-    if not beginning.arrived:
-        return f"the script is {script}; nothing has arrived"
-    return f"arrived for {script} is tuple {len(beginning.arrived)}"
 
 
 def said(expression: Expression) -> str:
@@ -161,7 +172,11 @@ def said(expression: Expression) -> str:
     raise ValueError(expression)
 
 
-SCOPES: Mapping[str, Scope] = {"small": Scope(2), "three": Scope(3)}
+SCOPES: Mapping[str, Scope] = {
+    "small": Scope(2),
+    "three": Scope(3),
+    "disorder": Scope(4, FEW, DISORDERED, "disorder", lateness_ms=3),
+}
 EVERYDAY = ("small",)
 
 

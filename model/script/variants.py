@@ -12,6 +12,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 from math import gcd
+from typing import Any
 
 from model.script.claims import LOAD, REJECTIONS, RESULTS
 from model.script.partial import Partial
@@ -60,6 +61,14 @@ def _at_end(end_us: int) -> int:
     return end_us
 
 
+def _anybody(_sensor: str) -> str:
+    return ""
+
+
+def _as_reached(_before_us: int, reached_us: int) -> int:
+    return reached_us
+
+
 def _mean_of_means(parts: Iterable[Partial]) -> Fraction:
     means = [part.total / part.n for part in parts]
     return sum(means, Fraction()) / len(means)
@@ -81,13 +90,19 @@ def _flow(name: str, **statements: Expression) -> Workflow:
     return Workflow(name, tuple(Statement(each, said) for each, said in statements.items()))
 
 
-def _case(flows: Sequence[Workflow], *measured: Measured, **settings: int) -> Workload:
+def _case(flows: Sequence[Workflow], *measured: Measured, **settings: Any) -> Workload:
     config = ScriptConfig(tuple(flows), (("a", 1), ("b", 1)), **settings)
     arrivals = tuple(
         Event(seq, seq, sensor, at_ms * MILLISECOND_US, value, at_ms * MILLISECOND_US)
         for seq, (sensor, at_ms, value) in enumerate(measured)
     )
     return Workload("script", arrivals, config.to_json())
+
+
+def _by_disorder(*measured: Measured) -> Workload:
+    """Two sensors whose watermarks follow the disorder, at most 3 ms behind."""
+    flow = _flow("w", x=_window("sum", A, 1, 1), y=_window("sum", B, 1, 1))
+    return _case([flow], *measured, lateness_us=3 * MILLISECOND_US, watermark="disorder")
 
 
 def _window(op: str, source: Expression, length_ms: int, slide_ms: int) -> Window:
@@ -213,6 +228,33 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
                 lateness_us=0,
             ),
         ),
+        _variant(
+            "late_ones_unseen",
+            REJECTIONS,
+            "Late arrivals do not enter the cluster of their sensor.",
+            PLANTED,
+            "They do: how far behind they are is what the watermark has to follow.",
+            replace(RULES, enters_late=False),
+            _by_disorder(("a", 4, 1), ("a", 0, 1), ("a", 4, 1), ("a", 3, 1)),
+        ),
+        _variant(
+            "one_cluster_for_all",
+            REJECTIONS,
+            "All sensors have one cluster.",
+            PLANTED,
+            "Each has its own, so that the order of others changes nothing.",
+            replace(RULES, cluster_of=_anybody),
+            _by_disorder(("b", 0, 1), ("a", 4, 1), ("a", 3, 1)),
+        ),
+        _variant(
+            "watermark_falls",
+            REJECTIONS,
+            "A watermark falls when the wait becomes longer.",
+            PLANTED,
+            "It stays where it was: what was known stays known.",
+            replace(RULES, watermark_us=_as_reached),
+            _by_disorder(("a", 3, 1), ("a", 4, 1), ("a", 0, 1), ("a", 3, 1)),
+        ),
     )
 }
 
@@ -227,3 +269,6 @@ mean_of_means = VARIANTS["mean_of_means"].make_system
 difference_commutes = VARIANTS["difference_commutes"].make_system
 shared_by_name = VARIANTS["shared_by_name"].make_system
 late_by_all_sensors = VARIANTS["late_by_all_sensors"].make_system
+late_ones_unseen = VARIANTS["late_ones_unseen"].make_system
+one_cluster_for_all = VARIANTS["one_cluster_for_all"].make_system
+watermark_falls = VARIANTS["watermark_falls"].make_system

@@ -15,10 +15,10 @@ from typing import NamedTuple
 from model.vocabulary import Event, Step, WatermarkConfig
 from model.vocabulary.answers import Late, Rejected, Result
 from model.vocabulary.watermark import Clock
-from model.watermark.cluster import Cluster
 from model.watermark.rules import RULES, Rules
 from model.windows.aggregates import aggregate_of
 from model.windows.by_window import ByWindow
+from model.windows.cluster import Cluster
 from model.windows.rules import BEFORE_TIME_US
 
 # ---------------------------------------------------------------------------------------- state

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from model.vocabulary import Event, WatermarkConfig, WindowSpec
 from model.vocabulary.answers import REASON_FUTURE, REASON_NOT_FINITE
-from model.watermark.cluster import Cluster, wait_us
 from model.windows import rules
+from model.windows.cluster import Cluster, wait_us
 from model.windows.query import Query
 from model.windows.rules import Place
 

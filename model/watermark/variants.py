@@ -16,10 +16,10 @@ from functools import partial
 from model.variants import PLANTED, Variant
 from model.vocabulary import Event, Fault, System, WatermarkConfig, WindowSpec, Workload
 from model.watermark.claims import MONOTONE
-from model.watermark.cluster import Cluster, wait_us
 from model.watermark.rules import RULES, Rules, entered
 from model.watermark.run import system
 from model.windows import mistakes
+from model.windows.cluster import Cluster, wait_us
 from model.windows.correction import Pending
 from model.windows.query import Query
 from model.windows.rules import trigger

@@ -10,6 +10,7 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
@@ -118,13 +119,18 @@ def sets(draw: st.DrawFn, most: int = 3) -> tuple[Workflow, ...]:
 def configs(draw: st.DrawFn) -> ScriptConfig:
     """Workflows, sensors, and workers for them."""
     sensors = tuple((sensor, draw(RATES)) for sensor in SENSORS)
-    return ScriptConfig(
+    config = ScriptConfig(
         draw(sets()),
         sensors,
         workers=draw(st.sampled_from([1, 2, 3, 4])),
         lateness_us=draw(st.sampled_from([None, 0, 4_000, 20_000])),
         cap_percent=draw(st.sampled_from([100, 110, 125, 400])),
     )
+    watermark = draw(st.sampled_from(["fixed", "fixed", "disorder", "scaled"]))
+    if config.lateness_us is None or watermark == "fixed":
+        return config
+    # Few arrivals of each sensor come; clusters are to fill, and to lose some.
+    return replace(config, watermark=watermark, cluster=draw(st.sampled_from([1, 2, 3, 5, 50])))
 
 
 @st.composite

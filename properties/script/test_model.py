@@ -73,7 +73,7 @@ def test_others_change_nothing(system: System, case: Workload, seed: int) -> Non
     assert system(case.with_(config=turned.to_json())).of(Result) == together.of(Result)
     # One alone, on one worker, in one micro-batch.
     flow = flows[seed % len(flows)]
-    alone = ScriptConfig((flow,), config.sensors, lateness_us=config.lateness_us)
+    alone = replace(config, workflows=(flow,), workers=1)
     trace = system(case.with_(config=alone.to_json(), cuts=()))
     expected = [each for each in together.of(Result) if each.workflow == flow.name]
     assert list(trace.of(Result)) == expected

@@ -3,11 +3,21 @@
 import pytest
 
 from model.claims import Outcome
-from model.script.scopes import EVERYDAY, LETTERS, SCOPES, SCRIPTS, explore
+from model.script.scopes import (
+    DISORDERED,
+    EVERYDAY,
+    FEW,
+    LETTERS,
+    SCOPES,
+    SCRIPTS,
+    explore,
+)
 from model.script.variants import VARIANTS
 
 LONGER = ("mean_of_means",)
 """It takes three tuples to see that."""
+BY_DISORDER = ("late_ones_unseen", "one_cluster_for_all", "watermark_falls")
+"""A fixed watermark has no clusters, and cannot fall."""
 
 
 def test_every_script_with_every_stream_of_up_to_two_tuples() -> None:
@@ -18,7 +28,23 @@ def test_every_script_with_every_stream_of_up_to_two_tuples() -> None:
     assert {verdict.outcome for verdict in found.verdicts} == {Outcome.HOLDS}
 
 
-@pytest.mark.parametrize("name", sorted(VARIANTS))
+def test_a_watermark_by_disorder_with_every_stream_of_up_to_four_tuples() -> None:
+    found = explore("disorder")
+    states = len(FEW) * sum(len(DISORDERED) ** tuples for tuples in range(5))
+    assert (found.unique_states, found.depth, found.cut) == (states, 4, None)
+    assert states == 1_023
+    assert {verdict.outcome for verdict in found.verdicts} == {Outcome.HOLDS}
+
+
+@pytest.mark.parametrize("name", BY_DISORDER)
+def test_a_mistake_about_disorder_is_found(name: str) -> None:
+    found = explore("disorder", name)
+    broken = [each for each in found.verdicts if each.outcome is Outcome.BROKEN]
+    assert [each.claim for each in broken] == [VARIANTS[name].promise]
+    assert len(broken[0].witness) <= 6, "it takes four tuples at most"
+
+
+@pytest.mark.parametrize("name", sorted(VARIANTS.keys() - BY_DISORDER))
 def test_a_mistake_is_found_in_the_small_scope(name: str) -> None:
     found = explore(EVERYDAY[0], name)
     broken = [each for each in found.verdicts if each.outcome is Outcome.BROKEN]

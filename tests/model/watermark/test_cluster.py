@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.watermark.cluster import READINGS, Cluster, wait_us
 from model.watermark.evidence import inversions
+from model.windows.cluster import READINGS, Cluster, wait_us
 
 TIMES = st.lists(st.integers(-5, 5), max_size=20)
 
