@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import WatermarkConfig
-from spark_impl.watermark.disorder import inversions
+from spark_impl.windows.disorder import inversions, sizes, wait_us
 from spark_impl.windows.records import Ints, Records, Rows, records
 from spark_impl.windows.rule import Path, Stretch
 
@@ -43,9 +43,8 @@ class WatermarkRule:
         self._times = np.concatenate((before, rows.event_time_us))
         self._t_max = t_max
         self._inv = inversions(self._config.k, before, self._memory.inv, rows.event_time_us)
-        seen = len(self._times)
-        n = np.minimum(np.arange(len(before) + 1, seen + 1), min(self._config.k, seen))
-        self._wait = wait_us(self._config, self._inv, n)
+        n = sizes(self._config.k, len(before), len(self._inv))
+        self._wait = wait_us(self._config.reading, self._config.max_wait_us, self._inv, n)
         self._start = 0
 
     def path(self, start: int, wm_us: int) -> Path:
@@ -94,15 +93,3 @@ class WatermarkRule:
     def records(self) -> dict[str, Records]:
         """The clocks."""
         return {"clock": np.concatenate(self._clocks)}
-
-
-def wait_us(config: WatermarkConfig, inv: Ints, n: Ints) -> Ints:
-    """How long some clusters make wait, by their pairs out of order and their event times."""
-    longest, pairs = config.max_wait_us, np.maximum(n * (n - 1) // 2, 1)
-    if config.reading == "fixed":
-        return np.full(len(inv), longest, np.int64)
-    if config.reading == "literal":
-        return np.where(n > 1, longest * (pairs - inv) // pairs, 0)
-    share = 2 if config.reading == "scaled" else 1
-    disordered = np.minimum(share * longest * inv // pairs, longest)
-    return np.where(n > 1, disordered, longest)

@@ -11,8 +11,8 @@ from model.vocabulary import Event, Workload
 from model.vocabulary.answers import Late, Rejected, Result
 from model.vocabulary.watermark import READINGS, Clock
 from spark_impl.watermark import run_in_process
-from spark_impl.watermark.disorder import inversions
 from spark_impl.windows import kernel
+from spark_impl.windows.disorder import inversions
 from tests.spark_impl import brute_watermark
 from tests.spark_impl.watermark_cases import random_config, random_workload
 

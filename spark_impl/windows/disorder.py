@@ -1,4 +1,4 @@
-"""The disorder of micro-clusters (docs/watermark.md, section 1), counted along with the arrivals.
+"""The disorder of micro-clusters, and how long it makes wait (docs/watermark.md, sections 1 and 2).
 
 Rules of this file:
 
@@ -33,6 +33,23 @@ def inversions(k: int, cluster: Ints, inv: int, times: Ints) -> Ints:
     leaving = max(size - k, 0)
     change[len(change) - leaving :] -= leaves[:leaving]
     return inv + np.cumsum(change)
+
+
+def wait_us(reading: str, longest_us: int, inv: Ints, n: Ints) -> Ints:
+    """How long some clusters make wait, by their pairs out of order and their event times."""
+    pairs = np.maximum(n * (n - 1) // 2, 1)
+    if reading == "fixed":
+        return np.full(len(inv), longest_us, np.int64)
+    if reading == "literal":
+        return np.where(n > 1, longest_us * (pairs - inv) // pairs, 0)
+    share = 2 if reading == "scaled" else 1
+    disordered = np.minimum(share * longest_us * inv // pairs, longest_us)
+    return np.where(n > 1, disordered, longest_us)
+
+
+def sizes(k: int, before: int, more: int) -> Ints:
+    """How many event times a cluster holds after each of some arrivals, ``before`` before them."""
+    return np.minimum(np.arange(before + 1, before + more + 1), min(k, before + more))
 
 
 def _compact(times: Ints) -> NDArray[Any]:
