@@ -31,7 +31,8 @@ TUPLE = np.dtype([("node", "<i4"), ("ts", "<i8"), ("value", "<f8")])
 UNDEFINED = np.dtype([("node", "<i4"), ("ts", "<i8")])
 REJECTED = np.dtype([("seq", "<i8"), ("reason", "<i8")])
 _LOG = np.dtype([("node", "<i4"), ("source_id", "<i8"), ("ts", "<i8"), ("value", "<f8")])
-_CLOCK = np.dtype([("node", "<i4"), ("latest_us", "<i8"), ("wm_us", "<i8")])
+_CLOCK = np.dtype([("node", "<i4"), ("latest_us", "<i8"), ("wm_us", "<i8"), ("inv", "<i8")])
+_CLUSTER = np.dtype([("node", "<i4"), ("ts", "<i8")])
 _STAMP = np.dtype([("node", "<i4"), ("us", "<i8")])
 _LATEST = np.dtype([("node", "<i4"), ("input", "<i4"), ("value", "<f8")])
 _SLICE = np.dtype(
@@ -54,6 +55,7 @@ class Kept(NamedTuple):
     logs: bytes
     until: bytes
     clocks: bytes
+    clusters: bytes
     slices: bytes
     taken: bytes
     large: str
@@ -76,7 +78,8 @@ def kept(state: State) -> Kept:
     return Kept(
         _by_node(_LOG, {n: (log.source_id, *log.tuples) for n, log in state.logs.items()}),
         _stamps((n, log.until_us) for n, log in state.logs.items()),
-        np.array([(n, *each) for n, each in state.clocks.items()], _CLOCK).tobytes(),
+        np.array([(n, *each[:-1]) for n, each in state.clocks.items()], _CLOCK).tobytes(),
+        _by_node(_CLUSTER, {n: (each.cluster,) for n, each in state.clocks.items()}),
         _by_node(_SLICE, {n: _columns(each) for n, each in state.slices.items()}),
         _stamps((n, each.until_us) for n, each in state.slices.items()),
         json.dumps(large),
@@ -101,6 +104,8 @@ def restored(share: Share, data: Kept) -> State:
     for number, each, value in np.frombuffer(data.latest, _LATEST).tolist():
         latest.setdefault(number, {})[each] = value
     clocks = {n: Clock(*each) for n, *each in np.frombuffer(data.clocks, _CLOCK).tolist()}
+    for number, rows in _split(np.frombuffer(data.clusters, _CLUSTER)):
+        clocks[number] = clocks[number]._replace(cluster=rows["ts"].copy())
     return State(logs, clocks, slices, latest, dict(_from_stamps(data.known)), data.seq)
 
 

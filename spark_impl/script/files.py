@@ -17,11 +17,14 @@ from spark_impl.windows.slots import SLOT, slots
 
 
 def pack_files(
-    batches: Iterable[pa.RecordBatch], store: Store, plan: Plan
+    batches: Iterable[pa.RecordBatch], store: Store, plan: Plan, since_us: int
 ) -> Iterator[pa.RecordBatch]:
-    """Stage for ``mapInArrow``: paths of files to rows (grouping columns, slot, kind, block)."""
+    """Stage for ``mapInArrow``: paths of files to rows (grouping columns, slot, kind, block).
+
+    No tuple is read that changes no result stamped from ``since_us`` on.
+    """
     groups = store.groups
-    router, numbers = Router(plan, store.since_us), slots(plan.workers)
+    router, numbers = Router(plan, since_us), slots(plan.workers)
     columns = [field for field in BLOCK if field.name != "worker"]
     schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), *columns])
     for batch in batches:

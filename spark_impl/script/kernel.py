@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary.script import END_US
-from spark_impl.script.admission import Arrivals, Clock, admit
+from spark_impl.script.admission import Arrivals, Clock, Waiting, admit
 from spark_impl.script.exact import Ints
 from spark_impl.script.graph import NUMBER, WINDOW
 from spark_impl.script.operations import NO_TUPLES, Tuples, operate
@@ -112,11 +112,9 @@ class Found(NamedTuple):
     """Before this stamp all results of the worker are there."""
 
 
-def advance(
-    share: Share, lateness_us: int | None, state: State, given: Given
-) -> tuple[State, Found]:
+def advance(share: Share, waiting: Waiting, state: State, given: Given) -> tuple[State, Found]:
     """Take in what a micro-batch brings, and find all that follows from it."""
-    step = _Step(share, lateness_us, state)
+    step = _Step(share, waiting, state)
     step.take_in(given)
     for number in share.computed:
         step.compute(number)
@@ -126,10 +124,10 @@ def advance(
 class _Step:
     """A state on its way through a micro-batch."""
 
-    def __init__(self, share: Share, lateness_us: int | None, state: State) -> None:
+    def __init__(self, share: Share, waiting: Waiting, state: State) -> None:
         self._share = share
         self._graph = share.graph
-        self._lateness_us = lateness_us
+        self._waiting = waiting
         self._logs = dict(state.logs)
         self._clocks = dict(state.clocks)
         self._slices = dict(state.slices)
@@ -152,7 +150,7 @@ class _Step:
             log = self._logs.get(number, Log())
             open_ids = log.source_id[np.searchsorted(log.tuples.ts, log.until_us) :]
             clock = self._clocks.get(number, Clock())
-            found = admit(arrivals, open_ids, clock, self._lateness_us)
+            found = admit(arrivals, open_ids, clock, self._waiting)
             self._clocks[number] = found.clock
             self._logs[number] = log.with_(found.tuples, found.clock.wm_us, found.source_id)
             if number in self._share.says:

@@ -18,6 +18,7 @@ from pyspark.sql.types import (
 )
 
 from spark_impl.script import encoding
+from spark_impl.script.admission import Waiting
 from spark_impl.script.kernel import Found, Given, State, advance
 from spark_impl.script.plan import Plan, Share
 from spark_impl.windows.slots import SLOT, task_of_slot
@@ -60,11 +61,9 @@ def output_schema(groups: StructType) -> StructType:
 class ScriptProcessor(StatefulProcessor):
     """Adapter between Spark's state store and :func:`spark_impl.script.kernel.advance`."""
 
-    def __init__(
-        self, plan: Plan, lateness_us: int | None, group_columns: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, plan: Plan, waiting: Waiting, group_columns: tuple[str, ...] = ()) -> None:
         self._plan = plan
-        self._lateness_us = lateness_us
+        self._waiting = waiting
         self._names = [*group_columns, "worker"]
         self._shares: dict[int, Share] = {}
 
@@ -99,7 +98,7 @@ class ScriptProcessor(StatefulProcessor):
             encoding.messages_of(blocks[MESSAGE]),
             bool(blocks[FLUSH]),
         )
-        after, found = advance(share, self._lateness_us, before, given)
+        after, found = advance(share, self._waiting, before, given)
         self._state.update(tuple(encoding.kept(after)))
         who = dict(zip(self._names, (*key[:-1], worker), strict=True))
         yield pd.DataFrame([{**who, **row} for row in _rows(share, found)], dtype=object)

@@ -20,6 +20,7 @@ from model.vocabulary import ScriptConfig
 from model.vocabulary.script import END_US, MILLISECOND_US, TIME_END_US
 from spark_impl.failures import wait_for, without_stack_traces
 from spark_impl.running import QueryProblem, Run, paths
+from spark_impl.script.admission import waiting_of
 from spark_impl.script.files import pack_files
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import FLUSH, ScriptProcessor, input_schema, output_schema
@@ -145,12 +146,14 @@ class ScriptQuery:
             files = both.union(paths(self._spark, literal(store.control), None))
         else:
             files = paths(self._spark, either(self._source, store.control), self._files)
-        pack = partial(pack_files, store=store, plan=plan)
+        # What was long ago is in the clusters from which later watermarks follow.
+        reads_us = store.since_us if self._config.watermark == "fixed" else 0
+        pack = partial(pack_files, store=store, plan=plan, since_us=reads_us)
         return (
             files.mapInArrow(pack, input_schema(groups))
             .groupBy(*names, SLOT)
             .transformWithStateInPandas(
-                ScriptProcessor(plan, self._config.lateness_us, names),
+                ScriptProcessor(plan, waiting_of(self._config), names),
                 outputStructType=output_schema(groups),
                 outputMode="append",
                 timeMode="none",

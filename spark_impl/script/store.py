@@ -14,7 +14,7 @@ Rules of this file:
 
 import uuid
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from spark_impl import stores
 from spark_impl.script.tables import SCHEMAS
 from spark_impl.streams import InputProblem, append, writing
 
-VERSION = 1
+VERSION = 2
 ROOM = "script"
 TABLES = {
     **SCHEMAS,
@@ -34,6 +34,8 @@ TABLES = {
 """Columns behind those of grouping; ``worker`` says until when its results are known."""
 BLOCK = pa.schema([("worker", pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
 """Rows of the files in ``control``, behind the grouping columns."""
+_USUAL = {item.name: item.default for item in fields(ScriptConfig) if item.default is not MISSING}
+"""Settings that a store need not name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +148,8 @@ def _require_same(root: Path, plain: Mapping[str, Any]) -> None:
     """Refuse the store of another query."""
 
     def read(found: Mapping[str, Any]) -> dict[str, Any]:
-        settings = {name: found["config"][name] for name in plain["config"]}
+        said = {**_USUAL, **found["config"]}
+        settings = {item.name: said[item.name] for item in fields(ScriptConfig)}
         return {**settings, **{name: found[name] for name in plain if name != "config"}}
 
     theirs, ours = stores.described(root, ROOM, VERSION, read), read(plain)

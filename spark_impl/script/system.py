@@ -12,6 +12,7 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import Event, ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Rejected, Result, Undefined
+from spark_impl.script.admission import waiting_of
 from spark_impl.script.blocks import Router
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE, ScriptProcessor
@@ -36,7 +37,7 @@ def run_in_process(workload: Workload) -> Trace:
     config = ScriptConfig.from_json(workload.config)
     plan = compile_plan(config)
     router = Router(plan)
-    tester = TwsTester(ScriptProcessor(plan, config.lateness_us))
+    tester = TwsTester(ScriptProcessor(plan, waiting_of(config)))
     numbers = slots(plan.workers)
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in _WORDS}
     batches: list[list[tuple[int, int, bytes | None]]] = [

@@ -6,7 +6,8 @@ fractions, windows are looked at one by one, and nothing is shared.
 
 from collections.abc import Mapping
 from fractions import Fraction
-from math import inf, isfinite, sqrt
+from itertools import combinations
+from math import floor, inf, isfinite, sqrt
 from typing import NamedTuple
 
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
@@ -67,20 +68,34 @@ def _sensors(config: ScriptConfig, workload: Workload, steps: set[Step]) -> dict
             arrived[event.key].append(event)
     found = {}
     for sensor, events in arrived.items():
-        wm_us, latest_us, seen, pairs = 0, -1, set(), []
+        wm_us, times, seen, pairs = 0, [], set(), []
         for event in events:
             if not isfinite(event.value):
                 steps.add(Rejected(event.seq, REASON_NOT_FINITE))
-            elif event.event_time_us < wm_us:
+                continue
+            if event.event_time_us < wm_us:
                 steps.add(Rejected(event.seq, REASON_LATE))
-            elif event.source_id not in seen:
+            elif event.source_id in seen:
+                continue
+            else:
                 seen.add(event.source_id)
                 pairs.append((event.event_time_us, event.value + 0.0))
-                latest_us = max(latest_us, event.event_time_us)
-                if config.lateness_us is not None:
-                    wm_us = max(wm_us, latest_us - config.lateness_us)
+            times.append(event.event_time_us)
+            if config.lateness_us is not None:
+                wm_us = max(wm_us, max(times) - _wait_us(config, times))
         found[sensor] = Stream(pairs, END_US if workload.flush else wm_us)
     return found
+
+
+def _wait_us(config: ScriptConfig, times: list[int]) -> int:
+    """After arrivals with these event times, in their order."""
+    assert config.lateness_us is not None
+    pairs = list(combinations(times[-config.cluster :], 2))
+    disorder = Fraction(sum(left > right for left, right in pairs), max(len(pairs), 1))
+    if not pairs or config.watermark == "fixed":
+        return config.lateness_us
+    share = 2 * disorder if config.watermark == "scaled" else disorder
+    return floor(config.lateness_us * min(share, Fraction(1)))
 
 
 def _stream(

@@ -1,26 +1,31 @@
 """Workers in process: docs/script.md word by word, whatever the micro-batches are."""
 
+import random
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
 from math import isnan, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
 
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import (
+    REASON_LATE,
     WORDS,
     Hosted,
+    Rejected,
     Result,
     Sensor,
     Statement,
+    Undefined,
     Union,
     Window,
     Workflow,
 )
-from spark_impl.script import compile_plan, run_in_process
-from spark_impl.script.admission import Arrivals, Clock
+from spark_impl.script import admission, compile_plan, run_in_process
+from spark_impl.script.admission import Arrivals, Clock, waiting_of
 from spark_impl.script.encoding import kept, restored
 from spark_impl.script.exact import Folded, Scaled, finished, fold, scaled
 from spark_impl.script.kernel import Given, Log, State, advance
@@ -61,6 +66,78 @@ def test_micro_batches_workers_and_ways_of_cutting_change_nothing() -> None:
                 assert word is Hosted or other.of(word) == one.of(word)
                 compared += word is not Hosted and len(one.of(word))
     assert compared > 300
+
+
+def following(seed: int) -> Workload:
+    """One sensor that delivers much twice, with a watermark that follows its disorder."""
+    draw = random.Random(f"following {seed}")
+    config = ScriptConfig(
+        (Workflow("w", (Statement("s", Window("sum", Sensor("A"), 4, 2)),)),),
+        (("A", 1),),
+        lateness_us=draw.choice([0, 5_000, 20_000]),
+        watermark=draw.choice(["disorder", "scaled"]),
+        cluster=draw.choice([1, 2, 3, 7, 50]),
+    )
+    events: list[Event] = []
+    for seq in range(60):
+        ts = max(0, 1_000 * seq - draw.choice([0, 0, 1_500, 9_000, 30_000]))
+        value = draw.choice([1.0, 2.0, 3.0, 4.0, 5.0, float("nan")])
+        fresh = Event(seq, seq, "A", ts, value, 0)
+        again = draw.choice(events[-8:] or [fresh])
+        events.append(again._replace(seq=seq) if draw.random() < 0.4 else fresh)
+    cuts = tuple(sorted(draw.sample(range(61), draw.choice([0, 3, 12]))))
+    return Workload("script", tuple(events), config.to_json(), cuts, flush=seed % 4 > 0)
+
+
+def test_watermark_that_follows_disorder(monkeypatch: pytest.MonkeyPatch) -> None:
+    guesses: list[int] = []
+    follow, guess = admission._followed, admission._by_disorder
+
+    def counted_guess(*given: Any) -> Any:
+        guesses.append(0)
+        return guess(*given)
+
+    def counted_follow(*given: Any) -> Any:
+        guesses[-1] += 1
+        return follow(*given)
+
+    monkeypatch.setattr(admission, "_by_disorder", counted_guess)
+    monkeypatch.setattr(admission, "_followed", counted_follow)
+    seen: Counter[str] = Counter()
+    for seed in range(60):
+        workload = following(seed)
+        found, expected = run_in_process(workload), brute_script.run(workload)
+        fixed = brute_script.run(workload.with_(config={**workload.config, "watermark": "fixed"}))
+        late = {each.seq for each in expected.of(Rejected) if each.reason == REASON_LATE}
+        for word in (Result, Rejected):
+            assert found.of(word) == expected.of(word), (seed, word.__name__)
+        times = [event.event_time_us for event in workload.arrivals]
+        seen["late only here"] += len({*expected.of(Rejected)} - {*fixed.of(Rejected)})
+        again = {event.seq for event in workload.arrivals if event.source_id < event.seq}
+        seen["late and redelivered"] += len(again & late)
+        seen["in though behind"] += sum(
+            ts < max(times[:n], default=0) for n, ts in enumerate(times) if n not in late
+        )
+    assert min(seen.values()) > 50
+    assert sum(each > 2 for each in guesses) > 5, "the second guess was always right"
+
+
+def test_sensors_have_watermarks_of_their_own_wherever_they_are_hosted() -> None:
+    compared = late = 0
+    for seed in range(12):
+        config = random_config(seed)
+        config = replace(config, lateness_us=15_000, watermark="scaled", cluster=4)
+        workload = random_workload(seed, config, size=60)
+        expected = brute_script.run(workload)
+        late += len(expected.of(Rejected))
+        for workers in (1, 3):
+            split = replace(config, workers=workers, cap_percent=100)
+            compared += max(map(len, compile_plan(split).hosts.values()), default=0) > 1
+            found = run_in_process(workload.with_(config=split.to_json()))
+            for word in (Result, Undefined, Rejected):
+                assert found.of(word) == expected.of(word), (seed, workers, word.__name__)
+    assert compared > 3, "no sensor had several workers"
+    assert late > 30
 
 
 def random_values(seed: int) -> np.ndarray:
@@ -111,15 +188,19 @@ def test_state_is_read_as_it_was_written() -> None:
     sources = Union((Sensor("A"), Sensor("B")))
     statements = (Statement("s", Window("stddev", sources, 4, 2)),)
     config = ScriptConfig((Workflow("w", statements),), (("A", 1), ("B", 1)), lateness_us=2_000)
+    moving = replace(config, watermark="disorder", cluster=2)
     share = compile_plan(config).share(0)
     rows = np.arange(3)
     given = Arrivals(rows, rows, rows * 3_000, np.array([0.1, 1e200, -3.0]))
     for values in (given.values, np.array([1.0, 2.0, 3.0])):
         arrivals = {0: given._replace(values=values), 1: given._replace(values=-values)}
-        state, _ = advance(share, config.lateness_us, State(), Given(arrivals))
-        again = restored(share, kept(state))
-        assert plain(again) == plain(state)
+        state, _ = advance(share, waiting_of(config), State(), Given(arrivals))
+        assert plain(restored(share, kept(state))) == plain(state)
         assert state.slices[2].starts.tolist() == [2_000]
+        back = {0: arrivals[0]._replace(ts=rows[::-1] * 3_000)}
+        state, _ = advance(share, waiting_of(moving), State(), Given(back))
+        assert plain(restored(share, kept(state))) == plain(state)
+        assert (state.clocks[0].inv, state.clocks[0].cluster.tolist()) == (1, [3_000, 0])
 
 
 def plain(state: State) -> object:
@@ -149,7 +230,7 @@ def test_state_holds_nothing_that_is_over() -> None:
     for batch in range(50):
         rows = np.arange(100) + 100 * batch
         arrivals = Arrivals(rows, rows, rows * 100, np.ones(100))
-        state, found = advance(share, config.lateness_us, state, Given({0: arrivals}))
+        state, found = advance(share, waiting_of(config), state, Given({0: arrivals}))
         if batch > 5:
             sizes.add((len(state.logs[0].tuples.ts), len(state.slices[0].starts)))
             assert found.results[1].values.tolist() == [40.0] * 5

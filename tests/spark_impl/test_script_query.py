@@ -80,7 +80,9 @@ BOTH_WAYS = Workflow(
 
 
 def test_pack_equals_the_specification(spark: SparkSession, tmp_path: Path) -> None:
+    """With a watermark that follows the disorder; interrupted, and with two workers."""
     config = replace(CONFIG, workflows=(BOTH_WAYS, FLOW), workers=2, cap_percent=100)
+    config = replace(config, lateness_us=9_000, watermark="scaled", cluster=4)
     shares = [compile_plan(config).share(worker) for worker in range(2)]
     assert all(share.sent and share.foreign for share in shares)
     cases = {
@@ -168,18 +170,33 @@ def test_scripts_that_change(spark: SparkSession, tmp_path: Path) -> None:
     assert len(found["hall", "mean"]) > 30
 
 
-def test_operations_remember_what_was_before_the_change(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """B was silent for long when the new script, which needs its latest value, came into force."""
+def test_what_was_before_the_change_is_remembered(spark: SparkSession, tmp_path: Path) -> None:
+    """By operations and by watermarks that follow the disorder.
+
+    B was silent for long when the new script, which needs its latest value, came into force. C has
+    had a tuple from long before what its window reaches back to; without it the last one were late.
+    """
     rows = [("B", 1_000, 5.0), *(("A", 1_000 * ms, float(ms)) for ms in range(2, 40))]
+    rows += [("C", 31_000, 1.0), ("C", 5_000, 8.0), ("C", 32_000, 2.0), ("C", 30_500, 4.0)]
     source = history(tmp_path / "h", rows)
-    sum_of_both = Arithmetic("+", Sensor("A"), Sensor("B"))
-    new = replace(CONFIG, workflows=(Workflow("hall", (Statement("both", sum_of_both),)),))
+    both = Statement("both", Arithmetic("+", Sensor("A"), Sensor("B")))
+    total = Statement("total", Window("sum", Sensor("C"), 4, 2))
+    new = ScriptConfig(
+        (Workflow("hall", (both, total)),),
+        (("A", 3_600), ("B", 3_600), ("C", 3_600)),
+        lateness_us=15_000,
+        watermark="disorder",
+    )
     query = ScriptQuery(spark, new, source, tmp_path / "s", since_us=30_000)
     query.flush()
-    expected = [(1_000 * ms, ms + 5.0) for ms in range(30, 40)]
-    assert answers(spark, tmp_path / "s") == {("hall", "both"): expected}
+    assert answers(spark, tmp_path / "s") == {
+        ("hall", "both"): [(1_000 * ms, ms + 5.0) for ms in range(30, 40)],
+        ("hall", "total"): [(31_000, 5.0), (33_000, 7.0), (35_000, 2.0)],
+    }
+    with pytest.raises(InputProblem, match=r"other watermark: 'disorder', not 'fixed'$"):
+        ScriptQuery(spark, replace(new, watermark="fixed"), source, tmp_path / "s", since_us=30_000)
+    with pytest.raises(InputProblem, match=r"other cluster: 50, not 7$"):
+        ScriptQuery(spark, replace(new, cluster=7), source, tmp_path / "s", since_us=30_000)
 
 
 def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
