@@ -17,7 +17,7 @@ from properties.errors import UsageError, counted
 from properties.script import inputs, limits
 from properties.script.plan import make_plan
 from properties.script.plan_table import print_plan
-from properties.script.queries import CAP_PERCENT, WORKERS, asked, query
+from properties.script.queries import CAP_PERCENT, WORKERS, add_watermark, asked, query
 from properties.script.running import SUFFIXES, Found, compute, readable, write
 from properties.systems import local_master, session_of
 
@@ -49,6 +49,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         metavar="DURATION",
         help="how far a tuple may lie behind the latest one of its sensor (by input)",
     )
+    add_watermark(parser)
     parser.add_argument("--workers", type=int, metavar="N", help=f"({WORKERS})")
     parser.add_argument(
         "--cap-percent", type=int, metavar="N", help=f"most that one should have ({CAP_PERCENT})"

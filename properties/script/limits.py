@@ -24,6 +24,8 @@ NAIVE_MAX = 20_000_000
 """Values that are looked at where everything is computed from all tuples."""
 WORKERS_MAX = 128
 """Each is a task in every micro-batch."""
+CLUSTER_MAX = 10_000
+"""Each arrival is compared with so many others."""
 
 
 class Work(NamedTuple):
@@ -59,9 +61,11 @@ def refuse(config: ScriptConfig, arrivals: Sequence[Event], name: str) -> None:
 
 
 def refuse_impossible(config: ScriptConfig, arrivals: Sequence[Event], name: str) -> None:
-    """Refuse event times that no tuple may have, and too many workers."""
+    """Refuse event times that no tuple may have, too many workers and too large clusters."""
     if config.workers > WORKERS_MAX:
         raise UsageError(f"--workers is {config.workers}; at most {WORKERS_MAX} are allowed")
+    if config.cluster > CLUSTER_MAX:
+        raise UsageError(f"--cluster is {config.cluster}; at most {CLUSTER_MAX:,} are allowed")
     bad = next((each for each in arrivals if not 0 <= each.event_time_us < TIME_END_US), None)
     if bad is not None:
         told = f"row {bad.seq + 1} of {name} has the event time {bad.event_time_us} us"
@@ -89,6 +93,10 @@ def estimate(config: ScriptConfig, arrivals: Sequence[Event]) -> Work:
     results = folds = 0
     # Every arrival is compared with those of its sensor, which are looked at more than once.
     naive = sum(2 * counts[each] ** 2 for each in config.asked_for)
+    if config.watermark != "fixed":
+        # So are all pairs of a cluster, for every arrival.
+        clusters = {each: min(config.cluster, counts[each]) for each in config.asked_for}
+        naive += sum(counts[each] * size**2 // 2 for each, size in clusters.items())
     for number, node in enumerate(graph.nodes):
         read = [sizes[each] for each in node.inputs]
         size = _size(graph, number, counts, read, lasting_ms)

@@ -3,9 +3,10 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import Sensor, Workflow, walk
+from model.vocabulary.script import CLUSTER, WATERMARKS, Sensor, Workflow, walk
 from properties.durations import parse_duration_us, write_duration
 from properties.errors import UsageError, counted
 from properties.script import limits, sensors
@@ -20,7 +21,10 @@ CAP_PERCENT = 125
 # Setting of ScriptConfig, option.
 OPTIONS = (
     ("workers", "--workers"),
+    ("lateness_us", "--lateness"),
     ("cap_percent", "--cap-percent"),
+    ("watermark", "--watermark"),
+    ("cluster", "--cluster"),
     ("a sensor", "--key: a sensor"),
 )
 
@@ -47,6 +51,23 @@ def add_options(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         help=f"most that a worker should have, of an even share ({CAP_PERCENT})",
     )
+    add_watermark(group)
+
+
+def add_watermark(group: argparse._ActionsContainer) -> None:
+    """How far the watermark of a sensor lies behind."""
+    group.add_argument(
+        "--watermark",
+        metavar="NAME",
+        help=f"{', '.join(WATERMARKS)}: by --lateness, or by a share of it that follows the"
+        " disorder of the sensor (fixed)",
+    )
+    group.add_argument(
+        "--cluster",
+        type=int,
+        metavar="N",
+        help=f"arrivals of a sensor whose disorder that is ({CLUSTER})",
+    )
 
 
 def asked(args: argparse.Namespace) -> Texts:
@@ -59,7 +80,8 @@ def asked(args: argparse.Namespace) -> Texts:
     written = workflows(texts, known)
     if written:
         per_hour = dict.fromkeys(used(written), sensors.USUAL_PER_HOUR) if known is None else known
-        config = _config(args, written, Network("", "", (), per_hour))
+        # Of the lateness an input may have one, which is not known yet.
+        config = _config(args, written, Network("", "", (), per_hour, lateness="0s"))
         limits.refuse_impossible(config, (), "")
     return texts
 
@@ -85,7 +107,18 @@ def _config(
         lateness_us = parse_duration_us(network.lateness)
     workers = WORKERS if args.workers is None else args.workers
     cap_percent = CAP_PERCENT if args.cap_percent is None else args.cap_percent
-    return config_of(written, network, workers, lateness_us, cap_percent)
+    watermark = args.watermark or "fixed"
+    if watermark in WATERMARKS[1:] and lateness_us is None:
+        raise UsageError(f"--watermark {watermark} needs --lateness: the longest wait")
+    return config_of(
+        written,
+        network,
+        workers,
+        lateness_us,
+        cap_percent,
+        watermark=watermark,
+        cluster=CLUSTER if args.cluster is None else args.cluster,
+    )
 
 
 def config_of(
@@ -94,13 +127,14 @@ def config_of(
     workers: int,
     lateness_us: int | None,
     cap_percent: int = CAP_PERCENT,
+    **others: Any,
 ) -> ScriptConfig:
     """The settings; what cannot be is told in the words of the command line."""
     rates = tuple(network.per_hour.items())
     if lateness_us is not None and lateness_us < 0:
         raise UsageError(f"--lateness is {write_duration(lateness_us)}; it must be at least 0")
     try:
-        return ScriptConfig(tuple(written), rates, workers, lateness_us, cap_percent)
+        return ScriptConfig(tuple(written), rates, workers, lateness_us, cap_percent, **others)
     except ValueError as error:
         raise UsageError(_in_options(str(error))) from error
 
@@ -140,6 +174,8 @@ def _describe(config: ScriptConfig) -> str:
     which = flows[0].name if len(flows) == 1 else counted(len(flows), "script")
     late = config.lateness_us
     times = "nothing late" if late is None else f"late after {write_duration(late)}"
+    if late is not None and config.watermark != "fixed":
+        times += f" at most, by {config.watermark} of {config.cluster}"
     usual = config.cap_percent == CAP_PERCENT
     cap = "" if usual else f", cap {config.cap_percent}%"
     return f"{which}, {counted(config.workers, 'worker')}, {times}{cap}"

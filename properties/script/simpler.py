@@ -54,7 +54,9 @@ def settings(workload: Workload) -> Mapping[str, Any]:
         flow.name: "; ".join(written(each.name, each.expression) for each in flow.statements)
         for flow in config.workflows
     }
-    names = ("workers", "lateness_us", "cap_percent")
+    names = ["workers", "lateness_us", "cap_percent"]
+    if config.watermark != "fixed":
+        names += ["watermark", "cluster"]
     return {**{name: getattr(config, name) for name in names}, **_quoted(scripts)}
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from model.vocabulary import ScriptConfig
+from model.vocabulary.script import CLUSTER
 from sim.arrivals import Arrivals, simulate_arrivals
 from sim.distributions import Constant, Distribution, Exponential, require
 from sim.plan import Plan
@@ -35,6 +36,8 @@ DEFAULTS: Mapping[str, Setting] = {
     "placement": PLAN,
     "cap_percent": 125,
     "lateness_us": 250_000,  # none: nothing is late, and only the end of the stream tells
+    "watermark": "fixed",  # disorder, scaled: lateness_us is the longest wait
+    "cluster": CLUSTER,  # arrivals of a sensor whose disorder says how long to wait
     "speeds": "1,0.5",  # of the workers, in turn
     "tiers": "node,rack",  # of the workers, in turn
     "service": "exponential",
@@ -110,6 +113,8 @@ def config_of(settings: Mapping[str, str], seed: int) -> ScriptConfig:
         workers=integer("workers", texts["workers"]),
         lateness_us=None if lateness == NONE else int(number("lateness_us", lateness, int)),
         cap_percent=integer("cap_percent", texts["cap_percent"]),
+        watermark=texts["watermark"],
+        cluster=integer("cluster", texts["cluster"]),
     )
 
 

@@ -79,6 +79,19 @@ def test_tuples_without_a_value_are_rejected_alone(straggler: Straggler, folder:
     assert straggler("replay", str(stored), "--system", MODEL).code == 0
 
 
+@pytest.mark.parametrize("watermark", ["disorder", "scaled"])
+def test_the_watermark_may_follow_the_disorder(
+    straggler: Straggler, folder: Path, watermark: str
+) -> None:
+    ask = ("--lateness", "5s", "--watermark", watermark, "--cluster", "4", "--json", "verdict.json")
+    done = straggler(*OWN, *ask, "--system", MODEL)
+    assert (done.code, done.err) == (0, "")
+    assert f"late after 5s at most, by {watermark} of 4" in " ".join(done.out.split())
+    (row,) = json.loads((folder / "verdict.json").read_text(encoding="utf-8"))
+    assert (row["config"]["watermark"], row["config"]["cluster"]) == (watermark, 4)
+    assert row["late"] > 0
+
+
 def test_without_a_lateness_nothing_is_late(straggler: Straggler, folder: Path) -> None:
     done = straggler(*OWN, "--system", MODEL)
     assert done.code == 0
@@ -131,6 +144,10 @@ def test_a_system_that_adds_in_float64_is_close_enough(straggler: Straggler, fol
     [
         (("--cap-percent", "50"), ("--cap-percent is 50", "at least 100")),
         (("--workers", "0"), ("--workers is 0",)),
+        (("--watermark", "literal"), ("--watermark is 'literal'", "fixed, disorder, scaled")),
+        (("--watermark", "scaled"), ("--watermark scaled needs --lateness",)),
+        (("--cluster", "0"), ("--cluster is 0", "at least 1")),
+        (("--cluster", "20000"), ("--cluster is 20000; at most 10,000",)),
         (("--workers", "500"), ("--workers is 500; at most 128",)),
         (("--window", "5s"), ("--window", "the scripts say")),
         (("--input", "weather"), ("there is no sensor and no earlier name 'l'",)),

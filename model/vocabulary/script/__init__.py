@@ -4,7 +4,7 @@ Source: a framework for real-time aggregation over large numbers of sensors, wit
 for analysts. ``docs/script.md`` is the specification; names here follow it.
 """
 
-from model.vocabulary.script.config import PER_HOUR_MAX, ScriptConfig
+from model.vocabulary.script.config import CLUSTER, PER_HOUR_MAX, WATERMARKS, ScriptConfig
 from model.vocabulary.script.problems import Problem, constant, problems
 from model.vocabulary.script.steps import (
     END_US,
@@ -45,6 +45,7 @@ from model.vocabulary.script.tree import (
 __all__ = [
     "ACROSS_OPS",
     "ARITHMETIC_OPS",
+    "CLUSTER",
     "DEPTH_MAX",
     "END_US",
     "FUNCTIONS",
@@ -55,6 +56,7 @@ __all__ = [
     "REASON_NOT_FINITE",
     "SPAN_MAX_MS",
     "TIME_END_US",
+    "WATERMARKS",
     "WINDOW_OPS",
     "WORDS",
     "Across",

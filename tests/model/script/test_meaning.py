@@ -1,6 +1,7 @@
 """Meanings that are worked out by hand, of the naive reading and of the shared graph alike."""
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import pytest
 
@@ -46,11 +47,12 @@ def case(
     *tuples: tuple[str, float, float],
     lateness_us: int | None = None,
     flush: bool = True,
+    **settings: Any,
 ) -> Workload:
     """Statements (one is called x) and tuples: sensor, milliseconds, value."""
     named = expression if isinstance(expression, dict) else {"x": expression}
     flow = Workflow("w", tuple(Statement(name, each) for name, each in named.items()))
-    config = ScriptConfig((flow,), (("a", 1), ("b", 1)), lateness_us=lateness_us)
+    config = ScriptConfig((flow,), (("a", 1), ("b", 1)), lateness_us=lateness_us, **settings)
     events = tuple(
         Event(seq, seq, sensor, int(at_ms * MS), value, int(at_ms * MS))
         for seq, (sensor, at_ms, value) in enumerate(tuples)
@@ -156,6 +158,71 @@ def test_late_is_what_lies_below_the_watermark_of_its_sensor(trace_of: TraceOf) 
     found = trace_of(case(said, *tuples, lateness_us=2 * MS))
     assert found.of(Rejected) == (Rejected(3, REASON_LATE),)
     assert points(found.of(Result)) == [(99, 4)]
+
+
+# 4 waits for 3 ms, for a single tuple says nothing; so do 4 and 0, which are reversed. Of 4, 0
+# and 4 one pair of three is out of order, and of the last three then, 0, 4 and 3.
+FOLLOWING = (4, 0, 4, 3, 2.999, 1.999)
+
+
+@pytest.mark.parametrize(
+    ("watermark", "cluster", "times_ms", "late"),
+    [
+        ("disorder", 3, FOLLOWING, [1, 4, 5]),
+        ("scaled", 3, FOLLOWING, [1, 5]),
+        ("fixed", 3, FOLLOWING, [1]),
+        # A cluster of one has no pairs.
+        ("disorder", 1, FOLLOWING, [1]),
+        # In order nothing is waited for; 5 waits for 1 ms, or half of it, for the late 3 was there.
+        ("disorder", 3, (3, 4, 3, 5, 4, 3.999), [2, 5]),
+        ("disorder", 50, (3, 4, 3, 5, 4.5, 4.499), [2, 5]),
+    ],
+)
+def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
+    trace_of: TraceOf, watermark: str, cluster: int, times_ms: tuple[float, ...], late: list[int]
+) -> None:
+    tuples = [("a", at_ms, 1.0) for at_ms in times_ms]
+    settings: dict[str, Any] = {"lateness_us": 3 * MS, "watermark": watermark, "cluster": cluster}
+    found = trace_of(case(Window("count", A, 100, 100), *tuples, **settings))
+    assert found.of(Rejected) == tuple(Rejected(seq, REASON_LATE) for seq in late)
+    assert points(found.of(Result)) == [(99, len(tuples) - len(late))]
+
+
+def test_shares_of_the_wait_are_rounded_down(trace_of: TraceOf) -> None:
+    # Of 1, 0 and 3 ms a third of the pairs is out of order; a third of 2 us is none.
+    tuples = [("a", 1, 1.0), ("a", 1, 1.0), ("a", 0.999, 1.0), ("a", 1, 1.0), ("a", 0.998, 1.0)]
+    settings: dict[str, Any] = {"lateness_us": 2, "watermark": "disorder", "cluster": 3}
+    found = trace_of(case(Window("count", A, 100, 100), *tuples, **settings))
+    assert found.of(Rejected) == tuple(Rejected(seq, REASON_LATE) for seq in (2, 4))
+
+
+def test_a_cluster_has_no_missing_values_and_redeliveries_only_if_they_are_late(
+    trace_of: TraceOf,
+) -> None:
+    settings: dict[str, Any] = {"lateness_us": 3 * MS, "watermark": "disorder", "cluster": 3}
+    said = Window("count", A, 100, 100)
+
+    def late(times_ms: tuple[float, ...], again: int, value: float = 1.0) -> list[int]:
+        """With the arrival of this number being the first one again, or without a value."""
+        workload = case(said, *(("a", at_ms, 1.0) for at_ms in times_ms), **settings)
+        events = list(workload.arrivals)
+        events[again] = events[again]._replace(source_id=0, value=value)
+        found = trace_of(workload.with_(arrivals=tuple(events)))
+        return [each.seq for each in found.of(Rejected) if each.reason == REASON_LATE]
+
+    # Were 4 in the cluster twice, one pair of three would be out of order.
+    assert late((4, 3, 4, 2), again=2) == []
+    assert late((4, 3, 4, 2), again=0) == [3]
+    assert late((0, 4, 0, 5, 4.5), again=2) == [2]
+    assert late((4, 0, 3, 1.5), again=1, value=float("nan")) == []
+
+
+def test_what_is_known_ends_at_the_watermark_by_disorder(trace_of: TraceOf) -> None:
+    tuples = [("a", 1, 1.0), ("a", 3, 1.0), ("b", 3, 1.0)]
+    settings: dict[str, Any] = {"lateness_us": 3 * MS, "watermark": "disorder", "flush": False}
+    found = trace_of(case(Window("sum", A, 1, 1), *tuples, **settings))
+    # By 3 ms, where the watermark of a is; a wait of 3 ms would leave it at 0.
+    assert points(found.of(Result)) == [(1, 1)]
 
 
 def test_missing_values_and_redeliveries_count_for_nothing(trace_of: TraceOf) -> None:

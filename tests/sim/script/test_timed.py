@@ -191,6 +191,20 @@ def test_every_worker_has_the_tuples_of_a_sensor_in_order() -> None:
     assert forwarded > len(room.config.asked_for)
 
 
+def test_a_watermark_that_follows_the_disorder_waits_less_and_lets_less_in() -> None:
+    runs = [
+        small(lateness_us=400_000, disorder="gaps-and-bursts", watermark=watermark)
+        for watermark in ("fixed", "scaled", "disorder")
+    ]
+    late = [int(each.summary["late"]) for each in runs]
+    waited = [float(each.summary["mean_result_latency_us"]) for each in runs]
+    assert late == sorted(late)
+    assert late[0] < late[2]
+    assert waited[2] < waited[0]
+    for each in runs:
+        assert each.trace.of(Rejected) == make_reference()(each.workload).of(Rejected)
+
+
 def test_without_lateness_only_the_end_tells() -> None:
     timed = small(lateness_us="none")
     assert timed.summary["late"] == 0
@@ -224,6 +238,9 @@ def test_nothing_at_all_is_a_run(flush: bool) -> None:
         ({"workers": "0"}, "workers is 0"),
         ({"workflows": "0", "scenario": "drawn"}, "workflows is 0"),
         ({"together": "0", "scenario": "drawn"}, "together is 0"),
+        ({"watermark": "literal"}, "watermark is 'literal'"),
+        ({"watermark": "scaled", "lateness_us": "none"}, "lateness_us is None"),
+        ({"cluster": "0"}, "cluster is 0"),
         ({"lateness_us": "soon"}, "lateness_us is 'soon'"),
         ({"speeds": "1,fast"}, "speeds is 'fast'"),
         ({"tiers": "near"}, "tiers is 'near'"),
