@@ -5,12 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from model.vocabulary import ScriptConfig, Workload
-from model.vocabulary.script import Name, Sensor, Statement, Workflow, walk
+from model.vocabulary.script import CLUSTER, Name, Sensor, Statement, Workflow, walk
 from properties.script.formatter import written
 
 
 def simpler(workload: Workload) -> Iterator[Workload]:
-    """The same arrivals for fewer scripts, fewer statements, one worker or fewer sensors."""
+    """The same arrivals for less.
+
+    Fewer scripts, fewer statements, one worker, a fixed watermark, or fewer sensors.
+    """
     config = ScriptConfig.from_json(workload.config)
     flows = config.workflows
     found: list[tuple[Workflow, ...]] = [(flow,) for flow in flows] if len(flows) > 1 else []
@@ -20,6 +23,8 @@ def simpler(workload: Workload) -> Iterator[Workload]:
     configs = [replace(config, workflows=each) for each in found]
     if config.workers > 1:
         configs.append(replace(config, workers=1))
+    if config.watermark != "fixed":
+        configs.append(replace(config, watermark="fixed", cluster=CLUSTER))
     used = config.asked_for | _named(flows) | {event.key for event in workload.arrivals}
     kept = tuple(pair for pair in config.sensors if pair[0] in used)
     if len(kept) < len(config.sensors):

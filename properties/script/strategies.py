@@ -127,10 +127,16 @@ def configs(draw: st.DrawFn) -> ScriptConfig:
         cap_percent=draw(st.sampled_from([100, 110, 125, 400])),
     )
     watermark = draw(st.sampled_from(["fixed", "fixed", "disorder", "scaled"]))
-    if config.lateness_us is None or watermark == "fixed":
+    if watermark == "fixed":
         return config
-    # Few arrivals of each sensor come; clusters are to fill, and to lose some.
-    return replace(config, watermark=watermark, cluster=draw(st.sampled_from([1, 2, 3, 5, 50])))
+    return replace(
+        config,
+        # A share of it is waited for.
+        lateness_us=draw(st.sampled_from([4_000, 20_000, 100_000])),
+        watermark=watermark,
+        # Few arrivals of each sensor come; clusters are to fill, and to lose some.
+        cluster=draw(st.sampled_from([1, 2, 3, 5, 50])),
+    )
 
 
 @st.composite

@@ -16,6 +16,7 @@ from model.claims import Outcome
 from model.script import make_system
 from model.script.claims import CASES, judge, over_all
 from model.script.placement import load_cap
+from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import (
     Arithmetic,
@@ -75,6 +76,8 @@ RARE = Workload(
     ).to_json(),
 )
 """A division by zero, which few of those that are drawn have."""
+DISORDERED = VARIANTS["late_ones_unseen"].example
+"""A watermark by disorder that somebody meets, and somebody does not."""
 
 
 @st.composite
@@ -125,7 +128,8 @@ def test_what_is_sent_is_what_came_and_what_was_computed(case: TimedCase) -> Non
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
-    drawn = [TimedCase(RARE, Crew(), PLAN), *packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
+    drawn = [TimedCase(each, Crew(), PLAN) for each in (RARE, DISORDERED)]
+    drawn += packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)
     rooms = [case._replace(way=PLAN).room() for case in drawn]
     evidence = [judge(room.workload, trace_of(room)) for room in rooms]
     for verdict in over_all(evidence):

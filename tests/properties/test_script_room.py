@@ -268,7 +268,9 @@ def test_the_small_scope_is_explored(straggler: Straggler) -> None:
 def test_what_is_simpler_is_smaller_and_runs() -> None:
     files = [path for path in examples(".") if path.stem in ("temperature", "comfort", "wind")]
     flows = read_workflows(files, WEATHER)
-    config = ScriptConfig(tuple(flows), tuple(WEATHER.items()), 3)
+    config = ScriptConfig(
+        tuple(flows), tuple(WEATHER.items()), 3, lateness_us=1, watermark="scaled", cluster=7
+    )
     whole = Workload("script", (), config.to_json())
     tried = 0
     waiting = [whole]
@@ -284,5 +286,5 @@ def test_what_is_simpler_is_smaller_and_runs() -> None:
     assert tried > 20
     last = ScriptConfig.from_json(before.config)
     (flow,) = last.workflows
-    assert (last.workers, len(flow.statements)) == (1, 1)
+    assert (last.workers, last.watermark, len(flow.statements)) == (1, "fixed", 1)
     assert {sensor for sensor, _ in last.sensors} == last.asked_for
