@@ -26,6 +26,7 @@ from model.vocabulary.script import (
     Sensor,
     Statement,
     Undefined,
+    Window,
     Workflow,
 )
 from properties import packs
@@ -68,14 +69,14 @@ class TimedCase(NamedTuple):
 
 _A = Sensor(SENSORS[0])
 _ALWAYS_ZERO = Arithmetic("-", _A, _A)
+_UNDEFINED = Statement("x", Arithmetic("/", _A, _ALWAYS_ZERO))
+_AT_EDGES = Statement("y", Window("max", _A, 1_997, 997))
 RARE = Workload(
     "script",
     (Event(0, 0, SENSORS[0], 0, 1.0, 0),),
-    ScriptConfig(
-        (Workflow("w", (Statement("x", Arithmetic("/", _A, _ALWAYS_ZERO)),)),), ((SENSORS[0], 1),)
-    ).to_json(),
+    ScriptConfig((Workflow("w", (_UNDEFINED, _AT_EDGES)),), ((SENSORS[0], 3_600_000),)).to_json(),
 )
-"""A division by zero, which few of those that are drawn have."""
+"""A division by zero and slices between edges, which few of those that are drawn have."""
 DISORDERED = VARIANTS["late_ones_unseen"].example
 """A watermark by disorder that somebody meets, and somebody does not."""
 
