@@ -58,10 +58,18 @@ NEVER = {"streams known in part", "components for several workers"}
 
 
 def config() -> ScriptConfig:
-    """Scripts in which everything is that matters, split over three workers."""
+    """Scripts in which everything is that matters; three workers, waiting by disorder."""
     flows = tuple(parse(text, name, SENSORS) for name, text in SCRIPTS.items())
     sensors = tuple(zip(SENSORS, PER_HOUR, strict=True))
-    return ScriptConfig(flows, sensors, workers=3, lateness_us=4_000, cap_percent=100)
+    return ScriptConfig(
+        flows,
+        sensors,
+        workers=3,
+        lateness_us=4_000,
+        cap_percent=100,
+        watermark="disorder",
+        cluster=4,
+    )
 
 
 @pytest.fixture(scope="module")
