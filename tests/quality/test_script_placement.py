@@ -28,10 +28,26 @@ def drawn() -> tuple[ScriptConfig, ...]:
     return tuple(packs.collect(configs(), DRAWN, 0))
 
 
+CHAIN = """
+w = "a" + "c"
+x = "c" + "b"
+y = "b" + "e"
+"""
+"""One component that is too large for one of two workers.
+
+The hash of their names puts ``a`` and ``c`` at one of two workers, ``b`` and ``e`` at the other.
+"""
+
+
+def chain() -> ScriptConfig:
+    sensors = tuple((each, 1_000) for each in "abce")
+    return ScriptConfig((parse(CHAIN, "chain"),), sensors, workers=2, cap_percent=150)
+
+
 def found() -> str:
     """What speaks against placements; nothing if all is well."""
     sentences: list[str] = []
-    for config in drawn():
+    for config in (chain(), *drawn()):
         graph = compile_graph(config)
         if graph.computed:
             placed = place(graph, config.workers, config.cap_percent, RULES)

@@ -1,0 +1,39 @@
+"""The command line, with a sweep that waits once it has done some jobs: ``waiting_sweep JOBS ...``.
+
+Whatever ends a sweep comes in time, however fast its runs are and whatever else the machine does.
+"""
+
+import sys
+from dataclasses import dataclass
+from functools import partial
+from multiprocessing import parent_process
+
+from properties import cli
+from sim.sweep import crew
+from sim.sweep.runs import Job
+from sim.sweep.work import Done, bounded
+
+
+@dataclass(slots=True)
+class Waiting:
+    """Does so many jobs, and then none as long as there is somebody to do them for."""
+
+    left: int
+
+    def __call__(self, job: Job) -> Done:
+        if self.left == 0:
+            sweep = parent_process()
+            assert sweep is not None
+            sweep.join()
+        self.left -= 1
+        return bounded(job)
+
+
+def main(jobs: int, arguments: list[str]) -> int:
+    """Run a command line."""
+    crew.on_processes = partial(crew.on_processes, work=Waiting(jobs))
+    return cli.main(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))
