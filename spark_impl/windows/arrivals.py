@@ -52,7 +52,8 @@ def reject(asked: Asked, rows: Rows) -> Ints:
     """
     out = np.zeros(len(rows.seq), np.int64)
     if asked.max_future_us is not None:
-        out[rows.event_time_us > rows.arrival_us + asked.max_future_us] = 3
+        # On this side of the inequality nothing overflows: an arrival may be any 64-bit integer.
+        out[rows.event_time_us - asked.max_future_us > rows.arrival_us] = 3
     if asked.positive:
         out[rows.value < 0] = 2
     out[~np.isfinite(rows.value)] = 1

@@ -109,6 +109,19 @@ def test_limits_of_the_configuration_fit(k: int, longest: int, reading: str) -> 
     assert expected[-1].inv == (0, 1, 4, 4)[min(k, 4) - 1]
 
 
+@pytest.mark.parametrize(("ahead", "rejected"), [(0, [1, 2, 3]), (5, [2]), ((1 << 61) - 1, [2])])
+def test_arrivals_beyond_all_calendars_are_compared_without_overflow(
+    ahead: int, rejected: list[int]
+) -> None:
+    case = workload([30, (1 << 61) - 1, 1 - (1 << 61), 29], max_future_us=ahead)
+    moments = ((1 << 63) - 1, (1 << 61) - 6, -(1 << 63), 24)
+    events = [e._replace(arrival_us=us) for e, us in zip(case.arrivals, moments, strict=True)]
+    case = case.with_(arrivals=tuple(events))
+    expected, observed = brute_watermark.run(case), run_in_process(case)
+    assert observed.of(Rejected) == expected.of(Rejected)
+    assert [each.seq for each in expected.of(Rejected)] == rejected
+
+
 @pytest.mark.parametrize("block", range(4))
 def test_steps_equal_the_specification(block: int) -> None:
     for seed in range(block * 60, block * 60 + 60):
