@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import isclose
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from model.vocabulary.trace import Trace, kind_of
@@ -69,22 +70,39 @@ def compare(
     identity: Mapping[str, tuple[str, ...]],
     ignore: Collection[str] = (),
     rel_tol: float | None = None,
+    scales: Mapping[str, float] = MappingProxyType({}),
     shown: int = SHOWN,
 ) -> Difference:
     """Compare the steps of the given kinds.
 
     ``identity`` names the identifying fields of a kind; a kind that is not in it is identified by
     all its fields. Fields in ``ignore`` take part in nothing. Floats are equal if they are within
-    ``rel_tol`` of the larger one, or exactly if it is None. At most ``shown`` sentences a kind.
+    ``rel_tol`` of the larger one, or exactly if it is None; those in a field that ``scales`` names
+    if they are within ``rel_tol`` of that magnitude, too. At most ``shown`` sentences a kind.
     """
+    tolerance = None if rel_tol is None else _Tolerance(rel_tol, scales)
     return Difference(
         tuple(
             _compare_kind(
-                expected, observed, word, _Fields.of(word, identity, ignore), rel_tol, shown
+                expected, observed, word, _Fields.of(word, identity, ignore), tolerance, shown
             )
             for word in words
         )
     )
+
+
+class _Tolerance(NamedTuple):
+    """How far floats may lie apart."""
+
+    relative: float
+    scales: Mapping[str, float]
+
+    def allows(self, name: str, wanted: Any, found: Any) -> bool:
+        """Whether two values of a field count as equal."""
+        if not (isinstance(wanted, float) and isinstance(found, float)):
+            return False
+        absolute = self.relative * self.scales.get(name, 0.0)
+        return isclose(wanted, found, rel_tol=self.relative, abs_tol=absolute)
 
 
 class _Fields(NamedTuple):
@@ -120,7 +138,7 @@ def _compare_kind(
     observed: Trace,
     word: type,
     fields: _Fields,
-    rel_tol: float | None,
+    tolerance: _Tolerance | None,
     shown: int,
 ) -> KindDifference:
     kind = kind_of(word)
@@ -136,7 +154,9 @@ def _compare_kind(
             both += left is not None and right is not None
             missing += right is None
             extra += left is None
-            unequal = [] if left is None or right is None else _unequal(left, right, rel_tol)
+            unequal = (
+                [] if left is None or right is None else _unequal(fields, left, right, tolerance)
+            )
             different += bool(unequal)
             if len(sentences) < shown and (unequal or left is None or right is None):
                 name = f"{kind} {_listed(fields.names, fields.identity, key)}"
@@ -168,23 +188,17 @@ def _one_of_each(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> list[tupl
     return [step for times, step in kept.values() for _ in range(times)]
 
 
-def _unequal(left: Sequence[Any], right: Sequence[Any], rel_tol: float | None) -> list[int]:
+def _unequal(
+    fields: _Fields, left: Sequence[Any], right: Sequence[Any], tolerance: _Tolerance | None
+) -> list[int]:
     if left == right:
         return []
+    names = [fields.names[n] for n in fields.others]
     return [
         n
-        for n, (wanted, found) in enumerate(zip(left, right, strict=True))
-        if wanted != found and not _is_close(wanted, found, rel_tol)
+        for n, (name, wanted, found) in enumerate(zip(names, left, right, strict=True))
+        if wanted != found and not (tolerance and tolerance.allows(name, wanted, found))
     ]
-
-
-def _is_close(wanted: Any, found: Any, rel_tol: float | None) -> bool:
-    return (
-        rel_tol is not None
-        and isinstance(wanted, float)
-        and isinstance(found, float)
-        and isclose(wanted, found, rel_tol=rel_tol)
-    )
 
 
 def _sentence(

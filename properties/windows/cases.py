@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Callable, Collection, Iterator, Mapping
+from math import isfinite
 from typing import NamedTuple, TypeVar
 
 from model import diff
@@ -54,7 +55,13 @@ class Agreement(NamedTuple):
         self, workload: Workload, expected: Trace, observed: Trace, words: Collection[type]
     ) -> Difference:
         """Exactly, except where sums of the values are not exact (docs/slack.md, section 3)."""
-        exact = has_exact_sums([event.value for event in workload.arrivals])
+        values = [event.value for event in workload.arrivals if isfinite(event.value)]
         chosen = [word for word in self.words if word in words]
-        tolerance = None if exact else TOLERANCE
-        return diff.compare(expected, observed, chosen, identity=self.identity, rel_tol=tolerance)
+        return diff.compare(
+            expected,
+            observed,
+            chosen,
+            identity=self.identity,
+            rel_tol=None if has_exact_sums(values) else TOLERANCE,
+            scales={"value": max(map(abs, values), default=0.0)},
+        )

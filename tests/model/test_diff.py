@@ -90,6 +90,19 @@ def test_floats_may_be_close_where_the_caller_says_so() -> None:
     assert compare(LEFT, days, WORDS, identity=IDENTITY, rel_tol=1.0).mismatches == 1
 
 
+def test_what_is_left_of_numbers_that_cancel_is_compared_by_their_magnitude() -> None:
+    left, observed = (right(SALES[0]._replace(price=price)) for price in (0.1 + 0.2 - 0.3, 0.0))
+    for rel_tol, scales, mismatches in (
+        (1e-9, {}, 1),
+        (None, {"price": 0.3}, 1),
+        (1e-9, {"price": 0.3}, 0),
+        (1e-9, {"day": 0.3}, 1),
+        (1e-17, {"price": 0.3}, 1),
+    ):
+        found = compare(left, observed, (Sale,), identity=IDENTITY, rel_tol=rel_tol, scales=scales)
+        assert found.mismatches == mismatches, (rel_tol, scales)
+
+
 def test_all_differences_are_counted_and_the_first_ones_shown() -> None:
     many = Trace("left", [Sale(shop, "a", 1, 1.0) for shop in range(50)])
     difference = compare(many, Trace("right", ()), (Sale,), identity=IDENTITY, shown=2)

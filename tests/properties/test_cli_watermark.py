@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from model.vocabulary import Event, Trace, WatermarkConfig, Workload
+from model.vocabulary.answers import Final, Result
+from properties.rooms import room
 from tests.properties.straggler import Straggler, assert_refused
 
 MODEL = "model.watermark:make_system"
@@ -33,6 +36,21 @@ def test_a_file_for_all_and_for_every_device(straggler: Straggler, trips: Path) 
     assert together["late"] > 0 == apart["late"]
     assert together["waited_s"] > apart["waited_s"] > 0
     assert together["clocks"] == apart["clocks"] == 200
+
+
+def test_values_that_cancel_may_be_rounded_in_any_order_and_none_may_be_lost() -> None:
+    watermark, config = room("watermark"), WatermarkConfig(10, 10, 0, keyed=False)
+    events = tuple(Event(n, n, "", 1, value, 2) for n, value in enumerate((0.1, 0.2, -0.3)))
+    case = Workload("watermark", events, config.to_json())
+    right = watermark.reference()(case)
+    for values, mismatches in (((0.1 + 0.2 - 0.3,) * 2, 0), ((0.1 + 0.2,) * 2, 2)):
+        given = iter(values)
+        steps = [
+            step._replace(value=next(given)) if isinstance(step, Result | Final) else step
+            for step in right.steps()
+        ]
+        found = watermark.compare(case, right, Trace("someone", steps), watermark.words)
+        assert found.mismatches == mismatches
 
 
 def test_corrections_leave_nothing_missing(straggler: Straggler, trips: Path) -> None:
