@@ -12,7 +12,9 @@ Rules of this file:
 import operator
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
 from math import isfinite
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
@@ -101,26 +103,37 @@ class Gate:
         self.redelivered = 0
         self._known: dict[str, set[int]] = {stream: set() for stream in STREAMS}
 
-    def offer(self, epoch: int, event: Event) -> bool:
-        """Whether an arrival is admitted; ``ValueError`` if its stream is none of the two."""
-        if event.stream not in self.admitted:
-            msg = f"stream is {event.stream!r}; it must be one of {', '.join(STREAMS)}"
+    def offer(self, stream: str, epoch: int, events: Iterable[Event]) -> list[bool]:
+        """Which arrivals of a stream are admitted, each after the one before it.
+
+        ``ValueError`` if the stream is none of the two.
+        """
+        if stream not in self.admitted:
+            msg = f"stream is {stream!r}; it must be one of {', '.join(STREAMS)}"
             raise ValueError(msg)
-        stream, known = self.admitted[event.stream], self._known[event.stream]
-        wm_us = stream.wm_us[-1] if stream.wm_us else NO_WATERMARK_US
-        if not isfinite(event.value):
-            self.rejected.append(_rejected(event, REASON_NOT_FINITE))
-        elif event.event_time_us < wm_us:
-            self.rejected.append(_rejected(event, REASON_LATE))
-        elif event.source_id in known:
-            self.redelivered += 1
-        else:
-            known.add(event.source_id)
-            stream.tuples.append(event)
-            stream.epochs.append(epoch)
-            stream.wm_us.append(_wm_us(self.config, wm_us, event))
-            return True
-        return False
+        (tuples, watermarks_us, epochs), known = self.admitted[stream], self._known[stream]
+        wm_us = watermarks_us[-1] if watermarks_us else NO_WATERMARK_US
+        lateness_us, before = self.config.lateness_us, len(tuples)
+        decisions = []
+        for event in events:
+            _, source_id, _, ts_us, value, _, _ = event
+            is_good = False
+            if not isfinite(value):
+                self.rejected.append(_rejected(event, REASON_NOT_FINITE))
+            elif ts_us < wm_us:
+                self.rejected.append(_rejected(event, REASON_LATE))
+            elif source_id in known:
+                self.redelivered += 1
+            else:
+                is_good = True
+                known.add(source_id)
+                if lateness_us is not None and ts_us - lateness_us > wm_us:
+                    wm_us = ts_us - lateness_us
+                tuples.append(event)
+                watermarks_us.append(wm_us)
+            decisions.append(is_good)
+        epochs += [epoch] * (len(tuples) - before)
+        return decisions
 
 
 def admission(workload: Workload) -> Admission:
@@ -129,25 +142,14 @@ def admission(workload: Workload) -> Admission:
     Raises ``ValueError`` for an arrival whose stream is none of the two.
     """
     gate = Gate(JoinConfig.from_json(workload.config))
-    for epoch, event in _arrivals(workload):
-        gate.offer(epoch, event)
-    return Admission(gate.admitted, gate.rejected, gate.redelivered)
-
-
-def _arrivals(workload: Workload) -> Iterator[tuple[int, Event]]:
     for epoch, batch in enumerate(workload.batches()):
-        for event in batch:
-            yield epoch, event
+        for stream, events in groupby(batch, attrgetter("stream")):
+            gate.offer(stream, epoch, events)
+    return Admission(gate.admitted, gate.rejected, gate.redelivered)
 
 
 def _rejected(event: Event, reason: str) -> Rejected:
     return Rejected(event.stream, event.seq, event.source_id, reason)
-
-
-def _wm_us(config: JoinConfig, before_us: int, event: Event) -> int:
-    if config.lateness_us is None:
-        return NO_WATERMARK_US
-    return max(before_us, event.event_time_us - config.lateness_us)
 
 
 # ------------------------------------------------------------------------------------- results

@@ -136,9 +136,8 @@ class Index:
         """Tuples have been admitted in an epoch, the first of them with this rank."""
         columns, keys = self.columns[stream], self._keys
         new = slice(rank, rank + len(events))
-        columns.event_us[new] = [event.event_time_us for event in events]
-        columns.key[new] = [keys[event.key] for event in events]
-        columns.value[new] = [event.value for event in events]
+        _, _, names, columns.event_us[new], columns.value[new], _, _ = zip(*events, strict=True)
+        columns.key[new] = [keys[name] for name in names]
         columns.epoch[new] = epoch
 
     def take(self) -> list[Found]:

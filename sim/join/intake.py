@@ -44,22 +44,23 @@ class Doors:
 
     def decide(self, stream: str, positions: Sequence[int], chances: Sequence[float]) -> list[bool]:
         """Which arrivals of one epoch are admitted; each has a uniform draw of its own."""
-        epoch, share, offer = self.epochs[positions[0]], self.share, self.gate.offer
+        epoch, share = self.epochs[positions[0]], self.share
         # One arrival of an epoch always stays, so that there is no epoch without arrivals.
         first = bisect_left(self.epochs, epoch)
         self.offered += len(positions) - (positions[0] == first)
         if share:
             pairs = zip(positions, chances, strict=True)
             self.shed.update([n for n, chance in pairs if chance < share and n != first])
-        events, shed = [self.arrivals[position] for position in positions], self.shed
-        decisions = [
-            position not in shed and offer(epoch, event)
-            for position, event in zip(positions, events, strict=True)
-        ]
-        admitted = list(compress(events, decisions))
-        self.index.add(stream, self._ranks[stream], admitted, epoch)
-        self._ranks[stream] += len(admitted)
-        return decisions
+        events = [self.arrivals[position] for position in positions]
+        is_shed = [position in self.shed for position in positions]
+        offered = [event for event, is_out in zip(events, is_shed, strict=True) if not is_out]
+        good = self.gate.offer(stream, epoch, offered)
+        admitted = list(compress(offered, good))
+        if admitted:
+            self.index.add(stream, self._ranks[stream], admitted, epoch)
+            self._ranks[stream] += len(admitted)
+        decisions = iter(good)
+        return [not is_out and next(decisions) for is_out in is_shed]
 
 
 class Source:

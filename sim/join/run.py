@@ -1,13 +1,14 @@
 """One timed run of room ``join``: two streams through a chain, and figures."""
 
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from model.join.load import Traffic
 from model.join.load_claims import Moment, Rule
-from model.vocabulary import Event, JoinConfig, Step, System, Trace, Workload
+from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import STREAMS, Match, R, S
 from sim.arrivals import simulate_arrivals
 from sim.batches import cut
@@ -97,9 +98,10 @@ def simulate_stream(
     room.run()
     head: Summary = {"input": stream.name, "seed": seed, "workers": config.workers}
     summary = {**head, **summary_of(room)}
+    kept = _kept(room)
     return Run(
-        _workload(room, seed),
-        _trace(room),
+        _workload(room, kept, seed),
+        _trace(room, kept),
         series_of(room),
         summary,
         tuple([sample.moment for sample in room.samples]),
@@ -111,14 +113,14 @@ def simulate_stream(
 @uncollected()
 def arrivals_of(plan: Plan, seed: int) -> tuple[Event, ...]:
     """What arrives of a plan, with the streams: even sources are of R, odd ones of S."""
-    return tuple([_of_a_stream(event) for event in simulate_arrivals(plan, seed).events])
-
-
-def _of_a_stream(event: Event) -> Event:
-    source, number = divmod(event.source_id, IDS_PER_SOURCE)
+    events = simulate_arrivals(plan, seed).events
+    ids = np.array([event.source_id for event in events], dtype=np.int64)
+    sources, numbers = np.divmod(ids, IDS_PER_SOURCE)
     # R and S use the same numbers: an identity is a number of a stream.
-    identity = source // 2 * IDS_PER_SOURCE + number
-    return event._replace(source_id=identity, stream=STREAMS[source % 2])
+    identities = sources // 2 * IDS_PER_SOURCE + numbers
+    streams = np.array(STREAMS)[sources % 2]
+    found = zip(events, identities.tolist(), streams.tolist(), strict=True)
+    return tuple([Event(e[0], identity, *e[2:6], stream) for e, identity, stream in found])
 
 
 def _kept(room: Room) -> list[int]:
@@ -127,27 +129,33 @@ def _kept(room: Room) -> list[int]:
     return [n for n in range(len(room.stream.arrivals)) if n not in shed]
 
 
-def _workload(room: Room, seed: int) -> Workload:
-    kept = _kept(room)
-    arrivals = tuple([room.stream.arrivals[n]._replace(seq=seq) for seq, n in enumerate(kept)])
-    cuts = tuple(np.searchsorted(kept, room.stream.cuts).tolist())
+def _workload(room: Room, kept: Sequence[int], seed: int) -> Workload:
+    arrivals, cuts = room.stream.arrivals, room.stream.cuts
+    if len(kept) < len(arrivals):
+        arrivals = tuple([arrivals[n]._replace(seq=seq) for seq, n in enumerate(kept)])
+        cuts = tuple(np.searchsorted(kept, cuts).tolist())
     config, stream = room.config.to_json(), room.stream
     return Workload("join", arrivals, config, cuts, seed=seed, flush=stream.flush, name=stream.name)
 
 
-def _trace(room: Room) -> Trace:
-    seq_of = {n: seq for seq, n in enumerate(_kept(room))}
-    rejected = [each._replace(seq=seq_of[each.seq]) for each in room.gate.rejected]
+def _trace(room: Room, kept: Sequence[int]) -> Trace:
+    rejected = [each._replace(seq=bisect_left(kept, each.seq)) for each in room.gate.rejected]
     return Trace(PRODUCER, [*rejected, *_matches(room), *room.steps])
 
 
-def _matches(room: Room) -> Iterator[Step]:
+def _matches(room: Room) -> Iterator[Match]:
+    """In the order of a trace, which then has nothing to sort."""
+    _, epoch, query, r, s = room.results
     admitted = room.gate.admitted
-    r_ids, s_ids = ([event.source_id for event in admitted[name].tuples] for name in (R, S))
-    for _at_us, epoch, (query, r, s) in room.emitted:
-        name = room.config.queries[query][0]
-        for each_r, each_s in zip(r.tolist(), s.tolist(), strict=True):
-            yield Match(name, r_ids[each_r], s_ids[each_s], epoch)
+    r_ids, s_ids = (
+        np.array([event.source_id for event in admitted[name].tuples], dtype=np.int64)[ranks]
+        for name, ranks in ((R, r), (S, s))
+    )
+    names = [name for name, _ in room.config.queries]
+    place = np.argsort(np.argsort(np.array(names, dtype=object)))
+    order = np.lexsort((epoch, s_ids, r_ids, place[query]))
+    columns = [column[order].tolist() for column in (query, r_ids, s_ids, epoch)]
+    return map(Match, map(names.__getitem__, columns[0]), *columns[1:])
 
 
 def make_system() -> System:

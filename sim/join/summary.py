@@ -26,7 +26,7 @@ def summary_of(room: Room) -> Summary:
 def _counts(room: Room) -> Summary:
     arrivals, shed = len(room.stream.arrivals), len(room.doors.shed)
     admitted = {name: len(room.gate.admitted[name].tuples) for name in STREAMS}
-    results = sum(len(each.found.r) for each in room.emitted)
+    results = len(room.results.r)
     comparisons = room.index.comparisons
     return {
         "arrivals": arrivals,

@@ -34,16 +34,9 @@ from sim.faults import Fail, Schedule
 from sim.join.content import Found, Held, Index, keys_of
 from sim.join.crew import Control, Crew
 from sim.join.intake import Doors, Source
+from sim.join.results import Emitted, Results, gathered
 from sim.join.workers import Line, Task
 from sim.seeds import Seeds
-
-
-class Emitted(NamedTuple):
-    """Pairs that came out, and when."""
-
-    at_us: float
-    epoch: int
-    found: Found
 
 
 class Sample(NamedTuple):
@@ -183,21 +176,22 @@ class Room:
         return self.commits_us[-1] if self.commits_us else 0.0
 
     @cached_property
+    def results(self) -> Results:
+        """Everything that came out of a run that is over."""
+        return gathered(self.emitted)
+
+    @cached_property
     def latencies_us(self) -> tuple[FloatArray, FloatArray]:
         """When each result came out, and how long after its later tuple had; of a run that is over.
 
         Kernel microseconds.
         """
-        if not self.emitted:
-            return np.empty(0), np.empty(0)
+        at_us, _, _, r, s = self.results
         of_r, of_s = [
             np.array([each.arrival_us for each in self.gate.admitted[name].tuples], dtype=np.int64)
             - self.stream.start_us
             for name in STREAMS
         ]
-        found = [each.found for each in self.emitted]
-        at_us = np.repeat([each.at_us for each in self.emitted], [len(each.r) for each in found])
-        r, s = np.concatenate([[each.r, each.s] for each in found], axis=1)
         return at_us, at_us - np.maximum(of_r[r], of_s[s])
 
     @property
