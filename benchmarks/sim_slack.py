@@ -21,7 +21,7 @@ from sim.collecting import uncollected
 from sim.distributions import Exponential
 from sim.slack import from_settings
 from sim.slack.timed import figures, room_of, timeline
-from sim.windows.answers import observe
+from sim.windows.observed import observe
 from sim.windows.timed import Cluster
 
 SAMPLES = 300

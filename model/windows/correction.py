@@ -107,13 +107,19 @@ class History:
 
     def add(self, event: Event) -> None:
         """Keep the first accepted delivery of an identity; others change nothing."""
-        identities = self._identities
-        if event.source_id not in identities:
-            position = len(identities)
-            identities.add(event.source_id)
-            bucket = self._windows.last_index(event.event_time_us)
-            key = event.key if self._is_keyed else ""
-            self._buckets[bucket, key].append((position, event))
+        self.extend((event,))
+
+    def extend(self, events: Iterable[Event]) -> None:
+        """:meth:`add` one after the other."""
+        identities, buckets, is_keyed = self._identities, self._buckets, self._is_keyed
+        slide_us = self._windows.slide_us
+        for event in events:
+            _, source_id, key, event_time_us, _, _, _ = event
+            if source_id not in identities:
+                position = len(identities)
+                identities.add(source_id)
+                bucket = event_time_us // slide_us
+                buckets[bucket, key if is_keyed else ""].append((position, event))
 
     def tuples(self, start_us: int, key: str) -> list[Event]:
         """The tuples in the window that starts at ``start_us``, in the order of acceptance."""

@@ -1,13 +1,14 @@
 """Room ``slack`` in time (docs/slack.md)."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from model.slack.assumption import scored
 from model.slack.machine import Task
 from model.vocabulary import SlackConfig, Workload
-from model.vocabulary.slack import Judged
+from model.vocabulary.slack import Judged, Progress
 from sim.distributions import FloatArray
-from sim.windows.answers import Observed
+from sim.windows.observed import Observed
 from sim.windows.series import Series, means, series_of
 from sim.windows.summary import Summary, mean, summary_of
 from sim.windows.timed import Cluster, Room, Rule
@@ -27,7 +28,8 @@ def room_of(
         lambda number: Task(config, number),
         lambda task, batch, _is_flush: (task.progress(batch),),
         scored(config),
-        wait_us=lambda task: task.slack_us,
+        Progress,
+        wait_us=attrgetter("slack_us"),
         share=lambda task: task.factor.alpha,
     )
     return Room(workload, rule, cluster, start_us, ends_us, sample_at_us)
@@ -39,8 +41,8 @@ def judged(run: Observed[Task]) -> list[tuple[float, Judged]]:
     return [
         (at_us, step)
         for task in run.room.tasks
-        for at_us, _row, step in task.seen
-        if isinstance(step, Judged) and step.batch != flush_batch
+        for at_us, _row, step in task.of(Judged)
+        if step.batch != flush_batch
     ]
 
 
@@ -63,10 +65,10 @@ def figures(run: Observed[Task]) -> Summary:
     A first answer is wrong if its error is ``eps`` or more.
     """
     misses = [step.miss for _, step in judged(run)]
-    errors = [run.answers.error(each.window, each.value) for each in run.answers.by_stream()]
+    errors = run.answers.errors(run.answers.by_stream)
     eps = SlackConfig.from_json(run.room.workload.config).eps
     return {
         **summary_of(run, "slack_us"),
         **mean("miss_share", misses),
-        **mean("wrong_share", [error >= eps for error in errors]),
+        **mean("wrong_share", errors >= eps),
     }

@@ -1,11 +1,15 @@
 """Room ``watermark`` in time (docs/watermark.md)."""
 
 from collections.abc import Sequence
+from operator import attrgetter
+
+import numpy as np
 
 from model.vocabulary import WatermarkConfig, Workload
+from model.vocabulary.watermark import Clock
 from model.watermark.machine import Task
 from model.windows.correction import nothing_scored
-from sim.windows.answers import Observed
+from sim.windows.observed import Observed
 from sim.windows.series import Series, series_of
 from sim.windows.summary import Summary, summary_of
 from sim.windows.timed import Cluster, Room, Rule
@@ -25,7 +29,8 @@ def room_of(
         lambda number: Task(config, number),
         lambda task, _batch, is_flush: () if is_flush else task.end_batch(),
         nothing_scored if config.corrections else None,
-        wait_us=lambda task: task.wait_us,
+        Clock,
+        wait_us=attrgetter("wait_us"),
         share=disorder_of,
     )
     return Room(workload, rule, cluster, start_us, ends_us, sample_at_us)
@@ -56,18 +61,7 @@ def performance_ratio(run: Observed[Task]) -> float | None:
 
     In time: from when a window's first tuple was served to when its answer was given.
     """
-    opened_us: dict[tuple[int, int, str], float] = {}
-    windows, keyed = run.room.config.windows, run.room.config.keyed
-    for task in run.room.tasks:
-        number = task.task.number
-        for event, served_us in zip(task.accepted, task.served_us, strict=True):
-            key = event.key if keyed else ""
-            for index in windows.indices(event.event_time_us):
-                opened_us.setdefault((number, index, key), served_us)
-    answered = run.answers.by_stream()
-    lasted_us = sum(
-        first.at_us - opened_us[task, start_us // windows.slide_us, key]
-        for first in answered
-        for task, start_us, key in (first.window,)
-    )
-    return sum(first.n_rcv for first in answered) * 1e6 / lasted_us if lasted_us else None
+    answered = run.answers.by_stream
+    opened_us = np.concatenate([pairs.opened_us for pairs in run.pairs])
+    lasted_us = sum((answered.at_us - opened_us).tolist())
+    return int(answered.n_rcv.sum()) * 1e6 / lasted_us if lasted_us else None

@@ -16,7 +16,7 @@ from sim.collecting import uncollected
 from sim.distributions import require
 from sim.plan import Plan
 from sim.recorder import digest_of
-from sim.windows.answers import Observed, observe
+from sim.windows.observed import Observed, observe
 from sim.windows.scenarios import scenario
 from sim.windows.series import Series
 from sim.windows.summary import Summary

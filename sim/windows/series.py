@@ -7,17 +7,18 @@ Rules of this file:
 * Where there was nothing to measure stands ``nan``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import pairwise
 from math import nan
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.windows.correction import Window
 from sim.columns import ratio
 from sim.distributions import FloatArray
-from sim.windows.answers import Answers, Given, Observed
+from sim.windows.answers import Answers, Given
+from sim.windows.observed import Observed
 from sim.windows.timed import TaskT
 
 Series: TypeAlias = Mapping[str, FloatArray]
@@ -41,7 +42,7 @@ def series_of(run: Observed[TaskT], wait: str, share: str) -> Series:
     relative error, over all windows answered so far, of the stream's own answers and of those in
     force.
     """
-    grid_us = np.array([at_us for at_us, _ in run.room.samples], dtype=np.float64)
+    grid_us = np.array([*run.room.sample_at_us, run.room.end_us], dtype=np.float64)
     return {
         "time_us": grid_us,
         **_sampled(run, grid_us, wait, share),
@@ -55,15 +56,21 @@ def _sampled(
     run: Observed[TaskT], grid_us: FloatArray, wait: str, share: str
 ) -> dict[str, FloatArray]:
     """What was looked at while the run went on."""
-    samples, start_us = run.room.samples, run.room.start_us
-    # Axes: row, task, field of Sample.
-    table = np.array([tasks for _, tasks in samples], dtype=np.float64)
-    is_streaming, wait_us, _, shares, queue, busy_us = np.moveaxis(table, 2, 0)
+    # The last look is when everything is over, and nothing happens after it.
+    looks_us = np.append(grid_us[:-1], np.nextafter(grid_us[-1], np.inf))
+    tasks = run.room.tasks
+    queue = np.column_stack([task.line.inside(looks_us) for task in tasks])
+    busy_us = np.column_stack([task.line.busy_us(looks_us) for task in tasks])
+    # Axes: row, task, field of State.
+    rows = [*zip(*[task.states for task in tasks], strict=True)]
+    table = np.array(rows, dtype=np.float64)
+    is_streaming, wait_us, _, shares = np.moveaxis(table, 2, 0)
     streaming = is_streaming.sum(axis=1)
     # Not from the table: times since the epoch lose their microseconds as floats.
+    start_us = run.room.start_us
     lag_us = [
-        max((at_us + (start_us - task.wm_us) for task in tasks if task.is_streaming), default=nan)
-        for at_us, tasks in samples
+        max((at_us + (start_us - state.wm_us) for state in row if state.is_streaming), default=nan)
+        for at_us, row in zip(grid_us.tolist(), rows, strict=True)
     ]
     worked_us = np.diff(busy_us.mean(axis=1), prepend=0.0)
     return {
@@ -78,18 +85,15 @@ def _sampled(
 
 def _answered(run: Observed[TaskT], grid_us: FloatArray) -> dict[str, FloatArray]:
     """First answers, by the interval in which they came."""
-    first = run.answers.by_stream()
-    first_us = [answer.at_us for answer in first]
-    latency_us = [run.window_latency_us(answer) for answer in first]
-    coverage = [run.answers.coverage(answer) for answer in first]
+    first = run.answers.by_stream
     return {
         "latency_us": means(
             np.concatenate([pairs.answered_us for pairs in run.pairs]),
             np.concatenate([pairs.latency_us for pairs in run.pairs]),
             grid_us,
         ),
-        "window_latency_us": means(first_us, latency_us, grid_us),
-        "coverage": means(first_us, coverage, grid_us),
+        "window_latency_us": means(first.at_us, run.window_latency_us(first), grid_us),
+        "coverage": means(first.at_us, run.answers.coverage(first), grid_us),
     }
 
 
@@ -108,29 +112,31 @@ def _owed(run: Observed[TaskT], grid_us: FloatArray) -> dict[str, FloatArray]:
 
 def _errors(answers: Answers, grid_us: FloatArray) -> dict[str, FloatArray]:
     """Errors of all windows answered so far."""
-    stream = [Given(first.at_us, first.window, first.value) for first in answers.by_stream()]
-    ever = [Given(first.at_us, first.window, first.value) for first in answers.first]
+    stream = Given(*answers.by_stream[:3])
+    ever = [
+        np.concatenate(parts) for parts in zip(answers.first[:3], answers.corrected, strict=True)
+    ]
     return {
         "first_error": _mean_errors(answers, stream, grid_us),
-        "current_error": _mean_errors(answers, ever + answers.corrected, grid_us),
+        "current_error": _mean_errors(answers, Given(*ever), grid_us),
     }
 
 
-def _mean_errors(answers: Answers, given: Sequence[Given], grid_us: FloatArray) -> FloatArray:
+def _mean_errors(answers: Answers, given: Given, grid_us: FloatArray) -> FloatArray:
     """Mean over the latest answers of all windows, row by row."""
-    slots: dict[Window, int] = {}
-    errors = np.zeros(len(answers.truth))
-    means = np.full(len(grid_us), nan)
     # A stable sort: a correction that can be seen at once still comes after what it corrects.
-    left = iter(sorted(given, key=lambda answer: answer.at_us))
-    answer = next(left, None)
-    for row, now_us in enumerate(grid_us.tolist()):
-        while answer is not None and answer.at_us <= now_us:
-            slot = slots.setdefault(answer.window, len(slots))
-            errors[slot] = answers.error(answer.window, answer.value)
-            answer = next(left, None)
-        if slots:
-            means[row] = errors[: len(slots)].mean()
+    order = np.argsort(given.at_us, kind="stable")
+    so_far = np.searchsorted(given.at_us[order], grid_us, side="right").tolist()
+    window, latest = given.window[order], answers.errors(given)[order]
+    # Windows keep the place of their first answer, whatever corrects it.
+    _, firsts, which = np.unique(window, return_index=True, return_inverse=True)
+    place = np.argsort(np.argsort(firsts))[which]
+    answered = np.searchsorted(np.sort(firsts), so_far).tolist()
+    errors, means = np.zeros(len(firsts)), np.full(len(grid_us), nan)
+    for row, (before, now) in enumerate(pairwise((0, *so_far))):
+        errors[place[before:now]] = latest[before:now]
+        if answered[row]:
+            means[row] = np.add.reduce(errors[: answered[row]]) / answered[row]
     return means
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from model.vocabulary.answers import Rejected
 from sim.distributions import FloatArray
-from sim.windows.answers import Observed
+from sim.windows.observed import Observed
 from sim.windows.timed import TaskT
 
 Figure: TypeAlias = float | int | str
@@ -31,21 +31,21 @@ def summary_of(run: Observed[TaskT], wait: str) -> Summary:
 def _counts(run: Observed[TaskT]) -> Summary:
     room, answers = run.room, run.answers
     accepted = sum(len(task.accepted) for task in room.tasks)
-    rejected = sum(
-        isinstance(step, Rejected) for task in room.tasks for _at_us, _row, step in task.seen
-    )
+    rejected = sum(len(task.of(Rejected)) for task in room.tasks)
     pairs, late = sum(pairs.total for pairs in run.pairs), len(run.owed.late_us)
-    by_stream = len(answers.by_stream())
+    windows, closed, by_stream = (
+        len(each) for each in (answers.windows, answers.first.window, answers.by_stream.window)
+    )
     plans = [plan for _, plan in room.corrected]
     return {
         "arrivals": len(room.workload.arrivals),
         "rejected": rejected,
         "redelivered": len(room.workload.arrivals) - accepted - rejected,
         "batches": len(room.batches),
-        "windows": len(answers.truth),
+        "windows": windows,
         "answered_by_stream": by_stream,
-        "answered_by_flush": len(answers.first) - by_stream,
-        "answered_by_correction": len(answers.truth) - len(answers.first),
+        "answered_by_flush": closed - by_stream,
+        "answered_by_correction": windows - closed,
         "pairs": pairs,
         "late_pairs": late,
         **({"late_share": late / pairs} if pairs else {}),
@@ -58,11 +58,10 @@ def _counts(run: Observed[TaskT]) -> Summary:
 def _latencies(run: Observed[TaskT], wait: str) -> Summary:
     """Waiting times."""
     latency_us = np.concatenate([pairs.latency_us for pairs in run.pairs])
-    window_latency_us = [run.window_latency_us(first) for first in run.answers.by_stream()]
     waits_us = [us for task in run.room.tasks for us in task.waits_us]
     return {
         **_spread("latency_us", latency_us),
-        **_spread("window_latency_us", window_latency_us),
+        **_spread("window_latency_us", run.window_latency_us(run.answers.by_stream)),
         **_spread("correction_latency_us", run.owed.waited_us),
         **_spread(wait, waits_us),
     }
@@ -70,17 +69,13 @@ def _latencies(run: Observed[TaskT], wait: str) -> Summary:
 
 def _quality(run: Observed[TaskT]) -> Summary:
     answers = run.answers
-    first = answers.by_stream()
+    first = answers.by_stream
     # A window that the stream never answered had its chance and covered nothing.
-    seen = {answer.window for answer in answers.first}
-    coverage = [answers.coverage(answer) for answer in first]
-    coverage += [0.0 for window in answers.truth if window not in seen]
-    in_force = {answer.window: answer.value for answer in answers.first}
-    in_force |= {answer.window: answer.value for answer in answers.corrected}
+    missed = np.zeros(len(answers.windows) - len(answers.first.window))
     return {
-        **mean("mean_coverage", coverage),
-        **mean("mean_first_error", [answers.error(each.window, each.value) for each in first]),
-        **mean("final_error", [answers.error(*answer) for answer in in_force.items()]),
+        **mean("mean_coverage", np.concatenate((answers.coverage(first), missed))),
+        **mean("mean_first_error", answers.errors(first)),
+        **mean("final_error", answers.errors(answers.in_force)),
     }
 
 

@@ -14,20 +14,22 @@ Rules of this file:
   the revisions, and the pairs count as pending for the onlooker.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice, pairwise
 from math import inf
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from model.vocabulary import Event, Step, Trace, Workload, task_of
+from model.vocabulary.trace import StepT
 from model.windows.correction import History, Plan, Scored, Store, advance, due, plan
 from model.windows.pipeline import AnyTask
 from model.windows.query import Query
 from sim.cluster import Worker
-from sim.distributions import Constant, endless, require
+from sim.disorder import IntArray
+from sim.distributions import Constant, FloatArray, endless, require
 from sim.seeds import Seeds
 from sim.windows.line import Line, line_of
 
@@ -70,17 +72,6 @@ class Cluster:
 # ------------------------------------------------------------------------------------ one task
 
 
-class Mark(NamedTuple):
-    """The end of a batch."""
-
-    batch: int
-    is_flush: bool
-
-
-Item: TypeAlias = Event | Mark
-"""What stands in a task's queue."""
-
-
 class Seen(NamedTuple):
     """A step with the time at which it was taken, in kernel microseconds."""
 
@@ -91,26 +82,13 @@ class Seen(NamedTuple):
 
 
 class State(NamedTuple):
-    """A task's machine as it was at one moment."""
+    """A task's machine as it was at one moment, before anything happened then."""
 
     is_streaming: bool
     """Whether it has accepted something and has not been flushed."""
     wait_us: int
     wm_us: int
     share: float
-
-
-class Sample(NamedTuple):
-    """A task as it was at one moment, before anything happened then."""
-
-    is_streaming: bool
-    wait_us: int
-    wm_us: int
-    share: float
-    queue: float
-    """Tuples and marks waiting or in service."""
-    busy_us: float
-    """Time so far in which the worker worked."""
 
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
@@ -127,6 +105,8 @@ class Rule(Generic[TaskT]):
     """What it records at the end of a batch in which it accepted something, or of a flush."""
     scored: Scored | None
     """What corrections record beside revisions; without it nothing is corrected."""
+    clock: type[Step]
+    """The kind of step that says no more than what the clock was."""
     wait_us: Callable[[TaskT], int]
     """How long it waits."""
     share: Callable[[TaskT], float]
@@ -138,10 +118,12 @@ class TimedTask(Generic[TaskT]):
 
     __slots__ = (
         "_accepted_before",
-        "_batch",
         "_is_flushed",
+        "_kept",
+        "_moments_us",
         "_rule",
         "accepted",
+        "clocks",
         "history",
         "line",
         "planned",
@@ -156,6 +138,7 @@ class TimedTask(Generic[TaskT]):
     def __init__(self, rule: Rule[TaskT], number: int) -> None:
         self.task = rule.task(number)
         self.history = History(rule.config)
+        """What was accepted until the last correction."""
         self.store = Store((), ())
         self.accepted: list[Event] = []
         self.served_us: list[float] = []
@@ -163,74 +146,125 @@ class TimedTask(Generic[TaskT]):
         self.waits_us: list[int] = []
         """How long it waited after each accepted tuple."""
         self.seen: list[Seen] = []
+        """All steps but those of the clock, whose times nobody asks for."""
+        self.clocks: list[Step] = []
         self.planned: list[tuple[float, Plan]] = []
         """Corrections, with the time at which they were due."""
         self.states: list[State] = []
         """At each moment that was asked for, and at the end."""
         self.line: Line = line_of((), (), 1.0)
         self._rule = rule
-        self._batch = 0
         self._accepted_before = 0  # this batch
         self._is_flushed = False
+        self._kept = 0  # in the history
+        self._moments_us = [inf]  # to come, the next one last
 
-    def run(self, items: Sequence[Item], line: Line, sample_at_us: Sequence[float]) -> None:
-        """Go through everything, each item when its service ends."""
+    def run(
+        self,
+        batches: Iterable[Sequence[Event]],
+        line: Line,
+        sample_at_us: Sequence[float],
+        flush: bool,
+    ) -> None:
+        """Go through everything, each item of the line when its service ends.
+
+        Items are the tuples of a batch and then its mark, batch by batch, and that of the flush.
+        """
         self.line = line
-        task, rule = self.task, self._rule
-        moments = chain(sample_at_us, (inf,))
-        moment_us = next(moments)
-        for item, now_us in zip(items, line.ended_us.tolist(), strict=True):
-            while moment_us <= now_us:
-                self.states.append(self._state())
-                moment_us = next(moments)
-            if isinstance(item, Mark):
-                self._end_batch(item, now_us)
-                continue
-            n_accepted = task.n_accepted
-            steps = task.arrive(item, self._batch)
+        self._moments_us = [inf, *reversed(sample_at_us)]
+        left_us = iter(line.ended_us.tolist())
+        batch = -1
+        for batch, events in enumerate(batches):
+            self._serve(events, batch, left_us)
+            self._end_batch(batch, next(left_us), is_flush=False)
+        if flush:
+            self._end_batch(batch + 1, next(left_us), is_flush=True)
+        self._look(inf)
+
+    def of(self, kind: type[StepT]) -> list[tuple[float, int, StepT]]:
+        """Steps of one kind, with their times and rows."""
+        return [(at_us, row, step) for at_us, row, step in self.seen if isinstance(step, kind)]
+
+    def _serve(self, events: Sequence[Event], batch: int, left_us: Iterator[float]) -> None:
+        arrive, wait_of = self.task.arrive, self._rule.wait_us
+        accepted, served_us, waits_us = self.accepted, self.served_us, self.waits_us
+        task, n_accepted, moment_us = self.task, self.task.n_accepted, self._moments_us[-1]
+        for event, now_us in zip(events, left_us, strict=False):
+            if now_us >= moment_us:
+                moment_us = self._look(now_us)
+            steps = arrive(event, batch)
             if task.n_accepted > n_accepted:
-                self.history.add(item)
-                self.accepted.append(item)
-                self.served_us.append(now_us)
-                self.waits_us.append(rule.wait_us(task))
+                n_accepted += 1
+                accepted.append(event)
+                served_us.append(now_us)
+                waits_us.append(wait_of(task))
             if steps:
                 self._record(steps, now_us)
-        left = len(sample_at_us) + 1 - len(self.states)
-        self.states += [self._state()] * left
 
-    def _state(self) -> State:
-        task, rule = self.task, self._rule
+    def _look(self, now_us: float) -> float:
+        """Keep the state for all moments until now; which moment comes next."""
+        moments_us, rule, task = self._moments_us, self._rule, self.task
         is_streaming = task.n_accepted > 0 and not self._is_flushed
-        return State(is_streaming, rule.wait_us(task), task.wm_us, rule.share(task))
+        state = State(is_streaming, rule.wait_us(task), task.wm_us, rule.share(task))
+        while moments_us and moments_us[-1] <= now_us:
+            moments_us.pop()
+            self.states.append(state)
+        return moments_us[-1] if moments_us else inf
 
     def _record(self, steps: Iterable[Step], now_us: float) -> None:
-        row = len(self.accepted) - 1
+        row, clock = len(self.accepted) - 1, self._rule.clock
         for step in steps:
-            self.seen.append(Seen(now_us, row, step))
-            self.store.record(step)
+            if type(step) is clock:
+                self.clocks.append(step)
+            else:
+                self.seen.append(Seen(now_us, row, step))
+                self.store.record(step)
 
-    def _end_batch(self, mark: Mark, now_us: float) -> None:
-        task, batch = self.task, mark.batch
-        if mark.is_flush:
+    def _end_batch(self, batch: int, now_us: float, *, is_flush: bool) -> None:
+        task, rule = self.task, self._rule
+        if now_us >= self._moments_us[-1]:
+            self._look(now_us)
+        if is_flush:
             self._is_flushed = True
             self._record(task.flush(batch), now_us)
-        is_active = task.n_accepted > (0 if mark.is_flush else self._accepted_before)
-        if is_active:
-            self._record(self._rule.ended(task, batch, mark.is_flush), now_us)
-        config, scored = self._rule.config, self._rule.scored
-        reason = due(config, self.store, task.number, task.wm_us, mark.is_flush)
-        if reason is not None and scored is not None:
-            under_way: Plan | None
-            under_way = plan(config, self.store, self.history, task.number, batch, reason, scored)
-            self.planned.append((now_us, under_way))
-            while under_way is not None:
-                under_way, steps = advance(under_way, self.store)
-                self._record(steps, now_us)
-        self._batch = batch + 1
+        if task.n_accepted > (0 if is_flush else self._accepted_before):
+            self._record(rule.ended(task, batch, is_flush), now_us)
         self._accepted_before = task.n_accepted
+        if rule.scored is None:
+            return
+        reason = due(rule.config, self.store, task.number, task.wm_us, is_flush)
+        if reason is not None:
+            self.history.extend(self.accepted[self._kept :])
+            self._kept = len(self.accepted)
+            self._correct(batch, reason, rule.scored, now_us)
+
+    def _correct(self, batch: int, reason: str, scored: Scored, now_us: float) -> None:
+        under_way: Plan | None
+        under_way = plan(
+            self._rule.config, self.store, self.history, self.task.number, batch, reason, scored
+        )
+        self.planned.append((now_us, under_way))
+        while under_way is not None:
+            under_way, steps = advance(under_way, self.store)
+            self._record(steps, now_us)
 
 
 # ------------------------------------------------------------------------------------ the room
+
+
+class Passed(NamedTuple):
+    """What the router passed on: tuples to their tasks, and behind those of a batch its mark."""
+
+    owners: IntArray
+    """Task of each tuple."""
+    tuples_us: FloatArray
+    """When each tuple was passed on."""
+    cuts: IntArray
+    """How many tuples were passed on before each mark."""
+    marks_us: FloatArray
+    """When each mark was passed on, that of the flush included."""
+    end_us: float
+    """When the router had passed on everything."""
 
 
 class Room(Generic[TaskT]):
@@ -260,65 +294,65 @@ class Room(Generic[TaskT]):
         self.tasks = [TimedTask(rule, number) for number in range(rule.config.tasks)]
         self.corrected: list[tuple[float, Plan]] = []
         """Corrections, with the time at which their revisions could be seen."""
-        self.samples: list[tuple[float, tuple[Sample, ...]]] = []
         self.batch_line: Line = line_of((), (), 1.0)
         """Corrections at the batch worker."""
         self.end_us = 0.0
         """When everything was over."""
         self._ends_us = ends_us
-        self._sample_at_us = sample_at_us
+        self.sample_at_us = sample_at_us
 
     def run(self) -> None:
-        """Until everything has been served and corrected, and sampled once more."""
+        """Until everything has been served and corrected."""
         seeds = Seeds(self.workload.seed)
-        routed, end_us = self._routed()
-        for number, (task, (came_us, items)) in enumerate(zip(self.tasks, routed, strict=True)):
+        passed = self._passed_on()
+        for number, task in enumerate(self.tasks):
             worker = self.cluster.worker(number)
             constant = isinstance(worker.service, Constant)
             rng = None if constant else seeds.stream(f"task-{number}/service")
-            draws = endless(worker.service, rng)
-            work_us = [0.0 if isinstance(item, Mark) else next(draws) for item in items]
-            task.run(items, line_of(came_us, work_us, worker.speed), self._sample_at_us)
+            rows = np.flatnonzero(passed.owners == number)
+            ends = np.searchsorted(rows, passed.cuts)
+            # A mark comes behind the tuples of its batch and is no work.
+            work_us = np.fromiter(islice(endless(worker.service, rng), len(rows)), np.float64)
+            came_us = np.insert(passed.tuples_us[rows], ends, passed.marks_us)
+            line = line_of(came_us.tolist(), np.insert(work_us, ends, 0.0).tolist(), worker.speed)
+            events = [self.workload.arrivals[row] for row in rows.tolist()]
+            bounds = pairwise((0, *ends[: len(self.batches)].tolist()))
+            batches = (events[first:last] for first, last in bounds)
+            task.run(batches, line, self.sample_at_us, self.workload.flush)
         self._correct()
         lines = (*[task.line for task in self.tasks], self.batch_line)
-        self.end_us = max(end_us, *self._sample_at_us[-1:], *[line.end_us for line in lines])
-        self._sample()
+        end_us = max(passed.end_us, *self.sample_at_us[-1:], *[line.end_us for line in lines])
+        self.end_us = end_us
 
     def trace(self) -> Trace:
         """What was observed, without the times."""
-        steps = [seen.step for task in self.tasks for seen in task.seen]
-        steps += [final for task in self.tasks for final in task.store.final()]
+        seen = (seen.step for task in self.tasks for seen in task.seen)
         # A pair is named once a batch, even if it was found late twice. The kind belongs to the
         # step: tuples of different kinds may be equal.
-        distinct = {(type(step), step): step for step in steps}
-        return Trace(PRODUCER, distinct.values())
+        distinct = {(type(step), step): step for step in seen}
+        clocks = (task.clocks for task in self.tasks)
+        finals = (task.store.final() for task in self.tasks)
+        return Trace(PRODUCER, chain(distinct.values(), *clocks, *finals))
 
-    def _routed(self) -> tuple[list[tuple[list[float], list[Item]]], float]:
-        """What comes to each task and when, and when the router has passed on everything."""
-        routed: list[tuple[list[float], list[Item]]] = [([], []) for _ in self.tasks]
-        place_of: dict[str, tuple[list[float], list[Item]]] = {}
-        now_us = 0.0
-
-        def pass_on(mark: Mark) -> None:
-            for came_us, items in routed:
-                came_us.append(now_us)
-                items.append(mark)
-
-        for batch, arrivals in enumerate(self.batches):
-            for event in arrivals:
-                place = place_of.get(event.key)
-                if place is None:
-                    place = place_of[event.key] = routed[task_of(event.key, len(routed))]
-                # Arrivals before the start wait for it.
-                now_us = max(now_us, float(event.arrival_us - self.start_us))
-                place[0].append(now_us)
-                place[1].append(event)
-            if self._ends_us is not None:
-                now_us = max(now_us, self._ends_us[batch])
-            pass_on(Mark(batch, is_flush=False))
+    def _passed_on(self) -> Passed:
+        """What the router does: it waits for nobody, but arrivals before the start wait for it."""
+        arrivals, tasks = self.workload.arrivals, len(self.tasks)
+        keys = [event.key for event in arrivals]
+        owner_of = {key: task_of(key, tasks) for key in set(keys)}
+        owners = np.array([owner_of[key] for key in keys], dtype=np.int64)
+        arrival_us = np.array([event.arrival_us for event in arrivals], dtype=np.int64)
+        cuts = np.cumsum([len(batch) for batch in self.batches], dtype=np.int64)
+        # Without an end of its own a batch ends with its last arrival.
+        ends_us = [0.0] * len(cuts) if self._ends_us is None else self._ends_us
+        came_us = np.insert((arrival_us - self.start_us).astype(np.float64), cuts, ends_us)
+        now_us = np.maximum.accumulate(came_us.clip(min=0.0))
+        is_mark = np.zeros(len(now_us), dtype=np.bool_)
+        is_mark[cuts + np.arange(len(cuts))] = True
+        end_us = float(now_us[-1]) if len(now_us) else 0.0
+        marks_us = now_us[is_mark]
         if self.workload.flush:
-            pass_on(Mark(len(self.batches), is_flush=True))
-        return routed, now_us
+            cuts, marks_us = np.append(cuts, len(arrivals)), np.append(marks_us, end_us)
+        return Passed(owners, now_us[~is_mark], cuts, marks_us, end_us)
 
     def _correct(self) -> None:
         """One correction after the other, as they were due; at once, in the order of tasks."""
@@ -334,14 +368,3 @@ class Room(Generic[TaskT]):
         )
         plans = [plan for _, plan in planned]
         self.corrected = list(zip(self.batch_line.ended_us.tolist(), plans, strict=True))
-
-    def _sample(self) -> None:
-        # The last one is taken when everything is over, and nothing happens after it.
-        at_us = np.array([*self._sample_at_us, np.nextafter(self.end_us, inf)])
-        columns = []
-        for task in self.tasks:
-            looked = (task.line.inside(at_us).tolist(), task.line.busy_us(at_us).tolist())
-            rows = zip(task.states, *looked, strict=True)
-            columns.append([Sample(*state, queue, busy_us) for state, queue, busy_us in rows])
-        times_us = [*self._sample_at_us, self.end_us]
-        self.samples = list(zip(times_us, zip(*columns, strict=True), strict=True))

@@ -25,7 +25,7 @@ from sim.scenarios import umts
 from sim.slack import DEFAULTS, Run, from_settings, make_system, simulate
 from sim.slack.timed import room_of
 from sim.statistics import batch_means
-from sim.windows.answers import observe
+from sim.windows.observed import observe
 from sim.windows.timed import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -218,7 +218,10 @@ def test_pairs_are_those_that_a_loop_would_find() -> None:
         room = room_of(workload, Cluster((Worker(Constant(0.5)),)), start_us)
         room.run()
         observed = observe(room)
-        first = {each.window: each for each in observed.answers.first}
+        answers = observed.answers
+        closed = answers.by_stream
+        first_us = dict(zip(closed.window.tolist(), closed.at_us.tolist(), strict=True))
+        numbers = {window: number for number, window in enumerate(answers.windows)}
         for timed, pairs in zip(room.tasks, observed.pairs, strict=True):
             late = {(row, step.start_us) for _, row, step in timed.seen if isinstance(step, Late)}
             waits, total = [], 0
@@ -227,9 +230,9 @@ def test_pairs_are_those_that_a_loop_would_find() -> None:
                     total += 1
                     start = room.config.windows.start_us(index)
                     key = event.key if room.config.keyed else ""
-                    answer = first.get(Window(timed.task.number, start, key))
-                    if (row, start) not in late and answer and not answer.is_flush:
-                        waits.append(answer.at_us - (event.arrival_us - start_us))
+                    number = numbers.get(Window(timed.task.number, start, key), -1)
+                    if (row, start) not in late and number in first_us:
+                        waits.append(first_us[number] - (event.arrival_us - start_us))
             assert pairs.total == total
             assert sorted(pairs.latency_us.tolist()) == pytest.approx(sorted(waits))
 

@@ -1,0 +1,126 @@
+"""The (tuple, window) pairs of a timed run: which waited how long, which came late and are owed.
+
+Rules of this file:
+
+* It looks at what was recorded and decides nothing, as in ``sim/windows/answers.py``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from model.vocabulary.answers import Cleared, Late
+from sim.disorder import IntArray
+from sim.distributions import FloatArray
+from sim.windows.answers import Accepted, Answers, columns_of
+from sim.windows.timed import Room, TaskT, TimedTask
+
+
+class Pairs(NamedTuple):
+    """The (tuple, window) pairs of one task; times are kernel microseconds."""
+
+    total: int
+    """Pairs of all accepted tuples, late ones included."""
+    answered_us: FloatArray
+    """When the window of each pair that was on time was answered; flush left out."""
+    latency_us: FloatArray
+    """From the tuple's arrival to that answer."""
+    entered_us: FloatArray
+    """When each tuple that found a window open was served."""
+    left_us: FloatArray
+    """When the last of its windows was answered; infinite if that never happened."""
+    opened_us: FloatArray
+    """When the first tuple was served of each window that the stream answered, in their order."""
+
+
+def pairs_of(
+    room: Room[TaskT], task: TimedTask[TaskT], accepted: Accepted, answers: Answers
+) -> Pairs:
+    """All pairs of a task at once: a matrix with a row a tuple and a column a window of it."""
+    config = room.config
+    first = (accepted.event_us - config.size_us) // config.slide_us + 1
+    last = accepted.event_us // config.slide_us
+    index = last[:, None] - np.arange(int((last - first).max(initial=-1)) + 1)
+    is_on_time = index >= first[:, None]
+    total = int(is_on_time.sum())
+    late = [(row, step.start_us) for _, row, step in task.of(Late)]
+    rows, start_us = columns_of(late, np.int64, np.int64)
+    is_on_time[rows, last[rows] - start_us // config.slide_us] = False
+
+    closed = answers.first.only(answers.task[answers.first.window] == task.task.number)
+    answer = _answered_by(accepted, index, answers, closed.window, config.slide_us)
+    at_us = np.append(closed.at_us, np.inf)[answer]
+    served_us = np.array(task.served_us, dtype=np.float64)
+    rows, columns = np.nonzero(is_on_time & (answer >= 0))
+    opened_us = np.full(len(closed.window), np.inf)
+    np.minimum.at(opened_us, answer[rows, columns], served_us[rows])
+    by_stream = ~closed.is_flush[answer[rows, columns]]
+    rows, columns = rows[by_stream], columns[by_stream]
+    buffered = np.flatnonzero(is_on_time.any(axis=1))
+    last_us = np.where(is_on_time, at_us, -np.inf).max(axis=1, initial=-np.inf)
+    return Pairs(
+        total=total,
+        answered_us=at_us[rows, columns],
+        latency_us=at_us[rows, columns] - accepted.came_us[rows],
+        entered_us=served_us[buffered],
+        left_us=last_us[buffered],
+        opened_us=opened_us[~closed.is_flush],
+    )
+
+
+def _answered_by(
+    accepted: Accepted, index: IntArray, answers: Answers, closed: IntArray, slide_us: int
+) -> IntArray:
+    """Which of these closed windows is that of each pair; -1: none.
+
+    ``index`` has the index of the pair's window, a row a tuple.
+    """
+    if not len(closed):
+        return np.full(index.shape, -1)
+    # Window and key as one number, so that all pairs are found in one sorted array.
+    low, keys = int(index.min(initial=0)), len(accepted.numbers)
+    code = (index - low) * keys + accepted.key[:, None]
+    key = np.array([accepted.numbers[answers.windows[each].key] for each in closed.tolist()])
+    known = (answers.start_us[closed] // slide_us - low) * keys + key
+    order = np.argsort(known)
+    place = order[np.minimum(np.searchsorted(known, code, sorter=order), len(known) - 1)]
+    return np.where(known[place] == code, place, -1)
+
+
+# -------------------------------------------------------------------------- late pairs
+
+
+class Owed(NamedTuple):
+    """Pending pairs as an onlooker counts them: until the correction can be seen."""
+
+    late_us: list[float]
+    """When each pair became pending."""
+    settled_us: list[float]
+    """When its correction could be seen."""
+    waited_us: list[float]
+    """From the arrival of the tuple to then."""
+
+
+def owed_by(room: Room[TaskT]) -> Owed:
+    """Every late pair and, if it was corrected, when that could be seen."""
+    late_us: list[float] = []
+    arrived_us: dict[Cleared, int] = {}
+    for task in room.tasks:
+        pending: dict[tuple[int, int, str, int], int] = {}
+        for at_us, row, step in task.seen:
+            if isinstance(step, Late):
+                pair = step.task, step.start_us, step.key, step.source_id
+                # A set: a pair that is pending already is not added again.
+                if pair not in pending:
+                    late_us.append(at_us)
+                    pending[pair] = task.accepted[row].arrival_us - room.start_us
+            elif isinstance(step, Cleared):
+                pair = step.task, step.start_us, step.key, step.source_id
+                arrived_us[step] = pending.pop(pair)
+    settled = [
+        (at_us, at_us - arrived_us[Cleared(*pair[:4], plan.batch)])
+        for at_us, plan in room.corrected
+        for pair in plan.pairs
+    ]
+    settled_us = [at_us for at_us, _ in settled]
+    return Owed(late_us, settled_us, [waited_us for _, waited_us in settled])
