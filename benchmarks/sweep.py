@@ -42,6 +42,7 @@ EXPERIMENT = Experiment(
     expectations=(),
     plot=None,
     confidence=0.95,
+    labels={},
 )
 
 

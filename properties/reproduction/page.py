@@ -18,7 +18,7 @@ from properties.rooms import rooms
 from properties.sweeps.stored import ROOMS
 from sim.report.contents import Entry, Finding, Report
 from sim.report.status import Status, status
-from sim.report.words import values_in_words, version, written
+from sim.report.words import version, written
 from sim.sweep.reading import catalogue
 
 HEADER = """\
@@ -104,8 +104,8 @@ def _section(entry: Entry, measured: Figures) -> Iterator[str]:
     if entry.source:
         yield f"*Source: {entry.source}.*\n"
     if entry.published:
-        values = values_in_words(entry.values)
-        yield f"**Published.** {entry.published}{f' As numbers: {values}.' if values else ''}\n"
+        numbers = f" As numbers: {entry.numbers}." if entry.numbers else ""
+        yield f"**Published.** {entry.published}{numbers}\n"
     seeds = f"{counted(len(entry.seeds), 'seed')}, {entry.confidence:.0%} confidence"
     yield f"**Simulated**, {counted(entry.runs, 'run')}, {seeds}, {entry.effort}:\n"
     yield from (f"- {_finding(each)}.{_verdict(each)}" for each in entry.findings)

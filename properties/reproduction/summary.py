@@ -14,7 +14,10 @@ from sim.report.contents import Entry, Finding, Report, Table
 from sim.sweep.experiment import Reproduction
 from sim.sweep.store import as_json
 
-TEXTS = ("name", "room", "run", "title", "claim", "source", "published", "effort", "code", "again")
+TEXTS = (
+    *("name", "room", "run", "title", "claim", "source", "published", "numbers"),
+    *("effort", "code", "again"),
+)
 """Fields of an entry that are kept as they are."""
 
 
@@ -48,7 +51,6 @@ def read(path: Path) -> Report:
 def _record(entry: Entry) -> dict[str, Any]:
     return {
         **{name: getattr(entry, name) for name in TEXTS},
-        "values": entry.values,
         "verdict": entry.verdict.value if entry.verdict else None,
         "outcome": str(entry.outcome),
         "findings": [
@@ -72,11 +74,11 @@ def _entry(record: Mapping[str, Any]) -> Entry:
     texts = {name: str(record[name]) for name in TEXTS}
     return Entry(
         **texts,
-        values=record["values"],
         verdict=Reproduction(verdict) if verdict else None,
         outcome=Outcome(record["outcome"]),
         findings=tuple(map(_finding, record["findings"])),
         charts=(),
+        undrawn=0,
         table=Table((), (), 0),
         base={},
         factors={},

@@ -7,7 +7,7 @@ from sim.report.contents import Cell, Chart, Entry, Failure, Finding, Table
 from sim.report.markup import Markup, element
 from sim.report.plot import svg
 from sim.report.status import chip, status
-from sim.report.words import values_in_words, version
+from sim.report.words import version
 from sim.sweep.experiment import Label
 
 _SIGNS: Mapping[Outcome, tuple[str, str]] = {
@@ -27,9 +27,8 @@ def article(entry: Entry) -> Markup:
         element("p", entry.claim, class_="claim") if entry.claim else "",
         element("p", f"Source: {entry.source}", class_="small") if entry.source else "",
     )
-    plots = [_figure(entry, number, chart) for number, chart in enumerate(entry.charts)]
     found = element("div", _found(entry), class_="found")
-    body = element("div", element("div", plots), found, class_="beside") if plots else found
+    body = element("div", _plots(entry), found, class_=_layout(entry))
     return element(
         "article",
         header,
@@ -53,27 +52,60 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def _figure(entry: Entry, number: int, chart: Chart) -> Markup:
+def _layout(entry: Entry) -> str | None:
+    """One plot lies beside what was found, and several above it."""
+    return "beside" if len(entry.charts) == 1 else None
+
+
+def _plots(entry: Entry) -> Iterator[Markup]:
+    drawn = [_drawn(entry, number, chart) for number, chart in enumerate(entry.charts)]
+    caption = element("figcaption", _caption(entry), class_="small")
+    if len(drawn) == 1:
+        yield element("figure", drawn, caption)
+    elif drawn:
+        titles = (_sentence(chart.title) for chart in entry.charts)
+        panels = (
+            element("figure", element("figcaption", title, class_="small"), each)
+            for title, each in zip(titles, drawn, strict=True)
+        )
+        yield element("figure", element("div", panels, class_="panels"), caption)
+
+
+def _drawn(entry: Entry, number: int, chart: Chart) -> Markup:
     names = ", ".join(line.label for line in chart.lines)
     description = f"{entry.title}: {chart.y.label} over {chart.x.label}, for {names}. {chart.title}"
-    drawn = svg(chart, f"{entry.name}-plot-{number}", description.strip())
+    return svg(chart, f"{entry.name}-{number}", description.strip())
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _caption(entry: Entry) -> str:
+    """What all plots of an experiment have in common."""
     seeds = len(entry.seeds)
-    caption = f"{chart.title[:1].upper()}{chart.title[1:]}. " if chart.title else ""
+    said = ["One seed, and so no intervals."]
     if seeds > 1:
-        caption += f"Means of {seeds} seeds with {entry.confidence:.0%} confidence intervals."
-    else:
-        caption += "One seed, and so no intervals."
-    if chart.published:
-        caption += " Dotted or starred: as published."
-    return element("figure", drawn, element("figcaption", caption, class_="small"))
+        said = [f"Means of {seeds} seeds with {entry.confidence:.0%} confidence intervals."]
+    if len(entry.charts) == 1 and entry.charts[0].title:
+        said.insert(0, f"{_sentence(entry.charts[0].title)}.")
+    lines = [line for chart in entry.charts for line in chart.lines]
+    if len({len(line.points) for line in lines}) > 1:
+        said.append("Where a line has no point, there was nothing to measure.")
+    if any(chart.published for chart in entry.charts):
+        said.append("Dotted or starred: as published.")
+    if entry.undrawn:
+        more = counted(entry.undrawn, "more combination")
+        said.append(f"There is no plot of {more}; all are among the numbers below.")
+    return " ".join(said)
 
 
 def _found(entry: Entry) -> Iterator[Markup]:
     if entry.published:
         yield element("h4", "Published")
         yield element("p", entry.published)
-        if entry.values:
-            yield element("p", values_in_words(entry.values), class_="measured")
+        if entry.numbers:
+            yield element("p", f"As numbers: {entry.numbers}.", class_="measured")
     if entry.assumptions:
         yield element("h4", "Assumed")
         yield element("p", " ".join(entry.assumptions))

@@ -47,6 +47,9 @@ class Chart(NamedTuple):
     y: Axis
     lines: tuple[Line, ...]
     published: tuple[Mark, ...] = ()
+    reach: tuple[float, float] | None = None
+    """Least and most of ``y`` in all charts of the experiment, if there are several: they are
+    drawn smaller, side by side, and to be compared."""
 
 
 class Cell(NamedTuple):
@@ -103,14 +106,16 @@ class Entry(NamedTuple):
     """The text, and the figure or table in it."""
     published: str
     """What it says came out, in a sentence."""
-    values: Mapping[str, object]
-    """The same as numbers, as far as there are any."""
+    numbers: str
+    """The same as numbers with names and units; empty if there are none."""
     verdict: Reproduction | None
     """``None`` while an expectation is not met."""
     outcome: Outcome
     """Of all expectations."""
     findings: tuple[Finding, ...]
     charts: tuple[Chart, ...]
+    undrawn: int
+    """Combinations of levels for which there would be one more chart each."""
     table: Table
     base: Mapping[str, str]
     factors: Mapping[str, tuple[tuple[Label, Mapping[str, str]], ...]]

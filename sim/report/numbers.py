@@ -5,7 +5,7 @@ from itertools import product
 from typing import Any, NamedTuple, TypeAlias
 
 from sim.report.contents import Table
-from sim.report.words import Unit, unit_of, with_limits, written
+from sim.report.words import Names, Unit, unit_of, with_limits, written
 from sim.statistics import mean_interval
 from sim.sweep.experiment import Label
 
@@ -22,6 +22,11 @@ class Measured(NamedTuple):
     low: float
     high: float
     seeds: int
+
+
+def names_of(record: Mapping[str, Any]) -> Names:
+    """What a reader calls things; results of earlier sweeps do not say it."""
+    return record["experiment"].get("labels") or {}
 
 
 def levels_of(record: Mapping[str, Any]) -> dict[str, list[Label]]:
@@ -49,14 +54,14 @@ def _mean(values: Sequence[float], confidence: float) -> Measured:
     return Measured(mean.estimate, mean.low, mean.high, len(values))
 
 
-def measure_unit(measure: str, found: Mapping[Key, Measured]) -> Unit:
+def measure_unit(measure: str, found: Mapping[Key, Measured], names: Names) -> Unit:
     """In what to write a measure."""
-    return unit_of(measure, [each.estimate for each in found.values()])
+    return unit_of(measure, [each.estimate for each in found.values()], names)
 
 
-def level_unit(factor: str, levels: Sequence[Label]) -> Unit:
+def level_unit(factor: str, levels: Sequence[Label], names: Names) -> Unit:
     """In what to write the levels of a factor."""
-    return unit_of(factor, [level for level in levels if not isinstance(level, str)])
+    return unit_of(factor, [level for level in levels if not isinstance(level, str)], names)
 
 
 def scaled(level: Label, unit: Unit) -> Label:
@@ -71,11 +76,11 @@ def level_text(level: Label, unit: Unit) -> str:
 
 def table_of(record: Mapping[str, Any], columns: Columns) -> Table:
     """A row for every combination of levels, a column for every measure that is a number."""
-    levels = levels_of(record)
+    levels, called = levels_of(record), names_of(record)
     numbers = [name for name in record["measures"] if not _is_text(columns[name])]
     found = {name: measured(record, columns, name) for name in numbers}
-    level_units = [level_unit(*each) for each in levels.items()]
-    units = [measure_unit(*each) for each in found.items()]
+    level_units = [level_unit(*each, called) for each in levels.items()]
+    units = [measure_unit(*each, called) for each in found.items()]
     rows = []
     for key in product(*levels.values()):
         here = [each.get(key) for each in found.values()]

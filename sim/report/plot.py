@@ -2,17 +2,14 @@
 
 Rules of this file:
 
-1. A picture is drawn with stand-ins for colours; afterwards each becomes a variable of the style
-   sheet, so that one picture serves both schemes.
-2. Names inside a picture begin with the name of the picture: many lie in one page.
-3. The same chart gives the same bytes.
+1. A picture is drawn with stand-ins for colours, which are not those that are seen.
+2. The same chart gives the same bytes.
 """
 
 import io
-import re
 from collections.abc import Sequence
+from math import log10
 from typing import NamedTuple, TypeGuard
-from xml.etree import ElementTree
 
 import numpy as np
 from matplotlib import rc_context
@@ -31,25 +28,31 @@ from matplotlib.ticker import (
 from sim.drawing import SETTINGS
 from sim.report.contents import Chart, Line, Mark
 from sim.report.markup import Markup
+from sim.report.picture import picture
 from sim.sweep.experiment import Label
 
-SIZE_INCHES = (5.9, 3.9)
+SIZE_INCHES = (5.9, 4.1)
 """Small, so that its letters can be read where the page is as narrow as a phone."""
+PANEL_INCHES = (4.7, 3.5)
+"""Of one of several side by side."""
 COLOURS = 7
 INK, MUTED, GRID = "#010101", "#010102", "#010103"
 SERIES = tuple(f"#0102{number:02x}" for number in range(COLOURS))
 VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--rule"} | {
     colour: f"--series-{number}" for number, colour in enumerate(SERIES)
 }
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h", "p")
 """Not as many as colours, so that both come together again as late as possible."""
 DASHES = ("-", "--", "-.", ":")
 LEVELS_MAX = 9
 """Where there are no more, the axis is marked at each of them."""
-LETTERS = 46
-"""That fit beside one another under the axis."""
-LEGEND_PIXELS, LETTER_PIXELS, SAMPLE_PIXELS, ROW_INCHES = 420, 7.2, 55, 0.24
-"""Width of the legend, of a letter in it and of what stands before a name; height of a row."""
+LETTERS = 7.8
+"""That fit beside one another under an inch of the axis."""
+LEGEND_PIXELS, LETTER_PIXELS, SAMPLE_PIXELS, ROW_INCHES = 71, 7.2, 55, 0.24
+"""Of an inch of the legend, of a letter in it and of what stands before a name; height of a row."""
+NEAR_0 = 0.95
+"""An axis begins at 0 unless the least value is more than so much of the greatest one."""
 STYLE = {
     **SETTINGS,
     "font.size": 12.0,
@@ -65,10 +68,6 @@ STYLE = {
     "grid.linewidth": 0.8,
     "lines.linewidth": 1.6,
 }
-SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-_COLOUR = re.compile(r"#[0-9a-f]{6}\b")
-_REFERENCE = re.compile(r"url\(#([^)]+)\)")
-_FAMILY = re.compile(r"font-family: [^;]+; ?")
 
 
 def svg(chart: Chart, name: str, description: str) -> Markup:
@@ -81,16 +80,17 @@ def svg(chart: Chart, name: str, description: str) -> Markup:
             transparent=True,
             metadata={"Date": None, "Creator": None, "Format": None, "Type": None},
         )
-    return _at_home(written.getvalue(), name, description)
+    return picture(written.getvalue(), name, description, VARIABLES)
 
 
 def draw(chart: Chart) -> Figure:
     """The figure, in colours that only stand for others."""
-    figure = Figure(figsize=SIZE_INCHES, layout="constrained")
+    figure = Figure(figsize=_size(chart), layout="constrained")
     FigureCanvasSVG(figure)
     axes = figure.subplots()
     axes.set_xlabel(chart.x.label)
-    axes.set_ylabel(chart.y.label)
+    # Above its axis, where there is room for all of it, and nobody has to turn the head.
+    axes.set_title(chart.y.label, fontsize="medium", pad=9.0)
     places = _places(chart)
     is_by_name = places is not None
     for number, line in enumerate(chart.lines):
@@ -102,12 +102,17 @@ def draw(chart: Chart) -> Figure:
     handles, labels = axes.get_legend_handles_labels()
     if len(labels) > 1:
         wide = max(map(len, labels)) * LETTER_PIXELS + SAMPLE_PIXELS
-        columns = max(1, min(len(labels), int(LEGEND_PIXELS / wide)))
+        columns = max(1, min(len(labels), int(LEGEND_PIXELS * figure.get_figwidth() / wide)))
+        rows = -(-len(labels) // columns)
+        columns = -(-len(labels) // rows)  # rows are as even as can be
         figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=2.2)
         # The more rows it has, the higher the figure, so that the plot keeps its size.
-        rows = -(-len(labels) // columns)
         figure.set_figheight(figure.get_figheight() + (rows - 1) * ROW_INCHES)
     return figure
+
+
+def _size(chart: Chart) -> tuple[float, float]:
+    return PANEL_INCHES if chart.reach else SIZE_INCHES
 
 
 def _places(chart: Chart) -> dict[Label, int] | None:
@@ -141,7 +146,7 @@ def _look(number: int, count: int, is_by_name: bool) -> Look:
     colour, mark = SERIES[number % len(SERIES)], MARKS[number % len(MARKS)]
     if is_by_name:
         # Names have no order, so that no line leads from one to the next.
-        return Look(colour, mark, "none", (number - (count - 1) / 2) * 0.6 / count, 1.0)
+        return Look(colour, mark, "none", (number - (count - 1) / 2) * 0.6 / count, 1.4)
     # Thinner and thinner, so that of lines that lie on one another the lower one is seen, too.
     size = 1.5 - number / (count - 1) / 2 if count > 1 else 1.0
     return Look(colour, mark, DASHES[number // 2 % len(DASHES)], 0.0, size)
@@ -190,7 +195,7 @@ def _mark_x(axes: Axes, chart: Chart, places: dict[Label, int] | None) -> None:
         axes.xaxis.grid(visible=False)
         names = [_number(level) if _is_number(level) else str(level) for level in places]
         axes.set_xticks(list(places.values()), names)
-        if len(names) * max(map(len, names)) > LETTERS:
+        if len(names) * max(map(len, names)) > LETTERS * _size(chart)[0]:
             for text in axes.get_xticklabels():
                 text.set(rotation=40, ha="right", rotation_mode="anchor")
         return
@@ -212,6 +217,9 @@ def _is_even(levels: Sequence[float]) -> bool:
 
 
 def _mark_y(axes: Axes, chart: Chart) -> None:
+    low, high = chart.reach or (axes.dataLim.y0, axes.dataLim.y1)
+    axes.update_datalim([(axes.dataLim.x0, low), (axes.dataLim.x0, high)])
+    axes.autoscale_view(scalex=False)
     if chart.y.is_log:
         axes.set_yscale("log")
         low, high = axes.get_ylim()
@@ -219,46 +227,13 @@ def _mark_y(axes: Axes, chart: Chart) -> None:
             # Powers of ten alone would leave the axis without numbers.
             axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
         axes.yaxis.set_minor_formatter(NullFormatter())
-    elif axes.dataLim.y0 >= 0 < axes.dataLim.y1:
-        axes.set_ylim(0, axes.dataLim.y1 * 1.08)
+    elif low >= 0 < high and not NEAR_0 * high < low < high:
+        axes.set_ylim(0, high * 1.08)
     axes.yaxis.set_major_formatter(FuncFormatter(_number))
 
 
 def _number(value: float, _: object = None) -> str:
+    power = log10(value) if value > 0 else 0.0
+    if power < -3 and power == round(power):
+        return f"10{str(round(power)).translate(RAISED)}"
     return f"{value:,.6g}"
-
-
-# -------------------------------------------------------------------------------- into the page
-
-
-def _at_home(written: str, name: str, description: str) -> Markup:
-    """The root element, with names of its own and the colours of the page."""
-    root = ElementTree.fromstring(written)
-    for parent in list(root.iter()):
-        for child in list(parent):
-            # A style sheet in a picture would hold for the page.
-            if child.tag in (f"{{{SVG}}}style", f"{{{SVG}}}metadata"):
-                parent.remove(child)
-    for part in root.iter():
-        part.tag = part.tag.removeprefix(f"{{{SVG}}}")
-        part.attrib = {
-            key.removeprefix(f"{{{XLINK}}}"): _renamed(key, value, name)
-            for key, value in part.attrib.items()
-        }
-    root.attrib = {
-        "viewBox": root.attrib["viewBox"],
-        "role": "img",
-        "aria-label": description,
-        "class": "plot",
-    }
-    return Markup(ElementTree.tostring(root, encoding="unicode"))
-
-
-def _renamed(key: str, value: str, name: str) -> str:
-    if key == "id":
-        return f"{name}-{value}"
-    if key == f"{{{XLINK}}}href":
-        return f"#{name}-{value.removeprefix('#')}"
-    value = _REFERENCE.sub(rf"url(#{name}-\1)", value)
-    value = _COLOUR.sub(lambda found: f"var({VARIABLES[found[0]]})", value)
-    return _FAMILY.sub("", value)

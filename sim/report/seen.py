@@ -5,15 +5,24 @@ from typing import Any
 
 from model.claims import Outcome
 from sim.report.contents import Cell, Finding
-from sim.report.words import Unit, in_words, levels_in_words, unit_of, with_limits, written
+from sim.report.words import (
+    NO_NAMES,
+    Names,
+    Unit,
+    in_words,
+    levels_in_words,
+    unit_of,
+    with_limits,
+    written,
+)
 from sim.sweep.experiment import Reproduction
 
 
-def finding_of(record: Mapping[str, Any]) -> Finding:
+def finding_of(record: Mapping[str, Any], names: Names = NO_NAMES) -> Finding:
     """An expectation from what is stored of it."""
     unit = _unit(record)
     cells = (
-        Cell(levels_in_words(each["label"]), _number(each, unit), Outcome(each["outcome"]))
+        Cell(levels_in_words(each["label"], names), _number(each, unit), Outcome(each["outcome"]))
         for each in record["cells"]
     )
     return Finding(
@@ -21,7 +30,7 @@ def finding_of(record: Mapping[str, Any]) -> Finding:
         Reproduction(record["verdict"]),
         record["assumptions"] or "",
         Outcome(record["outcome"]),
-        _sentence(record, unit),
+        _sentence(record, unit, names),
         tuple(cells),
     )
 
@@ -38,14 +47,14 @@ def _number(cell: Mapping[str, Any], unit: Unit) -> str:
     return with_limits(cell["estimate"], cell["low"], cell["high"], unit)
 
 
-def _sentence(record: Mapping[str, Any], unit: Unit) -> str:
+def _sentence(record: Mapping[str, Any], unit: Unit, names: Names) -> str:
     """The range of all cells if all is as expected, otherwise the first that is not."""
     cells = record["cells"]
     telling = [cell for cell in cells if cell["outcome"] == record["outcome"]] or cells
     known = [cell for cell in telling if cell["estimate"] is not None]
     if not known:
         return str(record["sentence"])
-    name = in_words(record["measure"])
+    name = in_words(record["measure"], names)
     if record["compare"] or record["along"]:
         name = f"{record['compare'] or 'change'} of {name}"
     if record["outcome"] == str(Outcome.HOLDS) and len(known) > 1:
@@ -53,5 +62,5 @@ def _sentence(record: Mapping[str, Any], unit: Unit) -> str:
         low, high = written(min(estimates)), written(max(estimates))
         said = low if low == high else f"{low} to {high}"
         return f"{name} {said}{unit.symbol}, in {len(known)} of {len(cells)} cases"
-    where = f", {levels_in_words(known[0]['label'])}" if known[0]["label"] else ""
+    where = f", {levels_in_words(known[0]['label'], names)}" if known[0]["label"] else ""
     return f"{name} {_number(known[0], unit)}{where}"

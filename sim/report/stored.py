@@ -9,8 +9,9 @@ from typing import Any
 from model.claims import Outcome
 from sim.report.charts import charts_of
 from sim.report.contents import Entry, Failure
-from sim.report.numbers import Columns, table_of
+from sim.report.numbers import Columns, names_of, table_of
 from sim.report.seen import finding_of
+from sim.report.words import values_in_words
 from sim.sweep.experiment import Reproduction
 
 
@@ -26,6 +27,7 @@ def entry_of(record: Mapping[str, Any], columns: Columns) -> Entry:
     about = record["experiment"]
     source, published = about["source"], about["published"]
     verdict = record["verdict"]
+    charts, undrawn = charts_of(record, columns)
     return Entry(
         name=str(about["name"]),
         room=str(about["room"]),
@@ -34,11 +36,12 @@ def entry_of(record: Mapping[str, Any], columns: Columns) -> Entry:
         claim=about["claim"] or "",
         source=f"{source['paper']}, {source['where']}" if source else "",
         published=published["says"] if published else "",
-        values=published["values"] or {} if published else {},
+        numbers=_numbers(record, published),
         verdict=None if verdict is None else Reproduction(verdict),
         outcome=Outcome(record["outcome"]),
-        findings=tuple(map(finding_of, record["expectations"])),
-        charts=tuple(charts_of(record, columns)),
+        findings=tuple(finding_of(each, names_of(record)) for each in record["expectations"]),
+        charts=charts,
+        undrawn=undrawn,
         table=table_of(record, columns),
         base=record["base"],
         factors={
@@ -54,3 +57,8 @@ def entry_of(record: Mapping[str, Any], columns: Columns) -> Entry:
         code=str(record["code"]),
         again=str(record["again"]),
     )
+
+
+def _numbers(record: Mapping[str, Any], published: Mapping[str, Any] | None) -> str:
+    values = (published or {}).get("values") or {}
+    return values_in_words(values, names_of(record))

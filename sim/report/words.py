@@ -19,16 +19,23 @@ _RATES = {"_mhz": 1e-6, "_per_s": 1.0, "_hz": 1.0}
 _DURATION = re.compile(r"(\w+_us)( from)? ([\d.]+)(?: to ([\d.]+))?")
 
 
-def in_words(name: str) -> str:
-    """The name of a setting or a measure, without its unit."""
+Names = Mapping[str, str]
+"""What an experiment says that factors, measures and published numbers are called."""
+NO_NAMES: Names = {}
+
+
+def in_words(name: str, names: Names = NO_NAMES) -> str:
+    """What a setting or a measure is called, without its unit."""
+    if name in names:
+        return names[name]
     for suffix in ("_us", *_RATES):
         name = name.removesuffix(suffix)
     return name.replace("_", " ")
 
 
-def unit_of(name: str, values: Sequence[float]) -> Unit:
+def unit_of(name: str, values: Sequence[float], names: Names = NO_NAMES) -> Unit:
     """In what to write these values: microseconds in something longer, if they are long."""
-    words = in_words(name)
+    words = in_words(name, names)
     for suffix, size in _RATES.items():
         if name.endswith(suffix):
             return Unit(f"{words} (1/s)", "/s", size)
@@ -54,24 +61,27 @@ def with_limits(estimate: float, low: float, high: float, unit: Unit) -> str:
     return f"{number}{unit.symbol} ({' to '.join(limits)})"
 
 
-def levels_in_words(label: str) -> str:
+def levels_in_words(label: str, names: Names = NO_NAMES) -> str:
     """Levels of factors as a sweep writes them: ``window_us 500000, tag / shuffle``."""
-    return _DURATION.sub(_duration, label).replace("_", " ")
+    told = _DURATION.sub(lambda found: _duration(found, names), label)
+    for name, called in names.items():
+        told = re.sub(rf"(^|, ){name} ", rf"\g<1>{called} ", told)
+    return told.replace("_", " ")
 
 
-def _duration(found: re.Match[str]) -> str:
+def _duration(found: re.Match[str], names: Names) -> str:
     name, path, first, last = found.groups()
     values = [float(each) for each in (first, last) if each]
     unit = unit_of(name, values)
     numbers = " to ".join(written(value / unit.size) for value in values)
-    return f"{in_words(name)}{path or ''} {numbers}{unit.symbol}"
+    return f"{in_words(name, names)}{path or ''} {numbers}{unit.symbol}"
 
 
-def values_in_words(values: Mapping[str, object]) -> str:
+def values_in_words(values: Mapping[str, object], names: Names = NO_NAMES) -> str:
     """Published numbers with their names and units."""
     told = []
     for name, value in values.items():
-        unit = unit_of(name, list(_numbers(value)))
+        unit = unit_of(name, list(_numbers(value)), names)
         told.append(f"{unit.label} {_value(value, unit)}")
     return "; ".join(told)
 

@@ -39,7 +39,7 @@ def expectation_of(
     along, is_rising = _direction(table, factors)
     at_least, at_most = _bounds(table, along)
     compare = _comparison(table, factors)
-    where = _where(table.table("where"), factors)
+    where = where_of(table.table("where"), factors)
     over = tuple([_factor(table, "over", name, factors) for name in table.texts("over")])
     for each in factors if along else ():
         levels = where.get(along, each[along].labels)
@@ -95,7 +95,8 @@ def _level(table: Table, name: str, label: object, factors: _Factors) -> Label:
     return label
 
 
-def _where(table: Table, factors: _Factors) -> dict[str, tuple[Label, ...]]:
+def where_of(table: Table, factors: _Factors) -> dict[str, tuple[Label, ...]]:
+    """Levels of factors that alone are looked at, or drawn."""
     found = {}
     for name, value in table.values.items():
         _factor(table, name, name, factors)

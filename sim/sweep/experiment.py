@@ -122,6 +122,8 @@ class Plot(NamedTuple):
     series: str = ""
     log: tuple[str, ...] = ()
     """Axes that are logarithmic, of ``x`` and ``y``."""
+    where: Mapping[str, tuple[Label, ...]] = {}
+    """Levels that are drawn; all those of a factor that is not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,3 +147,5 @@ class Experiment:
     plot: Plot | None
     confidence: float
     """Of every interval."""
+    labels: Mapping[str, str]
+    """What a reader calls factors, measures and published numbers whose names do not say it."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sim.settings import chosen, nearest
-from sim.sweep.expectations import COLUMNS, expectation_of
+from sim.sweep.expectations import COLUMNS, expectation_of, where_of
 from sim.sweep.experiment import (
     EFFORTS,
     Experiment,
@@ -39,7 +39,7 @@ _COLUMN = re.compile(r"[a-z][a-z0-9_]*")
 _OVERRIDES = ("base", "factors", "seeds")
 _KEYS = (
     *("name", "room", "run", "fan", "title", "claim", "confidence", "seeds", "measures"),
-    *("source", "published", "base", "factors", *EFFORTS, "expect", "plot"),
+    *("source", "published", "base", "factors", *EFFORTS, "expect", "plot", "labels"),
 )
 
 
@@ -99,6 +99,7 @@ def parse(values: Mapping[str, Any], stem: str) -> Experiment:
         expectations=expectations,
         plot=_plot(file, grids, measures),
         confidence=_confidence(file),
+        labels=_labels(file, grids, measures),
     )
     _refuse_twice(experiment)
     return experiment
@@ -243,16 +244,29 @@ def _plot(file: Table, grids: Mapping[str, Grid], measures: tuple[Measure, ...])
         return None
     table = file.table("plot")
     table.refuse_others(list(Plot._fields))
-    factors = [factor.name for factor in grids["full"].factors]
+    by_effort = {name: {each.name: each for each in grids[name].factors} for name in grids}
+    factors = list(by_effort["full"])
     plot = Plot(
         table.word("x", factors),
         table.word("y", [measure.name for measure in measures]),
         table.word("series", factors, ""),
         table.texts("log"),
+        where_of(table.table("where"), list(by_effort.values())),
     )
     for axis in plot.log:
         table.require(axis in ("x", "y"), "log", axis, "a list of x, y or both")
     return plot
+
+
+def _labels(
+    file: Table, grids: Mapping[str, Grid], measures: tuple[Measure, ...]
+) -> dict[str, str]:
+    table = file.table("labels")
+    known = [factor.name for grid in grids.values() for factor in grid.factors]
+    known += [measure.name for measure in measures]
+    known += file.table("published").table("values").values
+    table.refuse_others(list(dict.fromkeys(known)))
+    return {name: table.text(name) for name in table.values}
 
 
 def _source(file: Table) -> Source | None:

@@ -158,6 +158,7 @@ def _described(experiment: Experiment) -> dict[str, Any]:
         "published": published._asdict() if published else None,
         "plot": plot._asdict() if plot else None,
         "confidence": experiment.confidence,
+        "labels": dict(experiment.labels),
     }
 
 

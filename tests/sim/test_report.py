@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from math import inf
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -81,7 +82,7 @@ class Reader(HTMLParser):
 
 def test_every_element_is_closed_and_every_name_is_there_once(text: str) -> None:
     names = Reader(text).values("id")
-    assert len(names) > 100
+    assert len(names) > 50
     assert not {name: n for name, n in Counter(names).items() if n > 1}
 
 
@@ -182,9 +183,9 @@ def test_every_combination_has_a_plot_and_all_have_numbers(text: str) -> None:
     assert reader.count("svg", role="img") == reader.count("svg") == 5
     assert all(reader.values("aria-label"))
     # Two of them, for a factor that is neither axis nor series.
-    assert {"slack-missed-plot-0-figure_1", "slack-missed-plot-1-figure_1"} <= set(
-        reader.values("id")
-    )
+    said = [each for each in reader.values("aria-label") if "Title of slack-missed" in each]
+    assert [each.rpartition(". ")[2] for each in said] == ["load 0.5", "load 0.9"]
+    assert {"Load 0.5", "Load 0.9"} <= set(reader.said["figcaption"])
     assert reader.said["summary"].count("Numbers") == len(made_up.ALL)
 
 
@@ -215,6 +216,78 @@ def test_a_measure_that_was_not_seen_leaves_its_place_empty() -> None:
     assert [point.x for point in entry.charts[0].lines[0].points] == [2]
     columns["n"] = [None] * 6
     assert entry_of(record, columns).charts == ()
+
+
+def many(levels: int) -> Report:
+    """An experiment with as many charts as levels."""
+    record, columns = made_up.stored(
+        "slack-a",
+        {"k": (1, 2), "mode": tuple(range(levels))},
+        {"n": lambda k, mode, _: 10.0 * mode + k},
+        seeds=1,
+        plot={"x": "k", "y": "n", "series": None, "log": None},
+    )
+    return (entry_of(record, columns),)
+
+
+def test_charts_that_are_too_many_are_told() -> None:
+    (few,), (more,) = many(12), many(14)
+    assert (len(few.charts), few.undrawn, len(more.charts), more.undrawn) == (12, 0, 12, 2)
+    assert "There is no plot of" not in page((few,))
+    assert "There is no plot of 2 more combinations; all are among the numbers" in page((more,))
+    assert len(more.table.rows) == 28
+
+
+def test_charts_side_by_side_show_the_same_part_of_the_axis() -> None:
+    (entry,) = many(3)
+    assert {chart.reach for chart in entry.charts} == {(1.0, 22.0)}
+    (alone,) = many(1)
+    assert [chart.reach for chart in alone.charts] == [None]
+    ticks = [re.findall(r">(\d+)</text>", svg(each, "a", "")) for each in entry.charts]
+    # What stands at the axes, which is all that has digits in it.
+    assert ticks[0] == ticks[1] == ticks[2]
+    assert "20" in ticks[0]
+    assert "20" not in re.findall(r">(\d+)</text>", svg(alone.charts[0], "a", ""))
+
+
+def test_levels_can_be_left_out_of_a_plot() -> None:
+    record, columns = deepcopy(made_up.MISSED)
+    record["experiment"]["plot"]["where"] = {"load": [0.9], "control": ["pd"]}
+    (chart,) = entry_of(record, columns).charts
+    assert chart.title == "load 0.9"
+    assert [line.label for line in chart.lines] == ["pd"]
+    everything, _ = made_up.MISSED
+    assert len(entry_of(everything, columns).table.rows) == 16
+
+
+def test_a_line_that_has_fewer_points_is_told() -> None:
+    record, columns = deepcopy(made_up.MISSED)
+    silent = "nothing to measure"
+    assert silent not in page((entry_of(record, columns),))
+    columns["missed"][:3] = [None] * 3
+    assert silent in page((entry_of(record, columns),))
+
+
+def test_things_are_called_as_the_experiment_says() -> None:
+    names = {"missed": "share of tuples missed", "load": "load of workers", "share": "capacity"}
+    record, columns = deepcopy(made_up.MISSED)
+    record["experiment"]["labels"] = names
+    record["experiment"]["published"]["values"] = {"missed": 0.05}
+    record["expectations"][0] |= {"measure": "missed", "compare": None}
+    record["expectations"][0]["cells"][0]["label"] = "share 0.1, load 0.9"
+    entry = entry_of(record, columns)
+    assert entry.table.header[:4] == ("capacity", "control", "load of workers", names["missed"])
+    chart = entry.charts[0]
+    assert (chart.x.label, chart.y.label) == ("capacity", names["missed"])
+    assert chart.title == "load of workers 0.5"
+    assert entry.numbers == "share of tuples missed 0.05"
+    assert entry.findings[0].cells[0].label == "capacity 0.1, load of workers 0.9"
+    assert entry.findings[0].sentence.startswith("share of tuples missed 1.34")
+    waits = {"wait_us": "longest wait"}
+    assert (
+        levels_in_words("wait_us 2000000, mode wait_us", waits) == "longest wait 2 s, mode wait us"
+    )
+    assert unit_of("wait_us", [2e6], waits).label == "longest wait (s)"
 
 
 def test_a_series_of_numbers_says_of_what_they_are() -> None:
@@ -289,6 +362,41 @@ def test_plots_have_no_colour_but_those_of_the_page(text: str) -> None:
         assert set(re.findall(r"var\(--([\w-]+)\)", plot)) <= known
         assert "<style" not in plot
         assert "DejaVu" not in plot
+
+
+def test_nothing_is_wider_than_a_phone() -> None:
+    rules = STYLE.read_text(encoding="utf-8")
+    assert "width=device-width" in page(report())
+    pixels = {"px": 1, "rem": 17, "em": 17}
+    lengths = re.findall(r"(?<![-\w])(?:min-)?width: *([\d.]+)(px|rem|em)", rules)
+    lengths += re.findall(r"minmax\(([\d.]+)(px|rem|em)", rules)
+    assert all(float(length) * pixels[unit] < 320 for length, unit in lengths)
+    # Tables of numbers are moved by themselves.
+    assert ".wide { overflow-x: auto" in rules
+    text = page(report())
+    assert text.count('<table class="numbers">') == text.count('<div class="wide"')
+
+
+def test_a_picture_holds_what_is_seen_and_no_more() -> None:
+    chart = entry_of(*made_up.SPEEDS).charts[0]
+    drawn = svg(chart, "a", "what it shows")
+    root = ElementTree.fromstring(drawn)
+    assert root.attrib["aria-label"] == "what it shows"
+    said = {text.text for text in root.iter("text")}
+    assert {"slower", "share", "published", *made_up.POLICIES} <= said
+    names = [part.attrib["id"] for part in root.iter() if "id" in part.attrib]
+    referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', drawn))
+    assert set(names) == referred
+    assert all(name.startswith("a-") for name in names)
+    assert len(list(root.iter("use"))) >= len(made_up.POLICIES) * 4
+    assert not [part for part in root.iter("g") if not part.attrib or not len(part)]
+
+
+def test_small_powers_of_ten_are_written_as_such() -> None:
+    points = tuple(Point(x, y, y, y) for x, y in ((1, 1e-6), (2, 1.0)))
+    drawn = svg(Chart("", Axis("x"), Axis("y", is_log=True), (Line("", points),)), "a", "")
+    assert "10⁻⁶" in drawn
+    assert "e-06" not in drawn
 
 
 def test_more_lines_than_colours_are_told_apart() -> None:

@@ -78,6 +78,16 @@ def test_near_is_two_bounds() -> None:
 def test_a_plot_names_columns() -> None:
     plot = {"x": "slower", "y": "share", "series": "policy", "log": ["x"]}
     assert small(plot=plot).plot == Plot("slower", "share", "policy", ("x",))
+    drawn = small(plot={**plot, "where": {"policy": "tag"}}).plot
+    assert drawn is not None
+    assert drawn.where == {"policy": ("tag",)}
+
+
+def test_columns_and_published_numbers_have_names_for_readers() -> None:
+    labels = {"slower": "times slower", "share": "throughput by the ideal", "tenth": "a tenth"}
+    published = {"says": "A tenth more.", "values": {"tenth": 1.1}}
+    assert small(labels=labels, published=published).labels == labels
+    assert small().labels == {}
 
 
 @pytest.mark.parametrize("name", catalogue())
@@ -136,6 +146,12 @@ def test_the_catalogue_can_be_read(name: str) -> None:
         ({"plot": {"x": "zipf", "y": "share"}}, "plot.x is 'zipf'; it must be one of policy"),
         ({"plot": {"x": "policy", "y": "rho"}}, "plot.y is 'rho'; it must be one of share"),
         ({"plot": {"x": "policy", "y": "share", "log": ["z"]}}, "plot.log is 'z'"),
+        (
+            {"plot": {"x": "policy", "y": "share", "where": {"policy": "dag"}}},
+            "plot.where.policy is 'dag'; it must be one of",
+        ),
+        ({"labels": {"slowr": "x"}}, "there is no labels.slowr; did you mean 'slower'?"),
+        ({"labels": {"slower": " "}}, "labels.slower is ''; it must be a text that says"),
         ({"expect": [3]}, "expect is 3; it must be a list of tables"),
     ],
 )
