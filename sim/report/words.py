@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from typing import NamedTuple
 
 
@@ -50,7 +51,11 @@ def unit_of(name: str, values: Sequence[float], names: Names = NO_NAMES) -> Unit
 
 def written(value: float) -> str:
     """A number with the digits that matter."""
-    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e12 else f"{value:.4g}"
+    if 1e3 <= abs(value) < 1e12:
+        return f"{value:,.0f}"
+    rounded = f"{value:.4g}"
+    # 0.00002 is easier to compare than 2e-05.
+    return f"{Decimal(rounded):f}" if 1e-7 <= abs(value) < 1 else rounded
 
 
 def with_limits(estimate: float, low: float, high: float, unit: Unit) -> str:

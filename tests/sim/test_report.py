@@ -412,7 +412,15 @@ def test_more_lines_than_colours_are_told_apart() -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (0.123456, "0.1235"), (12.5, "12.5"), (1234.5, "1,234"), (-2e6, "-2,000,000")],
+    [
+        (0, "0"),
+        (0.123456, "0.1235"),
+        (-2.34567e-05, "-0.00002346"),
+        (2e-9, "2e-09"),
+        (12.5, "12.5"),
+        (1234.5, "1,234"),
+        (-2e6, "-2,000,000"),
+    ],
 )
 def test_numbers_have_the_digits_that_matter(value: float, text: str) -> None:
     assert written(value) == text
