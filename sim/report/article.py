@@ -59,16 +59,16 @@ def _layout(entry: Entry) -> str | None:
 
 def _plots(entry: Entry) -> Iterator[Markup]:
     drawn = [_drawn(entry, number, chart) for number, chart in enumerate(entry.charts)]
-    caption = element("figcaption", _caption(entry), class_="small")
+    below = element("figcaption", caption(entry), class_="small")
     if len(drawn) == 1:
-        yield element("figure", drawn, caption)
+        yield element("figure", drawn, below)
     elif drawn:
         titles = (_sentence(chart.title) for chart in entry.charts)
         panels = (
             element("figure", element("figcaption", title, class_="small"), each)
             for title, each in zip(titles, drawn, strict=True)
         )
-        yield element("figure", element("div", panels, class_="panels"), caption)
+        yield element("figure", element("div", panels, class_="panels"), below)
 
 
 def _drawn(entry: Entry, number: int, chart: Chart) -> Markup:
@@ -81,7 +81,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _caption(entry: Entry) -> str:
+def caption(entry: Entry) -> str:
     """What all plots of an experiment have in common."""
     seeds = len(entry.seeds)
     said = ["One seed, and so no intervals."]

@@ -7,17 +7,14 @@ import sys
 from collections import Counter
 from copy import deepcopy
 from html.parser import HTMLParser
-from math import inf
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
-from sim.report.contents import Axis, Chart, Line, Point, Report
+from sim.report.contents import Report
 from sim.report.markup import Markup, element
 from sim.report.page import POLICY, page
-from sim.report.plot import svg
 from sim.report.seen import finding_of
 from sim.report.stored import entry_of
 from sim.report.words import Unit, levels_in_words, unit_of, values_in_words, with_limits, written
@@ -218,56 +215,6 @@ def test_a_measure_that_was_not_seen_leaves_its_place_empty() -> None:
     assert entry_of(record, columns).charts == ()
 
 
-def many(levels: int) -> Report:
-    """An experiment with as many charts as levels."""
-    record, columns = made_up.stored(
-        "slack-a",
-        {"k": (1, 2), "mode": tuple(range(levels))},
-        {"n": lambda k, mode, _: 10.0 * mode + k},
-        seeds=1,
-        plot={"x": "k", "y": "n", "series": None, "log": None},
-    )
-    return (entry_of(record, columns),)
-
-
-def test_charts_that_are_too_many_are_told() -> None:
-    (few,), (more,) = many(12), many(14)
-    assert (len(few.charts), few.undrawn, len(more.charts), more.undrawn) == (12, 0, 12, 2)
-    assert "There is no plot of" not in page((few,))
-    assert "There is no plot of 2 more combinations; all are among the numbers" in page((more,))
-    assert len(more.table.rows) == 28
-
-
-def test_charts_side_by_side_show_the_same_part_of_the_axis() -> None:
-    (entry,) = many(3)
-    assert {chart.reach for chart in entry.charts} == {(1.0, 22.0)}
-    (alone,) = many(1)
-    assert [chart.reach for chart in alone.charts] == [None]
-    ticks = [re.findall(r">(\d+)</text>", svg(each, "a", "")) for each in entry.charts]
-    # What stands at the axes, which is all that has digits in it.
-    assert ticks[0] == ticks[1] == ticks[2]
-    assert "20" in ticks[0]
-    assert "20" not in re.findall(r">(\d+)</text>", svg(alone.charts[0], "a", ""))
-
-
-def test_levels_can_be_left_out_of_a_plot() -> None:
-    record, columns = deepcopy(made_up.MISSED)
-    record["experiment"]["plot"]["where"] = {"load": [0.9], "control": ["pd"]}
-    (chart,) = entry_of(record, columns).charts
-    assert chart.title == "load 0.9"
-    assert [line.label for line in chart.lines] == ["pd"]
-    everything, _ = made_up.MISSED
-    assert len(entry_of(everything, columns).table.rows) == 16
-
-
-def test_a_line_that_has_fewer_points_is_told() -> None:
-    record, columns = deepcopy(made_up.MISSED)
-    silent = "nothing to measure"
-    assert silent not in page((entry_of(record, columns),))
-    columns["missed"][:3] = [None] * 3
-    assert silent in page((entry_of(record, columns),))
-
-
 def test_things_are_called_as_the_experiment_says() -> None:
     names = {"missed": "share of tuples missed", "load": "load of workers", "share": "capacity"}
     record, columns = deepcopy(made_up.MISSED)
@@ -316,95 +263,6 @@ def test_a_record_with_another_table_is_refused() -> None:
     record["rows"] += 1
     with pytest.raises(ValueError, match="its table has 3 rows and not 4"):
         entry_of(record, columns)
-
-
-# --------------------------------------------------------------------------------------- colours
-
-
-def _luminance(colour: str) -> float:
-    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _contrast(first: str, second: str) -> float:
-    """As WCAG 2 defines it: from 1 to 21."""
-    low, high = sorted(map(_luminance, (first, second)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def schemes() -> list[dict[str, str]]:
-    """Variables of the style sheet that are colours: light, then dark."""
-    blocks = re.findall(r":root \{(.*?)\}", STYLE.read_text(encoding="utf-8"), re.DOTALL)
-    return [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks]
-
-
-def test_everything_can_be_read_in_both_schemes() -> None:
-    assert _contrast("#000000", "#ffffff") == pytest.approx(21)
-    light, dark = schemes()
-    assert set(light) == set(dark)
-    for colours in (light, dark):
-        ground = colours["ground"]
-        for name in ("ink", "muted", "link", "good", "fair", "open", "bad"):
-            assert _contrast(colours[name], ground) >= 4.5, name
-        for name in ("good", "fair", "open", "bad"):
-            assert _contrast(colours[name], colours[f"{name}-ground"]) >= 4.5, name
-        series = [name for name in colours if name.startswith("series-")]
-        assert len(series) == 7
-        for name in series:
-            assert _contrast(colours[name], ground) >= 3, name
-
-
-def test_plots_have_no_colour_but_those_of_the_page(text: str) -> None:
-    known = set(schemes()[0])
-    for plot in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
-        assert not re.search(r"#[0-9a-fA-F]{3,8}\b(?!-)", re.sub(r'(href|id)="[^"]*"', "", plot))
-        assert set(re.findall(r"var\(--([\w-]+)\)", plot)) <= known
-        assert "<style" not in plot
-        assert "DejaVu" not in plot
-
-
-def test_nothing_is_wider_than_a_phone() -> None:
-    rules = STYLE.read_text(encoding="utf-8")
-    assert "width=device-width" in page(report())
-    pixels = {"px": 1, "rem": 17, "em": 17}
-    lengths = re.findall(r"(?<![-\w])(?:min-)?width: *([\d.]+)(px|rem|em)", rules)
-    lengths += re.findall(r"minmax\(([\d.]+)(px|rem|em)", rules)
-    assert all(float(length) * pixels[unit] < 320 for length, unit in lengths)
-    # Tables of numbers are moved by themselves.
-    assert ".wide { overflow-x: auto" in rules
-    text = page(report())
-    assert text.count('<table class="numbers">') == text.count('<div class="wide"')
-
-
-def test_a_picture_holds_what_is_seen_and_no_more() -> None:
-    chart = entry_of(*made_up.SPEEDS).charts[0]
-    drawn = svg(chart, "a", "what it shows")
-    root = ElementTree.fromstring(drawn)
-    assert root.attrib["aria-label"] == "what it shows"
-    said = {text.text for text in root.iter("text")}
-    assert {"slower", "share", "published", *made_up.POLICIES} <= said
-    names = [part.attrib["id"] for part in root.iter() if "id" in part.attrib]
-    referred = set(re.findall(r'(?:href="#|url\(#)([^")]+)', drawn))
-    assert set(names) == referred
-    assert all(name.startswith("a-") for name in names)
-    assert len(list(root.iter("use"))) >= len(made_up.POLICIES) * 4
-    assert not [part for part in root.iter("g") if not part.attrib or not len(part)]
-
-
-def test_small_powers_of_ten_are_written_as_such() -> None:
-    points = tuple(Point(x, y, y, y) for x, y in ((1, 1e-6), (2, 1.0)))
-    drawn = svg(Chart("", Axis("x"), Axis("y", is_log=True), (Line("", points),)), "a", "")
-    assert "10⁻⁶" in drawn
-    assert "e-06" not in drawn
-
-
-def test_more_lines_than_colours_are_told_apart() -> None:
-    lines = [Line(f"line {n}", (Point(1, n, n, n), Point(2, n, n, n))) for n in range(13)]
-    drawn = svg(Chart("", Axis("x"), Axis("y"), tuple(lines)), "a", "many lines")
-    assert drawn.count("line 1") >= 3
-    limits = Line("no limits", (Point(1, 1.0, -inf, inf), Point(2, 1.0, 0.5, 1.5)))
-    assert "<svg" in svg(Chart("", Axis("x"), Axis("y"), (limits,)), "b", "one")
 
 
 # ------------------------------------------------------------------------------- words and markup
