@@ -150,6 +150,8 @@ def _reached(sums: Sequence[float], mark: float) -> int:
 def enough(table: Table, key: str) -> set[int]:
     """``tag``: as much of the rendezvous order as the key's share needs, two at least."""
     order = hashes.rendezvous(_text(table, key), table.times_us)
+    if key not in table.heavy:
+        return set(order[:2])
     speeds = table.speeds
     needed = sum(speeds) * table.share(key) / table.config.gamma
     for length, speed in enumerate(accumulate(speeds[i] for i in order), 1):

@@ -13,6 +13,7 @@ Rules of this file:
 from collections.abc import Sequence
 from functools import lru_cache
 from math import log
+from operator import mul
 
 from model.vocabulary import stable_hash
 
@@ -27,6 +28,7 @@ def mix(z: int) -> int:
     return z ^ (z >> 31)
 
 
+@lru_cache(maxsize=1 << 14)
 def text_hash(key: str, seed: int) -> int:
     """XXH64 of a key, unsigned."""
     return stable_hash(key, seed) & _BITS_64
@@ -54,8 +56,7 @@ def second(text: int, n: int) -> int:
 
 def rendezvous(text: int, times_us: Sequence[int]) -> list[int]:
     """All instances in the key's weighted order; i is the first one with probability s_i/S."""
-    pairs = zip(_exponentials(text, len(times_us)), times_us, strict=True)
-    distance = [drawn * time_us for drawn, time_us in pairs]
+    distance = list(map(mul, _exponentials(text, len(times_us)), times_us))
     return sorted(range(len(distance)), key=distance.__getitem__)
 
 

@@ -10,6 +10,7 @@ Rules of this file:
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from functools import partial
 from math import isfinite
 
 from model.grouping import router
@@ -33,39 +34,44 @@ class Run:
         self.summaries: list[Summary] = [{} for _ in self.states]
         self.tuples = 0
         """Of the window."""
-        self.values: dict[tuple[int, str, int], list[float]] = defaultdict(list)
-        """By window, key and instance."""
+        self.values: dict[int, dict[int, dict[str, list[float]]]] = defaultdict(_by_two)
+        """By window, instance and key."""
         self.steps: list[Step] = []
 
-    def batch(self, arrivals: Sequence[Event], number: int) -> None:
-        """Route a micro-batch, in a new window if the last one is full."""
+    def batch(self, arrivals: Sequence[Event], number: int) -> Sequence[int]:
+        """Route a micro-batch, in a new window if the last one is full; where its tuples go."""
         if self.tuples >= self.config.window_tuples:
             self._rebalance(number)
-        senders, steps, window, values = (
-            self.config.senders,
-            self.steps,
-            self.table.window,
-            self.values,
-        )
-        where = [self._routed(sender, arrivals) for sender in range(senders)]
-        for event in arrivals:
-            sender = event.seq % senders
-            instance = next(where[sender])
-            steps.append(Route(event.seq, sender, instance))
+        seqs = [event.seq for event in arrivals]
+        senders = [seq % self.config.senders for seq in seqs]
+        keys = [event.key for event in arrivals]
+        where = self._routed(keys, senders)
+        self.steps.extend(map(Route, seqs, senders, where))
+        values = self.values[self.table.window]
+        for event, key, instance in zip(arrivals, keys, where, strict=True):
             if isfinite(event.value):
-                values[window, event.key, instance].append(event.value)
+                values[instance][key].append(event.value)
             else:
-                steps.append(Rejected(event.seq, REASON_NOT_FINITE))
+                self.steps.append(Rejected(event.seq, REASON_NOT_FINITE))
         self.tuples += len(arrivals)
+        return where
 
-    def _routed(self, sender: int, arrivals: Sequence[Event]) -> Iterator[int]:
+    def _routed(self, keys: Sequence[str], senders: Sequence[int]) -> Sequence[int]:
+        """Where the tuples of a micro-batch go, each by its sender."""
+        if len(self.states) == 1:
+            return self._routed_by(0, keys)
+        parts: dict[int, list[str]] = defaultdict(list)
+        for key, sender in zip(keys, senders, strict=True):
+            parts[sender].append(key)
+        where = {sender: iter(self._routed_by(sender, parts[sender])) for sender in parts}
+        return [next(where[sender]) for sender in senders]
+
+    def _routed_by(self, sender: int, keys: Sequence[str]) -> Sequence[int]:
         """Let a sender route and count its part of a micro-batch; where its tuples go."""
-        senders = self.config.senders
-        keys = [event.key for event in arrivals if event.seq % senders == sender]
         where, self.states[sender] = router.route_all(self.table, self.states[sender], keys)
         before = self.summaries[sender]
         self.summaries[sender] = entered(self.config, self.table.rules, before, keys)
-        return iter(where)
+        return where
 
     def _rebalance(self, batch: int) -> None:
         buckets = [state.buckets for state in self.states]
@@ -78,14 +84,20 @@ class Run:
     def results(self) -> Iterator[Step]:
         """Partial aggregates, and the answers."""
         top = self.config.top
-        partials = defaultdict(list)
-        for (window, key, instance), values in sorted(self.values.items()):
-            partial = aggregate(values, top)
-            partials[window, key].append(partial)
-            yield Partial(window, instance, key, *partial[:4])
-        for (window, key), parts in partials.items():
-            answer = merge(parts, top)
-            yield Answer(window, key, *answer[:4], len(answer.distinct), answer.top)
+        for window, instances in self.values.items():
+            partials = defaultdict(list)
+            for instance in sorted(instances):
+                for key, values in sorted(instances[instance].items()):
+                    part = aggregate(values, top)
+                    partials[key].append(part)
+                    yield Partial(window, instance, key, *part[:4])
+            for key, parts in sorted(partials.items()):
+                answer = merge(parts, top)
+                yield Answer(window, key, *answer[:4], len(answer.distinct), answer.top)
+
+
+def _by_two() -> dict[int, dict[str, list[float]]]:
+    return defaultdict(partial(defaultdict, list))
 
 
 def heavy_steps(table: Table) -> Iterator[Heavy]:

@@ -47,8 +47,12 @@ def exact(keys: Iterable[str]) -> Summary:
 def merge(a: Summary, floor_a: int, b: Summary, floor_b: int, k: int) -> Summary:
     """The summary of both; of more than k keys those with the largest counts stay."""
     lacks_a, lacks_b = Count(floor_a, floor_a), Count(floor_b, floor_b)
-    both = {}
-    for key in {*a, *b}:
-        in_a, in_b = a.get(key, lacks_a), b.get(key, lacks_b)
-        both[key] = Count(in_a.counted + in_b.counted, in_a.error + in_b.error)
-    return dict(sorted(both.items(), key=lambda item: (-item[1].counted, item[0]))[:k])
+    counted = {
+        key: a.get(key, lacks_a).counted + b.get(key, lacks_b).counted for key in sorted({*a, *b})
+    }
+    # Sorting is stable, also in reverse: of equal counts the lesser key comes first.
+    largest = sorted(counted, key=counted.__getitem__, reverse=True)[:k]
+    return {
+        key: Count(counted[key], a.get(key, lacks_a).error + b.get(key, lacks_b).error)
+        for key in largest
+    }

@@ -89,8 +89,11 @@ class Table:
 
     def in_preference(self, instances: set[int]) -> tuple[int, ...]:
         """By latency, then by index."""
-        latency_us = self.config.latency_us or (0,) * self.n
-        return tuple(sorted(instances, key=lambda i: (latency_us[i], i)))
+        latency_us = self.config.latency_us
+        if latency_us:
+            # Sorting is stable: of equal latencies the lower index comes first.
+            return tuple(sorted(sorted(instances), key=latency_us.__getitem__))
+        return tuple(sorted(instances))
 
 
 @lru_cache(maxsize=1 << 8)

@@ -38,9 +38,9 @@ def series_of(room: Room) -> Series:
     time_us = np.linspace(0.0, end_us, ROWS + 1)
     served = np.searchsorted(np.sort(seen.ended_us), time_us, side="right")
     arrived = np.searchsorted(seen.arrived_us, time_us, side="right")
-    latency_us = np.zeros(ROWS + 1)
     rows = np.searchsorted(time_us, seen.ended_us)
-    np.add.at(latency_us, rows, seen.ended_us - seen.arrived_us)
+    latency_us: FloatArray = np.zeros(ROWS + 1)
+    latency_us += np.bincount(rows, seen.ended_us - seen.arrived_us, minlength=ROWS + 1)
     counts = np.diff(served, prepend=0).astype(np.float64)
     interval_us = end_us / ROWS
     busy = _busy(room, seen, time_us)

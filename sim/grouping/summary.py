@@ -30,16 +30,17 @@ def summary_of(room: Room) -> Summary:
 
 def _counts(room: Room) -> Summary:
     config, windows = room.config, len(room.spans)
-    heavy = len([step for step in room.senders.steps if isinstance(step, Heavy)])
-    places = room.senders.values
-    keys = len({(window, key) for window, key, _ in places})
+    heavy = list(map(type, room.senders.steps)).count(Heavy)
+    by_window = [list(each.values()) for each in room.senders.values.values()]
+    places = sum(len(keys) for window in by_window for keys in window)
+    keys = sum(len({key for keys in window for key in keys}) for window in by_window)
     return {
         "instances": config.instances,
         "senders": config.senders,
         "tuples": len(room.workload.arrivals),
         "windows": windows,
         **({"mean_heavy_keys": heavy / (windows - 1)} if windows > 1 else {}),
-        **({"instances_a_key": len(places) / keys} if keys else {}),
+        **({"instances_a_key": places / keys} if keys else {}),
         "measurements": len(config.times_us) - 1,
     }
 

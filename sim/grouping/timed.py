@@ -9,7 +9,6 @@ Rules of this file:
   that they served since the last rebalance. One that served none keeps what was known of it.
 """
 
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
@@ -19,8 +18,7 @@ from numpy.typing import NDArray
 
 from model.grouping.run import Run as Senders
 from model.grouping.table import Rules
-from model.vocabulary import Event, GroupingConfig, Workload
-from model.vocabulary.grouping import Route
+from model.vocabulary import GroupingConfig, Workload
 from sim.distributions import FloatArray, draw_us
 from sim.grouping.crew import Crew, measured_us
 from sim.grouping.line import Line, Passage
@@ -69,11 +67,8 @@ class Room:
         self._measured = measured
         self._line = Line(crew, self.config.instances, self.config.senders)
         at_us = np.array([each.arrival_us for each in workload.arrivals], dtype=np.int64)
-        arrived_us = np.maximum(0.0, at_us - start_us)
-        self._arrived_us: list[float] = arrived_us.tolist()
-        self._work_us = draw_us(
-            crew.service, Seeds(workload.seed), "service", len(arrived_us)
-        ).tolist()
+        self._arrived_us: FloatArray = np.maximum(0.0, at_us - start_us)
+        self._work_us = draw_us(crew.service, Seeds(workload.seed), "service", len(at_us))
         self._instances: list[int] = []
         self._passages: list[Passage] = []
         self._pending: list[tuple[IntArray, FloatArray, FloatArray]] = []
@@ -85,14 +80,8 @@ class Room:
             if self.senders.tuples >= self.config.window_tuples:
                 self._send()
                 self._rebalance(number)
-            self._route(arrivals, number)
+            self._instances += self.senders.batch(arrivals, number)
         self._send()
-
-    def _route(self, arrivals: Sequence[Event], number: int) -> None:
-        steps = self.senders.steps
-        before = len(steps)
-        self.senders.batch(arrivals, number)
-        self._instances += [step.instance for step in steps[before:] if type(step) is Route]
 
     def _send(self) -> None:
         """What has been routed and not sent yet."""
@@ -102,7 +91,10 @@ class Room:
             return
         part = slice(first, end)
         passage = self._line.send(
-            first, self._arrived_us[part], self._instances[part], self._work_us[part]
+            first,
+            self._arrived_us[part].tolist(),
+            self._instances[part],
+            self._work_us[part].tolist(),
         )
         table = self.senders.table
         self.spans.append(Span(first, end, min(passage.asked_us), table.times_us))
@@ -144,7 +136,7 @@ class Room:
             return np.concatenate((np.empty(0), *parts))
 
         return Seen(
-            np.array(self._arrived_us),
+            self._arrived_us,
             np.array(self._instances, dtype=np.int64),
             *(column(name) for name in ("sent_us", "began_us", "ended_us")),
         )
