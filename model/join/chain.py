@@ -90,7 +90,7 @@ def forwards(setup: Setup, state: State, at: int, stream: str) -> Iterator[Actio
         return
     worker = state.workers[at]
     lane, _ = lanes(worker, stream)
-    if local.unacknowledged(lane) >= setup.credit:
+    if not (lane.store or setup.empty_blocks) or local.unacknowledged(lane) >= setup.credit:
         return
     if setup.network.has_room(channel_of(state, boundary(at, stream), to_right=stream == R)):
         for n in sizes(setup, worker, stream):

@@ -148,7 +148,11 @@ def with_channel(state: State, at: int, to_right: bool, channel: Channel) -> Sta
     """The state with another channel."""
     channels = state.right if to_right else state.left
     changed = (*channels[:at], channel, *channels[at + 1 :])
-    return state._replace(right=changed) if to_right else state._replace(left=changed)
+    workers, right, left = state[:3]
+    # Twice as fast as ``_replace``, and this is what a long run does most.
+    if to_right:
+        return State(workers, changed, left, *state[3:])
+    return State(workers, right, changed, *state[3:])
 
 
 def send(setup: Setup, state: State, at: int, message: Message) -> State:
@@ -161,7 +165,7 @@ def send(setup: Setup, state: State, at: int, message: Message) -> State:
 def with_worker(state: State, number: int, worker: Worker) -> State:
     """The state with another worker."""
     workers = state.workers
-    return state._replace(workers=(*workers[:number], worker, *workers[number + 1 :]))
+    return State((*workers[:number], worker, *workers[number + 1 :]), *state[1:])
 
 
 class Transition(NamedTuple):

@@ -240,10 +240,16 @@ def drop(worker: Worker, stream: str, horizon_us: int, content: Content) -> Work
 def hear(worker: Worker, stream: str, heard_us: int) -> Worker:
     """The watermark of a stream at its source has come by as a hint."""
     lane, _ = lanes(worker, stream)
-    return with_lane(worker, stream, lane._replace(heard_us=max(lane.heard_us, heard_us)))
+    if heard_us <= lane.heard_us:
+        return worker
+    return with_lane(worker, stream, lane._replace(heard_us=heard_us))
 
 
 def told(worker: Worker, stream: str, size: int) -> Worker:
     """The size of the next worker's store of a stream has come by as a hint."""
     lane, _ = lanes(worker, stream)
-    return with_lane(worker, stream, lane._replace(neighbour=size))
+    return (
+        worker
+        if size == lane.neighbour
+        else with_lane(worker, stream, lane._replace(neighbour=size))
+    )

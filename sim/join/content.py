@@ -43,12 +43,14 @@ class Held:
     number.
     """
 
-    __slots__ = ("least_us", "ranks")
+    __slots__ = ("least_us", "parts", "ranks")
 
     def __init__(self, ranks: IntArray = NONE) -> None:
         self.ranks = ranks
         self.least_us: int | None = None
         """Least event time, once somebody has asked."""
+        self.parts: tuple[int, Ranks, Ranks] | None = None
+        """The latest horizon, with what lies below it and the others."""
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -127,6 +129,7 @@ class Index:
         """Candidates that were compared, over all queries."""
         self._keys = keys
         self._found: list[Found] = []
+        self._spans = [config.span(name) for name, _ in config.queries]
         self._access = [
             _access(config, predicate) if is_indexed else EVERYTHING
             for _, predicate in config.queries
@@ -149,16 +152,21 @@ class Index:
         """Keep the pairs of tuples of a stream with tuples of the other one; return none."""
         block, others = _array(tuples), _array(met)
         if len(block) and len(others):
-            for number in range(len(self._access)):
-                one, another = self._candidates(number, stream, block, others)
-                if not len(one):
-                    continue
-                self.comparisons += len(one)
-                r, s = (one, another) if stream == R else (another, one)
-                good = self._is_pair(number, r, s)
-                if good.any():
-                    self._found.append(Found(number, r[good], s[good]))
+            # The largest floats are further apart than any float.
+            with np.errstate(over="ignore"):
+                for number in range(len(self._access)):
+                    one, another = self._candidates(number, stream, block, others)
+                    if len(one):
+                        r, s = (one, another) if stream == R else (another, one)
+                        self._compare(number, r, s)
         return ()
+
+    def _compare(self, number: int, r: IntArray, s: IntArray) -> None:
+        """Keep those of the candidates of a query that are pairs."""
+        self.comparisons += len(r)
+        good = self._is_pair(number, r, s)
+        if good.any():
+            self._found.append(Found(number, r[good], s[good]))
 
     def least_us(self, stream: str, ranks: Ranks) -> int:
         """Least event time; ``END_US`` of no tuples."""
@@ -173,9 +181,13 @@ class Index:
         """Those with an event time below the horizon, and the others, in their order."""
         if self.least_us(stream, ranks) >= horizon_us:
             return NOTHING.as_ranks(), ranks
-        held = cast("Held", ranks).ranks
-        older = self.columns[stream].event_us[held] < horizon_us
-        return Held(held[older]).as_ranks(), Held(held[~older]).as_ranks()
+        held = cast("Held", ranks)
+        # Asked twice: whether there is something to drop, and what to keep then.
+        if held.parts is None or held.parts[0] != horizon_us:
+            older = self.columns[stream].event_us[held.ranks] < horizon_us
+            parts = Held(held.ranks[older]).as_ranks(), Held(held.ranks[~older]).as_ranks()
+            held.parts = horizon_us, *parts
+        return held.parts[1:]
 
     def _candidates(
         self, number: int, stream: str, block: IntArray, others: IntArray
@@ -191,11 +203,11 @@ class Index:
         return block[at], others[position]
 
     def _is_pair(self, number: int, r: IntArray, s: IntArray) -> BoolArray:
-        name, predicate = self.config.queries[number]
+        _, predicate = self.config.queries[number]
         of_r, of_s = self.columns["R"], self.columns["S"]
         good: BoolArray = np.abs(of_r.event_us[r] - of_s.event_us[s]) <= self.config.window_us
         good &= self._holds(predicate, r, s)
-        first, last = self.config.span(name)
+        first, last = self._spans[number]
         if first > 0 or last is not None:
             for epochs in (of_r.epoch[r], of_s.epoch[s]):
                 good &= epochs >= first
@@ -220,8 +232,7 @@ def _compared(predicate: Predicate, left: Array, right: Array) -> BoolArray:
     if isinstance(predicate, Equi):
         return np.equal(left, right)
     if isinstance(predicate, Band | Apart):
-        with np.errstate(over="ignore"):
-            is_near: BoolArray = np.abs(left - right) <= predicate.eps
+        is_near: BoolArray = np.abs(left - right) <= predicate.eps
         return is_near if isinstance(predicate, Band) else ~is_near
     assert not isinstance(predicate, And)
     good: BoolArray = _OPERATORS[predicate.op](left, right)
@@ -265,28 +276,27 @@ def _near(few: Array, many: Array, width: float) -> tuple[IntArray, IntArray]:
 
     With a little more than ``width`` between floats: the difference that decides is rounded.
     """
-    order = np.argsort(few, kind="stable")
+    order = few.argsort(kind="stable")
     low, high = _reach(few[order], width)
     if len(few) == 1:
-        at = np.flatnonzero((low <= many) & (many <= high))
+        at = ((low <= many) & (many <= high)).nonzero()[0]
         return at, np.zeros(len(at), dtype=np.int64)
     # To sort the many and look for the few takes a tenth of the time of the opposite.
-    by_value = np.argsort(many)
+    by_value = many.argsort()
     ordered = many[by_value]
-    first = np.searchsorted(ordered, low, side="left")
-    counts = np.searchsorted(ordered, high, side="right") - first
-    starts = np.cumsum(counts) - counts
-    inside = np.arange(int(counts.sum())) + np.repeat(first - starts, counts)
-    at, position = by_value[inside], np.repeat(order, counts)
+    first = ordered.searchsorted(low, side="left")
+    counts = ordered.searchsorted(high, side="right") - first
+    ends = counts.cumsum()
+    inside = np.arange(ends[-1]) + (first - ends + counts).repeat(counts)
+    at, position = by_value[inside], order.repeat(counts)
     # In the order of the many, whatever the sort has made of equal ones.
-    back = np.argsort(at, kind="stable")
+    back = at.argsort(kind="stable")
     return at[back], position[back]
 
 
 def _reach(values: Array, width: float) -> tuple[Array, Array]:
     """What lies near each of the values: from where to where."""
     if values.dtype.kind == "f" and width:
-        with np.errstate(over="ignore"):
-            reach = width + 4 * np.spacing(np.maximum(np.abs(values), width))
-            return values - reach, values + reach
+        reach = width + 4 * np.spacing(np.maximum(np.abs(values), width))
+        return values - reach, values + reach
     return values - int(width), values + int(width)

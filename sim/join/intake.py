@@ -105,6 +105,12 @@ class Source:
         self._is_paused = False
 
     @property
+    def is_due(self) -> bool:
+        """Whether an arrival has come that may be handed over, unless there is a pause."""
+        is_free = not self._busy and self.at < self.end
+        return is_free and self.times_us[self.at] <= self._env.now
+
+    @property
     def is_done(self) -> bool:
         """Whether everything that the epoch has of the stream has entered."""
         return self.at == self.end and not self._busy

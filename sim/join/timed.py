@@ -218,12 +218,13 @@ class Room:
 
     def _look(self) -> None:
         """Take what has come; let the chain become quiet once everything has entered."""
-        before, taken = -1, sum(source.at for source in self.sources.values())
+        sources = self.sources.values()
+        before, taken = -1, sum([source.at for source in sources])
         while taken > before:  # what one takes may end the pause of the other
-            for source in self.sources.values():
+            for source in sources:
                 source.look()
-            before, taken = taken, sum(source.at for source in self.sources.values())
-        if self._is_active and all(source.is_done for source in self.sources.values()):
+            before, taken = taken, sum([source.at for source in sources])
+        if self._is_active and all(source.is_done for source in sources):
             if self._epoch < self.epochs:
                 self.line.forwards = False
             if not self.line.under_way:
@@ -289,7 +290,9 @@ class Room:
             return
         if task.what == "admit":
             self.sources[task.stream].taken()
-        self._look()
+            self._look()
+        elif any(source.is_due for source in self.sources.values()):
+            self._look()
 
     def _emit(self, found: Found) -> None:
         self._pending.append(Emitted(self.env.now, self._epoch, found))

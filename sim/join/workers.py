@@ -263,10 +263,12 @@ class Line:
     def _hear(self, at: int, task: Task) -> None:
         if task.heard_us is None:
             return
-        worker = local.hear(self.workers[at], R if task.to_right else S, task.heard_us)
+        before = self.workers[at]
+        worker = local.hear(before, R if task.to_right else S, task.heard_us)
         if task.size is not None:
             worker = local.told(worker, S if task.to_right else R, task.size)
-        self.state = with_worker(self.state, at, worker)
+        if worker is not before:
+            self.state = with_worker(self.state, at, worker)
 
     def _drop(self, at: int, task: Task) -> int:
         """Drop what may be dropped; returns how many tuples that were."""
