@@ -174,7 +174,7 @@ class Task:
         """Close and judge everything; a task that has accepted nothing does nothing."""
         steps: list[Step] = []
         if self.n_accepted:
-            self.slack_us = self._slack_us()
+            self.slack_us = self.next_slack_us()
             self.wm_us = self.rules.flush_wm_us(self)
             self._close(batch, steps)
             self._judge(batch, steps)
@@ -187,15 +187,23 @@ class Task:
             batch,
             self.t_max_us,
             self.max_delay_us,
-            self._slack_us(),
+            self.next_slack_us(),
             self.wm_us,
             self.factor.alpha,
         )
 
-    # Steps 3 to 6 of section 2.
-
-    def _slack_us(self) -> int:
+    def next_slack_us(self) -> int:
+        """The slack that the next arrival will find, if it is not delayed more than any before."""
         return self.rules.slack_us(self.config, self.factor.alpha, self.max_delay_us)
+
+    def ends_us(self) -> tuple[int, int]:
+        """Event times before the first are late; a watermark at the second closes or judges."""
+        windows = self.windows
+        closes_us = windows.end_us(self.first_open)
+        judges_us = windows.end_us(self.first_unjudged) + self._feedback_us
+        return windows.end_us(self.first_open - 1), min(closes_us, judges_us)
+
+    # Steps 3 to 6 of section 2.
 
     def _advance_clock(self, event: Event) -> None:
         event_time_us, value = event.event_time_us, event.value
@@ -204,7 +212,7 @@ class Task:
             self.t_max_us = event_time_us
         elif self.t_max_us - event_time_us > self.max_delay_us:
             self.max_delay_us = self.t_max_us - event_time_us
-        self.slack_us = self._slack_us()
+        self.slack_us = self.next_slack_us()
         self.wm_us = self.rules.wm_us(self.wm_us, self.t_max_us - self.slack_us)
         self.n_accepted += 1
         self.total += value

@@ -47,11 +47,11 @@ class Task:
 
     __slots__ = (
         "_aggregate",
-        "_last",
         "accepted",
         "cluster",
         "config",
         "first_open",
+        "last_clock",
         "n_accepted",
         "number",
         "open",
@@ -68,7 +68,8 @@ class Task:
         self.rules = rules
         self.windows = config.windows
         self._aggregate = aggregate_of(config)
-        self._last: list[Step] = []
+        self.last_clock: list[Step] = []
+        """Of this batch, if it is due at its end."""
         self.restore(TaskState())
 
     def restore(self, state: TaskState) -> None:
@@ -110,9 +111,9 @@ class Task:
         if self.config.clocks == "arrivals":
             steps.append(clock)
         else:
-            self._last = [clock]
-        self._close(batch, steps)
-        self._route(event, batch, steps)
+            self.last_clock = [clock]
+        self.close(batch, steps)
+        self.route(event, batch, steps)
         return steps
 
     def flush(self, batch: int) -> list[Step]:
@@ -120,14 +121,18 @@ class Task:
         steps: list[Step] = []
         if self.n_accepted:
             self.wm_us = self.rules.flush_wm_us(self)
-            self._close(batch, steps)
+            self.close(batch, steps)
         return steps
 
     def end_batch(self) -> list[Step]:
         """A micro-batch is over: the clock of its last accepted arrival, if it is due now."""
         self.cluster = self.rules.carried(self.cluster)
-        steps, self._last = self._last, []
+        steps, self.last_clock = self.last_clock, []
         return steps
+
+    def ends_us(self) -> tuple[int, int]:
+        """Event times before the first are late; a watermark at the second closes a window."""
+        return self.windows.end_us(self.first_open - 1), self.windows.end_us(self.first_open)
 
     # Steps 3 to 5 of section 3.
 
@@ -149,7 +154,8 @@ class Task:
             self.wm_us,
         )
 
-    def _close(self, batch: int, steps: list[Step]) -> None:
+    def close(self, batch: int, steps: list[Step]) -> None:
+        """Answer the windows that the watermark has passed."""
         self.first_open = self.rules.first_open(self.windows, self.wm_us)
         for index, key, values in self.open.take(self.first_open):
             steps.append(
@@ -165,7 +171,8 @@ class Task:
                 )
             )
 
-    def _route(self, event: Event, batch: int, steps: list[Step]) -> None:
+    def route(self, event: Event, batch: int, steps: list[Step]) -> None:
+        """Put an accepted arrival into its windows, or record that it is late."""
         key = event.key if self.config.keyed else ""
         for index in self.windows.indices(event.event_time_us):
             joins, is_late = self.rules.route(self, index, event)

@@ -2,9 +2,12 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from heapq import heapify, heappop, heappush
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
+
+from model.vocabulary import WindowSpec
 
 T = TypeVar("T")
+Values: TypeAlias = list[float]
 
 
 class ByWindow(Generic[T]):
@@ -49,3 +52,27 @@ class ByWindow(Generic[T]):
         for index, by_key in self._by_index.items():
             for key, thing in by_key.items():
                 yield index, key, thing
+
+
+class ByPane(dict[tuple[int, str], list[Values]]):
+    """Values of all windows of a (pane number, key), made when they are asked for first.
+
+    Only to be asked for panes of which no window has been taken out.
+    """
+
+    LIMIT = 1_000
+    """Of panes that are remembered at a time, for no more than speed."""
+
+    def __init__(self, windows: WindowSpec, values: ByWindow[Values]) -> None:
+        super().__init__()
+        self.pane_us = windows.pane_us
+        self._windows = windows
+        self._values = values
+
+    def __missing__(self, place: tuple[int, str]) -> list[Values]:
+        if len(self) >= self.LIMIT:
+            self.clear()
+        pane, key = place
+        at, indices = self._values.at, self._windows.indices(pane * self.pane_us)
+        found = self[place] = [at(index, key) for index in indices]
+        return found

@@ -8,7 +8,7 @@ Rules of this file:
 * Equal event times are in order.
 """
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 
@@ -31,8 +31,9 @@ class Cluster:
     def enter(self, time_us: int) -> None:
         """One more arrival; the oldest leaves if there are too many."""
         in_order = self._in_order
-        self.inv += len(in_order) - bisect_right(in_order, time_us)
-        insort(in_order, time_us)
+        place = bisect_right(in_order, time_us)
+        self.inv += len(in_order) - place
+        in_order.insert(place, time_us)
         self.times_us.append(time_us)
         if len(in_order) > self.k:
             oldest_us = self.times_us.popleft()

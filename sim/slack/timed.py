@@ -5,8 +5,9 @@ from operator import attrgetter
 
 from model.slack.assumption import scored
 from model.slack.machine import Task
+from model.slack.quick import Quick
 from model.vocabulary import SlackConfig, Workload
-from model.vocabulary.slack import Judged, Progress
+from model.vocabulary.slack import Judged
 from sim.distributions import FloatArray
 from sim.windows.observed import Observed
 from sim.windows.series import Series, means, series_of
@@ -28,7 +29,7 @@ def room_of(
         lambda number: Task(config, number),
         lambda task, batch, _is_flush: (task.progress(batch),),
         scored(config),
-        Progress,
+        lambda task: Quick(task).arrive,
         wait_us=attrgetter("slack_us"),
         share=lambda task: task.factor.alpha,
     )

@@ -6,8 +6,8 @@ from operator import attrgetter
 import numpy as np
 
 from model.vocabulary import WatermarkConfig, Workload
-from model.vocabulary.watermark import Clock
 from model.watermark.machine import Task
+from model.watermark.quick import Quick
 from model.windows.correction import nothing_scored
 from sim.windows.observed import Observed
 from sim.windows.series import Series, series_of
@@ -29,7 +29,7 @@ def room_of(
         lambda number: Task(config, number),
         lambda task, _batch, is_flush: () if is_flush else task.end_batch(),
         nothing_scored if config.corrections else None,
-        Clock,
+        lambda task: Quick(task).arrive,
         wait_us=attrgetter("wait_us"),
         share=disorder_of,
     )

@@ -14,6 +14,7 @@ Rules of this file:
   the revisions, and the pairs count as pending for the onlooker.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
@@ -25,6 +26,7 @@ import numpy as np
 from model.vocabulary import Event, Step, Trace, Workload, task_of
 from model.vocabulary.trace import StepT
 from model.windows.correction import History, Plan, Scored, Store, advance, due, plan
+from model.windows.passage import Passage
 from model.windows.pipeline import AnyTask
 from model.windows.query import Query
 from sim.cluster import Worker
@@ -102,11 +104,11 @@ class Rule(Generic[TaskT]):
     task: Callable[[int], TaskT]
     """The task of that number."""
     ended: Callable[[TaskT, int, bool], Iterable[Step]]
-    """What it records at the end of a batch in which it accepted something, or of a flush."""
+    """What it says of its clock after a batch in which it accepted something, or a flush."""
     scored: Scored | None
     """What corrections record beside revisions; without it nothing is corrected."""
-    clock: type[Step]
-    """The kind of step that says no more than what the clock was."""
+    quick: Callable[[TaskT], Callable[[Sequence[Event], int], Passage]]
+    """How to give several arrivals of a batch to a task."""
     wait_us: Callable[[TaskT], int]
     """How long it waits."""
     share: Callable[[TaskT], float]
@@ -118,6 +120,7 @@ class TimedTask(Generic[TaskT]):
 
     __slots__ = (
         "_accepted_before",
+        "_arrive",
         "_is_flushed",
         "_kept",
         "_moments_us",
@@ -153,6 +156,7 @@ class TimedTask(Generic[TaskT]):
         self.states: list[State] = []
         """At each moment that was asked for, and at the end."""
         self.line: Line = line_of((), (), 1.0)
+        self._arrive = rule.quick(self.task)
         self._rule = rule
         self._accepted_before = 0  # this batch
         self._is_flushed = False
@@ -186,39 +190,46 @@ class TimedTask(Generic[TaskT]):
         return [(at_us, row, step) for at_us, row, step in self.seen if isinstance(step, kind)]
 
     def _serve(self, events: Sequence[Event], batch: int, left_us: Iterator[float]) -> None:
-        arrive, wait_of = self.task.arrive, self._rule.wait_us
-        accepted, served_us, waits_us = self.accepted, self.served_us, self.waits_us
-        task, n_accepted, moment_us = self.task, self.task.n_accepted, self._moments_us[-1]
-        for event, now_us in zip(events, left_us, strict=False):
-            if now_us >= moment_us:
-                moment_us = self._look(now_us)
-            steps = arrive(event, batch)
-            if task.n_accepted > n_accepted:
-                n_accepted += 1
-                accepted.append(event)
-                served_us.append(now_us)
-                waits_us.append(wait_of(task))
-            if steps:
-                self._record(steps, now_us)
+        """The tuples of a batch, from moment to moment."""
+        times_us = [*islice(left_us, len(events))]
+        while times_us and times_us[-1] >= self._moments_us[-1]:
+            before = bisect_left(times_us, self._moments_us[-1])
+            self._take(events[:before], times_us[:before], batch)
+            self._look(times_us[before])
+            events, times_us = events[before:], times_us[before:]
+        self._take(events, times_us, batch)
 
-    def _look(self, now_us: float) -> float:
-        """Keep the state for all moments until now; which moment comes next."""
+    def _take(self, events: Sequence[Event], times_us: Sequence[float], batch: int) -> None:
+        """Tuples of a batch without a moment between them."""
+        accepted, waits_us, clocks, steps = self._arrive(events, batch)
+        row = len(self.accepted) - 1
+        if len(accepted) == len(events):
+            self.accepted.extend(events)
+            self.served_us.extend(times_us)
+        else:
+            self.accepted.extend([events[each] for each in accepted])
+            self.served_us.extend([times_us[each] for each in accepted])
+        self.waits_us.extend(waits_us)
+        self.clocks.extend(clocks)
+        for position, step in steps:
+            now_us = times_us[position]
+            self.seen.append(Seen(now_us, row + bisect_right(accepted, position), step))
+            self.store.record(step)
+
+    def _look(self, now_us: float) -> None:
+        """Keep the state for all moments until now."""
         moments_us, rule, task = self._moments_us, self._rule, self.task
         is_streaming = task.n_accepted > 0 and not self._is_flushed
         state = State(is_streaming, rule.wait_us(task), task.wm_us, rule.share(task))
         while moments_us and moments_us[-1] <= now_us:
             moments_us.pop()
             self.states.append(state)
-        return moments_us[-1] if moments_us else inf
 
     def _record(self, steps: Iterable[Step], now_us: float) -> None:
-        row, clock = len(self.accepted) - 1, self._rule.clock
+        row = len(self.accepted) - 1
         for step in steps:
-            if type(step) is clock:
-                self.clocks.append(step)
-            else:
-                self.seen.append(Seen(now_us, row, step))
-                self.store.record(step)
+            self.seen.append(Seen(now_us, row, step))
+            self.store.record(step)
 
     def _end_batch(self, batch: int, now_us: float, *, is_flush: bool) -> None:
         task, rule = self.task, self._rule
@@ -228,7 +239,7 @@ class TimedTask(Generic[TaskT]):
             self._is_flushed = True
             self._record(task.flush(batch), now_us)
         if task.n_accepted > (0 if is_flush else self._accepted_before):
-            self._record(rule.ended(task, batch, is_flush), now_us)
+            self.clocks += rule.ended(task, batch, is_flush)
         self._accepted_before = task.n_accepted
         if rule.scored is None:
             return
