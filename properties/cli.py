@@ -19,6 +19,8 @@ from properties.errors import UsageError, nearest
 
 COMMANDS = ("diff", "explore", "sim", "sweep", "report", "replay", "errata", "script")
 """Command ``x`` is the module ``properties.commands.x``."""
+OPTIONS = ("-h", "--help", "--version")
+"""What there is without a command."""
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 
 EPILOG = """\
@@ -36,7 +38,7 @@ examples:
   straggler errata                                 published rules that do not hold
   straggler script explain *.script                what is computed for sensor scripts
 
-exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined
+exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 interrupted
 """
 
 
@@ -53,8 +55,8 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message)
 
 
-def make_parser() -> Parser:
-    """Every command with its options."""
+def make_parser(names: Sequence[str] = COMMANDS) -> Parser:
+    """These commands with their options."""
     parser = Parser(
         prog="straggler",
         description="Reference models and property tests for late data and slow workers, on Spark.",
@@ -64,8 +66,8 @@ def make_parser() -> Parser:
     )
     parser.add_argument("--version", action="version", version=f"straggler {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
-    for name in COMMANDS:
-        # Imported here, for it takes half a second, and Ctrl-C is to be understood from the start.
+    for name in names:
+        # Imported here, for it takes a second, and Ctrl-C is to be understood from the start.
         command = import_module(f"properties.commands.{name}")
         sub = commands.add_parser(
             name,
@@ -114,11 +116,10 @@ def _write_whatever_comes() -> None:
 
 
 def _run(arguments: list[str]) -> int:
-    parser = make_parser()
     if not arguments:
-        parser.print_help()
+        make_parser().print_help()
         return 2
-    _suggest_command(arguments[0])
+    parser = make_parser(_named(arguments[0]))
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
         hint = nearest(unknown[0].partition("=")[0], _options(args.parser, args))
@@ -135,10 +136,16 @@ def _options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[
     return [text for action in parser._actions for text in action.option_strings]
 
 
-def _suggest_command(word: str) -> None:
-    if not word.startswith("-") and word not in COMMANDS:
+def _named(word: str) -> Sequence[str]:
+    """The command that this word names; all of them for an option of ``straggler`` itself."""
+    if word in COMMANDS:
+        return (word,)
+    if not word.startswith("-"):
         known = ", ".join(COMMANDS)
         raise UsageError(f"there is no command {word!r}, only {known}{nearest(word, COMMANDS)}")
+    if word not in OPTIONS:
+        raise UsageError(f"unknown argument {word!r}{nearest(word, OPTIONS)}")
+    return COMMANDS
 
 
 def _refuse(sentence: str, code: int) -> int:

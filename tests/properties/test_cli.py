@@ -181,6 +181,7 @@ def test_system_that_raises_is_broken_in_one_sentence(straggler: Straggler, tmp_
     ("arguments", "words"),
     [
         ("dif slack", ("'dif'", "did you mean 'diff'?")),
+        ("--hlp", ("'--hlp'", "did you mean '--help'?")),
         ("diff slck", ("'slck'", "did you mean 'slack'?")),
         ("diff", ("ROOM",)),
         ("diff slack --inptu umts", ("'--inptu'", "did you mean '--input'?")),
