@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -101,6 +102,19 @@ def test_packages_come_from_wherever_pip_is_told_to_look() -> None:
 
 def test_no_recording_is_committed() -> None:
     assert not [path for path in files() if path.suffix in {".parquet", ".arrow", ".orc"}]
+
+
+def test_an_installed_package_has_all_its_files() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = settings["tool"]["setuptools"]["package-data"]
+    packaged = {
+        path
+        for name, globs in patterns.items()
+        for each in globs
+        for path in ROOT.glob(name + "/" + each)
+    }
+    beside = {path for path in files() if path.relative_to(ROOT).parts[0] in patterns}
+    assert {path for path in beside if path.suffix != ".py"} == packaged
 
 
 def test_planted_long_function_is_found() -> None:
