@@ -17,10 +17,12 @@ from properties.reproduction.spark import MEASURED, Figures
 from properties.rooms import rooms
 from properties.sweeps.stored import ROOMS
 from sim.report.contents import Entry, Finding, Report
-from sim.report.status import Status, status
+from sim.report.status import MEANINGS, Status, status
 from sim.report.words import version, written
+from sim.sweep.experiment import Reproduction
 from sim.sweep.reading import catalogue
 
+VERDICTS = tuple(Status(each.value) for each in Reproduction)
 HEADER = """\
 # Reproduction
 
@@ -32,13 +34,6 @@ every published figure and table, and what stands for it.*
 Five published designs, claim by claim: what the text says, what came out here, and what is behind
 that. Simulated figures are means over seeds with their confidence limits; those on Spark are of
 one machine with two cores and say what is so there.
-
-- *Reproduced*: what is claimed was seen, with room to spare for the error of the measurement.
-- *Reproduced under stated assumptions*: the same, with what the text leaves open filled in, or
-  with a correction; which ones is said.
-- *Not reproduced*: it was not seen under the conditions that the text gives, which is not to say
-  that there are none.
-- *Refuted*: the contrary was seen, beyond the error of the measurement.
 """
 
 
@@ -46,7 +41,8 @@ def page(report: Report, measured: Figures) -> str:
     """All of it, room by room."""
     known = {*(entry.room for entry in report), *(promise.room for promise in PROMISES)}
     names = [room for room in ROOMS if room in known] + sorted(known.difference(ROOMS))
-    parts = [HEADER, "## In short\n", _extent(report), _counts(report, names), ""]
+    meanings = [f"- *{each.value.capitalize()}*: {MEANINGS[each]}." for each in VERDICTS]
+    parts = [HEADER, *meanings, "", "## In short\n", _extent(report), _counts(report, names), ""]
     parts.append("## Figures and tables\n")
     for room in names:
         entries = [entry for entry in report if entry.room == room]

@@ -18,7 +18,7 @@ from sim.report.numbers import (
     names_of,
     scaled,
 )
-from sim.report.words import Names, Unit, in_words
+from sim.report.words import Names, Unit, in_words, spoken
 from sim.sweep.experiment import Label
 
 CHARTS_MAX = 12
@@ -95,7 +95,7 @@ def _side_by_side(charts: Sequence[Chart]) -> Iterator[Chart]:
 
 def _named(plot: _Plot, factor: str, level: Label) -> str:
     unit = level_unit(factor, plot.levels[factor], plot.names)
-    return f"{in_words(factor, plot.names)} {level_text(level, unit)}{unit.symbol}"
+    return f"{spoken(factor, plot.names)} {level_text(level, unit)}{unit.symbol}"
 
 
 def _lines(plot: _Plot, here: Mapping[str, Label]) -> Iterator[Line]:

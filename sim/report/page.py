@@ -15,9 +15,13 @@ from model.claims import Outcome
 from sim.report.article import alarm, article, counted, told
 from sim.report.contents import Entry, Report
 from sim.report.markup import Markup, element
-from sim.report.status import Status, chip, status
+from sim.report.status import MEANINGS, Status, chip, status
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+ABOUT = (
+    "Each experiment measures a published figure or table again, by simulation. Verdicts come"
+    " first, then what was claimed and what was seen, with the line that runs it again."
+)
 TITLE = "What was published, and what came out"
 
 
@@ -51,7 +55,8 @@ def _header(report: Report) -> Markup:
     return element(
         "header",
         element("h1", TITLE),
-        element("p", said, class_="lead"),
+        element("p", ABOUT, class_="lead"),
+        element("p", said),
         _tally(report),
         alarm("Not as expected: ", _links(broken), ".") if broken else "",
         alarm(f"{counted(failed, 'run')} failed; each is named with its experiment.")
@@ -89,8 +94,22 @@ def _verdicts(report: Report) -> Markup:
     return element(
         "section",
         element("h2", "Verdicts", id="verdicts"),
+        _key(report),
         element("table", head, bodies, class_="verdicts", role="table", aria_labelledby="verdicts"),
     )
+
+
+def _key(report: Report) -> Markup:
+    """What the verdicts on the page mean, and the signs beside them."""
+    shown = {status(entry) for entry in report}
+    said = (
+        (element("dt", chip(each, is_short=True)), element("dd", f"{MEANINGS[each]}."))
+        for each in Status
+        if each in shown
+    )
+    signs = "A sign before a sentence says whether that was seen as expected (✓) or not (✗, ?)."
+    summary = element("summary", "What the verdicts mean")
+    return element("details", summary, element("dl", said), element("p", signs), class_="key")
 
 
 def _room_row(room: str) -> Markup:

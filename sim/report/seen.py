@@ -9,8 +9,8 @@ from sim.report.words import (
     NO_NAMES,
     Names,
     Unit,
-    in_words,
     levels_in_words,
+    spoken,
     unit_of,
     with_limits,
     written,
@@ -54,7 +54,7 @@ def _sentence(record: Mapping[str, Any], unit: Unit, names: Names) -> str:
     known = [cell for cell in telling if cell["estimate"] is not None]
     if not known:
         return str(record["sentence"])
-    name = in_words(record["measure"], names)
+    name = spoken(record["measure"], names)
     if record["compare"] or record["along"]:
         name = f"{record['compare'] or 'change'} of {name}"
     if record["outcome"] == str(Outcome.HOLDS) and len(known) > 1:

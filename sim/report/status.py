@@ -34,6 +34,19 @@ _LOOKS: Mapping[Status, tuple[str, str]] = {
     Status.UNJUDGED: ("·", "plain"),
 }
 """A sign and a class of the style sheet."""
+MEANINGS: Mapping[Status, str] = {
+    Status.REPRODUCED: "what is claimed was seen, with room to spare for the error of the"
+    " measurement",
+    Status.UNDER_ASSUMPTIONS: "the same, with what the text leaves open filled in, or with a"
+    " correction; which ones is said",
+    Status.NOT_REPRODUCED: "it was not seen under the conditions that the text gives, or it is an"
+    " input here, of which nothing can be found out; neither is to say that it is not so",
+    Status.REFUTED: "the contrary was seen, beyond the error of the measurement",
+    Status.UNDETERMINED: "runs or intervals are not enough to tell",
+    Status.BROKEN: "what was expected was not seen, so that nothing is said of the claim",
+    Status.UNJUDGED: "nothing was expected",
+}
+"""What each says, as the rest of a sentence."""
 _SHORT: Mapping[Status, str] = {Status.UNDER_ASSUMPTIONS: "with assumptions"}
 
 

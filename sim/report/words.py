@@ -17,6 +17,7 @@ class Unit(NamedTuple):
 _TIMES = (("s", 1e6), ("ms", 1e3))
 _RATES = {"_mhz": 1e-6, "_per_s": 1.0, "_hz": 1.0}
 """Ends of names, and how much of them one a second is."""
+_ASIDE = re.compile(r" \([^)]*\)$")
 _DURATION = re.compile(r"(\w+_us)( from)? ([\d.]+)(?: to ([\d.]+))?")
 
 
@@ -32,6 +33,11 @@ def in_words(name: str, names: Names = NO_NAMES) -> str:
     for suffix in ("_us", *_RATES):
         name = name.removesuffix(suffix)
     return name.replace("_", " ")
+
+
+def spoken(name: str, names: Names) -> str:
+    """The same in a sentence: without the explanation or the unit that a label has at its end."""
+    return _ASIDE.sub("", in_words(name, names))
 
 
 def unit_of(name: str, values: Sequence[float], names: Names = NO_NAMES) -> Unit:
@@ -69,8 +75,8 @@ def with_limits(estimate: float, low: float, high: float, unit: Unit) -> str:
 def levels_in_words(label: str, names: Names = NO_NAMES) -> str:
     """Levels of factors as a sweep writes them: ``window_us 500000, tag / shuffle``."""
     told = _DURATION.sub(lambda found: _duration(found, names), label)
-    for name, called in names.items():
-        told = re.sub(rf"(^|, ){name} ", rf"\g<1>{called} ", told)
+    for name in names:
+        told = re.sub(rf"(^|, ){name} ", rf"\g<1>{spoken(name, names)} ", told)
     return told.replace("_", " ")
 
 
@@ -79,7 +85,7 @@ def _duration(found: re.Match[str], names: Names) -> str:
     values = [float(each) for each in (first, last) if each]
     unit = unit_of(name, values)
     numbers = " to ".join(written(value / unit.size) for value in values)
-    return f"{in_words(name, names)}{path or ''} {numbers}{unit.symbol}"
+    return f"{spoken(name, names)}{path or ''} {numbers}{unit.symbol}"
 
 
 def values_in_words(values: Mapping[str, object], names: Names = NO_NAMES) -> str:
