@@ -34,10 +34,16 @@ def read(folder: Path, efforts: Sequence[str] = tuple(reversed(EFFORTS))) -> Rep
             found.setdefault(path.name.removesuffix(f"-{effort}.json"), path)
     if not found:
         asked = " or ".join(efforts)
-        raise UsageError(f"there are no results of a {asked} sweep in {str(folder)!r}")
+        begun = ", only runs; `straggler sweep` goes on with them" if _is_begun(folder) else ""
+        raise UsageError(f"there are no results of a {asked} sweep in {str(folder)!r}{begun}")
     entries = [_read_entry(path) for path in found.values()]
     _refuse_mixed(entries)
     return tuple(sorted(entries, key=_place))
+
+
+def _is_begun(folder: Path) -> bool:
+    """Whether there are runs of a sweep that has not come to its first experiment's end."""
+    return any(folder.glob("runs/*.json"))
 
 
 def _place(entry: Entry) -> tuple[int, str, str]:
@@ -49,7 +55,11 @@ def _read_entry(path: Path) -> Entry:
     record = _read_record(path)
     columns = _read_columns(path.with_suffix(".parquet"))
     try:
-        return entry_of(record, columns)
+        entry = entry_of(record, columns)
+        if f"{entry.name}-{entry.effort}" != path.stem:
+            msg = f"they are those of {entry.name}, {entry.effort}"
+            raise ValueError(msg)
+        return entry
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
             f"{str(path)!r} and its table are not what a sweep has stored"

@@ -16,6 +16,7 @@ from sim.report.article import alarm, article, counted, told
 from sim.report.contents import Entry, Report
 from sim.report.markup import Markup, element
 from sim.report.status import MEANINGS, Status, chip, status
+from sim.sweep.reading import catalogue
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 ABOUT = (
@@ -51,6 +52,10 @@ def _header(report: Report) -> Markup:
     failed = sum(len(entry.failures) for entry in report)
     efforts = " and ".join(dict.fromkeys(entry.effort for entry in report))
     said = f"{counted(len(report), 'experiment')}, {counted(runs, 'run')} ({efforts})."
+    missing = set(catalogue()).difference(entry.name for entry in report)
+    if 0 < len(missing) < len(catalogue()):
+        more = counted(len(missing), "experiment")
+        said += f" The catalogue has {more} more, of which there are no results here."
     broken = [entry for entry in report if entry.outcome is Outcome.BROKEN]
     return element(
         "header",

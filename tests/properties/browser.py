@@ -71,7 +71,10 @@ def look(page: str, folder: Path, width: int, *, dark: bool = False) -> Seen:
     """Open a page, or skip the test where there is no browser."""
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
-        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed")
+        pytest.skip(
+            f"NOBODY HAS LOOKED AT THE PAGE: none of {', '.join(NAMES)} is installed;"
+            " what can be said without a browser, tests/sim/test_report*.py say"
+        )
     (folder / "page.html").write_text(page, encoding="utf-8")
     frame = folder / "frame.html"
     frame.write_text(FRAME % width, encoding="utf-8")

@@ -91,6 +91,9 @@ def test_no_folder_and_no_results_are_refused(straggler: Straggler, tmp_path: Pa
     assert_refused(straggler("report"), "no folder 'sweeps'", "`straggler sweep`")
     (tmp_path / "sweeps").mkdir()
     assert_refused(straggler("report"), "no results of a full or quick sweep in 'sweeps'")
+    (tmp_path / "sweeps" / "runs").mkdir()
+    (tmp_path / "sweeps" / "runs" / "0.json").write_text("{}", encoding="utf-8")
+    assert_refused(straggler("report"), "only runs; `straggler sweep` goes on with them")
     store(tmp_path / "results")
     wanted = straggler("report", "results", "--effort", "full")
     assert_refused(wanted, "no results of a full sweep in 'results'")
@@ -114,6 +117,19 @@ def test_a_page_that_cannot_be_written_is_refused_first(
         (lambda f: (f / f"{STEM}.json").write_bytes(b"\xff"), [f"{STEM}.json' is damaged"]),
         (lambda f: (f / f"{STEM}.json").write_text("[]"), ["not what a sweep has stored"]),
         (lambda f: (f / f"{STEM}.json").write_text("{}"), ["not what a sweep", "'rows'"]),
+        (
+            lambda f: (f / f"{STEM}.json").write_bytes(
+                (f / "slack-missed-quick.json").read_bytes()
+            ),
+            ["its table has 3 rows and not 48"],
+        ),
+        (
+            lambda f: [
+                (f / f"{STEM}.{kind}").write_bytes((f / f"slack-missed-quick.{kind}").read_bytes())
+                for kind in ("json", "parquet")
+            ],
+            ["they are those of slack-missed, quick"],
+        ),
         (lambda f: (f / f"{STEM}.parquet").unlink(), [f"{STEM}.parquet' is missing"]),
         (lambda f: (f / f"{STEM}.parquet").write_text("PAR1"), ["not a Parquet file"]),
         (

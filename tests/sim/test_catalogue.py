@@ -22,6 +22,7 @@ FIGURES = {
 }
 """How many each source has, by how its title begins."""
 
+LABEL_MAX = 46
 NAMES = catalogue()
 SMALLER = {
     "slack": {"messages": "1500"},
@@ -78,6 +79,12 @@ def test_every_experiment_says_where_its_claim_was_published(
         assert experiment.published is not None, name
         assert experiment.plot is not None, name
         assert experiment.expectations, name
+        # So many letters fit above an axis and below it.
+        assert [label for label in experiment.labels.values() if len(label) > LABEL_MAX] == []
+        # On the page all assumptions stand in a row, each of them once.
+        assert not [each for each in experiment.expectations if "As above" in each.assumptions], (
+            name
+        )
         rows = found[experiment.source.paper]
         assert name in named(" ".join(rows.values())), name
 

@@ -149,6 +149,29 @@ def test_a_picture_holds_what_is_seen_and_no_more() -> None:
     assert not [part for part in root.iter("g") if not part.attrib or not len(part)]
 
 
+def clipped(drawn: str) -> list[str]:
+    """Texts that would not fit into a picture, with letters of the width that they mostly have."""
+    found = []
+    root = ElementTree.fromstring(drawn)
+    width, height = map(float, root.attrib["viewBox"].split()[2:])
+    for text in root.iter("text"):
+        if "transform" in text.attrib:
+            continue
+        anchor = text.attrib["style"].partition("text-anchor:")[2].partition(";")[0]
+        long = 6.6 * len(text.text or "")
+        left = float(text.attrib["x"]) - long * {"middle": 0.5, "end": 1.0}.get(anchor, 0.0)
+        if not (left > -2 and left + long < width + 2 and 8 < float(text.attrib["y"]) <= height):
+            found.append(text.text or "")
+    return found
+
+
+def test_no_text_leaves_its_picture() -> None:
+    charts = [chart for each in made_up.ALL for chart in entry_of(*each).charts]
+    assert [clipped(svg(chart, "a", "")) for chart in charts] == [[]] * len(charts)
+    long = "a measure whose name is a sentence of its own and does not end"
+    assert clipped(svg(charts[0]._replace(y=Axis(long)), "a", "")) == [long]
+
+
 def test_small_powers_of_ten_are_written_as_such() -> None:
     points = tuple(Point(x, y, y, y) for x, y in ((1, 1e-6), (2, 1.0)))
     drawn = svg(Chart("", Axis("x"), Axis("y", is_log=True), (Line("", points),)), "a", "")
