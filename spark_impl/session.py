@@ -35,6 +35,13 @@ _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 Java does in a minute of tests or of a small query pays for no better code. It would keep a fifth of
 the usual room for such code, which the queries of all rooms fill within minutes."""
 
+_CAUSE = re.compile(
+    r'^(?:Caused by: |Exception in thread "[^"]*" )?'
+    r"(?:\w+\.)+(\w*(?:Exception|Error)): (\S.*?)\s*$",
+    re.MULTILINE,
+)
+"""An exception as Java prints it: the name of its class, and what it says."""
+
 
 class EnvironmentProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
     """Something this machine lacks; the message is one sentence for the user."""
@@ -128,14 +135,26 @@ def _java_messages(log: Path) -> Iterator[None]:
             os.dup2(out.fileno(), 2)
         yield
     except Exception as error:
-        lines = log.read_text(encoding="utf-8", errors="replace").split("\n")
-        said = [line for line in lines if "Exception" in line or "Error" in line][:1]
-        reason = said[0].strip() if said else str(error).split("\n", maxsplit=1)[0]
+        reason = _reason(log.read_text(encoding="utf-8", errors="replace"))
+        reason = reason or str(error).split("\n", maxsplit=1)[0]
         msg = f"Spark does not start: {reason}"
         raise EnvironmentProblem(msg) from error
     finally:
         os.dup2(ours, 2)
         os.close(ours)
+
+
+def _reason(log: str) -> str:
+    """What the last cause says that Java wrote, else its first line about an error, if any.
+
+    The first exception tells that something was waited for, the last cause why in vain.
+    """
+    causes = _CAUSE.findall(log)
+    if causes:
+        name, said = causes[-1]
+        return said if name == "SparkException" else f"{name}: {said}"
+    lines = [line for line in log.split("\n") if "Exception" in line or "Error" in line]
+    return lines[0].strip() if lines else ""
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from sim.report.contents import Report
 from sim.report.page import page
 from sim.report.status import Status, status
 from sim.sweep.experiment import EFFORTS
-from sim.sweep.store import write_whole
+from sim.sweep.store import NotWritten, write_whole
 
 SUMMARY = "results of sweeps as one self-contained page: verdicts, plots, what was published"
 
@@ -88,14 +88,21 @@ def _reproduce(source: Path, efforts: Sequence[str], path: Path, measured: Path)
         raise UsageError(f"--reproduction {str(path)!r}: its name has to end in .md")
     report = summary.read(source) if source.is_file() else read(source, efforts)
     written = reproduction.page(report, figures(measured))
-    write_whole(path.with_suffix(".json").resolve(), summary.as_text(report))
+    _write_whole(path.with_suffix(".json"), summary.as_text(report))
     _write(path, written, report)
     return 0
 
 
 def _write(path: Path, text: str, report: Report) -> None:
-    write_whole(path.resolve(), text)
+    _write_whole(path, text)
     render.print_lines(render.console(), [told(report, path)])
+
+
+def _write_whole(path: Path, text: str) -> None:
+    try:
+        write_whole(path.resolve(), text)
+    except NotWritten as error:
+        raise UsageError(str(error)) from error
 
 
 def told(report: Report, path: Path) -> str:

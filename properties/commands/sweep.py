@@ -2,14 +2,15 @@
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
 from functools import partial
+from io import FileIO
 from pathlib import Path
-from typing import IO
 
 from rich.console import Console
-from rich.progress import TimeRemainingColumn
+from rich.progress import Progress, TaskID, TextColumn
 
 from model.claims import Outcome
 from properties import render
@@ -22,9 +23,10 @@ from sim.sweep.crew import cores, on_processes
 from sim.sweep.engine import Sweep
 from sim.sweep.events import Ended, Event, JobFailed, JobFinished, Judged, Started, as_record
 from sim.sweep.experiment import EFFORTS, Experiment
+from sim.sweep.forecast import TIMES
 from sim.sweep.reading import catalogue, find
 from sim.sweep.results import Results, record_of
-from sim.sweep.store import Store, as_json, write_whole
+from sim.sweep.store import RUNS, NotWritten, Store, as_json, write_whole, written
 from sim.sweep.work import Mapper
 
 SUMMARY = "experiments over grids of settings and seeds, in parallel, resumable"
@@ -92,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"{option} {value}: it must be at least {least}")
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--junit", args.junit)
-    refuse_unmakable("--out", args.out)
+    _refuse_results(args.out, [each.name for each in experiments.values()], args.effort)
     with _mapper(args.on, args.jobs) as mapper:
         args.out.mkdir(parents=True, exist_ok=True)
         sweep = Sweep(
@@ -104,13 +106,28 @@ def run(args: argparse.Namespace) -> int:
             args.fresh,
             {each.name: name for name, each in experiments.items()},
         )
-        found, end = _swept(sweep, out, args.json)
-    if args.junit is not None:
-        args.junit.write_text(junit(found), encoding="utf-8")
+        try:
+            found, end = _swept(sweep, out, args.json)
+            if args.junit is not None:
+                with written(args.junit):
+                    args.junit.write_text(junit(found), encoding="utf-8")
+        except NotWritten as error:
+            kept = "what is stored is kept, and the same line goes on from there"
+            raise UsageError(f"{error}; {kept}") from error
     out.print(telling.table(found))
     render.print_lines(out, ["", *telling.remarks(found)])
     render.print_lines(out, [telling.ended(found, end, str(args.out))])
     return EXIT_CODES[end.outcome]
+
+
+def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
+    """Refuse a folder in which results could not be written after all the work."""
+    refuse_unmakable("--out", folder)
+    refuse_unmakable("--out", folder / RUNS)
+    if folder.is_dir():
+        written = [f"{name}-{effort}{kind}" for name in names for kind in (".parquet", ".json")]
+        for each in (*written, TIMES):
+            refuse_unwritable("--out", folder / each)
 
 
 def _experiments(asked: list[str]) -> dict[str, Experiment]:
@@ -142,9 +159,10 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
     """Sweep, and write down what happens when it happens; the results, and the end."""
     found: list[Results] = []
     with ExitStack() as stack:
-        log = None if events is None else stack.enter_context(events.open("w", encoding="utf-8"))
-        progress = stack.enter_context(render.progress(TimeRemainingColumn()))
-        task = progress.add_task("sweeping")
+        # Without a buffer nothing is left that closing the file could fail to write.
+        log = None if events is None else stack.enter_context(events.open("wb", buffering=0))
+        progress = stack.enter_context(render.progress(TextColumn("{task.fields[left]}")))
+        task = progress.add_task("sweeping", left="")
         for event in stack.enter_context(closing(sweep.events())):
             _write_event(log, event)
             match event:
@@ -152,26 +170,32 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
                     render.print_lines(progress.console, [telling.started(event)])
                     progress.update(task, total=event.jobs)
                 case JobFinished():
-                    progress.update(task, description=event.experiment, advance=1)
+                    _advance(progress, task, event)
                 case JobFailed():
-                    progress.update(task, description=event.experiment, advance=1)
+                    _advance(progress, task, event)
                     render.print_lines(progress.console, telling.told(event.failed))
                 case Judged():
                     found.append(event.results)
                     write(event.results, sweep.store.folder)
                 case Ended():
-                    return found, event
+                    asked = [experiment.name for experiment in sweep.experiments]
+                    return sorted(found, key=lambda each: asked.index(each.experiment.name)), event
     raise AssertionError("a sweep ends with the event that says so")
 
 
+def _advance(progress: Progress, task: TaskID, event: JobFinished | JobFailed) -> None:
+    left = f"{timedelta(seconds=round(event.left_s))} left"
+    progress.update(task, description=event.experiment, advance=1, left=left)
+
+
 def write(results: Results, folder: Path) -> None:
-    """Write the table and the record of an experiment."""
+    """Write the table and the record of an experiment; or :class:`NotWritten`."""
     stem = f"{results.experiment.name}-{results.effort}"
     write_table(folder / f"{stem}.parquet", results.columns, results.experiment)
     write_whole(folder / f"{stem}.json", as_json(record_of(results)))
 
 
-def _write_event(log: IO[str] | None, event: Event) -> None:
+def _write_event(log: FileIO | None, event: Event) -> None:
     if log is not None:
-        log.write(json.dumps(as_record(event), ensure_ascii=False) + "\n")
-        log.flush()
+        with written(Path(str(log.name))):
+            log.write((json.dumps(as_record(event), ensure_ascii=False) + "\n").encode("utf-8"))

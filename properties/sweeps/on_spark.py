@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pyspark.sql import SparkSession
 
 from properties.errors import UsageError
+from properties.sweeps.reachable import refuse_silent
 from properties.systems import interrupts_held_back
 from sim.sweep.crew import ENDED
 from sim.sweep.runs import Job
@@ -36,6 +37,7 @@ def on_spark(master: str, at_once: int = AT_ONCE) -> Iterator[Mapper]:
     if not master.startswith(MASTERS):
         known = "processes nor a Spark master like local[4] or spark://name:7077"
         raise UsageError(f"--on {master!r} is neither {known}")
+    refuse_silent(master)
     try:
         with interrupts_held_back():
             opened = session(master, shipped=SHIPPED)

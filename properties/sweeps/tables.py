@@ -1,6 +1,5 @@
 """Tables of results as Parquet."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -9,19 +8,19 @@ import pyarrow.parquet as pq
 
 from sim.sweep.experiment import Experiment
 from sim.sweep.results import Columns
+from sim.sweep.store import whole
 from sim.sweep.work import Figure
 
 
 def write_table(path: Path, columns: Columns, experiment: Experiment) -> None:
-    """Write a table, which is there as a whole or not at all."""
+    """Write a table, which is there as a whole or not at all; or :class:`NotWritten`."""
     measures = {measure.name for measure in experiment.measures}
     arrays = {
         name: _array(values, pa.float64() if name in measures else pa.int64())
         for name, values in columns.items()
     }
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    pq.write_table(pa.table(arrays), beside)
-    beside.replace(path)
+    with whole(path) as beside:
+        pq.write_table(pa.table(arrays), beside)
 
 
 def _array(values: Sequence[Figure], otherwise: pa.DataType) -> pa.Array:

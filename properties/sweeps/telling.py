@@ -15,7 +15,14 @@ def started(event: Started) -> str:
     """What is about to happen."""
     experiments = counted(len(event.experiments), "experiment")
     stored = f", {event.stored:,} of them stored already" if event.stored else ""
-    return f"{experiments}, {event.effort}: {counted(event.runs, 'run')}{stored}."
+    said = f"{experiments}, {event.effort}: {counted(event.runs, 'run')}{stored}."
+    if not event.damaged:
+        return said
+    damaged = counted(len(event.damaged), "stored run")
+    return (
+        f"{said} {damaged} cannot be trusted, for the file was cut off or changed by somebody,"
+        f" and will be done again: {event.damaged[0]}{' and others' if event.damaged[1:] else ''}."
+    )
 
 
 def told(failed: Sequence[Failed]) -> Iterator[str]:

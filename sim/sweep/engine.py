@@ -5,6 +5,7 @@ Rules of this file:
 * A run whose figures are stored is not done again.
 * A job that fails stops nothing.
 * Results of an experiment are told as soon as its last job is done.
+* What is known is kept until then: whatever happens to the store meanwhile, nothing of it is lost.
 """
 
 import shlex
@@ -15,11 +16,12 @@ from time import perf_counter
 from model.claims import Outcome
 from sim.sweep.events import Ended, Event, JobFailed, JobFinished, Judged, Started
 from sim.sweep.experiment import Experiment
+from sim.sweep.forecast import Forecast, known_times, longest_first
 from sim.sweep.judging import findings
 from sim.sweep.results import Failed, Results, problems_of, table_of
 from sim.sweep.runs import Job, Run, code_of, jobs_of, runs_of
 from sim.sweep.store import Store
-from sim.sweep.work import Done, Mapper
+from sim.sweep.work import Done, Figure, Mapper
 
 
 @dataclass(slots=True)
@@ -32,6 +34,8 @@ class _Task:
     """Addresses that nothing is known of yet."""
     again: str
     """The line that sweeps it again."""
+    figures: dict[str, Mapping[str, Figure]]
+    """What is known, by address."""
     failed: dict[str, str] = field(default_factory=dict)
     """Sentences, by address."""
 
@@ -54,18 +58,21 @@ class Sweep:
         """Sweep, and tell what happens."""
         began_s = perf_counter()
         tasks = [self._task(experiment) for experiment in self.experiments]
-        jobs = list(self._jobs(tasks))
+        known = known_times(self.store.folder)
+        jobs = longest_first(self._jobs(tasks), known)
         addresses = {run.address for task in tasks for run in task.runs}
         still_open = {address for task in tasks for address in task.open}
+        damaged = [] if self.is_fresh else filter(self.store.is_damaged, sorted(still_open))
         yield Started(
             self.effort,
             tuple([task.experiment.name for task in tasks]),
             len(addresses),
             len(addresses - still_open),
+            tuple(damaged),
             len(jobs),
         )
         outcomes = []
-        for event in self._work(tasks, jobs):
+        for event in self._work(tasks, jobs, Forecast(jobs, known)):
             if isinstance(event, Judged):
                 outcomes.append(event.results.outcome)
             yield event
@@ -74,13 +81,13 @@ class Sweep:
     def _task(self, experiment: Experiment) -> _Task:
         runs = runs_of(experiment, self.effort, self.first_seed)
         addresses = {run.address for run in runs}
-        if not self.is_fresh:
-            addresses = {each for each in addresses if self.store.read(each) is None}
+        stored = {} if self.is_fresh else {each: self.store.read(each) for each in addresses}
+        figures = {each: known for each, known in stored.items() if known is not None}
         name = self.names.get(experiment.name, experiment.name)
         again = f"straggler sweep {shlex.quote(name)} --{self.effort}"
         if self.first_seed:
             again += f" --seed {self.first_seed}"
-        return _Task(experiment, runs, addresses, again)
+        return _Task(experiment, runs, addresses - figures.keys(), again, figures)
 
     def _jobs(self, tasks: Iterable[_Task]) -> Iterator[Job]:
         """A run that two experiments have in common is that of the first one."""
@@ -91,37 +98,42 @@ class Sweep:
             yield from jobs_of(task.experiment, runs)
             taken |= wanted
 
-    def _work(self, tasks: Sequence[_Task], jobs: Sequence[Job]) -> Iterator[Event]:
+    def _work(
+        self, tasks: Sequence[_Task], jobs: Sequence[Job], forecast: Forecast
+    ) -> Iterator[Event]:
         """Do jobs; tell of each, and of every experiment that is whole then."""
+        began_s = perf_counter()
         waiting = list(tasks)
         yield from self._whole(waiting)
         for done in self.mapper(jobs) if jobs else ():
-            addresses = done.job.addresses
-            if done.error:
-                for task in tasks:
-                    task.failed |= dict.fromkeys(task.open.intersection(addresses), done.error)
-                (owner,) = [each for each in tasks if each.experiment.name == done.job.experiment]
-                yield JobFailed(done.job.experiment, _failed(owner, addresses), done.seconds)
-            else:
+            forecast.note(done)
+            left_s = forecast.left_s(perf_counter() - began_s)
+            if not done.error:
                 self.store.keep(done)
-                yield _finished(done)
-            for task in tasks:
-                task.open.difference_update(addresses)
+            for task in waiting:
+                _learn(task, done)
+            job = done.job
+            if done.error:
+                (owner,) = [each for each in waiting if each.experiment.name == job.experiment]
+                failed = _failed(owner, job.addresses)
+                yield JobFailed(job.experiment, failed, done.seconds, left_s)
+            else:
+                numbers = (done.seconds, done.peak_mb, left_s)
+                yield JobFinished(job.experiment, job.addresses, job.seed, *numbers)
             yield from self._whole(waiting)
 
     def _whole(self, waiting: list[_Task]) -> Iterator[Judged]:
         """Results of experiments of which nothing is open, which then wait no longer."""
         for task in [each for each in waiting if not each.open]:
             waiting.remove(task)
-            yield Judged(self._results(task))
+            results = self._results(task)
+            task.figures.clear()
+            yield Judged(results)
 
     def _results(self, task: _Task) -> Results:
         experiment, grid = task.experiment, task.experiment.grids[self.effort]
         found = [
-            (run, figures)
-            for run in task.runs
-            if run.address not in task.failed
-            and (figures := self.store.read(run.address)) is not None
+            (run, task.figures[run.address]) for run in task.runs if run.address in task.figures
         ]
         seeds = tuple(range(self.first_seed, self.first_seed + grid.seeds))
         columns = table_of(experiment, self.effort, found)
@@ -136,6 +148,16 @@ class Sweep:
             _failed(task, [run.address for run in task.runs]),
             findings(experiment, self.effort, columns, seeds),
         )
+
+
+def _learn(task: _Task, done: Done) -> None:
+    """What came of a job, as far as an experiment asks for it."""
+    if done.error:
+        task.failed |= dict.fromkeys(task.open.intersection(done.job.addresses), done.error)
+    for address, figures in zip(done.job.addresses, done.figures, strict=not done.error):
+        if address in task.open:
+            task.figures[address] = figures
+    task.open.difference_update(done.job.addresses)
 
 
 def _failed(task: _Task, addresses: Iterable[str]) -> tuple[Failed, ...]:
@@ -155,11 +177,6 @@ def _again(task: _Task, run: Run) -> str:
         return task.again
     settings = [f"--set {shlex.quote(f'{key}={text}')}" for key, text in run.settings.items()]
     return " ".join([f"straggler sim {task.experiment.room} --seed {run.seed}", *settings])
-
-
-def _finished(done: Done) -> JobFinished:
-    job = done.job
-    return JobFinished(job.experiment, job.addresses, job.seed, done.seconds, done.peak_mb)
 
 
 def _worst(outcomes: Sequence[Outcome]) -> Outcome:

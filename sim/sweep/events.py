@@ -14,6 +14,8 @@ class Started(NamedTuple):
     runs: int
     stored: int
     """Of them there are figures already."""
+    damaged: tuple[str, ...]
+    """Addresses of runs whose files are there and cannot be trusted; they are done again."""
     jobs: int
     """What is to be done."""
 
@@ -26,6 +28,8 @@ class JobFinished(NamedTuple):
     seed: int
     seconds: float
     peak_mb: float
+    left_s: float
+    """Until everything is done, as far as can be told."""
 
 
 class JobFailed(NamedTuple):
@@ -34,6 +38,7 @@ class JobFailed(NamedTuple):
     experiment: str
     failed: tuple[Failed, ...]
     seconds: float
+    left_s: float
 
 
 class Judged(NamedTuple):
@@ -75,6 +80,7 @@ def as_record(event: Event) -> dict[str, Any]:
                 "experiment": event.experiment,
                 "runs": runs,
                 "seconds": event.seconds,
+                "left_s": event.left_s,
             }
         case Judged():
             record = record_of(event.results)

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from socket import create_server
 from typing import Any
 from xml.etree import ElementTree
 
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from properties.commands import sweep as command
+from properties.sweeps.reachable import refuse_silent
 from properties.sweeps.tables import read_table, write_table
 from sim.sweep.engine import Sweep
 from sim.sweep.events import Judged
@@ -143,6 +145,11 @@ def test_the_catalogue_is_listed(straggler: Straggler) -> None:
             ["grouping-speeds", "--on", "moon"],
             ["--on 'moon' is neither processes nor a Spark master"],
         ),
+        (
+            ["grouping-speeds", "--on", "spark://127.0.0.1:1"],
+            ["--on 'spark://127.0.0.1:1': there is no Spark master at 127.0.0.1:1 (connection"],
+        ),
+        (["grouping-speeds", "--on", "spark://name"], ["'name' is not HOST:PORT"]),
     ],
 )
 def test_what_cannot_be_done_is_refused(
@@ -151,6 +158,36 @@ def test_what_cannot_be_done_is_refused(
     Path("small.toml").write_text("", encoding="utf-8")
     assert_refused(straggler("sweep", *arguments), *words)
     assert not Path("sweeps").exists()
+
+
+@pytest.mark.parametrize("name", ["small-quick.parquet", "small-quick.json", "times.jsonl"])
+def test_a_folder_in_place_of_results_is_refused_before_anything_runs(
+    straggler: Straggler, name: str
+) -> None:
+    Path("sweeps", name).mkdir(parents=True)
+    Path("small.toml").write_text(SMALL, encoding="utf-8")
+    assert_refused(straggler("sweep", "small.toml"), f"'sweeps/{name}' is a folder")
+    assert [path.name for path in Path("sweeps").iterdir()] == [name]
+
+
+@pytest.mark.usefixtures("in_one_process")
+def test_a_full_disk_is_told_and_what_is_stored_is_kept(straggler: Straggler) -> None:
+    done = sweep(straggler, "--junit", "/dev/full")
+    expected = "'/dev/full' cannot be written: No space left on device; what is stored is kept"
+    assert (done.code, done.out) == (2, "")
+    assert expected in done.err
+    assert expected in sweep(straggler, "--json", "/dev/full").err
+    for record in list(Path("sweeps", "runs").iterdir())[:2]:
+        record.write_text("{", encoding="utf-8")
+    again = sweep(straggler)
+    assert again.code == 0
+    assert "8 runs, 6 of them stored already. 2 stored runs cannot be trusted" in again.err
+    assert " and others.\n" in again.err
+
+
+def test_one_master_that_answers_is_enough() -> None:
+    with create_server(("127.0.0.1", 0)) as server:
+        refuse_silent(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
 
 
 def test_two_of_one_name_are_refused(straggler: Straggler) -> None:

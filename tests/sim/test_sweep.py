@@ -3,10 +3,12 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ from sim.sweep.measurable import measurable
 from sim.sweep.results import Results, record_of
 from sim.sweep.runs import Job, jobs_of, runs_of
 from sim.sweep.sources import digest_of_sources, sources
-from sim.sweep.store import Store
+from sim.sweep.store import NotWritten, Store, write_whole
 from sim.sweep.work import Done, perform
 from tests.sim.experiments import small
 
@@ -61,7 +63,7 @@ def test_a_row_is_a_run_in_the_order_of_the_grid(tmp_path: Path) -> None:
 
 def test_finished_runs_are_not_done_again(tmp_path: Path) -> None:
     whole, (first,) = swept(tmp_path / "whole")
-    assert whole[0][2:] == (8, 0, 8)
+    assert whole[0][2:] == (8, 0, (), 8)
 
     def dies(jobs: Sequence[Job]) -> Iterator[Done]:
         yield from map(perform, jobs[:3])
@@ -70,14 +72,14 @@ def test_finished_runs_are_not_done_again(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         swept(tmp_path / "part", mapper=dies)
     events, (second,) = swept(tmp_path / "part")
-    assert events[0][2:] == (8, 3, 5)
+    assert events[0][2:] == (8, 3, (), 5)
     assert len([each for each in events if isinstance(each, JobFinished)]) == 5
     assert second == first
     events, (third,) = swept(tmp_path / "part", mapper=fails_to_be_needed)
-    assert events[0][2:] == (8, 8, 0)
+    assert events[0][2:] == (8, 8, (), 0)
     assert third == first
     events, _ = swept(tmp_path / "part", is_fresh=True)
-    assert events[0][2:] == (8, 0, 8)
+    assert events[0][2:] == (8, 0, (), 8)
 
 
 def fails_to_be_needed(jobs: Sequence[Job]) -> Iterator[Done]:
@@ -85,13 +87,48 @@ def fails_to_be_needed(jobs: Sequence[Job]) -> Iterator[Done]:
 
 
 def test_a_record_that_is_damaged_is_no_record(tmp_path: Path) -> None:
-    swept(tmp_path)
-    for text, record in zip(
-        ("", "{", "[]", '{"figures": 1}'), (tmp_path / "runs").iterdir(), strict=False
-    ):
+    """Cut off, of another kind, changed by hand, or that of another run."""
+    _, (first,) = swept(tmp_path)
+    records = sorted((tmp_path / "runs").iterdir())
+    whole = records[0].read_text(encoding="utf-8")
+    changed = re.sub(r'"mean_rho": [^,]+', '"mean_rho": 1.5', whole)
+    assert changed != whole
+    texts = ("", "{", "[]", '{"figures": 1}', whole[:-9], changed, records[7].read_text())
+    for text, record in zip(texts, records, strict=False):
         record.write_text(text, encoding="utf-8")
-    events, _ = swept(tmp_path)
-    assert events[0][2:] == (8, 4, 4)
+    events, (again,) = swept(tmp_path)
+    damaged = tuple([record.stem for record in records[:7]])
+    assert events[0][2:] == (8, 1, damaged, 7)
+    assert again == first
+    assert records[0].read_text(encoding="utf-8") == whole
+
+
+def test_a_store_that_is_removed_meanwhile_costs_no_result(tmp_path: Path) -> None:
+    _, (expected,) = swept(tmp_path / "whole")
+
+    def removes(jobs: Sequence[Job]) -> Iterator[Done]:
+        for number, done in enumerate(here(jobs)):
+            if number % 3 == 0:
+                rmtree(tmp_path / "part")
+            yield done
+
+    _, (results,) = swept(tmp_path / "part", mapper=removes)
+    assert results == expected
+    assert len(list((tmp_path / "part" / "runs").iterdir())) == 2
+
+
+def test_a_store_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("no folder", encoding="utf-8")
+    with pytest.raises(NotWritten, match=r"runs/[0-9a-f]{32}\.json' cannot be written: "):
+        swept(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_of_a_file_that_cannot_be_moved_there_is_nothing_left(tmp_path: Path) -> None:
+    (tmp_path / "small.json").mkdir()
+    with pytest.raises(NotWritten, match=r"small\.json' cannot be written: Is a directory"):
+        write_whole(tmp_path / "small.json", "{}")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.json"]
 
 
 def test_other_measures_and_expectations_cost_nothing(tmp_path: Path) -> None:
@@ -105,7 +142,7 @@ def test_other_measures_and_expectations_cost_nothing(tmp_path: Path) -> None:
 def test_experiments_share_runs(tmp_path: Path) -> None:
     both = small(), small(name="other", quick={"seeds": 3})
     events, results = swept(tmp_path, *both)
-    assert events[0][2:] == (12, 0, 12)
+    assert events[0][2:] == (12, 0, (), 12)
     assert [each.rows for each in results] == [8, 12]
 
 
@@ -113,7 +150,7 @@ def test_arrivals_are_shared_and_figures_are_the_same(tmp_path: Path) -> None:
     _, (alone,) = swept(tmp_path / "alone")
     fanned = small(fan="policy")
     events, (together,) = swept(tmp_path / "together", fanned)
-    assert events[0][2:] == (8, 0, 4)
+    assert events[0][2:] == (8, 0, (), 4)
     assert together.columns == alone.columns
     (job,) = jobs_of(fanned, runs_of(fanned, "quick", 0)[:1])
     assert job.values == ("shuffle",)

@@ -1,6 +1,7 @@
 """Starting Spark, and leaving nothing behind."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl.session import EnvironmentProblem, require_java
+from spark_impl.session import EnvironmentProblem, _java_messages, require_java
 from spark_impl.slack import SlackQuery, results
 from tests.spark_impl.test_query import history
 
@@ -64,6 +65,40 @@ def test_java_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentProblem, match="there is no java on the PATH"):
         require_java()
+
+
+TRACE = """\
+26/11/22 04:28:52 ERROR SparkContext: Error initializing SparkContext.
+org.apache.spark.SparkException: Exception thrown in awaitResult:\x20
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:53)
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "sentence"),
+    [
+        (TRACE, "Exception thrown in awaitResult:"),
+        (
+            TRACE + "Caused by: java.io.IOException: Failed to connect to /127.0.0.1:1\n\tat x\n"
+            "Caused by: java.net.ConnectException: Connection refused\n\t... 1 more\n",
+            "ConnectException: Connection refused",
+        ),
+        (
+            'Exception in thread "main" org.apache.spark.SparkException: Where is it?\n',
+            "Where is it?",
+        ),
+        ("a line\nError: Could not create the Java Virtual Machine.\n", "Error: Could not create"),
+    ],
+)
+def test_why_java_does_not_start_is_its_last_cause(tmp_path: Path, log: str, sentence: str) -> None:
+    @_java_messages(tmp_path / "java.log")
+    def start() -> None:
+        os.write(2, log.encode("utf-8"))
+        raise RuntimeError("Java gateway process exited")
+
+    expected = f"^Spark does not start: {re.escape(sentence)}"
+    with pytest.raises(EnvironmentProblem, match=expected):
+        start()
 
 
 def interrupt(folder: Path, how: signal.Signals) -> tuple[int, str]:
