@@ -54,7 +54,8 @@ def requirement_of(config: SlackConfig) -> Requirement:
     requirement = _unclipped(config)
 
     def clipped(known: Known) -> int:
-        return min(max(requirement(known), 0), known.total)
+        required = requirement(known)
+        return 0 if required < 0 else required if required < known.total else known.total
 
     return clipped
 

@@ -81,6 +81,7 @@ class Task:
         "judged",
         "max_delay_us",
         "n_accepted",
+        "next_slack_us",
         "number",
         "open",
         "rules",
@@ -111,6 +112,7 @@ class Task:
         self.max_delay_us = state.max_delay_us
         self.slack_us = state.slack_us
         self.factor = state.factor
+        self._find_slack()
         self.judged = state.judged
         self.n_accepted, self.total, self.squares = state.moments
         self.accepted = dict(state.accepted)
@@ -174,7 +176,7 @@ class Task:
         """Close and judge everything; a task that has accepted nothing does nothing."""
         steps: list[Step] = []
         if self.n_accepted:
-            self.slack_us = self.next_slack_us()
+            self.slack_us = self.next_slack_us
             self.wm_us = self.rules.flush_wm_us(self)
             self._close(batch, steps)
             self._judge(batch, steps)
@@ -187,23 +189,23 @@ class Task:
             batch,
             self.t_max_us,
             self.max_delay_us,
-            self.next_slack_us(),
+            self.next_slack_us,
             self.wm_us,
             self.factor.alpha,
         )
 
-    def next_slack_us(self) -> int:
-        """The slack that the next arrival will find, if it is not delayed more than any before."""
-        return self.rules.slack_us(self.config, self.factor.alpha, self.max_delay_us)
-
     def ends_us(self) -> tuple[int, int]:
         """Event times before the first are late; a watermark at the second closes or judges."""
-        windows = self.windows
-        closes_us = windows.end_us(self.first_open)
-        judges_us = windows.end_us(self.first_unjudged) + self._feedback_us
-        return windows.end_us(self.first_open - 1), min(closes_us, judges_us)
+        open_us = self.windows.end_us(self.first_open - 1)
+        judges_us = self.windows.end_us(self.first_unjudged) + self._feedback_us
+        return open_us, min(open_us + self.windows.slide_us, judges_us)
 
     # Steps 3 to 6 of section 2.
+
+    def _find_slack(self) -> None:
+        """It follows from two things; whoever changes one of them asks for it again."""
+        alpha, max_delay_us = self.factor.alpha, self.max_delay_us
+        self.next_slack_us = self.rules.slack_us(self.config, alpha, max_delay_us)
 
     def _advance_clock(self, event: Event) -> None:
         event_time_us, value = event.event_time_us, event.value
@@ -212,7 +214,8 @@ class Task:
             self.t_max_us = event_time_us
         elif self.t_max_us - event_time_us > self.max_delay_us:
             self.max_delay_us = self.t_max_us - event_time_us
-        self.slack_us = self.next_slack_us()
+            self._find_slack()
+        self.slack_us = self.next_slack_us
         self.wm_us = self.rules.wm_us(self.wm_us, self.t_max_us - self.slack_us)
         self.n_accepted += 1
         self.total += value
@@ -261,17 +264,19 @@ class Task:
 
     def _judge(self, batch: int, steps: list[Step]) -> None:
         self.first_unjudged = self.windows.first_index(self.wm_us - self._feedback_us)
-        for index, key, counts in self.unjudged.take(self.first_unjudged):
-            steps.append(self._judge_window(index, key, counts, batch))
+        due = list(self.unjudged.take(self.first_unjudged))
+        if due:
+            cv_squared = cv_squared_of(self.config, self.n_accepted, self.total, self.squares)
+            for index, key, counts in due:
+                steps.append(self._judge_window(index, key, counts, batch, cv_squared))
+            self._find_slack()
 
-    def _judge_window(self, index: int, key: str, counts: Counts, batch: int) -> Judged:
+    def _judge_window(
+        self, index: int, key: str, counts: Counts, batch: int, cv_squared: float
+    ) -> Judged:
         total = counts.n_rcv + counts.n_late
-        known = Known(
-            total,
-            cv_squared_of(self.config, self.n_accepted, self.total, self.squares),
-            (*counts.received, *counts.late),
-            (self.number, self.judged),
-        )
+        values = (*counts.received, *counts.late) if self._needs_values else ()
+        known = Known(total, cv_squared, values, (self.number, self.judged))
         coverage = Coverage(counts.n_rcv, total, self._requirement(known))
         self.factor = self.rules.law(self.config, self.factor, coverage)
         self.judged += 1

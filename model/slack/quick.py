@@ -48,22 +48,22 @@ class Quick:
         passage = Passage([], [], [], [])
         while position < len(events):
             eventful = self._count(events, position)
-            passage.accepted.extend(range(position, eventful))
             passage.waits_us.extend([task.slack_us] * (eventful - position))
             if eventful < len(events):
                 n_accepted = task.n_accepted
-                steps = task.arrive(events[eventful], batch)
-                passage.steps.extend([(eventful, step) for step in steps])
+                for step in task.arrive(events[eventful], batch):
+                    passage.steps.append((eventful, step))
                 if task.n_accepted > n_accepted:
-                    passage.accepted.append(eventful)
                     passage.waits_us.append(task.slack_us)
+                else:
+                    passage.left_out.append(eventful)
                 self._note()
             position = eventful + 1
         return passage
 
     def _note(self) -> None:
         """What makes an arrival uneventful, until the next one that is not."""
-        self._slack_us = self.task.next_slack_us()
+        self._slack_us = self.task.next_slack_us
         self._open_us, acts_us = self.task.ends_us()
         self._before_us = acts_us + self._slack_us
 

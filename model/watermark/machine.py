@@ -132,7 +132,8 @@ class Task:
 
     def ends_us(self) -> tuple[int, int]:
         """Event times before the first are late; a watermark at the second closes a window."""
-        return self.windows.end_us(self.first_open - 1), self.windows.end_us(self.first_open)
+        open_us = self.windows.end_us(self.first_open - 1)
+        return open_us, open_us + self.windows.slide_us
 
     # Steps 3 to 5 of section 3.
 

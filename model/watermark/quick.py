@@ -38,7 +38,6 @@ class Quick:
         passage = Passage([], [], [], [])
         while position < len(events):
             odd = self._accept(events, position, batch, passage)
-            passage.accepted.extend(range(position, odd))
             if odd < len(events):
                 n_accepted = task.n_accepted
                 for step in task.arrive(events[odd], batch):
@@ -47,8 +46,9 @@ class Quick:
                     else:
                         passage.steps.append((odd, step))
                 if task.n_accepted > n_accepted:
-                    passage.accepted.append(odd)
                     passage.waits_us.append(task.wait_us)
+                else:
+                    passage.left_out.append(odd)
             position = odd + 1
         return passage
 

@@ -92,18 +92,15 @@ class Answers:
 
     def __init__(self, room: Room[TaskT], accepted: Iterable[Accepted]) -> None:
         numbers: dict[Window, int] = {}
-        late: dict[Window, None] = {}  # a set that keeps its order
         first: list[tuple[float, int, float, int, bool]] = []
         flush_batch = len(room.batches)
-        for at_us, _row, step in (seen for task in room.tasks for seen in task.seen):
-            if isinstance(step, Result | Late):
-                window = Window(step.task, step.start_us, step.key)
-                number = numbers.setdefault(window, len(numbers))
-                if isinstance(step, Result):
-                    is_flush = step.batch == flush_batch
-                    first.append((at_us, number, step.value, step.n_rcv, is_flush))
-                else:
-                    late[window] = None
+        for at_us, _row, step in (seen for task in room.tasks for seen in task.of(Result)):
+            number = numbers.setdefault(Window(*step[:3]), len(numbers))
+            first.append((at_us, number, step.value, step.n_rcv, step.batch == flush_batch))
+        # A dictionary is a set that keeps its order.
+        late = {Window(*step[:3]): None for task in room.tasks for _, _, step in task.of(Late)}
+        for window in late:
+            numbers.setdefault(window, len(numbers))
         self.windows = list(numbers)
         task, start_us, _ = columns_of(self.windows, np.int64, np.int64, np.str_)
         self.task, self.start_us = task, start_us

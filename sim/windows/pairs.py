@@ -107,16 +107,17 @@ def owed_by(room: Room[TaskT]) -> Owed:
     arrived_us: dict[Cleared, int] = {}
     for task in room.tasks:
         pending: dict[tuple[int, int, str, int], int] = {}
-        for at_us, row, step in task.seen:
-            if isinstance(step, Late):
-                pair = step.task, step.start_us, step.key, step.source_id
-                # A set: a pair that is pending already is not added again.
-                if pair not in pending:
-                    late_us.append(at_us)
-                    pending[pair] = task.accepted[row].arrival_us - room.start_us
-            elif isinstance(step, Cleared):
-                pair = step.task, step.start_us, step.key, step.source_id
+        # A correction at the end of a batch comes after the tuples of the batch.
+        changes: list[tuple[float, int, Late | Cleared]]
+        changes = sorted([*task.of(Late), *task.of(Cleared)], key=_by_row)
+        for at_us, row, step in changes:
+            pair = step.task, step.start_us, step.key, step.source_id
+            if isinstance(step, Cleared):
                 arrived_us[step] = pending.pop(pair)
+            # A set: a pair that is pending already is not added again.
+            elif pair not in pending:
+                late_us.append(at_us)
+                pending[pair] = task.accepted[row].arrival_us - room.start_us
     settled = [
         (at_us, at_us - arrived_us[Cleared(*pair[:4], plan.batch)])
         for at_us, plan in room.corrected
@@ -124,3 +125,7 @@ def owed_by(room: Room[TaskT]) -> Owed:
     ]
     settled_us = [at_us for at_us, _ in settled]
     return Owed(late_us, settled_us, [waited_us for _, waited_us in settled])
+
+
+def _by_row(seen: tuple[float, int, Late | Cleared]) -> tuple[int, bool]:
+    return seen[1], isinstance(seen[2], Cleared)

@@ -15,15 +15,17 @@ Rules of this file:
 """
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from math import inf
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from model.vocabulary import Event, Step, Trace, Workload, task_of
+from model.vocabulary.answers import Late
 from model.vocabulary.trace import StepT
 from model.windows.correction import History, Plan, Scored, Store, advance, due, plan
 from model.windows.passage import Passage
@@ -72,15 +74,6 @@ class Cluster:
 
 
 # ------------------------------------------------------------------------------------ one task
-
-
-class Seen(NamedTuple):
-    """A step with the time at which it was taken, in kernel microseconds."""
-
-    at_us: float
-    row: int
-    """Which accepted tuple of the task caused it (or, at the end of a batch, came last)."""
-    step: Step
 
 
 class State(NamedTuple):
@@ -148,8 +141,12 @@ class TimedTask(Generic[TaskT]):
         """When each accepted tuple was served."""
         self.waits_us: list[int] = []
         """How long it waited after each accepted tuple."""
-        self.seen: list[Seen] = []
-        """All steps but those of the clock, whose times nobody asks for."""
+        self.seen: dict[type[Step], list[tuple[float, int, Step]]] = defaultdict(list)
+        """By their kind, steps with the kernel time at which they were taken, and with the number
+        of the accepted tuple that caused them or, at the end of a batch, came last.
+
+        All but those of the clock, whose times nobody asks for.
+        """
         self.clocks: list[Step] = []
         self.planned: list[tuple[float, Plan]] = []
         """Corrections, with the time at which they were due."""
@@ -186,8 +183,8 @@ class TimedTask(Generic[TaskT]):
         self._look(inf)
 
     def of(self, kind: type[StepT]) -> list[tuple[float, int, StepT]]:
-        """Steps of one kind, with their times and rows."""
-        return [(at_us, row, step) for at_us, row, step in self.seen if isinstance(step, kind)]
+        """What was seen of one kind, in order of time."""
+        return cast("list[tuple[float, int, StepT]]", self.seen.get(kind, []))
 
     def _serve(self, events: Sequence[Event], batch: int, left_us: Iterator[float]) -> None:
         """The tuples of a batch, from moment to moment."""
@@ -201,20 +198,19 @@ class TimedTask(Generic[TaskT]):
 
     def _take(self, events: Sequence[Event], times_us: Sequence[float], batch: int) -> None:
         """Tuples of a batch without a moment between them."""
-        accepted, waits_us, clocks, steps = self._arrive(events, batch)
-        row = len(self.accepted) - 1
-        if len(accepted) == len(events):
-            self.accepted.extend(events)
-            self.served_us.extend(times_us)
-        else:
-            self.accepted.extend([events[each] for each in accepted])
-            self.served_us.extend([times_us[each] for each in accepted])
+        left_out, waits_us, clocks, steps = self._arrive(events, batch)
+        row = len(self.accepted)
+        for position, step in steps:
+            cause = row + position - bisect_right(left_out, position)
+            self.seen[type(step)].append((times_us[position], cause, step))
+            self.store.record(step)
+        if left_out:
+            kept = sorted({*range(len(events))}.difference(left_out))
+            events, times_us = [events[each] for each in kept], [times_us[each] for each in kept]
+        self.accepted.extend(events)
+        self.served_us.extend(times_us)
         self.waits_us.extend(waits_us)
         self.clocks.extend(clocks)
-        for position, step in steps:
-            now_us = times_us[position]
-            self.seen.append(Seen(now_us, row + bisect_right(accepted, position), step))
-            self.store.record(step)
 
     def _look(self, now_us: float) -> None:
         """Keep the state for all moments until now."""
@@ -228,7 +224,7 @@ class TimedTask(Generic[TaskT]):
     def _record(self, steps: Iterable[Step], now_us: float) -> None:
         row = len(self.accepted) - 1
         for step in steps:
-            self.seen.append(Seen(now_us, row, step))
+            self.seen[type(step)].append((now_us, row, step))
             self.store.record(step)
 
     def _end_batch(self, batch: int, now_us: float, *, is_flush: bool) -> None:
@@ -337,13 +333,18 @@ class Room(Generic[TaskT]):
 
     def trace(self) -> Trace:
         """What was observed, without the times."""
-        seen = (seen.step for task in self.tasks for seen in task.seen)
-        # A pair is named once a batch, even if it was found late twice. The kind belongs to the
-        # step: tuples of different kinds may be equal.
-        distinct = {(type(step), step): step for step in seen}
+        # A pair is named once a batch, even if it was found late twice.
+        late = dict.fromkeys(step for task in self.tasks for _, _, step in task.of(Late))
+        others = (
+            step
+            for task in self.tasks
+            for kind, seen in task.seen.items()
+            if kind is not Late
+            for _, _, step in seen
+        )
         clocks = (task.clocks for task in self.tasks)
         finals = (task.store.final() for task in self.tasks)
-        return Trace(PRODUCER, chain(distinct.values(), *clocks, *finals))
+        return Trace(PRODUCER, chain(late, others, *clocks, *finals))
 
     def _passed_on(self) -> Passed:
         """What the router does: it waits for nobody, but arrivals before the start wait for it."""
