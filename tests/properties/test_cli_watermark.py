@@ -17,8 +17,10 @@ FILE = ("diff", "watermark", "--input", "trips.csv", "--time-unit", "s", "--key"
 
 @pytest.fixture
 def trips(tmp_path: Path) -> Path:
-    """Two cars, each in order, the second one a minute behind the first."""
-    rows = [(n, "ab"[n % 2], 2 * n + 60 * (n % 2 == 0), n % 5) for n in range(200)]
+    """Two cars, the second one a minute behind the first; each in order, but for two tuples."""
+    swapped = {5: 7, 7: 5}
+    times = [2 * swapped.get(n, n) + 60 * (n % 2 == 0) for n in range(200)]
+    rows = [(n, "ab"[n % 2], time, n % 5) for n, time in enumerate(times)]
     text = "\n".join(["n,car,event_time,value", *(",".join(map(str, row)) for row in rows), ""])
     (tmp_path / "trips.csv").write_text(text, encoding="utf-8")
     return tmp_path
@@ -61,6 +63,33 @@ def test_corrections_leave_nothing_missing(straggler: Straggler, trips: Path) ->
     assert row["config"]["corrections"]
     assert row["late"] > 0
     assert row["coverage"] < 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "reading", "code", "words"),
+    [
+        ((1, 2, 3), "disorder", 3, "no cluster had a pair out of order"),
+        ((1,), "literal", 3, "no cluster had a pair out of order"),
+        ((3, 1), "disorder", 3, "the wait was the same all the time"),
+        ((3, 1), "fixed", 3, "nothing was late"),
+        ((3, 1, 4), "disorder", 0, "none broken"),
+        ((13, 1), "fixed", 0, "none broken"),
+    ],
+)
+def test_without_disorder_nothing_is_determined(
+    straggler: Straggler,
+    tmp_path: Path,
+    seconds: tuple[int, ...],
+    reading: str,
+    code: int,
+    words: str,
+) -> None:
+    rows = "".join(f"{second},1\n" for second in seconds)
+    (tmp_path / "few.csv").write_text(f"event_time,value\n{rows}", encoding="utf-8")
+    options = ("--time-unit", "s", "--per", "task", "--max-wait", "1s", "--reading", reading)
+    done = straggler("diff", "watermark", "--input", "few.csv", *options, "--system", MODEL)
+    assert done.code == code
+    assert words in done.out
 
 
 def test_the_literal_formula_is_broken_and_a_counterexample_is_stored(
