@@ -38,6 +38,7 @@ def picture(written: str, name: str, description: str, variables: Mapping[str, s
             for key, value in part.attrib.items()
             if (key != "id" or value in known) and not _UNTURNED.fullmatch(value)
         }
+    _dress(root)
     (slim,) = _slimmed(root)
     slim.attrib = {
         "viewBox": root.attrib["viewBox"],
@@ -68,6 +69,21 @@ def _at_home(key: str, value: str, known: Mapping[str, str], variables: Mapping[
         value = _NUMBER.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value)
         return _COMMAND.sub(r"\1", value).strip() if key == "d" else value
     return _REFERENCE.sub(lambda found: f"url(#{known[found[1]]})", value)
+
+
+def _dress(root: _Part) -> None:
+    """Where all uses of a mark look the same, the mark says so, and not each of them."""
+    marks = {f"#{part.attrib['id']}": part for part in root.iter("path") if "id" in part.attrib}
+    uses: dict[str, list[_Part]] = {}
+    for use in root.iter("use"):
+        uses.setdefault(use.attrib["href"], []).append(use)
+    for href, alike in uses.items():
+        looks = {use.attrib.get("style", "") for use in alike}
+        if len(looks) == 1:
+            own = marks[href].attrib.get("style", "")
+            marks[href].attrib["style"] = ";".join(filter(None, [*looks, own]))  # the last holds
+            for use in alike:
+                use.attrib.pop("style", None)
 
 
 def _slimmed(part: _Part) -> list[_Part]:

@@ -93,7 +93,9 @@ def draw(chart: Chart) -> Figure:
     axes.set_title(chart.y.label, fontsize="medium", pad=9.0)
     places = _places(chart)
     is_by_name = places is not None
-    for number, line in enumerate(chart.lines):
+    # A line by itself is what the axis says.
+    lines = chart.lines if len(chart.lines) > 1 else [chart.lines[0]._replace(label="here")]
+    for number, line in enumerate(lines):
         _draw_line(axes, line, places, _look(number, len(chart.lines), is_by_name))
     for published in chart.published:
         _draw_published(axes, published, places)
