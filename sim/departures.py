@@ -50,7 +50,7 @@ class Departures(NamedTuple):
 
     def as_arrivals(self, epoch_us: int) -> tuple[Event, ...]:
         """What arrives if nothing takes time on the way: each time rounded to a microsecond."""
-        arrival_us = [epoch_us + round(at) for at in self.leave_us.tolist()]
+        arrival_us = [epoch_us + at for at in map(round, self.leave_us.tolist())]
         columns = [column.tolist() for column in self[1:]]
         return tuple(map(Event, count(), *columns, arrival_us))
 

@@ -22,13 +22,14 @@ class Aggregate(NamedTuple):
 
 def aggregate(values: Sequence[float], top: int) -> Aggregate:
     """Of the values that one instance got, in their order."""
+    descending = sorted(values, reverse=True)
     return Aggregate(
         len(values),
         sum(values),
         min(values),
-        max(values),
+        descending[0],
         frozenset(values),
-        tuple(sorted(values, reverse=True)[:top]),
+        tuple(descending[:top]),
     )
 
 

@@ -36,19 +36,18 @@ def series_of(room: Room) -> Series:
     seen = room.seen
     end_us = float(seen.ended_us.max(initial=0.0))
     time_us = np.linspace(0.0, end_us, ROWS + 1)
-    served = np.searchsorted(np.sort(seen.ended_us), time_us, side="right")
     arrived = np.searchsorted(seen.arrived_us, time_us, side="right")
     rows = np.searchsorted(time_us, seen.ended_us)
-    latency_us: FloatArray = np.zeros(ROWS + 1)
-    latency_us += np.bincount(rows, seen.ended_us - seen.arrived_us, minlength=ROWS + 1)
-    counts = np.diff(served, prepend=0).astype(np.float64)
+    sums_us = np.bincount(rows, seen.ended_us - seen.arrived_us, minlength=ROWS + 1)
+    counts = np.bincount(rows, minlength=ROWS + 1).astype(np.float64)
+    served = counts.cumsum()
     interval_us = end_us / ROWS
     busy = _busy(room, seen, time_us)
     return {
         "time_us": time_us[1:],
-        "latency_us": ratio(latency_us, counts)[1:],
+        "latency_us": ratio(sums_us.astype(np.float64), counts)[1:],
         "served_hz": counts[1:] / interval_us * 1e6 if interval_us else counts[1:],
-        "waiting": (arrived - served).astype(np.float64)[1:],
+        "waiting": (arrived - served)[1:],
         "busiest": busy.max(axis=0),
         "idlest": busy.min(axis=0),
         **_windows(room, seen, time_us[1:]),
