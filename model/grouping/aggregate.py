@@ -4,7 +4,6 @@ Source: docs/grouping.md, section 6.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from typing import NamedTuple
 
 
@@ -35,7 +34,10 @@ def aggregate(values: Sequence[float], top: int) -> Aggregate:
 
 def merge(partials: Iterable[Aggregate], top: int) -> Aggregate:
     """Of all of them, in the order of their instances."""
-    return reduce(lambda a, b: _both(a, b, top), partials)
+    merged, *others = partials
+    for other in others:
+        merged = _both(merged, other, top)
+    return merged
 
 
 def _both(a: Aggregate, b: Aggregate, top: int) -> Aggregate:

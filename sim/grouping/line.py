@@ -80,25 +80,29 @@ class Line:
             now, n = asking[0]
             i = instances[n]
             asked_us[n] = now
-            place_us = free_us[i].popleft()
+            places_us, way_us = free_us[i], latency_us[i]
+            place_us = places_us.popleft()
             # Comparisons where a call of max takes longer than all the rest.
-            now = now if now > place_us else place_us
+            if place_us > now:
+                now = place_us
             sent_us[n] = now
             free = line_us[i]
             there_us = line_us[i] = (now if now > free else free) + transfer_us[i]
-            begin_us = there_us + latency_us[i]
-            begin_us = began_us[n] = begin_us if begin_us > idle_us[i] else idle_us[i]
+            begin_us, idle = there_us + way_us, idle_us[i]
+            if idle > begin_us:
+                begin_us = idle
+            began_us[n] = begin_us
             end_us = begin_us + work_us[n] * slowness[i]
             if end_us > until_us[i]:
                 end_us = self._across(i, begin_us, work_us[n])
             ended_us[n] = idle_us[i] = end_us
-            free_us[i].append(end_us + latency_us[i])
-            ready_us[(first + n) % senders] = now
+            places_us.append(end_us + way_us)
             following = n + senders
             if following < count:
                 came_us = arrived_us[following]
                 heapreplace(asking, (now if now > came_us else came_us, following))
             else:
+                ready_us[(first + n) % senders] = now
                 heappop(asking)
         return Passage(asked_us, sent_us, began_us, ended_us)
 
