@@ -11,13 +11,12 @@ Rules of this file:
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate, compress
+from itertools import accumulate
 
 import simpy
 
 from model.join.oracle import Gate
 from model.vocabulary import Event
-from model.vocabulary.join import STREAMS
 from sim.distributions import FloatArray
 from sim.join.content import Index
 from sim.join.crew import Crew
@@ -40,7 +39,6 @@ class Doors:
         """Positions of what was shed."""
         self.offered = 0
         """Arrivals that could be shed."""
-        self._ranks = dict.fromkeys(STREAMS, 0)
 
     def decide(self, stream: str, positions: Sequence[int], chances: Sequence[float]) -> list[bool]:
         """Which arrivals of one epoch are admitted; each has a uniform draw of its own."""
@@ -51,16 +49,17 @@ class Doors:
         if share:
             pairs = zip(positions, chances, strict=True)
             self.shed.update([n for n, chance in pairs if chance < share and n != first])
-        events = [self.arrivals[position] for position in positions]
-        is_shed = [position in self.shed for position in positions]
-        offered = [event for event, is_out in zip(events, is_shed, strict=True) if not is_out]
+        arrivals, shed = self.arrivals, self.shed
+        tuples = self.gate.admitted[stream].tuples
+        rank = len(tuples)
+        offered = [arrivals[position] for position in positions if position not in shed]
         good = self.gate.offer(stream, epoch, offered)
-        admitted = list(compress(offered, good))
-        if admitted:
-            self.index.add(stream, self._ranks[stream], admitted, epoch)
-            self._ranks[stream] += len(admitted)
+        if len(tuples) > rank:
+            self.index.add(stream, rank, tuples[rank:], epoch)
+        if len(good) == len(positions):
+            return good
         decisions = iter(good)
-        return [not is_out and next(decisions) for is_out in is_shed]
+        return [position not in shed and next(decisions) for position in positions]
 
 
 class Source:
