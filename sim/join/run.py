@@ -114,13 +114,15 @@ def simulate_stream(
 def arrivals_of(plan: Plan, seed: int) -> tuple[Event, ...]:
     """What arrives of a plan, with the streams: even sources are of R, odd ones of S."""
     events = simulate_arrivals(plan, seed).events
-    ids = np.array([event.source_id for event in events], dtype=np.int64)
-    sources, numbers = np.divmod(ids, IDS_PER_SOURCE)
+    if not events:
+        return ()
+    seq, ids, key, event_us, value, arrival_us, _ = zip(*events, strict=True)
+    sources, numbers = np.divmod(np.array(ids, dtype=np.int64), IDS_PER_SOURCE)
     # R and S use the same numbers: an identity is a number of a stream.
-    identities = sources // 2 * IDS_PER_SOURCE + numbers
-    streams = np.array(STREAMS)[sources % 2]
-    found = zip(events, identities.tolist(), streams.tolist(), strict=True)
-    return tuple([Event(e[0], identity, *e[2:6], stream) for e, identity, stream in found])
+    identities = (sources // 2 * IDS_PER_SOURCE + numbers).tolist()
+    streams = [STREAMS[number] for number in (sources % 2).tolist()]
+    columns = (seq, identities, key, event_us, value, arrival_us, streams)
+    return tuple(map(Event._make, zip(*columns, strict=True)))
 
 
 def _kept(room: Room) -> list[int]:
@@ -154,8 +156,8 @@ def _matches(room: Room) -> Iterator[Match]:
     names = [name for name, _ in room.config.queries]
     place = np.argsort(np.argsort(np.array(names, dtype=object)))
     order = np.lexsort((epoch, s_ids, r_ids, place[query]))
-    columns = [column[order].tolist() for column in (query, r_ids, s_ids, epoch)]
-    return map(Match, map(names.__getitem__, columns[0]), *columns[1:])
+    numbers, *columns = [column[order].tolist() for column in (query, r_ids, s_ids, epoch)]
+    return map(Match._make, zip(map(names.__getitem__, numbers), *columns, strict=True))
 
 
 def make_system() -> System:

@@ -67,6 +67,19 @@ DEFAULTS: Mapping[str, Setting] = {
 }
 """Every setting with its default."""
 
+STANDARD: Mapping[str, str] = {
+    "scenario": "steady",
+    "rate_r_hz": "5000",
+    "rate_s_hz": "5000",
+    "seconds": "10",
+    "window_us": "1000000",
+    "eps": "1",
+    "block_size": "256",
+    "capacity": "8000",
+    "intake_us": "50000",
+}
+"""The standard scenario: a chain at work, by which its speed is measured (docs/join.md)."""
+
 
 def from_settings(settings: Mapping[str, str], seed: int) -> Run:
     """Run with :data:`DEFAULTS`, except for what ``settings`` say.
