@@ -6,8 +6,9 @@ Rules of this file:
 * A tuple costs as much as so many *bare events*: Timeouts with a callback that sets the next one,
   in a loop of SimPy that does nothing else, run right before and after. Seconds depend on the
   machine; this ratio hardly does.
-* A room's standard run is what ``straggler sim ROOM`` simulates with its default settings, from the
-  seed to trace, series and figures; drawing and judging are left out.
+* A room's standard run is what ``straggler sim ROOM`` simulates with its default settings, or with
+  those of its standard scenario where it has one, from the seed to trace, series and figures;
+  drawing and judging are left out.
 * Memory is what a run holds at its peak, by what Python allocates (``tracemalloc``), for each
   tuple that arrives.
 """
