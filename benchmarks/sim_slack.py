@@ -4,9 +4,11 @@
 ``benchmarks/slack_model.py`` (five windows a tuple, 16 keys, conformal control) at two unequal
 tasks, each at about half of its capacity, with a micro-batch a second: ``timed_...`` the timed run
 alone, and without a prefix everything from the first arrival to the figures of the finished run.
-``model_...`` is the machine of the model alone, which every timed run drives: no run is faster.
+``model_...`` is the model's task alone, given micro-batches as every timed run gives them to it:
+no run is faster. ``one_by_one_...`` is its machine, given each tuple by itself.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from time import process_time
@@ -14,7 +16,8 @@ from time import process_time
 from benchmarks._timed_rooms import paces, standard
 from benchmarks.slack_model import CONFIG, arrivals
 from model.slack.machine import Task
-from model.vocabulary import Workload, task_of
+from model.slack.quick import Quick
+from model.vocabulary import Event, Step, Workload, task_of
 from sim.batches import cut
 from sim.cluster import Worker
 from sim.collecting import uncollected
@@ -52,18 +55,37 @@ def _once(workload: Workload, ends_us: tuple[float, ...]) -> dict[str, float]:
     timeline(observed)
     figures(observed)
     whole_s = process_time() - started_s
-    return {"": whole_s, "timed_": timed_s, "model_": _model_s(workload)}
+    quick = [Quick(task).arrive for task in _tasks()]
+    model_s = _model_s(workload, quick)
+    arrive = [task.arrive for task in _tasks()]
+    one_by_one_s = _model_s(workload, [partial(_one_by_one, each) for each in arrive])
+    return {"": whole_s, "timed_": timed_s, "model_": model_s, "one_by_one_": one_by_one_s}
 
 
-def _model_s(workload: Workload) -> float:
-    """How long the machines of the two tasks take for it by themselves."""
+def _tasks() -> list[Task]:
     config = replace(CONFIG, tasks=2)
-    tasks = [Task(config, number) for number in range(config.tasks)]
+    return [Task(config, number) for number in range(config.tasks)]
+
+
+def _one_by_one(
+    arrive: Callable[[Event, int], Sequence[Step]], events: Sequence[Event], batch: int
+) -> None:
+    for event in events:
+        arrive(event, batch)
+
+
+def _model_s(
+    workload: Workload, takers: Sequence[Callable[[Sequence[Event], int], object]]
+) -> float:
+    """How long the two tasks take for it by themselves."""
     keys = {event.key for event in workload.arrivals}
-    owners = {key: tasks[task_of(key, config.tasks)] for key in keys}
+    owners = {key: task_of(key, len(takers)) for key in keys}
+    batches = [
+        [[event for event in batch if owners[event.key] == number] for number in range(len(takers))]
+        for batch in workload.batches()
+    ]
     started_s = process_time()
-    for event in workload.arrivals:
-        owners[event.key].arrive(event, 0)
-    for task in tasks:
-        task.flush(1)
+    for number, parts in enumerate(batches):
+        for take, events in zip(takers, parts, strict=True):
+            take(events, number)
     return process_time() - started_s

@@ -18,4 +18,8 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if was_on:
+            # What is still there is kept on purpose: it is old now, and not gone through at once.
+            if not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

@@ -27,6 +27,29 @@ def test_the_collector_stands_still_and_goes_on() -> None:
 
 
 @uncollected()
+def made() -> list[list[int]]:
+    return [[number] for number in range(100_000)]
+
+
+def test_what_a_run_has_made_is_not_gone_through_when_it_is_over() -> None:
+    gc.collect()
+    kept = made()
+    assert sum(gc.get_count()) < len(kept) / 10
+    assert any(each is kept for each in gc.get_objects(generation=2))
+    assert gc.get_freeze_count() == 0
+
+
+def test_whatever_was_frozen_stays_so() -> None:
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        made()
+        assert gc.get_freeze_count() == frozen > 0
+    finally:
+        gc.unfreeze()
+
+
+@uncollected()
 def fails() -> None:
     raise ZeroDivisionError
 
