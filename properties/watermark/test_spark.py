@@ -1,7 +1,6 @@
 """Promise 4 of docs/watermark.md: Spark = model, in process and on packs of generated cases.
 
-Drivers that are killed are with the tests of room ``slack``: what is written down, and when, is
-the same code.
+Drivers that are killed, of both rooms that answer windows, are with the tests of the pipeline.
 """
 
 from bisect import bisect_left

@@ -9,7 +9,7 @@ import pytest
 from properties import profiles
 from properties.join.subject import SUBJECT as CHAINS
 from properties.ordeal import KILLED_CHAINS, KILLED_QUERIES, Ordeal, Query, in_background
-from properties.slack.subject import SUBJECT as QUERIES
+from properties.windows.subject import SUBJECT as QUERIES
 
 Background: TypeAlias = Mapping[str, Future[list[Query]]]
 
@@ -31,7 +31,7 @@ def background(
 
 @pytest.fixture(name=KILLED_QUERIES)
 def killed_queries(background: Background) -> list[Query]:
-    """Queries of room ``slack`` whose driver was killed, again and again."""
+    """Queries of rooms ``slack`` and ``watermark`` whose driver was killed, again and again."""
     return background[KILLED_QUERIES].result()
 
 

@@ -1,28 +1,38 @@
 """A driver killed with SIGKILL, again and again, at any moment: answers stay exact (tier 4).
 
-Nothing may be missing or counted twice. The queries run in the background (``conftest.py``), while
-tests that do without Spark keep only one core busy.
+Nothing may be missing or counted twice, in room ``slack`` and in room ``watermark``. The queries
+run in the background (``conftest.py``), while tests that do without Spark keep only one core busy.
 """
 
 import itertools
 import json
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from model.vocabulary import SlackConfig, Workload
+from model.vocabulary import Trace, Workload
 from properties import profiles
 from properties.judge import broken_sentences
 from properties.killing import Kill, needs_proc
 from properties.ordeal import Query
 from properties.rooms import room
-from properties.slack.driver import prepare
-from properties.slack.subject import BATCHES, workload_of
-from properties.slack.test_model import unbatched
-from spark_impl.slack import SlackQuery
-from spark_impl.slack.system import read_trace
-from spark_impl.windows.packs import CASE
+from properties.slack.test_model import unbatched as unbatched_slack
+from properties.watermark.test_model import unbatched as unbatched_watermark
+from properties.windows.driver import PIPELINES, opened, prepare
+from properties.windows.subject import BATCHES, workload_of
+from spark_impl.windows.system import read_trace
+
+UNBATCHED: Mapping[str, Callable[[Trace], list[object]]] = {
+    "slack": unbatched_slack,
+    "watermark": unbatched_watermark,
+}
+NEEDED = {
+    "slack": ("late pairs", "corrections of several windows"),
+    "watermark": ("late pairs", "corrections", "early answers"),
+}
 
 
 @needs_proc
@@ -31,9 +41,15 @@ def test_answers_are_exact_however_often_the_driver_is_killed(
     spark: SparkSession, killed_queries: list[Query]
 ) -> None:
     seen = [kill for query in killed_queries for kill in query.kills]
+    guards: dict[str, Counter[str]] = defaultdict(Counter)
     for query in killed_queries:
-        assert_equal_to_model(spark, query.folder, query.workload, seen)
+        found = assert_equal_to_model(spark, query.folder, query.workload, query.kills)
+        guards[query.workload.room].update(found)
+    for name, needed in NEEDED.items():
+        for guard in needed:
+            assert guards[name][guard], f"there were no {guard} in room {name}"
     assert len(seen) >= profiles.effort().kills, f"only {len(seen)} kills interrupted anything"
+    assert {query.workload.room for query in killed_queries if query.kills} == {*PIPELINES}
     assert any(kill.is_in_batch for kill in seen), seen
 
 
@@ -55,38 +71,38 @@ def as_cut(folder: Path, workload: Workload) -> Workload:
 
 
 def assert_equal_to_model(
-    spark: SparkSession, folder: Path, workload: Workload, seen: list[Kill]
-) -> None:
-    slack = room("slack")
+    spark: SparkSession, folder: Path, workload: Workload, seen: Sequence[Kill] = ()
+) -> Mapping[str, int]:
+    """Compare what is in the folder; what it was a case of."""
+    judged, unbatched = room(workload.room), UNBATCHED[workload.room]
     cut = as_cut(folder, workload)
-    batches = len(list(cut.batches()))
-    observed = read_trace(spark, folder / "store", {workload.name: batches})[workload.name]
-    assert observed.digest() == slack.reference()(cut).digest(), seen
-    assert unbatched(observed) == unbatched(slack.reference()(workload)), seen
-    evidence = slack.check(cut, observed)
+    batches = {workload.name: len(list(cut.batches()))}
+    found = read_trace(PIPELINES[workload.room], spark, folder / "store", batches)
+    observed = found[workload.name]
+    assert observed.digest() == judged.reference()(cut).digest(), seen
+    assert unbatched(observed) == unbatched(judged.reference()(workload)), seen
+    evidence = judged.check(cut, observed)
     broken = broken_sentences(evidence.verdicts)
     assert not broken, "\n".join(broken)
-    assert evidence.guards["late pairs"]
-    assert evidence.guards["corrections of several windows"]
+    return evidence.guards
 
 
 def test_a_file_that_was_noted_and_not_planned_joins_the_next_batch(
     tmp_path: Path, spark: SparkSession, seed: int
 ) -> None:
     workload = workload_of(0, seed)
-    config = SlackConfig.from_json(workload.config)
     half = BATCHES // 2
     prepare(tmp_path, workload)
     files = sorted((tmp_path / "history").glob("*.parquet"))
     (tmp_path / "later").mkdir()
     for path in files[half:]:
         path.rename(tmp_path / "later" / path.name)
-    SlackQuery(spark, config, tmp_path / "history", tmp_path / "store", [CASE]).run_available()
+    opened(spark, tmp_path, workload).run_available()
     for log in ("offsets", "commits"):
         for name in (f"{half - 1}", f".{half - 1}.crc"):
             (tmp_path / "store" / "checkpoint" / log / name).unlink(missing_ok=True)
     for path in files[half:]:
         (tmp_path / "later" / path.name).rename(path)
-    SlackQuery(spark, config, tmp_path / "history", tmp_path / "store", [CASE]).flush()
+    opened(spark, tmp_path, workload).flush()
     assert len(list(as_cut(tmp_path, workload).batches())) == BATCHES - 1
-    assert_equal_to_model(spark, tmp_path, workload, [])
+    assert assert_equal_to_model(spark, tmp_path, workload)["late pairs"]

@@ -1,9 +1,10 @@
-"""The driver process of a query whose executors die: ``python -m properties.slack.cluster``.
+"""The driver process of a query whose executors die: ``python -m properties.windows.cluster``.
 
-Takes a folder as :mod:`properties.slack.driver` does and runs the query on two executors, processes
-of their own. Two tasks take their executor with them, by SIGKILL, each once: one of micro-batch
-``FATAL_BATCH`` that has written its tables and has not said so yet, and one of a correction that
-has read its part of the history. Each leaves a note in ``killed``: the number of the process.
+Takes a folder as :mod:`properties.windows.driver` does and runs the query on two executors,
+processes of their own. Two tasks take their executor with them, by SIGKILL, each once: one of
+micro-batch ``FATAL_BATCH`` that has written its tables and has not said so yet, and one of a
+correction that has read its part of the history. Each leaves a note in ``killed``: the number of
+the process.
 """
 
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from properties.killing import end_executor_once
-from properties.slack import driver
+from properties.windows import driver
 from spark_impl.session import session
 from spark_impl.windows import history, sink
 

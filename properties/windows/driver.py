@@ -1,25 +1,32 @@
-"""The driver process of a streaming query, to be killed: ``python -m properties.slack.driver``.
+"""The driver process of a streaming query, to be killed: ``python -m properties.windows.driver``.
 
 Takes a folder with ``workload.json`` and ``history``, runs the query to its end, flush included,
 and says on stdout where it is, one line each: ``started``, ``begin 3`` and ``end 3`` around what
-Spark does in ``foreachBatch`` for micro-batch 3, ``done``.
+Spark does in ``foreachBatch`` for micro-batch 3, ``done``. The workload says of which room it is.
 """
 
 import json
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import SlackConfig, Workload
+from model.vocabulary import Workload
 from spark_impl.session import session
-from spark_impl.slack import SlackQuery
+from spark_impl.slack.room import SLACK
 from spark_impl.streams import append
+from spark_impl.watermark.room import WATERMARK
 from spark_impl.windows.packs import CASE
+from spark_impl.windows.query import WindowedQuery
+from spark_impl.windows.room import Room
+
+PIPELINES: Mapping[str, Room[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
 
 
-class AnnouncedQuery(SlackQuery):
+class AnnouncedQuery(WindowedQuery[Any]):
     """The query as it is, with a line before and after each micro-batch."""
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
@@ -45,11 +52,17 @@ def main(folder: Path) -> None:
 def run(spark: SparkSession, folder: Path) -> None:
     """The same in a session that is there."""
     data = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
-    config = SlackConfig.from_json(Workload.from_json(data).config)
-    query = AnnouncedQuery(spark, config, folder / "history", folder / "store", [CASE])
+    query = opened(spark, folder, Workload.from_json(data))
     _say("started")
     query.flush()
     _say("done")
+
+
+def opened(spark: SparkSession, folder: Path, workload: Workload) -> AnnouncedQuery:
+    """The query of a workload, over what lies in the folder."""
+    room = PIPELINES[workload.room]
+    config = room.read(workload.config)
+    return AnnouncedQuery(spark, room, config, folder / "history", folder / "store", [CASE])
 
 
 def _say(line: str) -> None:
