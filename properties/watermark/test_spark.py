@@ -24,7 +24,7 @@ from properties.rooms import room
 from properties.strategies import cuts
 from properties.tables import Recording, cuts_into
 from properties.watermark.strategies import cases
-from properties.watermark.test_model import NEEDED, unbatched
+from properties.watermark.test_model import NEEDED, changed, unbatched
 from properties.windows.queries import BATCHES
 
 WATERMARK = room("watermark")
@@ -33,9 +33,19 @@ SHAPES = (("disorder", "sum", True), ("scaled", "median", False))
 SECOND_US = 1_000_000
 
 
+def reversed_far() -> Workload:
+    """Hours of tuples in reverse: one arrival makes more pairs than a byte counts."""
+    config = WatermarkConfig(3_600 * SECOND_US, 3_600 * SECOND_US, 60 * SECOND_US, k=280)
+    times_us = [20 * SECOND_US * number for number in reversed(range(300))]
+    events = [Event(n, n, "a", time_us, 1.0, times_us[0] + n) for n, time_us in enumerate(times_us)]
+    return Workload("watermark", tuple(events), config.to_json(), (150,))
+
+
 @settings(max_examples=2 * settings().max_examples)
 @example(case=VARIANTS["ties_reversed"].example)
 @example(case=VARIANTS["cluster_per_batch"].example)
+@example(case=changed(VARIANTS["pairs_left_behind"].example, max_wait_us=10**18))
+@example(case=reversed_far())
 @given(case=cases(READINGS))
 def test_operator_in_process_equals_model(case: Workload) -> None:
     observed = WATERMARK.in_process(case)
