@@ -18,6 +18,7 @@ from properties import packs
 from properties.judge import broken_sentences
 from properties.script.agreement import compare, differences
 from properties.script.strategies import cases
+from properties.script.telling import TELLING
 from properties.strategies import cuts
 from spark_impl.script import run_in_process
 
@@ -36,6 +37,11 @@ def pipeline(foreign_system: System | None) -> System:
 @given(case=cases())
 def test_the_pipeline_does_what_the_model_does(pipeline: System, case: Workload) -> None:
     assert not differences(case, pipeline(case))
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_the_pipeline_does_what_the_model_does_in(pipeline: System, name: str) -> None:
+    assert not differences(TELLING[name], pipeline(TELLING[name]))
 
 
 def test_what_matters_was_among_the_cases(pipeline: System, seed: int) -> None:
