@@ -16,6 +16,8 @@ LINE_MAX = 100
 """Characters of a line that are shown beside an error."""
 WRITTEN = re.compile(r"\d[\d_\u2009\u202f]*(\.\d+)?([eE][+-]?\d{1,3})?$", re.ASCII)
 """A number that was just read."""
+QUOTED = re.compile(r'"([\d_]*\d(?:\.\d+)?) ?([a-z]*)"$', re.ASCII | re.IGNORECASE)
+"""What may be a time that stands in quotes."""
 OPEN = re.compile(r"""#[^\n]*|"[^"\n]*"|[();]""")
 
 
@@ -60,7 +62,8 @@ def fault(text: str, problem: Problem) -> Fault:
     first = max(0, before - LINE_MAX // 2) if len(whole) > LINE_MAX else 0
     excerpt = whole[first : first + LINE_MAX]
     width = max(1, min(len(problem.word), len(excerpt) - (before - first)))
-    sentence = problem.sentence + nearest(problem.word.strip('"'), problem.known)
+    hint = nearest(problem.word.strip('"'), problem.known) or _quoted_time(problem.word)
+    sentence = problem.sentence + hint
     line = text.count("\n", 0, at) + 1
     return Fault(line, before + 1, sentence, _printable(excerpt), before - first, width)
 
@@ -95,20 +98,33 @@ def _hint(text: str, token: Token, accepts: Collection[str]) -> str:
         if token.type == "NUMBER":
             return "; between the digits of a number _ may stand, but no space"
         if token.type == "NAME" and "COMMA" in accepts and token.lower() in UNITS_US:
-            return _in_milliseconds(before, token)
+            found = WRITTEN.search(before)
+            assert found is not None
+            return f"; times are in milliseconds{_in_milliseconds(found.group(), token)}"
         if token.type == "NAME":
             return "; sensors are written in quotes"
     return ""
 
 
-def _in_milliseconds(before: str, unit: Token) -> str:
+def _in_milliseconds(number: str, unit: str) -> str:
     """A time with a unit, as it has to be written."""
-    found = WRITTEN.search(before)
-    assert found is not None
-    ms = Decimal(SEPARATORS.sub("", found.group())) * UNITS_US[unit.lower()] / MILLISECOND_US
+    ms = Decimal(SEPARATORS.sub("", number)) * UNITS_US[unit.lower()] / MILLISECOND_US
     is_whole = 1 <= ms <= SPAN_MAX_MS and ms == int(ms)
-    told = f": {found.group()}{unit} is {int(ms):_}" if is_whole else ", and whole"
-    return f"; times are in milliseconds{told}"
+    return f": {number}{unit} is {int(ms):_}" if is_whole else ", and whole"
+
+
+def _quoted_time(word: str) -> str:
+    """A hint, where a sensor is not one and may be meant as a length or a slide."""
+    found = QUOTED.match(word)
+    if not found:
+        return ""
+    number, unit = found.groups()
+    if not unit:
+        return f"; a length or a slide has no quotes: {number}"
+    if unit.lower() not in UNITS_US:
+        return ""
+    told = _in_milliseconds(number, unit)
+    return f"; a length or a slide has no quotes and is in milliseconds{told}"
 
 
 def _open(text: str, at: int) -> str:

@@ -219,7 +219,8 @@ def _aggregate(function: Token, parts: tuple[Expression, ...]) -> Expression:
         raise Stop(source.at, "", f"{takes}; this is a number")
     stream = next((part for part in spans if not is_constant(part)), None)
     if stream is not None:
-        raise Stop(stream.at, "", f"{takes}; this is a stream")
+        word = f'"{stream.id}"' if isinstance(stream, Sensor) else ""
+        raise Stop(stream.at, word, f"{takes}; this is a stream")
     if len(spans) > 2:
         raise Stop(spans[2].at, "", f"{takes}; this is one number too many")
     if len(spans) < 2:

@@ -100,6 +100,40 @@ WRONG = {
     'A = count("S1")': (1, 5, f"count takes {WINDOW}; length and slide are missing"),
     'A = avg("S1", 1, 1, 1)': (1, 21, f"avg {TAKES}; this is one number too many"),
     'A = avg("S1", 1, "S2")': (1, 18, f"avg {TAKES}; this is a stream"),
+    **{
+        f"A = {written}": (
+            1,
+            column,
+            f"{told}; a length or a slide has no quotes{hint}",
+        )
+        for written, column, told, hint in (
+            (
+                'count("S1", "1h", "5min")',
+                17,
+                f"count takes {WINDOW}; this is a stream",
+                " and is in milliseconds: 1h is 3_600_000",
+            ),
+            (
+                'avg("S1", 600_000, "1 h")',
+                24,
+                f"avg {TAKES}; this is a stream",
+                " and is in milliseconds: 1h is 3_600_000",
+            ),
+            (
+                'avg("S1", "600_000", 1)',
+                15,
+                f"avg {TAKES}; this is a stream",
+                ": 600_000",
+            ),
+            (
+                'avg("S1", "1h", "1h")',
+                15,
+                "there is no sensor and no earlier name '1h'",
+                " and is in milliseconds: 1h is 3_600_000",
+            ),
+        )
+    },
+    'A = avg("S1", 1, "S1 5")': (1, 18, f"avg {TAKES}; this is a stream"),
     'A = avg(5, "S1")': (1, 9, f"avg {TAKES}; this is a number"),
     'A = union("S1", 2 + 3)': (1, 19, "union takes streams; this is a number"),
     'A = avg("S1", 0, 1)': (
