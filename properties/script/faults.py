@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from lark import Token, UnexpectedToken
+from rich.cells import cell_len
 
 from model.vocabulary.script import MILLISECOND_US, SPAN_MAX_MS, Problem
 from properties.durations import UNITS_US
@@ -39,10 +40,12 @@ class Fault(NamedTuple):
 
     def told(self, name: str) -> list[str]:
         """As lines for a terminal; ``name`` is that of the script."""
-        # A tab is as wide below as above.
-        indent = "".join("\t" if each == "\t" else " " for each in self.excerpt[: self.before])
+        before, wrong = self.excerpt[: self.before], self.excerpt[self.before :][: self.width]
+        # A tab is as wide below as above; some letters are as wide as two others.
+        indent = "".join("\t" if each == "\t" else " " * cell_len(each) for each in before)
+        mark = "^" * max(1, cell_len(wrong))
         head = f"{name}:{self.line}:{self.column}: {self.sentence}"
-        return [head, f"    {self.excerpt}", f"    {indent}{'^' * self.width}"]
+        return [head, f"    {self.excerpt}", f"    {indent}{mark}"]
 
 
 class Stop(Exception):  # noqa: N818 - what stops is no error yet

@@ -195,6 +195,16 @@ def test_all_mistakes_in_the_meaning_are_told_twenty_at_most() -> None:
     assert len(caught.value.faults) == 20
 
 
+def test_a_union_that_doubles_line_by_line_is_refused() -> None:
+    lines = ['A0 = union("S1", "S2")', *(f"A{n} = union(A{n - 1}, A{n - 1})" for n in range(1, 40))]
+    assert len(parse("\n".join(lines[:16]), "w").statements) == 16
+    with pytest.raises(ScriptError) as caught:
+        parse("\n".join(lines), "w")
+    first = caught.value.faults[0]
+    said = "a union has at most 100_000 parts, those of unions in it included"
+    assert (first.line, first.column, first.sentence) == (17, 7, said)
+
+
 def test_the_line_is_shown_with_a_mark_below() -> None:
     with pytest.raises(ScriptError) as caught:
         parse('A = "S1"\r\n\tB = agv(A, 1, 1)  # why', "w")
@@ -202,6 +212,14 @@ def test_the_line_is_shown_with_a_mark_below() -> None:
         "    \tB = agv(A, 1, 1)  # why",
         "    \t    ^^^",
     ]
+
+
+def test_the_mark_stands_below_letters_that_are_wide_or_have_no_width() -> None:
+    with pytest.raises(ScriptError) as caught:
+        parse('A = union("温度", "e\u0301") + 湿度', "w")
+    fault = caught.value.faults[0]
+    assert (fault.line, fault.column) == (1, 25)
+    assert fault.told("x.script")[2] == "    " + " " * 25 + "^" * 4
 
 
 def test_of_a_long_line_the_part_around_the_error_is_shown() -> None:

@@ -14,12 +14,14 @@ from typing import NamedTuple
 
 from model.vocabulary.script.tree import (
     DEPTH_MAX,
+    PARTS_MAX,
     Arithmetic,
     Expression,
     Name,
     Number,
     Sensor,
     Statement,
+    Union,
     Workflow,
     is_constant,
     walk,
@@ -61,7 +63,8 @@ def problems(workflow: Workflow, sensors: Collection[str] | None = None) -> Iter
     """Everything that is wrong; with ``sensors`` a sensor must be one of them."""
     places = {each.name: each for each in reversed(workflow.statements)}
     known = frozenset(sensors or ())
-    earlier: dict[str, None] = {}
+    # How many parts each would be in a union.
+    earlier: dict[str, int] = {}
     for each in workflow.statements:
         yield from _name_problems(each, places, known)
         deep = next((node for node, depth in walk(each.expression) if depth > DEPTH_MAX), None)
@@ -82,8 +85,10 @@ def problems(workflow: Workflow, sensors: Collection[str] | None = None) -> Iter
                         sentence = f"there is no sensor and no earlier name {node.id!r}"
                         listed = (*earlier, *sorted(known))
                         yield Problem(node.at, f'"{node.id}"', sentence, listed)
+            yield from _union_problems(each.expression, earlier)
             yield from _constant_problems(each.expression)
-        earlier[each.name] = None
+        parts = 1 if deep is not None else _parts(each.expression, earlier)
+        earlier[each.name] = parts if parts <= PARTS_MAX else 1
 
 
 def _name_problems(
@@ -126,6 +131,23 @@ def _needs(statement: Statement, places: Mapping[str, Statement], name: str) -> 
                 seen.add(node.name)
                 waiting.append(places[node.name])
     return name in seen
+
+
+def _union_problems(expression: Expression, earlier: Mapping[str, int]) -> Iterator[Problem]:
+    for node, _ in walk(expression):
+        if isinstance(node, Union) and _parts(node, earlier) > PARTS_MAX:
+            sentence = f"a union has at most {PARTS_MAX:_} parts, those of unions in it included"
+            yield Problem(node.at, "union", sentence)
+            return
+
+
+def _parts(expression: Expression, earlier: Mapping[str, int]) -> int:
+    """How many parts an expression, not too deep, would be in a union."""
+    if isinstance(expression, Name):
+        return earlier.get(expression.name, 1)
+    if isinstance(expression, Union):
+        return sum(_parts(part, earlier) for part in expression.parts)
+    return 1
 
 
 def _constant_problems(expression: Expression) -> Iterator[Problem]:

@@ -27,6 +27,8 @@ OVERLAP_MAX = 10_000
 """Most windows that a tuple may lie in."""
 DEPTH_MAX = 100
 """Deepest expression; a part with a name of its own does not count."""
+PARTS_MAX = 100_000
+"""Most parts of a union, those of unions in it included: names may double them line by line."""
 NAME = re.compile(r"[^\W\d]\w*")
 SENSOR = re.compile(r'[^"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+')
 
