@@ -37,6 +37,15 @@ class ByWindow(Generic[T]):
             thing = by_key[key] = self._make()
         return thing
 
+    def spread(self, indices: Iterable[int], key: str) -> list[T]:
+        """What there is for each of these windows and a key."""
+        found = []
+        for index in indices:
+            by_key = self._by_index.get(index)
+            thing = None if by_key is None else by_key.get(key)
+            found.append(self.at(index, key) if thing is None else thing)
+        return found
+
     def keys(self, index: int) -> Collection[str]:
         """Keys for which there is something in a window."""
         return self._by_index.get(index, {}).keys()
@@ -45,8 +54,9 @@ class ByWindow(Generic[T]):
         """Take out what belongs to windows before ``first``, in the order (index, key)."""
         while self._next and self._next[0] < first:
             index = heappop(self._next)
-            for key, thing in sorted(self._by_index.pop(index).items(), key=lambda item: item[0]):
-                yield index, key, thing
+            by_key = self._by_index.pop(index)
+            for key in sorted(by_key):
+                yield index, key, by_key[key]
 
     def __iter__(self) -> Iterator[tuple[int, str, T]]:
         for index, by_key in self._by_index.items():
@@ -73,6 +83,6 @@ class ByPane(dict[tuple[int, str], list[Values]]):
         if len(self) >= self.LIMIT:
             self.clear()
         pane, key = place
-        at, indices = self._values.at, self._windows.indices(pane * self.pane_us)
-        found = self[place] = [at(index, key) for index in indices]
+        found = self._values.spread(self._windows.indices(pane * self.pane_us), key)
+        self[place] = found
         return found

@@ -58,7 +58,7 @@ def _counts(run: Observed[TaskT]) -> Summary:
 def _latencies(run: Observed[TaskT], wait: str) -> Summary:
     """Waiting times."""
     latency_us = np.concatenate([pairs.latency_us for pairs in run.pairs])
-    waits_us = [us for task in run.room.tasks for us in task.waits_us]
+    waits_us = np.concatenate([task.waits_us for task in run.room.tasks])
     return {
         **_spread("latency_us", latency_us),
         **_spread("window_latency_us", run.window_latency_us(run.answers.by_stream)),
