@@ -32,10 +32,11 @@ def _passing_us(setup: Setup, lane: Lane, stream: str) -> int:
 
 def is_unbalanced(setup: Setup, lane: Lane) -> bool:
     """Whether the next worker has at least a block less of the stream."""
-    under_way = sum(len(copy.block.tuples) for copy in lane.copies if copy.sent < 0)
-    size = len(lane.store)
-    zeta = setup.block_size
-    return size >= zeta and size - (lane.neighbour + under_way) >= zeta
+    size, zeta = len(lane.store), setup.block_size
+    if size < zeta:
+        return False
+    under_way = sum([len(copy.block.tuples) for copy in lane.copies if copy.sent < 0])
+    return size - (lane.neighbour + under_way) >= zeta
 
 
 def is_overdue(setup: Setup, worker: Worker, stream: str) -> bool:

@@ -77,9 +77,6 @@ class Held:
         return cast("Ranks", self)
 
 
-NOTHING = Held()
-
-
 def _array(ranks: "Held | Ranks") -> IntArray:
     return ranks.ranks if isinstance(ranks, Held) else np.array(ranks, dtype=np.int64)
 
@@ -170,17 +167,16 @@ class Index:
 
     def least_us(self, stream: str, ranks: Ranks) -> int:
         """Least event time; ``END_US`` of no tuples."""
-        if not len(ranks):
-            return END_US
         held = cast("Held", ranks)
         if held.least_us is None:
-            held.least_us = int(self.columns[stream].event_us[held.ranks].min())
+            event_us = self.columns[stream].event_us[held.ranks]
+            held.least_us = int(event_us.min()) if len(event_us) else END_US
         return held.least_us
 
     def parted(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
         """Those with an event time below the horizon, and the others, in their order."""
         if self.least_us(stream, ranks) >= horizon_us:
-            return NOTHING.as_ranks(), ranks
+            return (), ranks
         held = cast("Held", ranks)
         # Asked twice: whether there is something to drop, and what to keep then.
         if held.parts is None or held.parts[0] != horizon_us:
