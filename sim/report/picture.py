@@ -97,6 +97,8 @@ def _slimmed(part: _Part) -> list[_Part]:
         part.text = None
     if part.tag in ("g", "defs") and len(part) == 0:
         return []
+    if part.tag == "path" and not part.attrib.get("d"):  # outside of what is shown
+        return []
     return list(part) if part.tag == "g" and not part.attrib else [part]
 
 

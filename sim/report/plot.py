@@ -222,7 +222,7 @@ def _mark_y(axes: Axes, chart: Chart) -> None:
     low, high = chart.reach or (axes.dataLim.y0, axes.dataLim.y1)
     axes.update_datalim([(axes.dataLim.x0, low), (axes.dataLim.x0, high)])
     axes.autoscale_view(scalex=False)
-    if chart.y.is_log:
+    if chart.y.is_log and high > 0:
         axes.set_yscale("log")
         low, high = axes.get_ylim()
         if high < 100 * low:

@@ -149,6 +149,25 @@ def test_a_picture_holds_what_is_seen_and_no_more() -> None:
     assert not [part for part in root.iter("g") if not part.attrib or not len(part)]
 
 
+@pytest.mark.parametrize(
+    ("reach", "values", "is_log"),
+    [
+        (None, (0.0, 0.0), True),
+        (None, (5.0, 5.0), False),
+        (None, (-2.0, 3.0), True),
+        ((0.0, 0.0), (0.0, 0.0), True),
+        ((0.0, 5.0), (0.0, 0.0), True),
+        ((0.0, 5.0), (1e-7, 900.0), False),
+    ],
+)
+def test_any_numbers_can_be_drawn(
+    reach: tuple[float, float] | None, values: tuple[float, float], is_log: bool
+) -> None:
+    line = Line("here", tuple(Point(x, y, y, y) for x, y in enumerate(values)))
+    drawn = svg(Chart("", Axis("x"), Axis("y", is_log), (line,), (), reach), "a", "")
+    assert drawn.count("<text") >= 3
+
+
 def clipped(drawn: str) -> list[str]:
     """Texts that would not fit into a picture, with letters of the width that they mostly have."""
     found = []
