@@ -1,0 +1,148 @@
+"""Planted results: no experiment may be content with figures that are not those of its runs.
+
+Wrong are figures that are the same everywhere, that were mixed up among runs, that stand at the
+wrong level of a factor, or that are twice what they should be, or half.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from random import Random
+from statistics import fmean
+
+import pytest
+
+from model.claims import Outcome
+from sim.sweep.experiment import Experiment
+from sim.sweep.judging import findings
+from sim.sweep.reading import catalogue, find
+from sim.sweep.results import Columns
+from sim.sweep.work import Figure
+from tests.sim.quick_figures import EFFORT, judged, seeds, tables
+
+NAMES = catalogue()
+WITHOUT_SCALE = {
+    "grouping-imbalance": {2.0},
+    "grouping-latency-over-time": {2.0, 0.5},
+    "join-block-choice": {2.0},
+    "join-queries-bytes": {2.0, 0.5},
+    "join-queries-rate": {2.0, 0.5},
+    "join-rate": {2.0, 0.5},
+    "join-shedding": {0.5},
+    "script-lines": {2.0},
+    "slack-accuracy": {0.5},
+    "slack-batches": {2.0, 0.5},
+    "slack-latency": {2.0, 0.5},
+}
+"""Claims about ratios and directions, or with bounds on one side: these multiples of all figures
+leave them as true as they were, and nothing says what the figures themselves should be."""
+
+Mistake = Callable[[list[Figure]], list[Figure]]
+
+whole = cache(tables)
+
+
+def is_met(experiment: Experiment, columns: Columns) -> bool:
+    """Whether everything is as expected."""
+    found = findings(experiment, EFFORT, columns, seeds(experiment))
+    return all(finding.outcome is Outcome.HOLDS for finding in found)
+
+
+def planted(experiment: Experiment, mistake: Mistake) -> Columns:
+    """The table with the same mistake in every measure."""
+    columns = whole()[experiment.name]
+    return columns | {name: mistake(columns[name]) for name in judged(experiment)}
+
+
+def times(factor: float) -> Mistake:
+    """All figures multiplied."""
+    return lambda values: [_times(each, factor) for each in values]
+
+
+def _times(value: Figure, factor: float) -> Figure:
+    return value * factor if isinstance(value, int | float) else value
+
+
+def always(value: Figure) -> Mistake:
+    """The same figure everywhere."""
+    return lambda values: [value] * len(values)
+
+
+def mean(values: list[Figure]) -> list[Figure]:
+    """The mean everywhere."""
+    return [fmean(each for each in values if isinstance(each, int | float))] * len(values)
+
+
+def mixed_up(seed: int) -> Mistake:
+    """The figures of other runs."""
+
+    def mix(values: list[Figure]) -> list[Figure]:
+        order = list(range(len(values)))
+        Random(seed).shuffle(order)  # the same for every measure
+        return [values[each] for each in order]
+
+    return mix
+
+
+def turned(experiment: Experiment) -> Iterator[Mistake]:
+    """For each factor: its first level has the figures of its last, and so on."""
+    grid = experiment.grids[EFFORT]
+    inner = grid.seeds
+    for factor in reversed(grid.factors):
+        count = len(factor.levels)
+        if count > 1:
+            yield _turning(count, inner)
+        inner *= count
+
+
+def _turning(count: int, inner: int) -> Mistake:
+    """Turn the levels of a factor round, of which each has ``inner`` rows in turn."""
+
+    def turn(values: list[Figure]) -> list[Figure]:
+        rows = range(len(values))
+        levels = [row // inner % count for row in rows]
+        return [
+            values[row + (count - 1 - 2 * level) * inner]
+            for row, level in zip(rows, levels, strict=True)
+        ]
+
+    return turn
+
+
+def test_levels_are_turned_round_one_factor_at_a_time() -> None:
+    assert _turning(3, 2)(list(range(12))) == [4, 5, 2, 3, 0, 1, 10, 11, 8, 9, 6, 7]
+    assert _turning(2, 6)(list(range(12))) == [*range(6, 12), *range(6)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_swept_is_as_expected(name: str) -> None:
+    """Otherwise nothing of what follows would mean anything."""
+    assert is_met(find(name), whole()[name])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_everywhere_is_noticed(name: str) -> None:
+    experiment = find(name)
+    for mistake in (mean, *map(always, (None, 0.0, 0.5, 1.0, 45_000.0, 1e6))):
+        assert not is_met(experiment, planted(experiment, mistake))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_figures_of_other_runs_are_noticed(name: str) -> None:
+    experiment = find(name)
+    for seed in range(3):
+        assert not is_met(experiment, planted(experiment, mixed_up(seed)))
+    at_wrong_levels = [planted(experiment, mistake) for mistake in turned(experiment)]
+    assert not all(is_met(experiment, columns) for columns in at_wrong_levels)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_multiples_are_noticed_where_something_says_what_figures_should_be(name: str) -> None:
+    experiment = find(name)
+    unnoticed = {
+        factor for factor in (2.0, 0.5) if is_met(experiment, planted(experiment, times(factor)))
+    }
+    assert unnoticed == WITHOUT_SCALE.get(name, set())
+
+
+def test_most_experiments_are_held_to_the_figures_themselves() -> None:
+    assert 2 * len(WITHOUT_SCALE) < len(NAMES)
