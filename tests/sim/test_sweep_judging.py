@@ -163,3 +163,57 @@ def test_one_cell_may_be_enough_and_then_has_to_be_clear() -> None:
 def test_what_was_seen_is_said(samples: tuple[Figure, ...], sentence: str) -> None:
     load: Any = Factor("load", (Level(1, {}),))
     assert judge(AT_LEAST_10, grid({(1,): samples}, load)).sentence == sentence
+
+
+# Figures go with the load, but for cg, which has some at load 1 alone.
+RIGHT: Mapping[tuple[str, int], float] = {
+    **{("tag", n): 10.0 * n for n in (1, 2, 3)},
+    **{("pkg", n): 5.0 * n for n in (1, 2, 3)},
+    **{("cg", n): 20.0 if n == 1 else 0.0 for n in (1, 2, 3)},
+}
+OF_TAG = AT_LEAST_10._replace(where={"policy": ("tag",)}, at_least=None)
+AT_2 = OF_TAG._replace(where={"policy": ("tag",), "load": (2,)})
+TAG_TO_PKG = Comparison("policy", "tag", "pkg", "ratio")
+
+
+@pytest.mark.parametrize(
+    ("asked", "planted"),
+    [
+        (AT_2._replace(at_least=20), {("tag", 2): 19.0}),
+        (AT_2._replace(at_most=20), {("tag", 2): 21.0}),
+        (AT_2._replace(at_least=19, at_most=21), {("tag", 2): 40.0}),
+        (AT_2._replace(at_least=19, at_most=21), {("tag", 2): 10.0}),
+        (OF_TAG._replace(at_least=10), {("tag", 3): 9.0}),
+        (OF_TAG._replace(over=("load",), at_least=20, at_most=20), {("tag", 3): 31.0}),
+        (AT_LEAST_10._replace(compare=TAG_TO_PKG, at_least=2), {("pkg", 3): 16.0}),
+        (
+            AT_LEAST_10._replace(compare=TAG_TO_PKG._replace(kind="difference"), at_least=5),
+            {("pkg", 1): 6.0},
+        ),
+        (
+            AT_LEAST_10._replace(
+                compare=Comparison("policy", "cg", None, "ratio"), where={"load": (1,)}, at_least=2
+            ),
+            {("tag", 1): 11.0},
+        ),
+        (OF_TAG._replace(along="load"), {("tag", 3): 19.0}),
+        (OF_TAG._replace(along="load"), {("tag", 2): 9.0}),
+        (
+            OF_TAG._replace(along="load", is_rising=False, where={"policy": ("cg",)}),
+            {("cg", 3): 1.0},
+        ),
+        (
+            OF_TAG._replace(is_some=True, where={"policy": ("cg",)}, at_least=20),
+            {("cg", 1): 19.0},
+        ),
+    ],
+)
+def test_one_wrong_figure_breaks_each_kind_of_expectation(
+    asked: Expectation, planted: Mapping[tuple[str, int], float]
+) -> None:
+    def outcome(values: Mapping[tuple[str, int], float]) -> Outcome:
+        rows = {levels: [value, value, value] for levels, value in values.items()}
+        return judge(asked, grid(rows, POLICY, LOAD)).outcome
+
+    assert outcome(RIGHT) is Outcome.HOLDS
+    assert outcome({**RIGHT, **planted}) is Outcome.BROKEN
