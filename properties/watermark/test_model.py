@@ -5,6 +5,7 @@ Arrivals come from simulated networks; see ``properties/strategies.py``.
 
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,8 +14,10 @@ from model.vocabulary import Event, Fault, System, Trace, Workload
 from model.vocabulary.answers import Correction, Final, Late, Rejected, Result
 from model.vocabulary.watermark import Clock
 from model.watermark.claims import judge, over_all
+from model.watermark.scopes import explore
 from properties import packs
 from properties.judge import broken_sentences
+from properties.rooms import room
 from properties.strategies import CUTS_MAX, cuts, reordered, without_redeliveries
 from properties.watermark.strategies import cases, configs
 
@@ -68,6 +71,14 @@ def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
     assert sum(map(bool, both)) > len(evidence) / 10, "calm and storm hardly came together"
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
+
+
+@pytest.mark.parametrize("scope", room("watermark").explorer.everyday)
+def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None:
+    exploration = explore(scope)
+    assert exploration.cut is None
+    for verdict in exploration.verdicts:
+        assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
 
 
 @given(case=cases(), data=st.data())
