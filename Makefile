@@ -6,10 +6,6 @@ BIN := .venv/bin
 # One stamp an interpreter: naming another one in PYTHON builds .venv anew.
 READY := .venv/ready-$(subst /,-,$(PYTHON))
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
-# Both parts run in two processes. Tests that start Spark stay with their folder, so that a process
-# has one session; all others, and every file to come, go to whichever process is idle.
-SPARK = $(sort $(wildcard tests/*/test_*_spark.py) \
-	$(shell grep -lrE --include='test_*.py' 'spark: SparkSession|needs_proc' tests properties))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup diff test check bench clean java
@@ -24,11 +20,9 @@ setup: java $(READY) ## a virtual environment in .venv, with the versions of con
 diff: java $(READY) ## the Spark pipeline against the reference, on real data
 	@$(BIN)/straggler diff all
 
+# Three processes for two cores: tests that start Spark wait half of the time, properties/sharing.py.
 test: java $(READY) ## every test and every property
-	@$(PYTEST) -n 2 --dist worksteal tests properties $(SPARK:%=--ignore=%); first=$$?; \
-	$(PYTEST) -n 2 --dist loadscope $(SPARK); last=$$?; \
-	[ $$first = 0 ] || echo "failed: see the summary further up" >&2; \
-	[ $$first$$last = 00 ]
+	@$(PYTEST) -n 3 --dist loadscope tests properties
 
 check: $(READY) ## style, types, layers, tidiness
 	@$(BIN)/ruff check .

@@ -41,16 +41,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """With ``--dist loadscope`` the tests of a folder share a process, and so a session."""
+    """With ``--dist loadscope`` Spark waits in some processes while others have work."""
     if config.getoption("dist") != "loadscope":
         return None
-    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+    from properties.sharing import SparkApart
 
-    class ByFolder(LoadScopeScheduling):  # type: ignore[misc]
-        def _split_scope(self, nodeid: str) -> str:
-            return nodeid.partition("::")[0].rpartition("/")[0]
-
-    return ByFolder(config, log)
+    return SparkApart(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
