@@ -94,7 +94,7 @@ def _asks(item: pytest.Item, name: str) -> bool:
 def in_background(
     ordeals: Mapping[str, Ordeal], request: pytest.FixtureRequest, folders: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[list[Query]]]]:
-    """For a fixture that every test of a folder uses: begin with the first one.
+    """For a fixture that every test of a folder that starts Spark uses: begin with the first one.
 
     Ordeals go by the name of the fixture that asks for them; those that no test asks for are not
     begun.

@@ -14,7 +14,14 @@ from properties.windows.subject import SUBJECT as QUERIES
 Background: TypeAlias = Mapping[str, Future[list[Query]]]
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
+def begun_with_spark(request: pytest.FixtureRequest) -> None:
+    """Begin to kill with the first test that starts Spark, in the process that runs all of them."""
+    if "spark" in request.fixturenames:
+        request.getfixturevalue("background")
+
+
+@pytest.fixture(scope="session")
 def background(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Background]:
