@@ -19,7 +19,11 @@ Measured = tuple[str, int, float]
 
 
 def _case(
-    script: str, *batches: Sequence[Measured], per_hour: int = SECOND, **settings: Any
+    script: str,
+    *batches: Sequence[Measured],
+    per_hour: int = SECOND,
+    flush: bool = True,
+    **settings: Any,
 ) -> Workload:
     sensors = tuple((sensor, per_hour) for sensor in "abc")
     config = ScriptConfig((parse(script, "w"),), sensors, **settings)
@@ -30,7 +34,7 @@ def _case(
         for sensor, at_ms, value in [row]
     )
     cuts = tuple(sum(map(len, batches[:number])) for number in range(1, len(batches)))
-    return Workload("script", arrivals, config.to_json(), cuts)
+    return Workload("script", arrivals, config.to_json(), cuts, flush=flush)
 
 
 TELLING: Mapping[str, Workload] = {
@@ -58,6 +62,12 @@ TELLING: Mapping[str, Workload] = {
         'x = "a" + "b"',
         [("b", 1, 5.0), ("b", 9, 6.0), ("a", 1, 1.0), ("a", 2, 2.0)],
         [("a", 3, 3.0)],
+        lateness_us=0,
+    ),
+    "one input is known further than the other": _case(
+        'x = "a" + "b"; y = max(x, 1, 1)',
+        [("a", 1, 1.0), ("a", 2, 2.0), ("b", 1, 5.0), ("b", 2, 6.0), ("b", 3, 7.0)],
+        flush=False,
         lateness_us=0,
     ),
     "sides that differ": _case('y = max("a", 1, 1); x = "b" - y', [("a", 0, 1.0), ("b", 1, 5.0)]),
