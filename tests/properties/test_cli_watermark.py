@@ -68,8 +68,8 @@ def test_corrections_leave_nothing_missing(straggler: Straggler, trips: Path) ->
 @pytest.mark.parametrize(
     ("seconds", "reading", "code", "words"),
     [
-        ((1, 2, 3), "disorder", 3, "no cluster had a pair out of order"),
-        ((1,), "literal", 3, "no cluster had a pair out of order"),
+        ((1, 2, 3), "disorder", 3, "everything came in order"),
+        ((1,), "literal", 3, "everything came in order"),
         ((3, 1), "disorder", 3, "the wait was the same all the time"),
         ((3, 1), "fixed", 3, "nothing was late"),
         ((3, 1, 4), "disorder", 0, "none broken"),
