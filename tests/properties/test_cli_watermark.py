@@ -55,6 +55,17 @@ def test_values_that_cancel_may_be_rounded_in_any_order_and_none_may_be_lost() -
         assert found.mismatches == mismatches
 
 
+def test_devices_in_order_each_and_not_together_are_determined(
+    straggler: Straggler, tmp_path: Path
+) -> None:
+    done = straggler(
+        "diff", "watermark", "--input", "umts", "--system", MODEL, "--json", "verdict.json"
+    )
+    assert done.code == 0
+    together, apart = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
+    assert together["late"] > 0 == apart["late"]
+
+
 def test_corrections_leave_nothing_missing(straggler: Straggler, trips: Path) -> None:
     options = ("--per", "task", "--corrections", "--aggregate", "count", "--json", "verdict.json")
     done = straggler(*FILE, *options, "--system", MODEL)
