@@ -8,6 +8,7 @@ import pyarrow as pa
 from rich.table import Table
 from rich.text import Text
 
+from model.vocabulary import ScriptConfig
 from model.vocabulary.script import REASON_LATE
 from properties import render
 from properties.commands.columns import add_columns, columns_of
@@ -15,10 +16,9 @@ from properties.commands.outputs import refuse_unwritable
 from properties.durations import duration
 from properties.errors import UsageError, counted
 from properties.script import inputs, limits
-from properties.script.plan import make_plan
-from properties.script.plan_table import print_plan
+from properties.script.plan_table import print_query
 from properties.script.queries import CAP_PERCENT, WORKERS, add_watermark, asked, query
-from properties.script.running import SUFFIXES, Found, compute, readable, write
+from properties.script.running import SUFFIXES, Found, compute, explain, readable, write
 from properties.systems import local_master, session_of
 
 DEFAULT = "weather"
@@ -57,7 +57,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=Path, metavar="FILE", help="write all results there, .csv or .parquet"
     )
-    parser.add_argument("--explain", action="store_true", help="print the plan, compute nothing")
+    parser.add_argument(
+        "--explain", action="store_true", help="print what Spark would run, compute nothing"
+    )
     parser.add_argument("--seed", type=int, default=0, help="of simulated delays (0)")
     parser.add_argument("--master", metavar="URL", help="Spark master (local)")
     add_columns(parser)
@@ -70,20 +72,18 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--seed is {args.seed}; it must be at least 0")
     columns, texts = columns_of(args), asked(args)
     with render.progress() as progress:
-        reading = progress.add_task("reading the input", total=None)
+        progress.add_task("reading the input", total=None)
         network = inputs.load(args.input, args.seed, columns, args.sensors)
         config, title = query(args, network, texts)
         limits.refuse_impossible(config, network.events, network.label)
-        progress.remove_task(reading)
-        if not args.explain:
-            _refuse_results(limits.estimate(config, network.events).results, network.label)
-            progress.add_task("computing on Spark", total=None)
-            with session_of(args.master or local_master(2)) as spark:
-                found = compute(spark, config, network.events)
-    out = render.console()
     if args.explain:
-        print_plan(out, make_plan(config))
-        return 0
+        return _explain(args.master, config, network)
+    _refuse_results(limits.estimate(config, network.events).results, network.label)
+    with render.progress() as progress:
+        progress.add_task("computing on Spark", total=None)
+        with session_of(args.master or local_master(2)) as spark:
+            found = compute(spark, config, network.events)
+    out = render.console()
     if args.output is not None:
         write(found.results, args.output)
     else:
@@ -95,6 +95,15 @@ def run(args: argparse.Namespace) -> int:
     elif len(found.results) > SHOWN:
         said.append(f"These are the first {SHOWN}; --output FILE.csv keeps all.")
     render.print_lines(out, said)
+    return 0
+
+
+def _explain(master: str | None, config: ScriptConfig, network: inputs.Network) -> int:
+    with render.progress() as progress:
+        progress.add_task("asking Spark", total=None)
+        with session_of(master or local_master(2)) as spark:
+            query = explain(spark, config, network.events)
+    print_query(render.console(), query)
     return 0
 
 

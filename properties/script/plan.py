@@ -5,11 +5,12 @@ Rules of this file:
 * A computation is called by the first statement that says it; one without a name by its number.
 """
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from model.script.graph import CONSTANT, OPERATION, SENSOR, UNION, Graph, compile_graph
 from model.script.placement import Placement, hash_baseline, load_cap, place
@@ -21,6 +22,45 @@ from properties.durations import write_duration
 from properties.errors import counted
 
 SIGNS = ("+", "-", "*", "/")
+
+
+Rate = Fraction | float
+LARGEST = Fraction(sys.float_info.max)
+
+
+class Summary(NamedTuple):
+    """What a plan comes to; loads and rates in tuples an hour."""
+
+    written: int
+    """Computations."""
+    computed: int
+    sensors: int
+    asked_for: int
+    placement: str
+    loads: Sequence[Rate]
+    cap: Rate
+    sent: Rate
+    """Tuples and results."""
+    sent_by_hash: Rate
+    largest_by_hash: Rate
+    """Load."""
+
+    def sentences(self) -> Iterator[str]:
+        """In words."""
+        written = counted(self.written, "computation")
+        made = f"{self.computed:,} {_be(self.computed)} made."
+        yield f"{written} {_be(self.written)} written, {made}"
+        yield f"Asked for: {self.asked_for:,} of {counted(self.sensors, 'sensor')}."
+        above = ", which is above" if max(self.loads) > self.cap else ", within"
+        yield (
+            f"Placement {self.placement}, tuples an hour by worker:"
+            f" {', '.join(map(figure, self.loads))}{above} the cap of {figure(self.cap)}."
+        )
+        yield (
+            f"Sent in an hour, tuples and results: {figure(self.sent)}"
+            f"{_less(self.sent, self.sent_by_hash)}; by the hash of sensors it would be"
+            f" {figure(self.sent_by_hash)}, and at one worker up to {figure(self.largest_by_hash)}."
+        )
 
 
 @dataclass(frozen=True)
@@ -78,27 +118,26 @@ class Plan:
             return f"panes of {write_duration(choice.cutting[0].every_ms * MILLISECOND_US)}"
         return f"at the edges, {counted(len(choice.cutting), 'comb')}"
 
-    def sentences(self) -> Iterator[str]:
+    def summary(self) -> Summary:
         """The figures."""
-        n, graph, placed = self.config.workers, self.graph, self.placement
-        kept = len(graph.computed)
-        written = counted(graph.written, "computation")
-        yield f"{written} {_be(graph.written)} written, {kept:,} {_be(kept)} made."
-        every = len(self.config.sensors)
-        yield f"Asked for: {every - len(self.dropped):,} of {counted(every, 'sensor')}."
-        cap = load_cap(graph, n, self.config.cap_percent)
-        loads = ", ".join(figure(load) for load in placed.loads)
-        above = ", which is above" if max(placed.loads) > cap else ", within"
-        yield (
-            f"Placement {placed.way}, tuples an hour by worker: {loads}"
-            f"{above} the cap of {figure(cap)}."
+        graph, placed = self.graph, self.placement
+        most, sent = hash_baseline(graph, self.config.workers)
+        return Summary(
+            graph.written,
+            len(graph.computed),
+            len(self.config.sensors),
+            len(self.config.sensors) - len(self.dropped),
+            placed.way,
+            placed.loads,
+            load_cap(graph, self.config.workers, self.config.cap_percent),
+            placed.communication,
+            sent,
+            most,
         )
-        most, sent = hash_baseline(graph, n)
-        yield (
-            f"Sent in an hour, tuples and results: {figure(placed.communication)}"
-            f"{_less(placed.communication, sent)}; by the hash of sensors it would be"
-            f" {figure(sent)}, and at one worker up to {figure(most)}."
-        )
+
+    def sentences(self) -> Iterator[str]:
+        """The figures, in words."""
+        return self.summary().sentences()
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; rates in tuples an hour."""
@@ -112,7 +151,7 @@ class Plan:
                     "says": self.said(number),
                     "names": list(self.names.get(number, ())),
                     "worker": placed.worker[number],
-                    "per_hour": float(graph.per_hour[number]),
+                    "per_hour": as_float(graph.per_hour[number]),
                 }
                 for number in graph.computed
             ],
@@ -120,8 +159,8 @@ class Plan:
                 {
                     "stream": self.name(number),
                     "cut": self.cut(number),
-                    "panes_cost": float(choice.panes_cost),
-                    "edges_cost": float(choice.edges_cost),
+                    "panes_cost": as_float(choice.panes_cost),
+                    "edges_cost": as_float(choice.edges_cost),
                 }
                 for number, choice in self.slices.items()
             ],
@@ -134,23 +173,28 @@ class Plan:
                 }
                 for hosts, load in zip(placed.hosts, placed.loads, strict=True)
             ],
-            "communication": float(placed.communication),
-            "by_hash": {"largest_load": float(most), "communication": float(sent)},
+            "communication": as_float(placed.communication),
+            "by_hash": {"largest_load": as_float(most), "communication": as_float(sent)},
         }
 
 
-def figure(number: Fraction) -> str:
+def figure(number: Rate) -> str:
     """A rate or a load for a reader, to three digits or the whole number."""
-    return f"{float(number):,.0f}" if number >= 1_000 else f"{float(number):,.3g}"
+    return f"{as_float(number):,.0f}" if 1_000 <= number < 1e15 else f"{as_float(number):,.3g}"
+
+
+def as_float(rate: Rate) -> float:
+    """A rate, or the largest float64: rates of operations may double line by line."""
+    return float(min(rate, LARGEST))
 
 
 def _be(number: int) -> str:
     return "is" if number == 1 else "are"
 
 
-def _less(sent: Fraction, baseline: Fraction) -> str:
-    share = 1 - sent / baseline if baseline else Fraction()
-    return f", {float(share):.0%} less" if share > 0 else ""
+def _less(sent: Rate, baseline: Rate) -> str:
+    share = float(1 - sent / baseline) if baseline else 0.0
+    return f", {share:.0%} less" if share > 0 else ""
 
 
 def make_plan(config: ScriptConfig) -> Plan:

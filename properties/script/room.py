@@ -28,7 +28,7 @@ from properties.rooms import (
 from properties.script import inputs, limits, queries, timed
 from properties.script.agreement import compare
 from properties.script.errata import ERRATA
-from properties.script.plan import Plan, make_plan
+from properties.script.plan import Plan, as_float, make_plan
 from properties.script.simpler import settings, simpler
 from properties.tables import Columns, cuts_into
 
@@ -105,12 +105,12 @@ def figures(seen: Seen) -> Figures:
         "narrow_panes": guards["panes narrower than a slide"],
         "edges": guards["streams cut at edges"],
         "components": len(components(plan.graph)),
-        "results_sent": float(placed.derived),
+        "results_sent": as_float(placed.derived),
         "sensors_sent_twice": sum(_hosts(plan, each) > 1 for each in config.asked_for),
         "largest_load": float(max(placed.loads)),
         "load_cap": float(load_cap(plan.graph, config.workers, config.cap_percent)),
-        "sent": float(placed.communication),
-        "sent_by_hash": float(by_hash),
+        "sent": as_float(placed.communication),
+        "sent_by_hash": as_float(by_hash),
         "saved": float(1 - placed.communication / by_hash) if by_hash else 0.0,
         "deviation": off if isfinite(off) else None,
     }

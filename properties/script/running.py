@@ -8,10 +8,10 @@ Rules of this file:
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,6 +25,8 @@ from properties.tables import cuts_into
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from spark_impl.script import Plan
 
 COLUMNS = ("workflow", "name", "time", "value")
 SUFFIXES = (".csv", ".parquet")
@@ -41,6 +43,44 @@ class Found(NamedTuple):
     """Arrivals that took part in nothing, by the reason."""
 
 
+class Explained(NamedTuple):
+    """The query that would run, as rows of ``spark_impl.script.explain``, and how Spark runs it."""
+
+    computations: Sequence[Mapping[str, Any]]
+    cuttings: Sequence[Mapping[str, Any]]
+    workers: Sequence[Mapping[str, Any]]
+    dropped: Sequence[str]
+    """Sensors that nobody asks for."""
+    figures: Mapping[str, Any]
+    physical: str
+    """Spark's plan of a micro-batch."""
+
+
+def explain(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]) -> Explained:
+    """The one query for all scripts, which is not run."""
+    from spark_impl.script import ScriptQuery
+
+    with _problems_told(), tempfile.TemporaryDirectory(prefix="straggler-run-") as folder:
+        history, store = _laid_out(Path(folder), events[:1])
+        query = ScriptQuery(spark, config, history, store)
+        physical = query.explain().replace(f"{folder}/", "")
+    return explained(query.plan, physical)
+
+
+def explained(plan: "Plan", physical: str) -> Explained:
+    """What the pipeline compiled, beside Spark's plan."""
+    from spark_impl.script import explain as rows
+
+    return Explained(
+        rows.computations(plan),
+        rows.cuttings(plan),
+        rows.workers(plan),
+        [name for name in plan.graph.per_hour if name not in plan.numbers],
+        rows.figures(plan),
+        physical,
+    )
+
+
 def compute(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]) -> Found:
     """Run scripts on all events, to the end of the stream.
 
@@ -48,16 +88,23 @@ def compute(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]
     """
     # Imported here, for it takes a second that nothing else on the command line needs.
     from spark_impl.script import ScriptQuery, rejected, results, undefined
-    from spark_impl.streams import append
 
     with _problems_told(), tempfile.TemporaryDirectory(prefix="straggler-run-") as folder:
-        history, store = Path(folder) / "history", Path(folder) / "store"
-        for begin, end in _batches(len(events)):
-            append(history, pa.Table.from_pylist([each._asdict() for each in events[begin:end]]))
+        history, store = _laid_out(Path(folder), events)
         ScriptQuery(spark, config, history, store).flush()
         found = results(spark, store).toArrow()
         reasons = rejected(spark, store).toArrow().column("reason").to_pylist()
         return Found(_timed(found), undefined(spark, store).count(), Counter(reasons))
+
+
+def _laid_out(folder: Path, events: Sequence[Event]) -> tuple[Path, Path]:
+    """A history of the events, and where the store is to be."""
+    from spark_impl.streams import append
+
+    history = folder / "history"
+    for begin, end in _batches(len(events)):
+        append(history, pa.Table.from_pylist([each._asdict() for each in events[begin:end]]))
+    return history, folder / "store"
 
 
 def _batches(events: int) -> Iterator[tuple[int, int]]:

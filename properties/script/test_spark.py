@@ -6,6 +6,7 @@ Cases without Spark, many more of them, are those of ``test_agreement.py``.
 """
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -153,11 +154,26 @@ def test_results_that_are_written_are_those_of_the_model(
     assert min(late, never, len(found)) > 0
     assert f"{len(found)} results, {never} times without one; of 60 tuples {late} came" in said
     assert "20 nobody asked for" in said
+    assert cli.main(["script", "run", *ask, "--explain"]) == 0
+    assert_explained(capsys.readouterr().out)
     assert sorted(each.name for each in tmp_path.iterdir()) == [
         "found.csv",
         "mine.script",
         "readings.csv",
     ]
+
+
+def assert_explained(said: str) -> None:
+    """The graph that Spark is given, who does what, and Spark's plan of the one query."""
+    assert re.search(r'avg\(union\("l", "r"\), 4_000, 2_000\) +mine.mean +1,800 +[01]', said)
+    assert re.search(r'union\("l", "r"\) +2_000 ms', said)
+    assert "4 computations are written, 4 are made." in said
+    assert "Dropped: x.\n" in said
+    assert "Asked for: 2 of 3 sensors." in said
+    assert said.count("TransformWithStateInPySpark") == 1
+    assert re.search(r"Exchange hashpartitioning\(task_slot#\d+, \d+\)", said)
+    assert "history" in said
+    assert "/tmp" not in said
 
 
 def stamp_us(text: str) -> int:

@@ -5,13 +5,16 @@ Rules of this file:
 * A computation is called by the first statement that says it, one without a name by its number.
 """
 
+import sys
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any
 
 from spark_impl.script.graph import NUMBER, OPERATION, SENSOR, UNION
 from spark_impl.script.plan import Plan
 
 _SIGNS = ("+", "-", "*", "/")
+_LARGEST = Fraction(sys.float_info.max)
 Row = Mapping[str, Any]
 
 
@@ -32,7 +35,7 @@ def computations(plan: Plan) -> list[Row]:
             "names": names.get(number, ()),
             "worker": plan.placement.worker[number],
             "to": to.get(number, ()),
-            "per_hour": float(plan.graph.rates[number]),
+            "per_hour": _float(plan.graph.rates[number]),
         }
         for number in plan.graph.computed
     ]
@@ -50,8 +53,8 @@ def cuttings(plan: Plan) -> list[Row]:
             "stream": _called(plan, names, source),
             "panes": cutting.is_panes,
             "combs": tuple(map(tuple, cutting.combs)),
-            "panes_cost": float(cutting.panes_cost),
-            "edges_cost": float(cutting.edges_cost),
+            "panes_cost": _float(cutting.panes_cost),
+            "edges_cost": _float(cutting.edges_cost),
         }
         for source, cutting in plan.cuttings.items()
     ]
@@ -83,10 +86,15 @@ def figures(plan: Plan) -> Row:
         "placement": placed.way,
         "cap": plan.cap,
         "largest_load": max(placed.loads),
-        "communication": float(placed.communication),
+        "communication": _float(placed.communication),
         "largest_load_by_hash": max(baseline.loads),
-        "communication_by_hash": float(baseline.communication),
+        "communication_by_hash": _float(baseline.communication),
     }
+
+
+def _float(rate: Fraction) -> float:
+    # Those of operations on operations may double line by line.
+    return float(min(rate, _LARGEST))
 
 
 def _names(plan: Plan) -> dict[int, tuple[str, ...]]:

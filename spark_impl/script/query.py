@@ -1,7 +1,9 @@
 """The streaming query of all scripts, and what a user asks its store."""
 
+import io
 import os
 from collections.abc import Callable, Collection
+from contextlib import redirect_stdout
 from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
@@ -119,6 +121,17 @@ class ScriptQuery:
             self._store.request(rows)
             self.run_available()
 
+    def explain(self) -> str:
+        """Spark's physical plan of a micro-batch up to the results, which are written behind it.
+
+        Nothing is run. What Spark is given to compute is :attr:`plan`.
+        """
+        self._refuse_empty()
+        found = io.StringIO()
+        with redirect_stdout(found):
+            self._answers().explain()
+        return found.getvalue().strip()
+
     def known_until_us(self) -> int:
         """Before this stamp all results are there, for every combination of grouping columns."""
         known = self._store.known().values()
@@ -142,8 +155,9 @@ class ScriptQuery:
         groups = from_arrow_schema(pa.schema(store.groups))
         names = tuple(field.name for field in groups)
         if plan.exchanges:  # what workers have for each other comes beside the history
-            both = paths(self._spark, literal(self._source), self._files)
-            files = both.union(paths(self._spark, literal(store.control), None))
+            history = paths(self._spark, literal(self._source), self._files)
+            messages = paths(self._spark, literal(store.control), None)
+            files = history.union(messages)
         else:
             files = paths(self._spark, either(self._source, store.control), self._files)
         # What was long ago is in the clusters from which later watermarks follow.

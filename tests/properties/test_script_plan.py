@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 from random import Random
 from xml.etree import ElementTree
@@ -19,6 +20,9 @@ from properties.script.formatter import formatted
 from properties.script.parser import ScriptError, parse
 from properties.script.picture import picture
 from properties.script.plan import make_plan
+from properties.script.plan_table import summary_of
+from properties.script.running import explained
+from spark_impl.script import compile_plan
 from tests.properties.straggler import Straggler, assert_refused
 
 EXAMPLES = sorted((Path(properties.script.__file__).parent / "examples").glob("*.script"))
@@ -155,6 +159,44 @@ def test_explain_tells_tables_and_figures(straggler: Straggler, tmp_path: Path) 
     assert (tmp_path / "p.svg").read_text(encoding="utf-8") == picture(
         make_plan(config_of(EXAMPLES))
     )
+
+
+def test_the_query_on_spark_is_explained_as_the_model_is() -> None:
+    config = config_of(EXAMPLES)
+    ours, theirs = make_plan(config), explained(compile_plan(config), "")
+    told = ours.to_json()
+    for row, each in zip(theirs.computations, told["computations"], strict=True):
+        assert {**each, "names": tuple(each["names"])} == {
+            name: each["says"] if name == "says" else row[name] for name in each
+        }
+    assert any(row["to"] for row in theirs.computations)
+    assert {
+        row["stream"]: (row["panes"], row["panes_cost"], row["edges_cost"])
+        for row in theirs.cuttings
+    } == {
+        each["stream"]: (each["cut"].startswith("panes"), each["panes_cost"], each["edges_cost"])
+        for each in told["streams"]
+    }
+    assert [list(row["sensors"]) for row in theirs.workers] == [
+        each["sensors"] for each in told["workers"]
+    ]
+    assert list(theirs.dropped) == list(ours.dropped)
+    assert list(summary_of(theirs).sentences()) == list(ours.sentences())
+
+
+def test_rates_that_double_line_by_line_are_explained(straggler: Straggler, tmp_path: Path) -> None:
+    """That of the last one is beyond all float64 numbers."""
+    lines = ['n0 = "S" + 1', *(f"n{k} = n{k - 1} + n{k - 1}" for k in range(1, 1_100))]
+    text = "\n".join([*lines, "x = max(n1099, 3, 2)"])
+    (tmp_path / "a.script").write_text(text, encoding="utf-8")
+    done = straggler("script", "explain", "a.script", "--json", "p.json")
+    assert (done.code, done.err) == (0, "")
+    data = json.loads((tmp_path / "p.json").read_text(encoding="utf-8"))
+    assert data["computations"][1_099]["per_hour"] == sys.float_info.max
+    found = explained(compile_plan(ScriptConfig((parse(text, "a"),), (("S", 3_600),), 4)), "")
+    assert [row["per_hour"] for row in found.computations] == [
+        each["per_hour"] for each in data["computations"]
+    ]
 
 
 def test_explain_without_sensors_takes_them_as_they_are(

@@ -36,17 +36,6 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_plan_is_shown_without_spark(
-    straggler: Straggler, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delattr(script_run, "compute")
-    done = straggler(*RUN, "--explain", "--workers", "2")
-    assert (done.code, done.err) == (0, "")
-    assert 'avg("l", 4s, 2s)' in done.out
-    assert "Dropped: r." in done.out
-    assert "Asked for: 1 of 2 sensors." in done.out
-
-
 def test_every_mistake_of_a_script_is_shown_with_its_line(
     straggler: Straggler, folder: Path
 ) -> None:
