@@ -132,11 +132,14 @@ def wait_for_sources(query: StreamingQuery) -> None:
             time.sleep(_SOON_S)
 
 
-def paths(spark: SparkSession, where: str, at_once: int | None = 1) -> DataFrame:
+def paths(
+    spark: SparkSession, where: str, at_once: int | None = 1, *, is_removed: bool = False
+) -> DataFrame:
     """The files of some folders as a stream of their paths, in the order in which they came.
 
-    ``at_once`` is how many make a micro-batch; None: all that there are. The kind ``binaryFile``
-    gives paths and leaves the reading to others.
+    ``at_once`` is how many make a micro-batch; None: all that there are. A file that ``is_removed``
+    goes when Spark has noted that its micro-batch is done, so that nobody will want it again. The
+    kind ``binaryFile`` gives paths and leaves the reading to others.
     """
     files = (
         spark.readStream.format("binaryFile")
@@ -144,6 +147,8 @@ def paths(spark: SparkSession, where: str, at_once: int | None = 1) -> DataFrame
         .option("pathGlobFilter", DATA_FILES)
         .option("maxFileAge", "36500d")  # an old file is an early one, never one to leave out
     )
+    if is_removed:
+        files = files.option("cleanSource", "delete")
     if at_once is not None:
         files = files.option("maxFilesPerTrigger", at_once)
     return files.load(where).select("path")  # Spark does not read what nobody asks for

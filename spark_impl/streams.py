@@ -44,10 +44,17 @@ def append(folder: Path, rows: pa.Table, name: str | None = None) -> Path:
     path = folder / f"{name or format(len(present), '08d')}.parquet"
     with complete(path) as scratch:
         pq.write_table(rows, scratch, compression="zstd")
-        latest = max((each.stat().st_mtime_ns for each in present), default=0)
+        latest = max(map(_changed_ns, present), default=0)
         when = max(latest // _STEP_NS * _STEP_NS + _STEP_NS, time.time_ns() // _STEP_NS * _STEP_NS)
         os.utime(scratch, ns=(when, when))
     return path
+
+
+def _changed_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:  # what was read may be removed at any time
+        return 0
 
 
 def written_ns(path: str) -> int:

@@ -156,7 +156,7 @@ class ScriptQuery:
         names = tuple(field.name for field in groups)
         if plan.exchanges:  # what workers have for each other comes beside the history
             history = paths(self._spark, literal(self._source), self._files)
-            messages = paths(self._spark, literal(store.control), None)
+            messages = paths(self._spark, literal(store.control), None, is_removed=True)
             files = history.union(messages)
         else:
             files = paths(self._spark, either(self._source, store.control), self._files)
