@@ -17,7 +17,11 @@ import pytest
 from model.vocabulary import Workload
 from properties.killing import KILLS_A_QUERY, Kill, kills, needs_proc, run_to_its_end
 
-KILLED_QUERIES, KILLED_CHAINS = FIXTURES = ("killed_queries", "killed_chains")
+KILLED_QUERIES, KILLED_CHAINS, KILLED_SCRIPTS = FIXTURES = (
+    "killed_queries",
+    "killed_chains",
+    "killed_scripts",
+)
 """Names of the fixtures with queries that are at their end."""
 AT_ONCE = 2
 BACKGROUND = "ordeal"

@@ -30,9 +30,9 @@ class AnnouncedQuery(WindowedQuery[Any]):
     """The query as it is, with a line before and after each micro-batch."""
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
-        _say(f"begin {batch}")
+        say(f"begin {batch}")
         super()._finish(answers, batch)
-        _say(f"end {batch}")
+        say(f"end {batch}")
 
 
 def prepare(folder: Path, workload: Workload) -> None:
@@ -53,9 +53,9 @@ def run(spark: SparkSession, folder: Path) -> None:
     """The same in a session that is there."""
     data = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
     query = opened(spark, folder, Workload.from_json(data))
-    _say("started")
+    say("started")
     query.flush()
-    _say("done")
+    say("done")
 
 
 def opened(spark: SparkSession, folder: Path, workload: Workload) -> AnnouncedQuery:
@@ -65,7 +65,8 @@ def opened(spark: SparkSession, folder: Path, workload: Workload) -> AnnouncedQu
     return AnnouncedQuery(spark, room, config, folder / "history", folder / "store", [CASE])
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Tell whoever is to kill this process where it is."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -81,12 +81,19 @@ def run_workloads(
     config = common_config(ScriptConfig.from_json, cases)
     history, store = workdir / "history", workdir / "store"
     ran = drive(cases, history, store, lambda: ScriptQuery(spark, config, history, store, [CASE]))
+    return read_traces(config, store if ran else None, cases)
+
+
+def read_traces(config: ScriptConfig, store: Path | None, cases: Iterable[str]) -> dict[str, Trace]:
+    """The traces that the query of a pack left in its store; without one nothing arrived."""
     found: dict[str, dict[str, list[dict[str, Any]]]] = {
         name: {table: [] for table in _WORDS} for name in cases
     }
-    for table in _WORDS if ran else ():
-        for row in load_store(store).read_all(table).drop(["batch"]).to_pylist():
-            found[row.pop(CASE)][table].append(row)
+    if store is not None:
+        place = load_store(store)
+        for table in _WORDS:
+            for row in place.read_all(table).drop(["batch"]).to_pylist():
+                found[row.pop(CASE)][table].append(row)
     plan = compile_plan(config)
     return {name: _trace(plan, own) for name, own in found.items()}
 

@@ -8,7 +8,15 @@ import pytest
 
 from properties import profiles
 from properties.join.subject import SUBJECT as CHAINS
-from properties.ordeal import KILLED_CHAINS, KILLED_QUERIES, Ordeal, Query, in_background
+from properties.ordeal import (
+    KILLED_CHAINS,
+    KILLED_QUERIES,
+    KILLED_SCRIPTS,
+    Ordeal,
+    Query,
+    in_background,
+)
+from properties.script.subject import SUBJECT as SCRIPTS
 from properties.windows.subject import SUBJECT as QUERIES
 
 Background: TypeAlias = Mapping[str, Future[list[Query]]]
@@ -32,6 +40,7 @@ def background(
     ordeals = {
         KILLED_QUERIES: Ordeal(QUERIES, seed, kills),
         KILLED_CHAINS: Ordeal(CHAINS, seed, kills // 2),
+        KILLED_SCRIPTS: Ordeal(SCRIPTS, seed, max(1, kills // 4)),
     }
     yield from in_background(ordeals, request, tmp_path_factory)
 
@@ -46,3 +55,9 @@ def killed_queries(background: Background) -> list[Query]:
 def killed_chains(background: Background) -> list[Query]:
     """Chains of room ``join`` whose driver was killed, again and again."""
     return background[KILLED_CHAINS].result()
+
+
+@pytest.fixture(name=KILLED_SCRIPTS)
+def killed_scripts(background: Background) -> list[Query]:
+    """Queries of room ``script`` whose driver was killed, again and again."""
+    return background[KILLED_SCRIPTS].result()

@@ -1,0 +1,37 @@
+"""Drivers of scripts killed with SIGKILL, again and again: results stay exact (tier 4).
+
+The queries run in the background (``conftest.py``), while other tests do.
+"""
+
+import pytest
+
+from model.script import run
+from model.vocabulary import ScriptConfig
+from model.vocabulary.script import Rejected
+from properties import profiles
+from properties.killing import needs_proc
+from properties.ordeal import Query
+from properties.script.agreement import differences
+from spark_impl.script import compile_plan
+from spark_impl.script.system import read_traces
+
+LEFT_MAX = 2
+"""Messages that are there at the end: the last ones, which Spark removes when it goes on."""
+
+
+@needs_proc
+@pytest.mark.timeout(1_800)
+def test_results_are_exact_however_often_the_driver_is_killed(
+    killed_scripts: list[Query],
+) -> None:
+    seen = [kill for query in killed_scripts for kill in query.kills]
+    for folder, workload, _ in killed_scripts:
+        config = ScriptConfig.from_json(workload.config)
+        assert compile_plan(config).exchanges, "workers have no results for each other"
+        traces = read_traces(config, folder / "store", [workload.name])
+        assert not differences(workload, traces[workload.name]), seen
+        assert run(workload).of(Rejected), "nothing was late"
+        sent = list((folder / "store" / "control").glob("messages-*.parquet"))
+        assert len(sent) <= LEFT_MAX + len(seen), sent
+    wanted = max(1, profiles.effort().kills // 4)
+    assert len(seen) >= wanted, f"only {len(seen)} kills interrupted anything"
