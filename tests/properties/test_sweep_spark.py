@@ -35,9 +35,9 @@ def test_a_master_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) ->
         raise EnvironmentProblem("Spark does not start: nobody answers")
 
     monkeypatch.setattr(on_spark, "session", refused)
-    expected = r"^--on 'spark://nowhere:7077': Spark does not start: nobody answers$"
+    expected = r"^--on 'yarn': Spark does not start: nobody answers$"
     with (
         pytest.raises(UsageError, match=expected),
-        on_spark.on_spark("spark://nowhere:7077"),
+        on_spark.on_spark("yarn"),
     ):
         pass
