@@ -1,7 +1,10 @@
 """What a user did that cannot be done, and how to say it."""
 
 import difflib
+import re
 from collections.abc import Iterable
+
+from properties.durations import write_duration
 
 
 class UsageError(Exception):
@@ -12,6 +15,24 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """``"; did you mean 'x'?"`` for the known word closest to ``word``, or nothing."""
     found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"; did you mean {found[0]!r}?" if found else ""
+
+
+def in_options(sentence: str, options: Iterable[tuple[str, str]]) -> str:
+    """An error about a setting in the words of the command line, by options and their settings.
+
+    The setting becomes its option, and a number of microseconds a duration.
+    """
+    for option, setting in options:
+        if sentence.startswith(f"{setting} "):
+            said = sentence.removeprefix(setting)
+            if setting.endswith("_us"):
+                said = re.sub(r"^ is (-?\d+)\b", _with_unit, said)
+            return option + said
+    return sentence
+
+
+def _with_unit(number_us: re.Match[str]) -> str:
+    return f" is {write_duration(int(number_us[1]))}"
 
 
 def counted(n: int, noun: str) -> str:

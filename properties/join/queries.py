@@ -8,7 +8,7 @@ from typing import NamedTuple
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And, Equi, Ineq
 from properties.durations import parse_duration_us, write_duration
-from properties.errors import UsageError
+from properties.errors import UsageError, in_options
 from properties.join.conditions import GRAMMAR, parse_condition, write_condition
 from properties.join.limits import refuse_chain
 
@@ -45,6 +45,13 @@ INTEGERS = (
     ("--block-size", "block_size", f"most tuples of a block (by input, at most {BLOCK_SIZE})"),
     ("--credit", "credit", f"most blocks on their way over a boundary ({CREDIT})"),
 )
+OPTIONS = (
+    ("--window", "window_us"),
+    ("--lateness", "lateness_us"),
+    ("--on", "the name of a query"),
+    *(each[:2] for each in INTEGERS),
+)
+"""With what they set, mostly a field of JoinConfig."""
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
@@ -92,7 +99,7 @@ def _config(args: argparse.Namespace, defaults: Defaults) -> JoinConfig:
     try:
         config = JoinConfig(queries=named, **given)  # type: ignore[arg-type]
     except ValueError as error:
-        raise UsageError(_in_options(str(error))) from error
+        raise UsageError(in_options(str(error), OPTIONS)) from error
     refuse_chain("--workers", config.workers, "--window", config.window_us)
     return config
 
@@ -109,19 +116,6 @@ def refuse_keyless(config: JoinConfig, without_keys: Sequence[str]) -> None:
                 f"--on is {name!r}, but there are no keys in {where}: --key names a column,"
                 " --on any joins every pair within the window"
             )
-
-
-def _in_options(sentence: str) -> str:
-    """An error about a setting, with the name of the option that sets it."""
-    others = (
-        ("--window", "window_us"),
-        ("--lateness", "lateness_us"),
-        ("--on", "the name of a query"),
-    )
-    for flag, setting in (*others, *(each[:2] for each in INTEGERS)):
-        if sentence.startswith(f"{setting} "):
-            return flag + sentence.removeprefix(setting)
-    return sentence
 
 
 def describe(config: JoinConfig) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import CLUSTER, WATERMARKS, Sensor, Workflow, walk
 from properties.durations import parse_duration_us, write_duration
-from properties.errors import UsageError, counted
+from properties.errors import UsageError, counted, in_options
 from properties.script import limits, sensors
 from properties.script.files import Texts, read_all, workflows
 from properties.script.inputs import Network
@@ -18,15 +18,15 @@ BATCHES = 4
 WORKERS = 3
 CAP_PERCENT = 125
 
-# Setting of ScriptConfig, option.
 OPTIONS = (
-    ("workers", "--workers"),
-    ("lateness_us", "--lateness"),
-    ("cap_percent", "--cap-percent"),
-    ("watermark", "--watermark"),
-    ("cluster", "--cluster"),
-    ("a sensor", "--key: a sensor"),
+    ("--workers", "workers"),
+    ("--lateness", "lateness_us"),
+    ("--cap-percent", "cap_percent"),
+    ("--watermark", "watermark"),
+    ("--cluster", "cluster"),
+    ("--key: a sensor", "a sensor"),
 )
+"""With what they set, a field of ScriptConfig."""
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
@@ -136,7 +136,7 @@ def config_of(
     try:
         return ScriptConfig(tuple(written), rates, workers, lateness_us, cap_percent, **others)
     except ValueError as error:
-        raise UsageError(_in_options(str(error))) from error
+        raise UsageError(in_options(str(error), OPTIONS)) from error
 
 
 def used(flows: Sequence[Workflow]) -> list[str]:
@@ -159,14 +159,6 @@ def different(files: Sequence[Path]) -> Sequence[Path]:
             raise UsageError(f"two scripts, {told}, would both be called {path.stem!r}")
         names[path.stem] = path
     return files
-
-
-def _in_options(sentence: str) -> str:
-    """An error about a setting, with the name of the option that sets it."""
-    for setting, option in OPTIONS:
-        if sentence.startswith(f"{setting} "):
-            return option + sentence.removeprefix(setting)
-    return sentence
 
 
 def _describe(config: ScriptConfig) -> str:

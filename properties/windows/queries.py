@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from model.vocabulary import task_of
 from model.vocabulary.answers import AGGREGATES
 from properties.durations import duration, parse_duration_us, write_duration
-from properties.errors import UsageError
+from properties.errors import UsageError, in_options
 from properties.tables import Recording
 from properties.windows.limits import TASKS_MAX, refuse_query
 
@@ -138,7 +138,8 @@ def queries(
         try:
             config = make(**settings)
         except ValueError as error:
-            raise UsageError(_in_options(str(error), own)) from error
+            options = (*_OTHERS, *(each[:2] for each in (*SETTINGS, *own)))
+            raise UsageError(in_options(str(error), options)) from error
         refuse_query(
             "--window", config.size_us, "--slide", config.slide_us, "--tasks", config.tasks
         )
@@ -156,14 +157,6 @@ def _tasks(per: str, asked: int | None, recording: Recording) -> int:
         if len({task_of(key, tasks) for key in keys}) == len(keys):
             return tasks
     raise UsageError(f"{recording.label} has {len(keys):,} keys; too many for --per device")
-
-
-def _in_options(sentence: str, own: Sequence[Setting]) -> str:
-    """An error about a setting, with the name of the option that sets it."""
-    for flag, setting in (*_OTHERS, *(each[:2] for each in (*SETTINGS, *own))):
-        if sentence.startswith(f"{setting} "):
-            return flag + sentence.removeprefix(setting)
-    return sentence
 
 
 def describe(config: Config, plain: Config, per: str, told: Sequence[str] = ()) -> str:
