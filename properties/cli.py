@@ -9,10 +9,14 @@ import io
 import logging
 import os
 import re
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
+from types import FrameType
 from typing import Any, NoReturn
 
 from properties.errors import UsageError, nearest
@@ -89,7 +93,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.disable()
     _write_whatever_comes()
     try:
-        return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
+        with _interrupts_told():
+            return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
     except UsageError as error:
         return _refuse(str(error), 2)
     except KeyboardInterrupt:
@@ -106,6 +111,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"something unexpected: {told}; {hint}", 2)
     finally:
         logging.disable(logged_before)
+
+
+@contextmanager
+def _interrupts_told() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end if Ctrl-C came, whatever has become of it.
+
+    Libraries that call Python from C, as pandas does while it reads a file, turn it into an error
+    of their own.
+    """
+    usual = signal.default_int_handler
+    main_thread = threading.current_thread() is threading.main_thread()
+    if not main_thread or signal.getsignal(signal.SIGINT) is not usual:
+        yield  # somebody else minds interrupts, or they are ignored in the background
+        return
+    came: list[int] = []
+
+    def tell(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        usual(number, frame)
+
+    signal.signal(signal.SIGINT, tell)
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        if came:
+            raise KeyboardInterrupt from error
+        raise
+    else:
+        if came:
+            raise KeyboardInterrupt
+    finally:
+        signal.signal(signal.SIGINT, usual)
 
 
 def _write_whatever_comes() -> None:

@@ -1,6 +1,7 @@
 """What a person reads: the table of judgements and the sentence below it."""
 
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 from rich.console import Console
@@ -29,16 +30,32 @@ UNLIMITED = 10_000
 COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMINED: "yellow"}
 
 
+class Output(Console):
+    """Standard output, which whoever reads it may close."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line; rich would exit with 1, which says that a claim broke."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Standard output."""
     wide = None if sys.stdout.isatty() else NARROWEST
-    return Console(width=wide, highlight=False, soft_wrap=False)
+    return Output(width=wide, highlight=False, soft_wrap=False)
 
 
 def print_lines(out: Console, lines: Iterable[str]) -> None:
     """Print sentences as they are: windows like [0, 4) are no markup, and nothing is folded."""
     for line in lines:
         out.print(line, markup=False, soft_wrap=True)
+
+
+def print_prose(out: Console, lines: Iterable[str]) -> None:
+    """Print sentences that nobody copies: a terminal folds them between words, and indents."""
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        fold = textwrap.TextWrapper(out.width, subsequent_indent=indent, break_on_hyphens=False)
+        print_lines(out, (fold.wrap(line) or [""]) if out.is_terminal else [line])
 
 
 def progress(*more: ProgressColumn) -> Progress:

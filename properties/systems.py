@@ -71,8 +71,8 @@ def interrupts_held_back() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if came:
-        raise KeyboardInterrupt
+        if came:  # even if an error is under way: it may come of the interrupt
+            signal.raise_signal(signal.SIGINT)
 
 
 def load_system(reference: str) -> System:

@@ -169,6 +169,10 @@ def _noted(interrupts: list[int]) -> Iterator[None]:
     before = signal.signal(signal.SIGINT, lambda number, _frame: interrupts.append(number))
     try:
         yield
+    except Exception as error:
+        if interrupts:  # which the error may come of
+            raise KeyboardInterrupt from error
+        raise
     finally:
         signal.signal(signal.SIGINT, before)
 

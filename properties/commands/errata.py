@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     confirmations = confirm(_chosen(rooms(args.room), args.only))
     out = render.console()
     for each in confirmations:
-        render.print_lines(out, told(each))
+        render.print_prose(out, told(each))
     _print_table(out, confirmations)
     if args.json is not None:
         rows = [each.to_json() for each in confirmations]
@@ -98,4 +98,4 @@ def _print_table(out: Console, confirmations: Sequence[Confirmation]) -> None:
     summary = f"{all_of_them}, confirmed: each promise is broken as written and kept as corrected."
     if doubtful:
         summary = f"{len(doubtful)} of {all_of_them} not confirmed: {', '.join(doubtful)}."
-    render.print_lines(out, ["", summary])
+    render.print_prose(out, ["", summary])

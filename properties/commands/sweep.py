@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     experiments = _experiments(args.experiments)
     if args.list:
         lines = [f"{name}: {each.title}" for name, each in experiments.items()]
-        render.print_lines(out, lines)
+        render.print_prose(out, lines)
         return 0
     for option, value in (("--jobs", args.jobs), ("--seed", args.seed)):
         least = 1 if option == "--jobs" else 0

@@ -51,3 +51,17 @@ def test_a_terminal_gets_the_verdict_whole(width: int) -> None:
     assert max(map(len, lines)) <= max(width, 72)
     for heading in HEADINGS:
         assert heading in text or width < 120, f"{heading} would have had room"
+
+
+@pytest.mark.parametrize(
+    ("is_terminal", "lines"),
+    [
+        (False, ["  rule  the well-known rule says [0, 4)", ""]),
+        (True, ["  rule  the", "    well-known rule", "    says [0, 4)", ""]),
+    ],
+)
+def test_prose_is_folded_for_a_terminal_alone(is_terminal: bool, lines: list[str]) -> None:
+    text = io.StringIO()
+    out = Console(file=text, width=20, force_terminal=is_terminal, highlight=False)
+    render.print_prose(out, ["  rule  the well-known rule says [0, 4)", ""])
+    assert text.getvalue().splitlines() == lines

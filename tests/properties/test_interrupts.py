@@ -1,0 +1,111 @@
+"""Ctrl-C is one line and exit code 130, whatever a library makes of it; a closed pipe is none."""
+
+import io
+import os
+import signal
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Iterator
+
+import pandas as pd
+import pytest
+
+from properties import render
+from properties.commands import sim
+from properties.systems import interrupts_held_back
+from tests.properties.straggler import Done, Straggler
+
+INTERRUPTED = Done(130, "", "straggler: interrupted.\n")
+
+
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """Interrupts are heard, even if the tests run in the background, where they are ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+
+
+def press_ctrl_c(*_: object) -> str:
+    signal.raise_signal(signal.SIGINT)
+    return ""
+
+
+def another_error() -> None:
+    try:
+        press_ctrl_c()
+    except KeyboardInterrupt:
+        raise LookupError("no idea") from None
+
+
+def none_at_all() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        press_ctrl_c()
+
+
+def leaves() -> None:
+    try:
+        press_ctrl_c()
+    except KeyboardInterrupt:
+        raise SystemExit(1) from None
+
+
+def pandas_reads() -> None:
+    source = io.StringIO()
+    source.read = press_ctrl_c  # type: ignore[method-assign]
+    with pytest.raises(pd.errors.ParserError, match="Calling read") as failed:
+        pd.read_csv(source)
+    raise failed.value
+
+
+def java_dies_of_it() -> None:
+    with interrupts_held_back():
+        press_ctrl_c()
+        raise LookupError("no Java")
+
+
+@pytest.mark.parametrize(
+    "becomes",
+    [press_ctrl_c, another_error, none_at_all, leaves, pandas_reads, java_dies_of_it],
+)
+def test_an_interrupt_is_told_whatever_becomes_of_it(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch, becomes: Callable[[], object]
+) -> None:
+    def run(_: Namespace) -> int:
+        becomes()
+        return 0
+
+    monkeypatch.setattr(sim, "run", run)
+    assert straggler("sim", "slack") == INTERRUPTED
+
+
+def test_interrupts_are_left_to_those_who_mind_them(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+
+    def run(_: Namespace) -> int:
+        seen.append(signal.getsignal(signal.SIGINT))
+        press_ctrl_c()
+        return 0
+
+    monkeypatch.setattr(sim, "run", run)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    assert straggler("sim", "slack") == Done(0, "", "")
+    assert seen == [signal.SIG_IGN]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def test_a_pipe_that_is_closed_ends_a_command_quietly(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(_: Namespace) -> int:
+        render.print_lines(render.console(), ["more than one reads"])
+        return 1
+
+    monkeypatch.setattr(sim, "run", run)
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w", buffering=1) as pipe:
+        monkeypatch.setattr(sys, "stdout", pipe)
+        assert straggler("sim", "slack") == Done(0, "", "")
