@@ -13,10 +13,11 @@ from typing import Protocol
 import numpy as np
 
 from sim.distributions import FloatArray, require
-from sim.settings import number
+from sim.settings import Setting, number
 from sim.sweep.measurable import Figures, Measurable, Settings
 
 AT = "at"
+LAST = 1.0
 TENTH = 0.1
 
 
@@ -28,10 +29,12 @@ class TimedRun(Protocol):
         """Columns; ``time_us`` is one of them."""
 
 
-def moments(from_settings: Callable[[Settings, int], TimedRun], known: Sequence[str]) -> Measurable:
+def moments(
+    from_settings: Callable[[Settings, int], TimedRun], known: Mapping[str, Setting]
+) -> Measurable:
     """The columns of a run's series, at the share of the run that setting ``at`` says."""
     several = partial(_figures_at, from_settings)
-    return Measurable((*known, AT), partial(_figures, several), {AT: several})
+    return Measurable({**known, AT: LAST}, partial(_figures, several), {AT: several})
 
 
 def _figures(
@@ -39,7 +42,7 @@ def _figures(
     settings: Settings,
     seed: int,
 ) -> Figures:
-    return several(settings, seed, [settings.get(AT, "1")])[0]
+    return several(settings, seed, [settings.get(AT, str(LAST))])[0]
 
 
 def _figures_at(

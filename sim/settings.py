@@ -12,6 +12,9 @@ Setting: TypeAlias = int | float | str
 
 AUTO = "auto"
 """Whatever happens when nothing is said."""
+BACKLOG, NEVER, NONE = "backlog", "never", "none"
+INSTEAD = (AUTO, BACKLOG, NEVER, NONE)
+"""What a setting may take that otherwise takes a number; each says which."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -52,6 +55,19 @@ def number(key: str, text: str, kind: type[int] | type[float], *, other: str = "
         value = float("nan")
     require(isfinite(value), key, text, expected)
     return value
+
+
+def refuse_kind(key: str, text: str, default: Setting) -> None:
+    """Refuse a text where a number is needed, by the default; ``ValueError`` naming both.
+
+    Which numbers and words can be, and texts of which setting, is for the run to judge.
+    """
+    if text in INSTEAD:
+        return
+    if default in INSTEAD:
+        number(key, text, float, other=str(default))
+    elif not isinstance(default, str):
+        number(key, text, type(default))
 
 
 def integer(key: str, text: str) -> int:

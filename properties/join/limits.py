@@ -11,7 +11,7 @@ from properties.durations import LONGEST_US, write_duration
 from properties.errors import UsageError
 from sim.join import DEFAULTS
 from sim.join.scenarios import HIGHEST_VALUE, SECOND_US
-from sim.join.settings import NEVER
+from sim.settings import NEVER
 
 WORKERS_MAX = 32
 """Each is a task that runs at the same time as all others."""

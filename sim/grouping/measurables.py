@@ -35,6 +35,6 @@ def sides(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Fi
 MEASURABLES: Mapping[str, Measurable] = {
     "sim": Measurable(DEFAULTS, timed, {"policy": timed_policies}),
     "sides": Measurable(DEFAULTS, side, {"policy": sides}),
-    "moments": moments(from_settings, tuple(DEFAULTS)),
+    "moments": moments(from_settings, DEFAULTS),
 }
 """By name."""

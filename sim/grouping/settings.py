@@ -13,11 +13,10 @@ from sim.grouping.crew import TIER_NAMES, Crew
 from sim.grouping.run import Run, simulate_arrived
 from sim.grouping.scenarios import SCENARIOS, Size
 from sim.plan import Plan
-from sim.settings import AUTO, Setting, chosen, integer, number, with_defaults
+from sim.settings import AUTO, BACKLOG, Setting, chosen, integer, number, with_defaults
 
 SERVICES = ("exponential", "constant")
 TIMES = ("measured", "given")
-BACKLOG = "backlog"
 
 DEFAULTS: Mapping[str, Setting] = {
     "scenario": "steady",

@@ -22,7 +22,7 @@ def timed(settings: Settings, seed: int) -> Figures:
 
 MEASURABLES: Mapping[str, Measurable] = {
     "sim": Measurable(DEFAULTS, timed),
-    "moments": moments(from_settings, tuple(DEFAULTS)),
+    "moments": moments(from_settings, DEFAULTS),
     "largest-rate": Measurable(RATE_DEFAULTS, largest_rate),
     "bandwidth": Measurable(CHAIN_DEFAULTS, bandwidth),
     "in-batches": Measurable(BATCH_DEFAULTS, in_batches),

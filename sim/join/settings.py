@@ -11,9 +11,7 @@ from sim.join.crew import TIERS, Control, Costs, Crew
 from sim.join.run import Run, simulate
 from sim.join.scenarios import SCENARIOS, Rates
 from sim.plan import Plan
-from sim.settings import Setting, chosen, integer, is_yes, number, with_defaults
-
-NEVER = "never"
+from sim.settings import NEVER, Setting, chosen, integer, is_yes, number, with_defaults
 
 DEFAULTS: Mapping[str, Setting] = {
     "scenario": "bursts",

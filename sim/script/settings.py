@@ -13,10 +13,9 @@ from sim.script.placements import PLACEMENTS, PLAN
 from sim.script.run import Run, simulate_arrived
 from sim.script.scenarios import DISORDERS, Sending, plan_of
 from sim.script.workflows import SETS, Asked, Wanted
-from sim.settings import AUTO, Setting, chosen, integer, number, with_defaults
+from sim.settings import AUTO, NONE, Setting, chosen, integer, number, with_defaults
 
 SERVICES = ("exponential", "constant")
-NONE = "none"
 
 DEFAULTS: Mapping[str, Setting] = {
     "scenario": "bridge",  # what is asked for

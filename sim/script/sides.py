@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from sim.arrivals import simulate_arrivals
 from sim.script.placements import PLACEMENTS
-from sim.script.settings import DEFAULTS, NONE, given
-from sim.settings import chosen
+from sim.script.settings import DEFAULTS, given
+from sim.settings import NONE, chosen
 
 
 class Side(NamedTuple):

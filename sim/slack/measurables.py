@@ -6,7 +6,7 @@ import numpy as np
 
 from sim.arrivals import simulate_arrivals
 from sim.moments import moments
-from sim.settings import AUTO
+from sim.settings import with_defaults
 from sim.slack.settings import DEFAULTS, from_settings
 from sim.sweep.measurable import Figures, Measurable, Settings
 from sim.windows.settings import plan_of
@@ -19,7 +19,7 @@ def timed(settings: Settings, seed: int) -> Figures:
 
 def delays(settings: Settings, seed: int) -> Figures:
     """How far behind the latest event time tuples arrive, which is what K-slack calls a delay."""
-    given = {key: str(settings.get(key, AUTO)) for key in STREAM}
+    given = with_defaults(settings, STREAM)
     events = simulate_arrivals(plan_of(given, seed), seed).events
     event_us = np.array([event.event_time_us for event in events], dtype=np.int64)
     delay_us = np.maximum.accumulate(event_us) - event_us
@@ -31,10 +31,10 @@ def delays(settings: Settings, seed: int) -> Figures:
     }
 
 
-STREAM = ("scenario", "messages")
+STREAM = {key: DEFAULTS[key] for key in ("scenario", "messages")}
 MEASURABLES: Mapping[str, Measurable] = {
     "sim": Measurable(DEFAULTS, timed),
-    "moments": moments(from_settings, tuple(DEFAULTS)),
+    "moments": moments(from_settings, DEFAULTS),
     "delays": Measurable(STREAM, delays),
 }
 """By name."""

@@ -1,13 +1,13 @@
 """What an experiment can run, by name: ``MEASURABLES`` of ``sim/ROOM/measurables.py``."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import NamedTuple, TypeAlias
 
 import sim
-from sim.settings import chosen
+from sim.settings import Setting, chosen
 
 Settings: TypeAlias = Mapping[str, str]
 Figures: TypeAlias = Mapping[str, float | int | str | None]
@@ -20,8 +20,8 @@ class Measurable(NamedTuple):
     Functions are module-level ones, so that other processes can be told about them by name.
     """
 
-    settings: Collection[str]
-    """Names of those there are."""
+    settings: Mapping[str, Setting]
+    """Those there are, with their defaults."""
     measure: Callable[[Settings, int], Figures]
     """``ValueError`` with one sentence for a setting that cannot be."""
     fans: Mapping[str, Callable[[Settings, int, Sequence[str]], Sequence[Figures]]] = {}

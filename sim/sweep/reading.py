@@ -11,7 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from sim.settings import chosen, nearest
+from sim.settings import chosen, nearest, refuse_kind
 from sim.sweep.expectations import COLUMNS, expectation_of, where_of
 from sim.sweep.experiment import (
     EFFORTS,
@@ -129,7 +129,13 @@ def _grid(file: Table, effort: str, known: Measurable) -> Grid:
 
 def _settings(table: Table, known: Measurable) -> dict[str, str]:
     table.refuse_others(known.settings)
-    return {key: _as_text(table, key, value) for key, value in table.values.items()}
+    return {key: _setting(table, key, value, known) for key, value in table.values.items()}
+
+
+def _setting(table: Table, key: str, value: object, known: Measurable) -> str:
+    text = _as_text(table, key, value)
+    refuse_kind(table.place + key, text.strip(), known.settings[key])
+    return text
 
 
 def _as_text(table: Table, key: str, value: object) -> str:
@@ -188,7 +194,7 @@ def _listed_levels(
         hint = nearest(name, known.settings)
         msg = f"{table.place}{name} is a list, and there is no setting {name!r}{hint}"
         raise ValueError(msg)
-    texts = [_as_text(table, name, value) for value in values]
+    texts = [_setting(table, name, value, known) for value in values]
     labels: list[Label] = [value for value in values if _is_number(value)]
     if len(labels) < len(values):
         labels = list(texts)
