@@ -32,7 +32,7 @@ def measure() -> dict[str, float | str]:
     cuts = tuple(range(asked.batch_tuples, len(events), asked.batch_tuples))
     workload = Workload("grouping", events, asked.config.to_json(), cuts)
     return {
-        **standard(partial(from_settings, {})),
+        **standard(partial(from_settings, {}), Room),
         **paces(len(events), lambda: _once(workload, asked)),
         **dict(experiments.sides(experiments.policies())),
         **dict(experiments.rho_over_instances()),

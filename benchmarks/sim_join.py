@@ -8,11 +8,11 @@ own. Messages are blocks, acknowledgements and hints between workers.
 
 from collections.abc import Mapping
 from functools import partial
-from time import process_time
 
-from benchmarks._timed_rooms import paces, standard
+from benchmarks._timed_rooms import paces, parts, standard
 from sim.join import STANDARD, from_settings
 from sim.join.settings import DEFAULTS
+from sim.join.timed import Room
 
 OTHERS: Mapping[str, Mapping[str, str]] = {
     "blocks_of_20": {**STANDARD, "seconds": "2", "block_size": "20"},
@@ -23,23 +23,17 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
 def measure() -> dict[str, float]:
     """Medians over five rounds."""
     figures = {
-        **standard(partial(from_settings, STANDARD)),
+        **standard(partial(from_settings, STANDARD), Room),
         **_messages("standard", STANDARD),
     }
     for name, settings in OTHERS.items():
         tuples = len(from_settings(settings, 1).workload.arrivals)
-        figures |= paces(tuples, partial(_once, f"{name}_", settings))
+        figures |= paces(tuples, partial(parts, f"{name}_", partial(from_settings, settings), Room))
         figures |= _messages(name, settings)
     for name in ("standard", *OTHERS):
         per_s = figures[f"{name}_tuples_per_s"] * figures[f"{name}_messages_a_tuple"]
         figures[f"{name}_messages_per_s"] = per_s
     return figures
-
-
-def _once(name: str, settings: Mapping[str, str]) -> Mapping[str, float]:
-    started_s = process_time()
-    from_settings(settings, 1)
-    return {name: process_time() - started_s}
 
 
 def _messages(name: str, settings: Mapping[str, str]) -> Mapping[str, float]:

@@ -25,7 +25,7 @@ from sim.distributions import Exponential
 from sim.slack import from_settings
 from sim.slack.timed import figures, room_of, timeline
 from sim.windows.observed import observe
-from sim.windows.timed import Cluster
+from sim.windows.timed import Cluster, Room
 
 SAMPLES = 300
 CLUSTER = Cluster(workers=(Worker(Exponential(1_000.0)), Worker(Exponential(500.0), speed=0.5)))
@@ -37,7 +37,7 @@ def measure() -> dict[str, float]:
     cuts, ends_us = cut(events, events[0].arrival_us, 1_000_000)
     workload = Workload("slack", events, replace(CONFIG, tasks=2).to_json(), cuts)
     return {
-        **standard(partial(from_settings, {})),
+        **standard(partial(from_settings, {}), Room),
         **paces(len(events), lambda: _once(workload, ends_us)),
     }
 

@@ -5,21 +5,19 @@
 """
 
 from functools import partial
-from time import process_time
 
-from benchmarks._timed_rooms import paces, standard
+from benchmarks._timed_rooms import paces, parts, standard
 from sim.watermark import from_settings
+from sim.windows.timed import Room
 
 SLIDING = {"slide_us": "2000000", "corrections": "yes"}
 
 
 def measure() -> dict[str, float]:
     """Medians over five rounds."""
-    tuples = len(from_settings(SLIDING, 1).workload.arrivals)
-    return {**standard(partial(from_settings, {})), **paces(tuples, _once)}
-
-
-def _once() -> dict[str, float]:
-    started_s = process_time()
-    from_settings(SLIDING, 1)
-    return {"sliding_": process_time() - started_s}
+    sliding = partial(from_settings, SLIDING)
+    tuples = len(sliding(1).workload.arrivals)
+    return {
+        **standard(partial(from_settings, {}), Room),
+        **paces(tuples, lambda: parts("sliding_", sliding, Room)),
+    }

@@ -8,6 +8,7 @@ from benchmarks import _timed_rooms
 from benchmarks._timed_rooms import bare_events_per_s, paces, standard
 from sim.watermark import from_settings
 from sim.windows.run import Run
+from sim.windows.timed import Room
 
 
 @pytest.fixture
@@ -40,13 +41,17 @@ def test_a_standard_run_is_counted_and_weighed() -> None:
     def simulate(seed: int) -> Run:
         return from_settings({"messages": "200"}, seed)
 
-    figures = standard(simulate)
+    figures = standard(simulate, Room)
     assert set(figures) == {
         "standard_tuples",
         "standard_tuples_per_s",
         "standard_bare_events_a_tuple",
+        "standard_timed_tuples_per_s",
+        "standard_timed_bare_events_a_tuple",
         "standard_peak_bytes_a_tuple",
     }
     assert figures["standard_tuples"] == 200
+    # Something is made before the room is, and something of it after that.
+    assert figures["standard_timed_tuples_per_s"] > figures["standard_tuples_per_s"]
     # At least what arrives is kept.
     assert figures["standard_peak_bytes_a_tuple"] > 100
