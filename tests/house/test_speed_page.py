@@ -18,6 +18,14 @@ ROWS = {
     "`join`, default settings": ("join", "default_"),
 }
 """Room, and with what the names of the figures begin."""
+COLUMNS = (
+    "tuples_per_s",
+    "timed_tuples_per_s",
+    "bare_events_a_tuple",
+    "timed_bare_events_a_tuple",
+    "peak_bytes_a_tuple",
+)
+"""A figure that was not measured is an empty cell."""
 
 
 def figures_of(name: str) -> Mapping[str, float]:
@@ -28,9 +36,9 @@ def figures_of(name: str) -> Mapping[str, float]:
 
 
 def row(label: str, figures: Mapping[str, float], prefix: str) -> str:
-    names = ("tuples_per_s", "bare_events_a_tuple", "peak_bytes_a_tuple")
-    cells = [readable(figures[prefix + name]) for name in names if prefix + name in figures]
-    return " | ".join([f"| {label}", *cells]) + (" |" if len(cells) == 3 else " | |")
+    found = [figures.get(prefix + name) for name in COLUMNS]
+    cells = ["" if figure is None else f" {readable(figure)}" for figure in found]
+    return " |".join([f"| {label}", *cells, ""])
 
 
 def test_the_table_is_that_of_the_benchmarks() -> None:
