@@ -4,7 +4,7 @@ Rules of this file:
 
 * Everything stays on the loopback interface unless the master says otherwise.
 * Nothing is left behind: every scratch folder lies in one temporary folder, removed at the end,
-  after the Java process that writes there has ended.
+  after the Java process that writes there has ended, or at the next start if this one is killed.
 * What a user can fix is an :class:`EnvironmentProblem` with one sentence.
 """
 
@@ -14,16 +14,18 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
+
+from spark_impl.scratch import scratch_folder
 
 DEFAULT_MASTER = "local[2]"
 OLDEST_JAVA = 17
@@ -66,28 +68,27 @@ def session(
     ours = SparkContext._gateway is None
     if ours:
         require_java()
-    scratch = Path(tempfile.mkdtemp(prefix="straggler-spark-"))
-    try:
-        with _environment(scratch, local=where.startswith("local")):
-            settings = _settings(where, scratch, "" if long_running else _QUICK_START)
-            settings |= {name.replace("__", "."): value for name, value in options.items()}
-            interrupts: list[int] = []
-            with _noted(interrupts):
-                spark = _start(where, scratch, settings)
-            application = spark.sparkContext.applicationId
-            try:
-                if interrupts:
-                    raise KeyboardInterrupt
-                spark.sparkContext.addPyFile(str(_package(scratch, shipped)))
-                yield spark
-            finally:
-                _stop(spark)
-                if where.startswith("local-cluster"):
-                    _forget_workers(application)
-    finally:
-        if ours:
-            _end_java()
-        shutil.rmtree(scratch, ignore_errors=True)
+    with scratch_folder() as (scratch, messages):
+        try:
+            with _environment(scratch, local=where.startswith("local")):
+                settings = _settings(where, scratch, "" if long_running else _QUICK_START)
+                settings |= {name.replace("__", "."): value for name, value in options.items()}
+                interrupts: list[int] = []
+                with _noted(interrupts):
+                    spark = _start(where, messages, settings)
+                application = spark.sparkContext.applicationId
+                try:
+                    if interrupts:
+                        raise KeyboardInterrupt
+                    spark.sparkContext.addPyFile(str(_package(scratch, shipped)))
+                    yield spark
+                finally:
+                    _stop(spark)
+                    if where.startswith("local-cluster"):
+                        _forget_workers(application)
+        finally:
+            if ours:
+                _end_java()
 
 
 def require_java() -> None:
@@ -112,30 +113,30 @@ def require_java() -> None:
         raise EnvironmentProblem(msg)
 
 
-def _start(master: str, scratch: Path, settings: dict[str, str]) -> SparkSession:
+def _start(master: str, messages: BinaryIO, settings: dict[str, str]) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("straggler")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    with _java_messages(scratch / "java.log"):
+    with _java_messages(messages):
         spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
 @contextmanager
-def _java_messages(log: Path) -> Iterator[None]:
+def _java_messages(log: BinaryIO) -> Iterator[None]:
     """Send what Java writes to standard error to a file; shown only if Java does not start.
 
     What fails later is raised in Python; the same once more as a stack trace would help nobody.
+    Java keeps the file open, and with it the lock on the scratch folder, until it ends.
     """
     sys.stderr.flush()
     ours = os.dup(2)
     try:
-        with log.open("wb") as out:
-            os.dup2(out.fileno(), 2)
+        os.dup2(log.fileno(), 2)
         yield
     except Exception as error:
-        reason = _reason(log.read_text(encoding="utf-8", errors="replace"))
+        reason = _reason(Path(log.name).read_text(encoding="utf-8", errors="replace"))
         reason = reason or str(error).split("\n", maxsplit=1)[0]
         msg = f"Spark does not start: {reason}"
         raise EnvironmentProblem(msg) from error

@@ -1,5 +1,6 @@
 """Starting Spark, and leaving nothing behind."""
 
+import fcntl
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
+from spark_impl import scratch
 from spark_impl.session import EnvironmentProblem, _java_messages, require_java
 from spark_impl.slack import SlackQuery, results
 from tests.spark_impl.test_query import history
@@ -91,10 +93,10 @@ org.apache.spark.SparkException: Exception thrown in awaitResult:\x20
     ],
 )
 def test_why_java_does_not_start_is_its_last_cause(tmp_path: Path, log: str, sentence: str) -> None:
-    @_java_messages(tmp_path / "java.log")
     def start() -> None:
-        os.write(2, log.encode("utf-8"))
-        raise RuntimeError("Java gateway process exited")
+        with (tmp_path / "messages.log").open("ab") as file, _java_messages(file):
+            os.write(2, log.encode("utf-8"))
+            raise RuntimeError("Java gateway process exited")
 
     expected = f"^Spark does not start: {re.escape(sentence)}"
     with pytest.raises(EnvironmentProblem, match=expected):
@@ -130,9 +132,18 @@ def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
+def assert_next_start_tidies_up(folder: Path) -> None:
+    (left,) = folder.iterdir()
+    with (left / scratch.FILE).open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # Java has ended and writes there no more
+    scratch.remove_forsaken(folder)
+    assert list(folder.iterdir()) == []
+
+
 def test_killed_driver_loses_nothing(spark: SparkSession, tmp_path: Path) -> None:
     code, _ = interrupt(tmp_path, signal.SIGKILL)
     assert code == -signal.SIGKILL
+    assert_next_start_tidies_up(tmp_path / "tmp")
     query = SlackQuery(spark, CONFIG, tmp_path / "history", tmp_path / "store")
     assert query.store.committed() < 3
     query.flush()
