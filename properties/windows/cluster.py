@@ -25,7 +25,7 @@ _Function = Callable[..., Any]
 def main(folder: Path) -> None:
     """Run the query in ``folder`` to its end."""
     killed = folder / "killed"
-    killed.mkdir()
+    killed.mkdir(exist_ok=True)
     writer, reader = sink.writer, history._reader
 
     def fatal_writer(store: Any, asked: Any) -> sink.Write:
