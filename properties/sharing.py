@@ -1,8 +1,8 @@
 """How tests are shared out among processes (``--dist loadscope``).
 
 Tests that start Spark wait half of their time, for Java, for disks and for processes that they
-kill; all others compute. So both kinds run at the same time, but never in one process: one that
-has started Spark takes no test that does without. A folder's tests of Spark share a session.
+kill; all others compute. So both kinds run at the same time, but not in one process: one that
+has started Spark takes no file that does without. A folder's tests of Spark share a session.
 """
 
 import re

@@ -16,6 +16,8 @@ from properties.windows.queries import BATCHES, Config
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 TOLERANCE = 1e-9
+SUMMED = ("sum", "avg")
+"""Aggregates in which values may cancel."""
 ConfigT = TypeVar("ConfigT", bound=Config)
 Queries = Callable[[argparse.Namespace, str, Recording], Iterator[tuple[ConfigT, str]]]
 """The queries that the options ask of an input, each with its title."""
@@ -57,11 +59,12 @@ class Agreement(NamedTuple):
         """Exactly, except where sums of the values are not exact (docs/slack.md, section 3)."""
         values = [event.value for event in workload.arrivals if isfinite(event.value)]
         chosen = [word for word in self.words if word in words]
+        is_summed = workload.config["aggregate"] in SUMMED
         return diff.compare(
             expected,
             observed,
             chosen,
             identity=self.identity,
             rel_tol=None if has_exact_sums(values) else TOLERANCE,
-            scales={"value": max(map(abs, values), default=0.0)},
+            scales={"value": max(map(abs, values), default=0.0)} if is_summed else {},
         )
