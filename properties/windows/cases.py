@@ -59,7 +59,7 @@ class Agreement(NamedTuple):
         """Exactly, except where sums of the values are not exact (docs/slack.md, section 3)."""
         values = [event.value for event in workload.arrivals if isfinite(event.value)]
         chosen = [word for word in self.words if word in words]
-        is_summed = workload.config["aggregate"] in SUMMED
+        is_summed = workload.config.get("aggregate", "sum") in SUMMED
         return diff.compare(
             expected,
             observed,
