@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
@@ -101,7 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse("interrupted", 130)
     except BrokenPipeError:
         # Whoever read our output has closed it; nothing is left to say, not even at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError):  # what is no file has no number
+                os.dup2(nowhere, stream.fileno())
         return 0
     except Exception as error:  # a mistake of ours, or a full disk: still one sentence
         if os.environ.get(TRACEBACK_VARIABLE):

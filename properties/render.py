@@ -31,7 +31,7 @@ COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMI
 
 
 class Output(Console):
-    """Standard output, which whoever reads it may close."""
+    """Output, which whoever reads it may close."""
 
     def on_broken_pipe(self) -> None:
         """Leave it to the command line; rich would exit with 1, which says that a claim broke."""
@@ -60,7 +60,7 @@ def print_prose(out: Console, lines: Iterable[str]) -> None:
 
 def progress(*more: ProgressColumn) -> Progress:
     """What is going on, on standard error, if a person is looking; ``more`` is at its end."""
-    console = Console(stderr=True)
+    console = Output(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=20 if more else 40),  # so that 80 columns hold all of it

@@ -13,7 +13,6 @@ Rules of this file:
 """
 
 import json
-import os
 import shutil
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -381,6 +380,6 @@ def _begin(history: Path, checkpoint: Path, note: str) -> None:
     (history / "_rejected").mkdir(parents=True, exist_ok=True)
     checkpoint.mkdir(parents=True, exist_ok=True)
     for folder in (checkpoint, history):  # the history last: it is what counts
-        scratch = folder / f"._landing.json.{os.getpid()}"
+        scratch = folder / f"._landing.json.{uuid.uuid4().hex}"
         scratch.write_text(note)
         scratch.replace(folder / "_landing.json")

@@ -77,8 +77,9 @@ def _remove(folder: Path) -> None:
     """Remove a folder, its locked file last: of a removal that is cut short the rest is found."""
     with suppress(OSError):
         for path in folder.iterdir():
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             elif path.name != FILE:
                 path.unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+        if [path.name for path in folder.iterdir()] in ([], [FILE]):
+            shutil.rmtree(folder)

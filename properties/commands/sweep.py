@@ -125,8 +125,8 @@ def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
     refuse_unmakable("--out", folder)
     refuse_unmakable("--out", folder / RUNS)
     if folder.is_dir():
-        written = [f"{name}-{effort}{kind}" for name in names for kind in (".parquet", ".json")]
-        for each in (*written, TIMES):
+        results = [f"{name}-{effort}{kind}" for name in names for kind in (".parquet", ".json")]
+        for each in (*results, TIMES):
             refuse_unwritable("--out", folder / each)
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import JoinConfig, Workload
 from model.vocabulary.join import STREAMS
+from properties.announcing import announced, say
 from spark_impl.join import ChainJoin, ChainStream
 from spark_impl.join.query import Sink
 from spark_impl.session import session
@@ -27,9 +28,8 @@ class AnnouncedStream(ChainStream):
     """The join as it is, with a line before and after each micro-batch."""
 
     def _epoch(self, rows: DataFrame, batch: int) -> None:
-        _say(f"begin {batch}")
-        super()._epoch(rows, batch)
-        _say(f"end {batch}")
+        with announced(batch):
+            super()._epoch(rows, batch)
 
 
 def prepare(folder: Path, workload: Workload) -> None:
@@ -64,10 +64,10 @@ def main(folder: Path) -> None:
         r, s = (source(spark, folder / stream) for stream in STREAMS)
         plain = join.stream(r, s, folder / "store")
         stream = AnnouncedStream(plain._chain, plain._rows, sink_to(folder / "handed"))
-        _say("started")
+        say("started")
         stream.run_available()
         stream.flush()
-        _say("done")
+        say("done")
 
 
 def source(spark: SparkSession, folder: Path) -> DataFrame:
@@ -92,11 +92,6 @@ def handed(folder: Path) -> list[tuple[str, int, int]]:
     files = (folder / "handed").glob("[0-9]*.json")
     rows = (row for path in files for row in json.loads(path.read_text(encoding="utf-8")))
     return sorted((query, r_id, s_id) for query, r_id, s_id, _ in rows)
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from model.vocabulary import ScriptConfig, Workload
-from properties.windows.driver import say
+from properties.announcing import announced, say
 from spark_impl.script import ScriptQuery
 from spark_impl.session import session
 from spark_impl.windows.packs import CASE
@@ -20,9 +20,8 @@ class AnnouncedScripts(ScriptQuery):
     """The query as it is, with a line before and after each micro-batch."""
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
-        say(f"begin {batch}")
-        super()._finish(answers, batch)
-        say(f"end {batch}")
+        with announced(batch):
+            super()._finish(answers, batch)
 
 
 def main(folder: Path) -> None:

@@ -185,7 +185,7 @@ def figure(number: Rate) -> str:
 
 def as_float(rate: Rate) -> float:
     """A rate, or the largest float64: rates of operations may double line by line."""
-    return float(min(rate, LARGEST))
+    return float(max(-LARGEST, min(rate, LARGEST)))
 
 
 def _be(number: int) -> str:
@@ -193,7 +193,7 @@ def _be(number: int) -> str:
 
 
 def _less(sent: Rate, baseline: Rate) -> str:
-    share = float(1 - sent / baseline) if baseline else 0.0
+    share = as_float(1 - sent / baseline) if baseline else 0.0
     return f", {share:.0%} less" if share > 0 else ""
 
 

@@ -111,7 +111,7 @@ def figures(seen: Seen) -> Figures:
         "load_cap": float(load_cap(plan.graph, config.workers, config.cap_percent)),
         "sent": as_float(placed.communication),
         "sent_by_hash": as_float(by_hash),
-        "saved": float(1 - placed.communication / by_hash) if by_hash else 0.0,
+        "saved": as_float(1 - placed.communication / by_hash) if by_hash else 0.0,
         "deviation": off if isfinite(off) else None,
     }
 

@@ -9,7 +9,7 @@ Rules of this file:
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from pyspark.sql import SparkSession
 
@@ -38,17 +38,14 @@ def on_spark(master: str, at_once: int = AT_ONCE) -> Iterator[Mapper]:
         known = "processes nor a Spark master like local[4] or spark://name:7077"
         raise UsageError(f"--on {master!r} is neither {known}")
     refuse_silent(master)
-    try:
-        with interrupts_held_back():
-            opened = session(master, shipped=SHIPPED)
-            spark = opened.__enter__()
-    except EnvironmentProblem as problem:
-        raise UsageError(f"--on {master!r}: {problem}") from problem
-    try:
+    with ExitStack() as stack:
+        try:
+            with interrupts_held_back():
+                spark = stack.enter_context(session(master, shipped=SHIPPED))
+        except EnvironmentProblem as problem:
+            raise UsageError(f"--on {master!r}: {problem}") from problem
         with without_stack_traces():
             yield lambda jobs: _done(spark, jobs, at_once)
-    finally:
-        opened.__exit__(None, None, None)
 
 
 def _done(spark: SparkSession, jobs: Sequence[Job], at_once: int) -> Iterator[Done]:

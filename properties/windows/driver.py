@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import Workload
+from properties.announcing import announced, say
 from spark_impl.session import session
 from spark_impl.slack.room import SLACK
 from spark_impl.streams import append
@@ -30,9 +31,8 @@ class AnnouncedQuery(WindowedQuery[Any]):
     """The query as it is, with a line before and after each micro-batch."""
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
-        say(f"begin {batch}")
-        super()._finish(answers, batch)
-        say(f"end {batch}")
+        with announced(batch):
+            super()._finish(answers, batch)
 
 
 def prepare(folder: Path, workload: Workload) -> None:
@@ -63,12 +63,6 @@ def opened(spark: SparkSession, folder: Path, workload: Workload) -> AnnouncedQu
     room = PIPELINES[workload.room]
     config = room.read(workload.config)
     return AnnouncedQuery(spark, room, config, folder / "history", folder / "store", [CASE])
-
-
-def say(line: str) -> None:
-    """Tell whoever is to kill this process where it is."""
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -43,9 +44,11 @@ def known_times(folder: Path) -> dict[str, float]:
     for line in lines:
         try:
             record = json.loads(line)
-            found[str(record["kind"])] = max(0.0, float(record["seconds"]))
-        except (ValueError, KeyError, TypeError):
+            kind, seconds = str(record["kind"]), float(record["seconds"])
+        except (ValueError, KeyError, TypeError, OverflowError):
             continue
+        if isfinite(seconds):
+            found[kind] = max(0.0, seconds)
     return found
 
 

@@ -8,7 +8,7 @@ Rules of this file:
 
 import hashlib
 import json
-import os
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -77,7 +77,8 @@ def whole(path: Path) -> Iterator[Path]:
 
     Folders that are missing are made. Raises :class:`NotWritten`.
     """
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    # Sweeps in two containers may have the same process number.
+    beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with written(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -102,8 +102,8 @@ class Answers:
         for window in late:
             numbers.setdefault(window, len(numbers))
         self.windows = list(numbers)
-        task, start_us, _ = columns_of(self.windows, np.int64, np.int64, np.str_)
-        self.task, self.start_us = task, start_us
+        places = [(window.task, window.start_us) for window in self.windows]
+        self.task, self.start_us = columns_of(places, np.int64, np.int64)
         """Of each window."""
         self.first = First(*columns_of(first, np.float64, np.int64, np.float64, np.int64, np.bool_))
         self.by_stream = self.first.only(~self.first.is_flush)

@@ -18,8 +18,8 @@ Rules of this file:
 """
 
 import json
-import os
 import shutil
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -226,6 +226,6 @@ def _query(root: Path) -> dict[str, Any]:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file that is complete or not there."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     scratch.write_bytes(data)
     scratch.replace(path)

@@ -26,6 +26,7 @@ def test_times_of_other_seeds_and_versions_are_known_by_kind(tmp_path: Path) -> 
     assert kind_of(first) != kind_of(third)
     lines = [json.dumps(time_of(done(job, seconds))) for job, seconds in ((first, 3), (third, 2))]
     lines += ["", "[]", "{", '{"kind": "x"}', '{"kind": "y", "seconds": null}', lines[0][:20]]
+    lines += [f'{{"kind": "z", "seconds": {seconds}}}' for seconds in ("1e999", "NaN", "9" * 400)]
     lines.append(json.dumps(time_of(done(second, 5))))
     (tmp_path / TIMES).write_text("\n".join(lines), encoding="utf-8")
     assert known_times(tmp_path) == {kind_of(first): 5, kind_of(third): 2}

@@ -273,7 +273,9 @@ def test_file_that_is_still_being_written(spark: SparkSession, tmp_path: Path) -
     assert json.loads(plan.splitlines()[2])["logOffset"] == 1
 
 
-def test_files_that_grow_beyond_what_a_disk_takes(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_that_grow_beyond_what_a_disk_takes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     resource = pytest.importorskip("resource")
     if not hasattr(resource, "prlimit"):
         pytest.skip("limits of other processes can be set on Linux only")
@@ -287,6 +289,10 @@ def test_files_that_grow_beyond_what_a_disk_takes(spark: SparkSession, tmp_path:
             query.run_available()
     finally:
         resource.prlimit(java, resource.RLIMIT_FSIZE, before)
+    assert answers(spark, tmp_path / "s") == {}
+    full = "cannot be written.*: No space left on device$"
+    with limited(monkeypatch, 0, InputProblem), pytest.raises(QueryProblem, match=full):
+        query.run_available()
     assert answers(spark, tmp_path / "s") == {}
     query.flush()
     assert answers(spark, tmp_path / "s")[10] == (26.0, 3, 1, 1 / 3, "exact")
