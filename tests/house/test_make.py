@@ -133,7 +133,8 @@ def clone(tmp_path: Path) -> Path:
     """A checkout of nothing but what set-up reads."""
     folder = tmp_path / "clone"
     (folder / ".ci").mkdir(parents=True)
-    for name in ("Makefile", "pyproject.toml", "constraints.txt", ".ci/preflight", ".ci/run"):
+    ours = (".ci/browser", ".ci/preflight", ".ci/run")
+    for name in ("Makefile", "pyproject.toml", "constraints.txt", *ours):
         shutil.copy(ROOT / name, folder / name)
     return folder
 
@@ -185,6 +186,7 @@ def test_ci_finds_recordings_next_to_the_checkout(
 ) -> None:
     recordings = tmp_path / "shared" / "data"
     recordings.mkdir(parents=True)
+    command(tmp_path / "bin", "chromium", "")
     command(tmp_path / "bin", "make", 'echo "$@ with $STRAGGLER_DATA"; exit 3')
     path = f"{tmp_path / 'bin'}:{os.defpath}"
     done = run(tool("bash"), ".ci/run", path=path, cwd=clone, **given)
@@ -193,6 +195,31 @@ def test_ci_finds_recordings_next_to_the_checkout(
 
 
 def test_ci_goes_without_recordings(clone: Path, tmp_path: Path) -> None:
+    command(tmp_path / "bin", "chromium", "")
     command(tmp_path / "bin", "make", 'echo "${STRAGGLER_DATA-unset}"')
     done = run(tool("bash"), clone / ".ci/run", path=f"{tmp_path / 'bin'}:{os.defpath}")
     assert (done.returncode, done.stdout) == (0, "unset\n")
+
+
+def test_ci_needs_no_second_browser(tmp_path: Path) -> None:
+    command(tmp_path, "chromium", "")
+    command(tmp_path, "apt-get", "exit 1")
+    done = run(tool("bash"), ROOT / ".ci" / "browser", path=f"{tmp_path}:{os.defpath}")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_ci_goes_without_a_browser_that_cannot_be_installed(tmp_path: Path) -> None:
+    done = run(tool("bash"), ROOT / ".ci" / "browser", path=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("no browser, and no way to install one")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root installs")
+def test_ci_says_why_a_browser_could_not_be_installed(tmp_path: Path) -> None:
+    for name in ("mktemp", "tail", "timeout", "rm"):
+        (tmp_path / name).symlink_to(tool(name))
+    command(tmp_path, "apt-get", "echo no such package; exit 1")
+    done = run(tool("bash"), ROOT / ".ci" / "browser", path=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = ["installing chromium ...", "no such package", "chromium could not be installed"]
+    assert done.stdout.splitlines() == said

@@ -94,7 +94,8 @@ def test_nothing_points_at_one_machine() -> None:
 
 
 def test_packages_come_from_wherever_pip_is_told_to_look() -> None:
-    for name in ("pyproject.toml", "constraints.txt", "Makefile", ".ci/run", ".ci/preflight"):
+    ours = (".ci/browser", ".ci/preflight", ".ci/run")
+    for name in ("pyproject.toml", "constraints.txt", "Makefile", *ours):
         assert not ADDRESS.search((ROOT / name).read_text(encoding="utf-8")), name
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
         assert line.startswith("#") or re.fullmatch(r"[\w.-]+==[\w.]+", line), line
