@@ -42,6 +42,6 @@ def _messages(name: str, settings: Mapping[str, str]) -> Mapping[str, float]:
     blocks, hint_bytes_per_s, duration_us = (
         float(run.summary[key]) for key in ("blocks", "hint_bytes_per_s", "duration_us")
     )
-    hints = hint_bytes_per_s * duration_us / 1e6 / float(DEFAULTS["header_bytes"])
+    hints = hint_bytes_per_s * duration_us / 1e6 / float(str(DEFAULTS["header_bytes"]))
     # Each block has one acknowledgement.
     return {f"{name}_messages_a_tuple": (2 * blocks + hints) / len(run.workload.arrivals)}

@@ -1,14 +1,29 @@
 """Settings as text, the way a command line passes them: ``--set key=value``."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from math import isfinite
-from typing import TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
 from sim.distributions import require
 
 T = TypeVar("T")
-Setting: TypeAlias = int | float | str
+
+
+class Word(NamedTuple):
+    """The default of a setting that takes words."""
+
+    default: str
+    known: Collection[str]
+    is_list: bool = False
+    """Whether it takes several, with commas between them."""
+
+    def __str__(self) -> str:
+        return self.default
+
+
+Setting: TypeAlias = int | float | str | Word
+YES, NO = Word("yes", ("yes", "no")), Word("no", ("yes", "no"))
 
 AUTO = "auto"
 """Whatever happens when nothing is said."""
@@ -32,12 +47,13 @@ def chosen(what: str, name: str, known: Mapping[str, T]) -> T:
 
 
 def with_defaults(settings: Mapping[str, str], defaults: Mapping[str, Setting]) -> dict[str, str]:
-    """Every setting as text; ``ValueError`` for a key that has no default."""
+    """Every setting as text; ``ValueError`` for a key that has no default, or an unknown word."""
     for key in settings:
         if key not in defaults:
             known = ", ".join(defaults)
             msg = f"there is no setting {key!r}{nearest(key, defaults)}; known are {known}"
             raise ValueError(msg)
+        _refuse_unknown(key, settings[key], defaults[key])
     return {key: str(settings.get(key, default)).strip() for key, default in defaults.items()}
 
 
@@ -58,16 +74,24 @@ def number(key: str, text: str, kind: type[int] | type[float], *, other: str = "
 
 
 def refuse_kind(key: str, text: str, default: Setting) -> None:
-    """Refuse a text where a number is needed, by the default; ``ValueError`` naming both.
+    """Refuse a text where a number is needed, by the default, and a word that there is not.
 
-    Which numbers and words can be, and texts of which setting, is for the run to judge.
+    Raises ``ValueError`` naming both. Which numbers can be is for the run to judge.
     """
+    _refuse_unknown(key, text, default)
     if text in INSTEAD:
         return
     if default in INSTEAD:
         number(key, text, float, other=str(default))
-    elif not isinstance(default, str):
+    elif not isinstance(default, str | Word):
         number(key, text, type(default))
+
+
+def _refuse_unknown(key: str, text: str, default: Setting) -> None:
+    if isinstance(default, Word):
+        known = dict.fromkeys(default.known)
+        for word in text.split(",") if default.is_list else (text,):
+            chosen(key, word.strip(), known)
 
 
 def integer(key: str, text: str) -> int:

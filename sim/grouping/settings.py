@@ -7,26 +7,27 @@ from typing import NamedTuple
 from model.grouping.rules import RULES
 from model.grouping.table import Rules
 from model.vocabulary import GroupingConfig
+from model.vocabulary.grouping import POLICIES
 from sim.arrivals import Arrivals, simulate_arrivals
 from sim.distributions import Constant, Distribution, Exponential, mean_us, require
 from sim.grouping.crew import TIER_NAMES, Crew
 from sim.grouping.run import Run, simulate_arrived
 from sim.grouping.scenarios import SCENARIOS, Size
 from sim.plan import Plan
-from sim.settings import AUTO, BACKLOG, Setting, chosen, integer, number, with_defaults
+from sim.settings import AUTO, BACKLOG, NONE, Setting, Word, chosen, integer, number, with_defaults
 
 SERVICES = ("exponential", "constant")
 TIMES = ("measured", "given")
 
 DEFAULTS: Mapping[str, Setting] = {
-    "scenario": "steady",
+    "scenario": Word("steady", SCENARIOS),
     "tuples": 20_000,
     "keys": 1_000,
     "zipf": 1.0,
     "load": 0.7,  # of what the instances could do; backlog: everything is there at the start
     # The routers, by the names of GroupingConfig.
     "instances": 12,
-    "policy": "tag",
+    "policy": Word("tag", POLICIES),
     "senders": 1,
     "window_tuples": 5_000,
     "theta": AUTO,
@@ -35,16 +36,18 @@ DEFAULTS: Mapping[str, Setting] = {
     "alpha": 0.5,
     "draw_tuples": AUTO,
     "hash_seed": 42,
-    "times": "measured",  # between windows; given: those that are true at the start
+    "times": Word("measured", TIMES),  # between windows; given: those that are true at the start
     # What they route to.
     "batch_tuples": 1_000,
-    "speeds": "1,0.2",  # of the instances, in turn
-    "tiers": "process,node,rack,elsewhere",  # of the instances, in turn
-    "service": "exponential",
+    # Of the instances, in turn.
+    "speeds": "1,0.2",
+    "tiers": Word("process,node,rack,elsewhere", TIER_NAMES, is_list=True),
+    "service": Word("exponential", SERVICES),
     "service_us": 200.0,  # mean, at speed 1
     "tuple_bytes": 100,
     "queue_limit": 100,
-    "policies": "all",  # that stand side by side; none, or some of them
+    # That stand side by side.
+    "policies": Word("all", ("all", NONE, *POLICIES), is_list=True),
 }
 """Every setting with its default; ``auto`` is what docs/grouping.md says happens by itself."""
 
@@ -87,7 +90,6 @@ def given(settings: Mapping[str, str]) -> Given:
     texts = with_defaults(settings, DEFAULTS)
     crew, n = _crew(texts), integer("instances", texts["instances"])
     require(n > 0, "instances", n, "greater than 0")
-    require(texts["times"] in TIMES, "times", texts["times"], " or ".join(TIMES))
     measured = texts["times"] == "measured"
     guess_us = (max(1, round(mean_us(crew.service))),) * n
     times_us = guess_us if measured else crew.times_us(n)
@@ -125,7 +127,6 @@ def _size(texts: Mapping[str, str], crew: Crew, n: int) -> Size:
 
 def _crew(texts: Mapping[str, str]) -> Crew:
     service_us = _real(texts, "service_us")
-    require(texts["service"] in SERVICES, "service", texts["service"], " or ".join(SERVICES))
     service: Distribution = Constant(service_us)
     if texts["service"] == "exponential":
         service = Exponential(service_us)

@@ -14,15 +14,18 @@ from math import sqrt
 import numpy as np
 
 from model.vocabulary.join import R
-from sim.distributions import require
 from sim.join.run import Run, arrivals_of
 from sim.join.settings import DEFAULTS, from_settings, plan_of
 from sim.join.summary import Figure
-from sim.settings import Setting, number
+from sim.settings import Setting, Word, chosen, number
 
-RATE_DEFAULTS: Mapping[str, Setting] = {**DEFAULTS, "limit": "work", "limit_share": 0.95}
-"""Of :func:`largest_rate`; both streams have the rate that is looked for, and R's at first."""
 LIMITS = ("work", "held")
+RATE_DEFAULTS: Mapping[str, Setting] = {
+    **DEFAULTS,
+    "limit": Word("work", LIMITS),
+    "limit_share": 0.95,
+}
+"""Of :func:`largest_rate`; both streams have the rate that is looked for, and R's at first."""
 FACTOR, HALVINGS = 1.4, 4
 """By which a rate is changed until the limit lies between two of them, and how often that interval
 is halved then: to 1.4 ** (1/16), which is 2%."""
@@ -36,7 +39,7 @@ def largest_rate(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
     """
     given = {key: str(settings.get(key, default)) for key, default in RATE_DEFAULTS.items()}
     limit, share = given.pop("limit"), given.pop("limit_share")
-    require(limit in LIMITS, "limit", limit, " or ".join(LIMITS))
+    chosen("limit", limit, dict.fromkeys(LIMITS))
     target = float(number("limit_share", share, float))
     rate_hz = float(number("rate_r_hz", given["rate_r_hz"], float))
 
@@ -67,7 +70,8 @@ def peak_held(run: Run) -> float:
     return float(run.summary["peak_utilisation"])
 
 
-CHAIN_DEFAULTS: Mapping[str, Setting] = {**DEFAULTS, "chains": "shared"}
+CHAINS = ("shared", "own")
+CHAIN_DEFAULTS: Mapping[str, Setting] = {**DEFAULTS, "chains": Word("shared", CHAINS)}
 """Of :func:`bandwidth`; ``own``: every query has a chain and a copy of the streams of its own."""
 
 
@@ -75,7 +79,7 @@ def bandwidth(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
     """Bytes a second between workers, over all chains that it takes."""
     given = dict(settings)
     chains = given.pop("chains", "shared")
-    require(chains in ("shared", "own"), "chains", chains, "shared or own")
+    chosen("chains", chains, dict.fromkeys(CHAINS))
     if chains == "shared":
         runs = [from_settings(given, seed)]
     else:

@@ -1,20 +1,39 @@
 """Settings of a run of room ``join``."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from model.join.load import Limits
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Apart, Band, Equi, Ineq, Predicate
 from sim.distributions import require
 from sim.faults import Fail, Schedule
-from sim.join.crew import TIERS, Control, Costs, Crew
+from sim.join.crew import BLOCK_SIZES, SHEDDING, TIERS, Control, Costs, Crew
 from sim.join.run import Run, simulate
 from sim.join.scenarios import SCENARIOS, Rates
 from sim.plan import Plan
-from sim.settings import NEVER, Setting, chosen, integer, is_yes, number, with_defaults
+from sim.settings import (
+    NEVER,
+    NO,
+    YES,
+    Setting,
+    Word,
+    chosen,
+    integer,
+    is_yes,
+    number,
+    with_defaults,
+)
 
+PREDICATES: Mapping[str, Callable[[float], Predicate]] = {
+    "band": partial(Band, "value"),
+    "equi": lambda _: Equi("key"),
+    "apart": partial(Apart, "value"),
+    "less": lambda _: Ineq("value", "<", "value"),
+}
+"""By name, from an eps; without one for the second and the last."""
 DEFAULTS: Mapping[str, Setting] = {
-    "scenario": "bursts",
+    "scenario": Word("bursts", SCENARIOS),
     "rate_r_hz": 50.0,
     "rate_s_hz": 50.0,
     "seconds": 60.0,
@@ -23,7 +42,7 @@ DEFAULTS: Mapping[str, Setting] = {
     # The query, by the names of JoinConfig.
     "workers": 4,
     "window_us": 2_000_000,
-    "predicate": "band",
+    "predicate": Word("band", PREDICATES),
     "eps": 50.0,
     "queries": 1,  # of the same kind, each with a larger eps
     "block_size": 32,
@@ -31,12 +50,13 @@ DEFAULTS: Mapping[str, Setting] = {
     "lateness_us": 200_000,
     # What it runs on.
     "speeds": "1,0.5",  # of the workers, in turn
-    "tiers": "process,node,rack,elsewhere",  # of the boundaries, in turn
+    # Of the boundaries, in turn.
+    "tiers": Word("process,node,rack,elsewhere", TIERS._fields, is_list=True),
     "message_us": 5.0,
     "tuple_us": 0.2,
     "comparison_us": 0.02,
     "result_us": 0.1,
-    "index": "yes",
+    "index": YES,
     "tuple_bytes": 100,
     "header_bytes": 50,
     "intake_us": 10_000,
@@ -54,14 +74,14 @@ DEFAULTS: Mapping[str, Setting] = {
     "tau2": 0.8,
     "out_after_us": 30_000_000,
     "in_after_us": 300_000_000,
-    "blocks": "adaptive",
-    "shed": "no",
+    "blocks": Word("adaptive", BLOCK_SIZES),
+    "shed": Word("no", SHEDDING),
     "base": 0.0,
     "margin": 0.05,
     "smoothing": 0.3,
-    "scale": "no",
+    "scale": NO,
     "control_us": 1_000_000,
-    "record": "no",
+    "record": NO,
 }
 """Every setting with its default."""
 
@@ -125,25 +145,15 @@ def plan_of(given: Mapping[str, str]) -> Plan:
 def _config(given: Mapping[str, str]) -> JoinConfig:
     count = integer("queries", given["queries"])
     require(count > 0, "queries", count, "above 0")
-    eps = _real(given, "eps")
+    predicate, eps = PREDICATES[given["predicate"]], _real(given, "eps")
     return JoinConfig(
         window_us=integer("window_us", given["window_us"]),
-        queries=tuple((f"q{n}", _predicate(given["predicate"], eps + n)) for n in range(count)),
+        queries=tuple((f"q{n}", predicate(eps + n)) for n in range(count)),
         workers=integer("workers", given["workers"]),
         block_size=integer("block_size", given["block_size"]),
         credit=integer("credit", given["credit"]),
         lateness_us=_optional(given, "lateness_us"),
     )
-
-
-def _predicate(name: str, eps: float) -> Predicate:
-    known: dict[str, Predicate] = {
-        "band": Band("value", eps),
-        "equi": Equi("key"),
-        "apart": Apart("value", eps),
-        "less": Ineq("value", "<", "value"),
-    }
-    return chosen("predicate", name, known)
 
 
 def _crew(given: Mapping[str, str]) -> Crew:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import CLUSTER
+from model.vocabulary.script import CLUSTER, WATERMARKS
 from sim.arrivals import Arrivals, simulate_arrivals
 from sim.distributions import Constant, Distribution, Exponential, require
 from sim.plan import Plan
@@ -13,12 +13,12 @@ from sim.script.placements import PLACEMENTS, PLAN
 from sim.script.run import Run, simulate_arrived
 from sim.script.scenarios import DISORDERS, Sending, plan_of
 from sim.script.workflows import SETS, Asked, Wanted
-from sim.settings import AUTO, NONE, Setting, chosen, integer, number, with_defaults
+from sim.settings import AUTO, NONE, Setting, Word, chosen, integer, number, with_defaults
 
 SERVICES = ("exponential", "constant")
 
 DEFAULTS: Mapping[str, Setting] = {
-    "scenario": "bridge",  # what is asked for
+    "scenario": Word("bridge", SETS),  # what is asked for
     "sensors": 24,
     "workflows": AUTO,  # that are drawn; auto: as many as there are sensors
     "windows": 3,  # of a workflow that is drawn
@@ -27,24 +27,25 @@ DEFAULTS: Mapping[str, Setting] = {
     # What sensors send.
     "rates_hz": "20,10,5",  # of the sensors, in turn
     "seconds": 40,
-    "disorder": "gaps-and-bursts",
+    "disorder": Word("gaps-and-bursts", DISORDERS),
     "loss": 0.0,
-    "sensor_tier": "rack",  # how far away sensors are; none: right there
+    "sensor_tier": Word("rack", (*TIER_NAMES, NONE)),  # how far away sensors are; none: right there
     # Who computes.
     "workers": 4,
-    "placement": PLAN,
+    "placement": Word(PLAN, PLACEMENTS),
     "cap_percent": 125,
     "lateness_us": 250_000,  # none: nothing is late, and only the end of the stream tells
-    "watermark": "fixed",  # disorder, scaled: lateness_us is the longest wait
+    "watermark": Word("fixed", WATERMARKS),  # disorder, scaled: lateness_us is the longest wait
     "cluster": CLUSTER,  # arrivals of a sensor whose disorder says how long to wait
     "speeds": "1,0.5",  # of the workers, in turn
-    "tiers": "node,rack",  # of the workers, in turn
-    "service": "exponential",
+    "tiers": Word("node,rack", TIER_NAMES, is_list=True),  # of the workers, in turn
+    "service": Word("exponential", SERVICES),
     "service_us": 3_000.0,  # mean, at speed 1
     "result_us": 3_000.0,
     "tuple_bytes": 100,
     "result_bytes": 100,
-    "placements": "all",  # that stand side by side; none, or some of them
+    # That stand side by side.
+    "placements": Word("all", ("all", NONE, *PLACEMENTS), is_list=True),
 }
 """Every setting with its default."""
 
@@ -82,7 +83,6 @@ def from_settings(settings: Mapping[str, str], seed: int) -> Run:
 def given(settings: Mapping[str, str], seed: int) -> Given:
     """What :func:`from_settings` runs."""
     texts = with_defaults(settings, DEFAULTS)
-    chosen("placement", texts["placement"], PLACEMENTS)
     config = config_of(settings, seed)
     seconds = integer("seconds", texts["seconds"])
     require(seconds > 0, "seconds", seconds, "above 0")
@@ -90,10 +90,9 @@ def given(settings: Mapping[str, str], seed: int) -> Given:
     require(0 <= loss <= 1, "loss", texts["loss"], "from 0 to 1")
     numbers = {name: at for at, name in enumerate(TIER_NAMES)}
     away = texts["sensor_tier"]
-    tier = None if away == NONE else chosen("sensor_tier", away, {**numbers, NONE: 0})
+    tier = None if away == NONE else numbers[away]
     crew = _crew(texts)
     sending = Sending(config.sensors, seconds, tier, loss, crew.tuple_bytes)
-    chosen("disorder", texts["disorder"], DISORDERS)
     plan = plan_of(sending, texts["disorder"])
     return Given(plan, config, crew, texts["placement"], sending.period_us)
 
@@ -132,7 +131,6 @@ def _asked(texts: Mapping[str, str], seed: int) -> Asked:
 def _crew(texts: Mapping[str, str]) -> Crew:
     service_us = float(number("service_us", texts["service_us"], float))
     require(service_us > 0, "service_us", texts["service_us"], "above 0")
-    require(texts["service"] in SERVICES, "service", texts["service"], " or ".join(SERVICES))
     service: Distribution = Constant(service_us)
     if texts["service"] == "exponential":
         service = Exponential(service_us)

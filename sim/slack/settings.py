@@ -3,27 +3,30 @@
 from collections.abc import Mapping
 
 from model.vocabulary import SlackConfig
-from sim.settings import AUTO, Setting, with_defaults
+from model.vocabulary.answers import AGGREGATES
+from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS
+from sim.settings import AUTO, YES, Setting, Word, with_defaults
 from sim.slack.run import simulate
 from sim.windows.run import Run
+from sim.windows.scenarios import SCENARIOS
 from sim.windows.settings import CLUSTER_DEFAULTS, cluster_of, plan_of, query_of
 
 DEFAULTS: Mapping[str, Setting] = {
-    "scenario": "umts",
+    "scenario": Word("umts", SCENARIOS),
     "messages": AUTO,  # of each source; auto: as many as the scenario says
     # The query, by the names of SlackConfig.
     "size_us": 10_000_000,
     "slide_us": 2_000_000,
-    "aggregate": "sum",
+    "aggregate": Word("sum", AGGREGATES),
     "q": 0.5,
-    "keyed": "yes",
+    "keyed": YES,
     "tasks": 2,
-    "control": "conformal",
+    "control": Word("conformal", CONTROLS),
     "eps": 0.05,
     "delta": 0.05,
     "lambda_thr": AUTO,
-    "method": "normal",
-    "sampling": "exchangeable",
+    "method": Word("normal", METHODS),
+    "sampling": Word("exchangeable", SAMPLINGS),
     "cv": AUTO,
     "fixed_slack_us": 0,
     "learning_rate": 0.05,
@@ -34,7 +37,7 @@ DEFAULTS: Mapping[str, Setting] = {
     "max_future_us": AUTO,
     "gamma_us": 5_000_000,
     "max_age_us": AUTO,
-    "dedup": "yes",
+    "dedup": YES,
     # What it runs on.
     **CLUSTER_DEFAULTS,
 }

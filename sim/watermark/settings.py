@@ -3,31 +3,34 @@
 from collections.abc import Mapping
 
 from model.vocabulary import WatermarkConfig
-from sim.settings import AUTO, Setting, with_defaults
+from model.vocabulary.answers import AGGREGATES
+from model.vocabulary.watermark import CLOCKS, READINGS
+from sim.settings import AUTO, NO, YES, Setting, Word, with_defaults
 from sim.watermark.run import simulate
 from sim.windows.run import Run
+from sim.windows.scenarios import SCENARIOS
 from sim.windows.settings import CLUSTER_DEFAULTS, cluster_of, plan_of, query_of
 
 DEFAULTS: Mapping[str, Setting] = {
-    "scenario": "phases",
+    "scenario": Word("phases", SCENARIOS),
     "messages": AUTO,  # of each source; auto: as many as the scenario says
     # The query, by the names of WatermarkConfig.
     "size_us": 10_000_000,
     "slide_us": 10_000_000,
     "max_wait_us": 8_000_000,
-    "reading": "disorder",
+    "reading": Word("disorder", READINGS),
     "k": 50,
-    "aggregate": "sum",
+    "aggregate": Word("sum", AGGREGATES),
     "q": 0.5,
-    "keyed": "yes",
+    "keyed": YES,
     "tasks": 2,
-    "corrections": "no",
-    "clocks": "arrivals",
+    "corrections": NO,
+    "clocks": Word("arrivals", CLOCKS),
     "feedback_us": AUTO,
     "max_future_us": AUTO,
     "gamma_us": 5_000_000,
     "max_age_us": AUTO,
-    "dedup": "yes",
+    "dedup": YES,
     # What it runs on.
     **CLUSTER_DEFAULTS,
 }

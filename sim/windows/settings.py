@@ -7,12 +7,13 @@ from typing import NamedTuple
 from sim.cluster import Worker
 from sim.distributions import Constant, Distribution, Exponential, require
 from sim.plan import Plan, Source
-from sim.settings import AUTO, Setting, integer, is_yes, number
+from sim.settings import AUTO, NO, YES, Setting, Word, integer, is_yes, number
 from sim.windows.scenarios import scenario
 
+_SERVICES = ("exponential", "constant")
 CLUSTER_DEFAULTS: Mapping[str, Setting] = {
     "speeds": "1,0.5",  # of the tasks' workers, in turn
-    "service": "exponential",
+    "service": Word("exponential", _SERVICES),
     "service_us": 5_000.0,  # mean, at speed 1
     "batch_speed": 1.0,
     "correction_us": 100_000.0,
@@ -20,8 +21,6 @@ CLUSTER_DEFAULTS: Mapping[str, Setting] = {
     "trigger_interval_us": 1_000_000,
 }
 """What the tasks run on."""
-
-_SERVICES = ("exponential", "constant")
 
 
 class ClusterSettings(NamedTuple):
@@ -63,11 +62,11 @@ def query_of(
 def _value(
     key: str, text: str, default: Setting, when_not_auto: Mapping[str, type[int] | type[float]]
 ) -> int | float | str | bool | None:
-    if default in ("yes", "no"):
+    if default in (YES, NO):
         return is_yes(key, text)
     if key in when_not_auto:
         return None if text == AUTO else number(key, text, when_not_auto[key], other=AUTO)
-    return text if isinstance(default, str) else number(key, text, type(default))
+    return text if isinstance(default, str | Word) else number(key, text, type(default))
 
 
 def _speed(key: str, text: str) -> float:
@@ -78,7 +77,6 @@ def _speed(key: str, text: str) -> float:
 
 def _workers(given: Mapping[str, str]) -> tuple[Worker, ...]:
     kind, service_us = given["service"], number("service_us", given["service_us"], float)
-    require(kind in _SERVICES, "service", kind, " or ".join(_SERVICES))
     require(service_us > 0, "service_us", given["service_us"], "above 0")
     service: Distribution = Constant(service_us)
     if kind == "exponential":

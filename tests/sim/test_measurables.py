@@ -9,7 +9,8 @@ from sim.join.experiments import bandwidth, in_batches, largest_rate
 from sim.join.scenarios import Rates, waves
 from sim.join.settings import from_settings as run_chain
 from sim.moments import columns_at
-from sim.sweep.measurable import measurable
+from sim.settings import INSTEAD, Word, number, refuse_kind
+from sim.sweep.measurable import measurable, measurables, rooms
 
 CHAIN = {
     "scenario": "steady",
@@ -24,6 +25,17 @@ CHAIN = {
     "block_size": "8",
     "capacity": "10000",
 }
+
+
+@pytest.mark.parametrize("room", rooms())
+def test_every_setting_takes_numbers_or_says_which_words_it_takes(room: str) -> None:
+    for known in measurables(room).values():
+        words = [each for each in known.settings.values() if isinstance(each, Word)]
+        for key, default in known.settings.items():
+            refuse_kind(key, str(default), default)
+            if isinstance(default, str) and default not in INSTEAD:
+                assert all(number(key, each, float) for each in default.split(","))
+        assert words
 
 
 # --------------------------------------------------------------------------------- over time
@@ -112,7 +124,7 @@ def test_the_largest_rate_lies_between_one_that_is_held_and_one_that_is_not() ->
 
 
 def test_a_limit_that_there_is_not_is_refused() -> None:
-    with pytest.raises(ValueError, match="limit is 'heat'; it must be work or held"):
+    with pytest.raises(ValueError, match="limit is 'heat'; it must be one of work, held"):
         largest_rate({"limit": "heat"}, 0)
 
 
@@ -121,7 +133,7 @@ def test_queries_with_chains_of_their_own_need_a_copy_each() -> None:
     shared, own = (bandwidth({**settings, "chains": each}, 0) for each in ("shared", "own"))
     assert shared["results"] == own["results"]
     assert float(own["bytes_per_s"]) == pytest.approx(3 * float(shared["bytes_per_s"]), rel=1e-3)
-    with pytest.raises(ValueError, match="chains is 'two'; it must be shared or own"):
+    with pytest.raises(ValueError, match="chains is 'two'; it must be one of shared, own"):
         bandwidth({"chains": "two"}, 0)
 
 

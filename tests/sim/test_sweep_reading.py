@@ -117,16 +117,6 @@ def test_the_catalogue_can_be_read(name: str) -> None:
         ({"measures": ["seed"]}, "measures is 'seed'"),
         ({"measures": ["share", "share = a / b"]}, "'share' would name two columns"),
         ({"measures": ["policy"]}, "'policy' would name two columns"),
-        ({"base": {"tupels": 1}}, "there is no base.tupels; did you mean 'tuples'?"),
-        ({"base": {"tuples": "many"}}, "base.tuples is 'many'; it must be an integer"),
-        ({"base": {"tuples": [1, 2]}}, "base.tuples is '1,2'; it must be an integer"),
-        ({"base": {"zipf": "no"}}, "base.zipf is 'no'; it must be a finite number"),
-        ({"base": {"theta": True}}, "base.theta is 'yes'; it must be a finite number, or auto"),
-        ({"full": {"base": {"keys": 0.5}}}, "full.base.keys is '0.5'; it must be an integer"),
-        ({"factors": {"keys": [3, "x"]}}, "factors.keys is 'x'; it must be an integer"),
-        ({"factors": {"slow": {"a": {"load": "x"}}}}, "factors.slow.a.load is 'x'; it must be"),
-        ({"base": {"tuples": {}}}, "base.tuples is {}; it must be a finite number, a text"),
-        ({"base": {"zipf": float("inf")}}, "base.zipf is inf; it must be a finite number"),
         ({"factors": {"policy": []}}, "factors.policy has no level"),
         ({"factors": {"policy": "tag"}}, "factors.policy is 'tag'; it must be a list"),
         ({"factors": {"zipf": [1, 1]}}, "factors.zipf has the level 1 twice"),
@@ -163,6 +153,36 @@ def test_the_catalogue_can_be_read(name: str) -> None:
     ],
 )
 def test_what_cannot_be_understood_is_one_sentence(other: dict[str, Any], words: str) -> None:
+    assert_refused(other, words)
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"base": {"tupels": 1}}, "there is no base.tupels; did you mean 'tuples'?"),
+        ({"base": {"tuples": "many"}}, "base.tuples is 'many'; it must be an integer"),
+        ({"base": {"tuples": [1, 2]}}, "base.tuples is '1,2'; it must be an integer"),
+        ({"base": {"zipf": "no"}}, "base.zipf is 'no'; it must be a finite number"),
+        ({"base": {"theta": True}}, "base.theta is 'yes'; it must be a finite number, or auto"),
+        ({"full": {"base": {"keys": 0.5}}}, "full.base.keys is '0.5'; it must be an integer"),
+        ({"factors": {"keys": [3, "x"]}}, "factors.keys is 'x'; it must be an integer"),
+        ({"factors": {"slow": {"a": {"load": "x"}}}}, "factors.slow.a.load is 'x'; it must be"),
+        ({"base": {"policy": "tga"}}, "base.policy is 'tga'; it must be one of"),
+        ({"base": {"policy": "tga"}}, "; did you mean 'tag'?"),
+        ({"base": {"policy": "auto"}}, "base.policy is 'auto'; it must be one of"),
+        ({"base": {"tiers": ["node", "rak"]}}, "base.tiers is 'rak'; it must be one of process"),
+        ({"factors": {"policy": ["tag", "pgk"]}}, "factors.policy is 'pgk'; it must be one of"),
+        ({"factors": {"slow": {"a": {"times": "givn"}}}}, "factors.slow.a.times is 'givn'; it"),
+        ({"quick": {"base": {"service": "consant"}}}, "quick.base.service is 'consant'; it must"),
+        ({"base": {"tuples": {}}}, "base.tuples is {}; it must be a finite number, a text"),
+        ({"base": {"zipf": float("inf")}}, "base.zipf is inf; it must be a finite number"),
+    ],
+)
+def test_what_a_setting_does_not_take_is_refused(other: dict[str, Any], words: str) -> None:
+    assert_refused(other, words)
+
+
+def assert_refused(other: Mapping[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
         parse({**values(), "expect": [], **other}, "small")
     assert words in str(refused.value)
