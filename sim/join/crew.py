@@ -58,7 +58,7 @@ class Crew:
     is_indexed: bool = True
     """Without an index a tuple is compared with all that it meets, as in a handshake join."""
     intake_us: int = 10_000
-    """A source looks for arrivals at multiples of this, and whenever a service ends."""
+    """A source looks for arrivals at multiples of this."""
     intake_tuples: int = 256
     """Most arrivals that a source takes at once."""
     hint_us: int = 100_000

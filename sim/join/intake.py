@@ -6,6 +6,7 @@ Rules of this file:
 
 * What an arrival becomes is decided once, when it is taken for the first time, and kept as durable
   as the arrival: a replayed epoch admits the same.
+* A source is polled: it sees an arrival at the next multiple of ``Crew.intake_us``.
 * The gate is the reference's (``model.join.oracle.Gate``).
 """
 
@@ -93,6 +94,8 @@ class Source:
         self.end = 0
         """Arrivals up to the end of the epoch."""
         self.pauses = 0
+        step_us = crew.intake_us
+        self._seen_us = [-(-time_us // step_us) * step_us for time_us in self.times_us]
         self._env, self._doors, self._crew = env, doors, crew
         self._epochs = [doors.epochs[position] for position in self.positions]
         self._chances = chances[self.positions].tolist()
@@ -105,9 +108,9 @@ class Source:
 
     @property
     def is_due(self) -> bool:
-        """Whether an arrival has come that may be handed over, unless there is a pause."""
+        """Whether an arrival is seen that may be handed over, unless there is a pause."""
         is_free = not self._busy and self.at < self.end
-        return is_free and self.times_us[self.at] <= self._env.now
+        return is_free and self._seen_us[self.at] <= self._env.now
 
     @property
     def is_done(self) -> bool:
@@ -130,13 +133,13 @@ class Source:
         self._busy = False
 
     def look(self) -> None:
-        """Hand over what has come, or wait for it."""
+        """Hand over what is seen, or wait for it."""
         while not self._busy and self.at < self.end:
             now = self._env.now
-            if self.times_us[self.at] > now:
+            if self._seen_us[self.at] > now:
                 self._sleep()
                 return
-            due = bisect_right(self.times_us, now, self.at, self.end)
+            due = bisect_right(self._seen_us, now, self.at, self.end)
             if self._has_to_pause():
                 return
             last = min(due, self.at + self._crew.intake_tuples)
@@ -152,13 +155,11 @@ class Source:
         return bisect_right(self.times_us, self._env.now) - self.at
 
     def _sleep(self) -> None:
-        """Wake at the next moment of intake after the next arrival."""
+        """Wake when the next arrival is seen."""
         if self._is_asleep:
             return
         self._is_asleep = True
-        step_us = self._crew.intake_us
-        wake_us = -(-self.times_us[self.at] // step_us) * step_us
-        wake = simpy.Timeout(self._env, max(0.0, wake_us - self._env.now))
+        wake = simpy.Timeout(self._env, self._seen_us[self.at] - self._env.now)
         wake.callbacks.append(self._wake_up)
 
     def _wake_up(self, _: simpy.Event) -> None:

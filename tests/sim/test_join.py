@@ -71,6 +71,27 @@ def test_a_message_takes_the_time_of_its_link() -> None:
     assert far.summary["mean_latency_us"] == pytest.approx(4_000.0)
 
 
+def test_a_source_sees_arrivals_at_multiples_of_its_interval_only() -> None:
+    timed = small(shed="no", intake_us="500000")
+    admissions = timed.trace.of(Admit)
+    assert max(each.tuples for each in admissions) > 10
+    # No source has 256 arrivals in half a second: it takes all of them at once.
+    moments = {(each.stream, -(-each.arrival_us // 500_000)) for each in timed.workload.arrivals}
+    assert len(admissions) == len(moments)
+    # Nobody waits longer for it.
+    often = small(shed="no", intake_us="1000")
+    later_us = [float(each.summary["mean_latency_us"]) for each in (often, timed)]
+    assert later_us[0] < later_us[1] <= later_us[0] + 500_000
+
+
+def test_a_source_hands_over_all_that_it_has_seen() -> None:
+    plan = Plan((Source(100, Constant(0)), Source(1)))
+    timed = simulate(plan, EVERYTHING, 0, crew=Crew(intake_tuples=8, intake_us=60_000_000))
+    # 13 handfuls, one after the other, and not one a minute.
+    assert timed.summary["results"] == 100
+    assert float(timed.summary["duration_us"]) < 1_000_000
+
+
 def test_work_takes_the_time_that_it_costs_on_that_worker() -> None:
     costs = Costs(1_000.0, 100.0, 10.0, 1.0)
     # S is admitted and sent on, two messages and two tuples; R has come in the meantime, and is
