@@ -19,11 +19,13 @@ from model.vocabulary import Event
 from sim import faults
 from sim.cluster import Offer, Station, Worker, connect
 from sim.collecting import uncollected
-from sim.departures import Departures, departures_of, together
+from sim.departures import Departures, departures_from, departures_of, together
 from sim.distributions import Constant
 from sim.network import Link, Place
 from sim.plan import AnySource, Plan
 from sim.seeds import Seeds
+
+ONE_STREAM = ("",)
 
 
 class Arrivals(NamedTuple):
@@ -59,8 +61,10 @@ _Path: TypeAlias = Callable[[_Tuple, Callable[[], None]], Offer]
 
 
 @uncollected()
-def simulate_arrivals(plan: Plan, seed: int) -> Arrivals:
+def simulate_arrivals(plan: Plan, seed: int, streams: Sequence[str] = ONE_STREAM) -> Arrivals:
     """Run the plan until everything has arrived or is lost.
+
+    Sources are of these streams in turn; tuples of different streams have the same identities.
 
     Arrival times are kernel times rounded to microseconds, which keeps their order; tuples that
     arrive at the same time stay in the order in which the kernel delivered them, and where nothing
@@ -76,10 +80,11 @@ def simulate_arrivals(plan: Plan, seed: int) -> Arrivals:
         **dict.fromkeys(("replayed", "lost", "dropped", "failed", "blocked"), 0),
     }
     if _is_undisturbed(plan):
-        events = _undisturbed(plan, departures)
+        arrived = _undisturbed(plan, departures)
     else:
-        events, on_the_way = _Run(plan, seeds, departures).arrivals()
+        arrived, on_the_way = _Run(plan, seeds, departures).arrivals()
         counts |= on_the_way
+    events = arrived.as_arrivals(plan.epoch_us, streams)
     counts["arrived"] = len(events)
     came = counts["created"] + counts["duplicated"] + counts["replayed"]
     went = counts["arrived"] + counts["lost"] + counts["dropped"] + counts["failed"]
@@ -96,17 +101,15 @@ def _is_undisturbed(plan: Plan) -> bool:
     )
 
 
-def _undisturbed(plan: Plan, departures: Sequence[Departures]) -> tuple[Event, ...]:
-    """What arrives then, which follows from the departures without a kernel."""
-    if not departures:
-        return ()
+def _undisturbed(plan: Plan, departures: Sequence[Departures]) -> Departures:
+    """What arrives then, and when, which follows from the departures without a kernel."""
     there = [
         sent
         if source.place is None
         else sent.over(plan.tiers.between(source.place, plan.sink), source.bits)
         for source, sent in zip(plan.sources, departures, strict=True)
     ]
-    return together(there).in_order().as_arrivals(plan.epoch_us)
+    return together(there).in_order()
 
 
 class _Run:
@@ -127,20 +130,16 @@ class _Run:
         for source, sent, path in zip(plan.sources, departures, paths, strict=True):
             _Feeder(self.env, sent, source.bits, path).wait()
 
-    def arrivals(self) -> tuple[tuple[Event, ...], Mapping[str, int]]:
-        """What arrives, and what happens on the way."""
+    def arrivals(self) -> tuple[Departures, Mapping[str, int]]:
+        """What arrives, and when, and what happens on the way."""
         self.env.run()
-        epoch_us = self.plan.epoch_us
-        events = tuple(
-            Event(n, item.source_id, item.key, item.event_time_us, item.value, epoch_us + round(at))
-            for n, (at, item) in enumerate(self.arrived)
-        )
         stations, links = self.stations.values(), self.links.values()
         # Little's law holds at every worker.
         for station in stations:
             station.check()
         assert all(a <= b for (a, _), (b, _) in pairwise(self.arrived))
-        return events, {
+        rows = [(at, *item[:-1]) for at, item in self.arrived]
+        return departures_from(rows), {
             "replayed": sum(link.replayed for link in links),
             "lost": sum(link.lost for link in links),
             "dropped": sum(station.dropped for station in stations),

@@ -3,7 +3,7 @@
 Everything random about a source is drawn here, before the run, in arrays.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import count
 from typing import Any, NamedTuple
 
@@ -17,6 +17,9 @@ from sim.distributions import FloatArray, draw_us
 from sim.network import Tier
 from sim.plan import IDS_PER_SOURCE, Plan, Recording, Source
 from sim.seeds import Seeds
+
+KINDS = (np.float64, np.int64, np.object_, np.int64, np.float64)
+"""Of the columns of departures."""
 
 
 class Departures(NamedTuple):
@@ -48,11 +51,21 @@ class Departures(NamedTuple):
             due_us.append(free_us + tier.latency_us)
         return self._replace(leave_us=np.array(due_us, dtype=np.float64))
 
-    def as_arrivals(self, epoch_us: int) -> tuple[Event, ...]:
-        """What arrives if nothing takes time on the way: each time rounded to a microsecond."""
-        arrival_us = [epoch_us + at for at in map(round, self.leave_us.tolist())]
-        columns = [column.tolist() for column in self[1:]]
-        return tuple(map(Event, count(), *columns, arrival_us))
+    def as_arrivals(self, epoch_us: int, streams: Sequence[str]) -> tuple[Event, ...]:
+        """What arrives if nothing takes time on the way: each time rounded to a microsecond.
+
+        Sources are of these streams in turn. Identities are numbers within a stream, so that
+        different streams use the same.
+        """
+        sources, numbers = np.divmod(self.source_ids, IDS_PER_SOURCE)
+        columns = (
+            sources // len(streams) * IDS_PER_SOURCE + numbers,
+            *self[2:],
+            epoch_us + np.rint(self.leave_us).astype(np.int64),
+            np.array(streams, dtype=object)[sources % len(streams)],
+        )
+        rows = zip(count(), *[column.tolist() for column in columns], strict=False)
+        return tuple(map(Event._make, rows))
 
 
 def departures_of(plan: Plan, number: int, seeds: Seeds) -> tuple[Departures, int]:
@@ -77,7 +90,14 @@ def departures_of(plan: Plan, number: int, seeds: Seeds) -> tuple[Departures, in
 
 def together(parts: Iterable[Departures]) -> Departures:
     """One after the other."""
-    return Departures(*[np.concatenate(columns) for columns in zip(*parts, strict=True)])
+    columns = zip(departures_from(()), *parts, strict=True)
+    return Departures(*[np.concatenate(each) for each in columns])
+
+
+def departures_from(rows: Iterable[tuple[float, int, str, int, float]]) -> Departures:
+    """Of tuples one by one."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(KINDS)
+    return Departures(*[np.array(*each) for each in zip(columns, KINDS, strict=True)])
 
 
 def _recorded(plan: Plan, number: int, source: Recording, seeds: Seeds) -> Departures:

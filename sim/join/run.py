@@ -18,7 +18,7 @@ from sim.join.crew import Control, Crew
 from sim.join.series import Series, series_of
 from sim.join.summary import Summary, summary_of, traffic_of
 from sim.join.timed import Room, Stream
-from sim.plan import IDS_PER_SOURCE, Plan
+from sim.plan import Plan
 from sim.recorder import digest_of
 
 PRODUCER = "sim"
@@ -110,19 +110,9 @@ def simulate_stream(
     )
 
 
-@uncollected()
 def arrivals_of(plan: Plan, seed: int) -> tuple[Event, ...]:
     """What arrives of a plan, with the streams: even sources are of R, odd ones of S."""
-    events = simulate_arrivals(plan, seed).events
-    if not events:
-        return ()
-    seq, ids, key, event_us, value, arrival_us, _ = zip(*events, strict=True)
-    sources, numbers = np.divmod(np.array(ids, dtype=np.int64), IDS_PER_SOURCE)
-    # R and S use the same numbers: an identity is a number of a stream.
-    identities = (sources // 2 * IDS_PER_SOURCE + numbers).tolist()
-    streams = [STREAMS[number] for number in (sources % 2).tolist()]
-    columns = (seq, identities, key, event_us, value, arrival_us, streams)
-    return tuple(map(Event._make, zip(*columns, strict=True)))
+    return simulate_arrivals(plan, seed, STREAMS).events
 
 
 def _kept(room: Room) -> list[int]:
