@@ -6,6 +6,7 @@ has started Spark takes no file that does without. A folder's tests of Spark sha
 """
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -26,8 +27,29 @@ def starts_spark(test_file: Path) -> bool:
 class SparkApart(LoadScopeScheduling):  # type: ignore[misc]
     """Whole folders of tests that start Spark, single files of others.
 
-    One process begins with tests that do without Spark, all others with those that start it.
+    One process begins with tests that do without Spark, all others with those that start it. What
+    a process leaves that crashes is for another one, usually that which xdist starts in its place.
     """
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Take back what a process has not run; the test that it crashed in, if it did.
+
+        That test is not run again: it would be, by one process after the other.
+        """
+        given: Mapping[str, Mapping[str, bool]] = self.assigned_work.pop(node)
+        left = {
+            scope: {test: done for test, done in tests.items() if not done}
+            for scope, tests in given.items()
+        }
+        unfinished = [(scope, test) for scope, tests in left.items() for test in tests]
+        if not unfinished:
+            return None
+        scope, crashed = unfinished[0]
+        del left[scope][crashed]
+        self.workqueue.update({scope: tests for scope, tests in left.items() if tests})
+        for other in self.nodes:
+            self._reschedule(other)
+        return crashed
 
     def _split_scope(self, nodeid: str) -> str:
         file, _, _ = nodeid.partition("::")
@@ -42,17 +64,26 @@ class SparkApart(LoadScopeScheduling):  # type: ignore[misc]
         super()._assign_work_unit(node)
 
     def _reschedule(self, node: WorkerController) -> None:
+        if node not in self.registered_collections:
+            return  # it has just been started, in the place of one that crashed
         if self.workqueue and not node.shutting_down and self._next_for(node) is None:
             node.shutdown()
             return
         super()._reschedule(node)
+        if self._pending_of(self.assigned_work[node]) == 1 and not node.shutting_down:
+            self._reschedule(node)  # a test begins when it is known what comes next
 
     def _next_for(self, node: WorkerController) -> str | None:
         """What the process is to run next, if it may run any of what is left."""
         folders = [scope for scope in self.workqueue if not scope.endswith(".py")]
         files = [scope for scope in self.workqueue if scope.endswith(".py")]
-        if not all(scope.endswith(".py") for scope in self.assigned_work[node]):
+        without_spark = [
+            each
+            for each in self.nodes
+            if not each.shutting_down
+            and all(scope.endswith(".py") for scope in self.assigned_work[each])
+        ]
+        if node not in without_spark:
             files = []
-        going_on = [each for each in self.nodes if not each.shutting_down]
-        ordered = [*files, *folders] if going_on[:1] == [node] else [*folders, *files]
+        ordered = [*files, *folders] if without_spark[:1] == [node] else [*folders, *files]
         return ordered[0] if ordered else None

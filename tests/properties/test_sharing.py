@@ -1,8 +1,9 @@
 """Tests that start Spark and tests that do without are in different processes, at the same time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import NamedTuple
 
 import pytest
 
@@ -16,6 +17,16 @@ FILES = {
     "tools/test_cli.py": "def test(): ...",
 }
 SPARK = ("room/test_spark.py", "tools/test_kill.py", "tools/test_cli_spark.py")
+
+
+class Crash(NamedTuple):
+    """A process ends in a test, and another one takes its place."""
+
+    process: str
+    test: int
+    """Of those that it runs, from 1."""
+    is_late: bool
+    """The new one begins when all others have ended."""
 
 
 class Process:
@@ -32,6 +43,10 @@ class Process:
 
     def shutdown(self) -> None:
         self.shutting_down = True
+
+    def crash(self) -> None:
+        self.shutting_down = True
+        del self.given[len(self.ran) :]
 
     def run_one(self) -> int | None:
         left = self.given[len(self.ran) :]
@@ -53,8 +68,10 @@ def test_files_that_start_spark_are_known(folder: Path) -> None:
     assert {name for name in FILES if starts_spark(folder / name)} == set(SPARK)
 
 
-def shared_out(folder: Path, tests: Mapping[str, int], processes: int) -> Iterator[list[str]]:
-    """What each process ran, when nothing more happens."""
+def begun(
+    folder: Path, tests: Mapping[str, int], processes: int
+) -> tuple[SparkApart, list[Process], list[str]]:
+    """Processes that have been given what they begin with, and what was collected."""
     config = SimpleNamespace(
         getvalue=lambda _: ["popen"] * processes,
         rootpath=folder,
@@ -64,20 +81,59 @@ def shared_out(folder: Path, tests: Mapping[str, int], processes: int) -> Iterat
     nodes = [Process(f"gw{n}") for n in range(processes)]
     scheduler = SparkApart(config, None)
     for node in nodes:
-        scheduler.add_node(node)
-        scheduler.add_node_collection(node, collected)
+        start(scheduler, node, collected)
     scheduler.schedule()
+    return scheduler, nodes, collected
+
+
+def shared_out(
+    folder: Path, tests: Mapping[str, int], processes: int, crash: Crash | None = None
+) -> list[list[str]]:
+    """Files of the tests that each process ran, when nothing more happens."""
+    scheduler, nodes, collected = begun(folder, tests, processes)
+    run(scheduler, nodes, collected, crash)
+    if crash is not None:
+        (crashed,) = (node for node in nodes if node.gateway.id == crash.process)
+        assert len(crashed.ran) == crash.test, "it did not come that far"
+        if crash.is_late:
+            nodes.append(Process("late"))
+            start(scheduler, nodes[-1], collected)
+            scheduler.schedule()
+            run(scheduler, nodes, collected)
+    assert sorted(each for node in nodes for each in node.ran) == list(range(len(collected)))
+    assert all(node.shutting_down for node in nodes)
+    return [[collected[each].partition("::")[0] for each in node.ran] for node in nodes]
+
+
+def start(scheduler: SparkApart, node: Process, collected: Sequence[str]) -> None:
+    scheduler.add_node(node)
+    scheduler.add_node_collection(node, collected)
+
+
+def run(
+    scheduler: SparkApart,
+    nodes: list[Process],
+    collected: Sequence[str],
+    crash: Crash | None = None,
+) -> None:
+    """Let processes run tests by turns, as long as any of them does."""
     busy = True
     while busy:
         busy = False
-        for node in nodes:
+        for node in list(nodes):
             test = node.run_one()
-            if test is not None:
+            if test is None:
+                continue
+            busy = True
+            if crash is None or (node.gateway.id, len(node.ran)) != crash[:2]:
                 scheduler.mark_test_complete(node, test)
-                busy = True
-    assert sorted(each for node in nodes for each in node.ran) == list(range(len(collected)))
-    assert all(node.shutting_down for node in nodes)
-    return ([collected[each].partition("::")[0] for each in node.ran] for node in nodes)
+                continue
+            node.crash()
+            assert scheduler.remove_node(node) == collected[test]
+            if not crash.is_late:
+                nodes.append(Process("at once"))
+                start(scheduler, nodes[-1], collected)
+                scheduler.schedule()
 
 
 @pytest.mark.parametrize("processes", [2, 3, 4])
@@ -92,6 +148,29 @@ def test_no_process_that_started_spark_runs_anything_else(
         assert kinds == sorted(kinds), "Spark comes last"
     assert first[0] not in SPARK
     assert others[0][0] in SPARK
+
+
+@pytest.mark.parametrize("is_late", [False, True])
+@pytest.mark.parametrize("test", [1, 2, 5, 6])
+@pytest.mark.parametrize("process", ["gw0", "gw1", "gw2"])
+@pytest.mark.parametrize("many", ["room/test_model.py", "tools/test_kill.py"])
+def test_what_a_process_leaves_that_crashes_is_run_by_another(
+    folder: Path, many: str, process: str, test: int, is_late: bool
+) -> None:
+    tests = {name: 30 if name == many else 6 for name in FILES}
+    for ran in shared_out(folder, tests, 3, Crash(process, test, is_late)):
+        kinds = [name in SPARK for name in ran]
+        assert kinds == sorted(kinds), "Spark comes last"
+
+
+def test_two_processes_may_crash_before_another_one_has_begun(folder: Path) -> None:
+    scheduler, (first, second, _), collected = begun(folder, dict.fromkeys(FILES, 5), 3)
+    scheduler.add_node(Process("slow"))  # has not said yet which tests there are
+    for node in (first, second):
+        test = node.run_one()
+        assert test is not None
+        assert scheduler.remove_node(node) == collected[test]
+    assert len(scheduler.workqueue) == 3, "two files and a folder"
 
 
 def test_a_folder_that_starts_spark_stays_in_one_process(folder: Path) -> None:
