@@ -112,26 +112,20 @@ WOUND_UP = "the factor leaves 0 to 1"
 
 def claims_of(scope: Scope) -> tuple[Claim[State], ...]:
     """Everything that is claimed of a scope."""
-    redelivers = scope.deliveries > 1
-    winds_up = scope.config.control == "pd"
-    guards = (LATE, MIXED, SEVERAL, HALF_WAY, BESIDE, SLACK, *((KNOWN, FORGOTTEN) * redelivers))
-    redeliveries: tuple[Claim[State], ...] = (
-        sometimes(KNOWN, lambda state: _has_known_redelivery(scope, state)),
-        sometimes(FORGOTTEN, lambda state: not set(state.pending) <= set(state.late)),
-    )
+    guards: tuple[str, ...] = (LATE, MIXED, SEVERAL, HALF_WAY, BESIDE, SLACK)
+    if scope.deliveries > 1:
+        guards += (KNOWN, FORGOTTEN)
+    return *_cases_of(scope), *_promises_of(scope, guards), *_bounds_of(scope, guards)
 
-    within: Claim[State] = always(
-        "alpha within 0 and 1",
-        lambda state: 0 <= state.task.factor.alpha <= 1,
-        guards=guards,
-        explain=lambda state: f"alpha is {state.task.factor.alpha}",
-    )
-    outside: Claim[State] = sometimes(WOUND_UP, lambda state: not 0 <= state.task.factor.alpha <= 1)
 
-    def without(alarm: str) -> Claim[State]:
-        return always(f"never: {alarm}", lambda state: alarm not in state.alarms, guards=guards)
+def _winds_up(scope: Scope) -> bool:
+    """Whether the factor of its control may leave 0 to 1."""
+    return scope.config.control == "pd"
 
-    return (
+
+def _cases_of(scope: Scope) -> Iterator[Claim[State]]:
+    """What has to occur in a scope, so that its promises say something."""
+    yield from (
         sometimes(LATE, lambda state: bool(state.late)),
         sometimes(MIXED, lambda state: _is_mixed(scope, state)),
         sometimes(SEVERAL, lambda state: state.plan is not None and len(state.plan.answers) > 1),
@@ -139,8 +133,22 @@ def claims_of(scope: Scope) -> tuple[Claim[State], ...]:
         sometimes(BESIDE, _is_beside),
         sometimes(OVER, lambda state: _is_over(scope, state)),
         sometimes(SLACK, lambda state: state.task.wm_us < state.task.t_max_us),
-        *(redeliveries * redelivers),
         reachable(AGED, lambda state: state.plan is not None and state.plan.reason == "age"),
+    )
+    if scope.deliveries > 1:
+        yield sometimes(KNOWN, lambda state: _has_known_redelivery(scope, state))
+        yield sometimes(FORGOTTEN, lambda state: not set(state.pending) <= set(state.late))
+    if _winds_up(scope):
+        yield sometimes(WOUND_UP, lambda state: not 0 <= state.task.factor.alpha <= 1)
+
+
+def _promises_of(scope: Scope, guards: tuple[str, ...]) -> tuple[Claim[State], ...]:
+    """About answers and their corrections."""
+
+    def without(alarm: str) -> Claim[State]:
+        return always(f"never: {alarm}", lambda state: alarm not in state.alarms, guards=guards)
+
+    return (
         always(
             "wrong answers are pending",
             lambda state: not any(_wrong(scope, state)),
@@ -156,13 +164,6 @@ def claims_of(scope: Scope) -> tuple[Claim[State], ...]:
         without(STREAM_WROTE_AGAIN),
         without(LATE_TOO_EARLY),
         without(WENT_BACK),
-        outside if winds_up else within,
-        always(
-            "slack within 0 and the largest delay",
-            lambda state: 0 <= state.task.slack_us <= state.task.max_delay_us,
-            guards=(*guards, *((WOUND_UP,) * winds_up)),
-            explain=lambda state: f"K is {state.task.slack_us}, k {state.task.max_delay_us}",
-        ),
         always(
             "exact in the end",
             lambda state: not _is_over(scope, state) or _is_exact(scope, state),
@@ -170,6 +171,25 @@ def claims_of(scope: Scope) -> tuple[Claim[State], ...]:
             explain=lambda state: _explain_end(scope, state),
         ),
         no_deadlock("nothing is left undone", lambda state: _is_over(scope, state), guards=(OVER,)),
+    )
+
+
+def _bounds_of(scope: Scope, guards: tuple[str, ...]) -> Iterator[Claim[State]]:
+    """About the control."""
+    if _winds_up(scope):
+        guards += (WOUND_UP,)
+    else:
+        yield always(
+            "alpha within 0 and 1",
+            lambda state: 0 <= state.task.factor.alpha <= 1,
+            guards=guards,
+            explain=lambda state: f"alpha is {state.task.factor.alpha}",
+        )
+    yield always(
+        "slack within 0 and the largest delay",
+        lambda state: 0 <= state.task.slack_us <= state.task.max_delay_us,
+        guards=guards,
+        explain=lambda state: f"K is {state.task.slack_us}, k {state.task.max_delay_us}",
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.house.repository import ROOMS, ROOT, Module, files, module_at, modules
 
 MODULE_LINES_MAX = 400
-FUNCTION_LINES_MAX = 70
+FUNCTION_LINES_MAX = 60
 NAMES_THAT_SAY_NOTHING = {"utils", "util", "helpers", "helper", "common", "misc"}
 MACHINE_PATH = re.compile(r"(?<![\w.>}])/(?:home|root|Users|work|tmp|opt|mnt)/\w|[A-Z]:\\\w")
 ADDRESS = re.compile(r"\w+://")
