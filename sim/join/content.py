@@ -11,7 +11,7 @@ Rules of this file:
   decide on each of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast, overload
 
@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.join.worker import Pair, Ranks, other
-from model.vocabulary import Event, JoinConfig
+from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, STREAMS, And, Apart, Band, Equi, Ineq, Predicate, R
+from sim.join.columns import Columns, IntArray, empty
 
 Array: TypeAlias = NDArray[Any]
-IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 NONE = np.empty(0, dtype=np.int64)
 
@@ -81,16 +81,6 @@ def _array(ranks: "Held | Ranks") -> IntArray:
     return ranks.ranks if isinstance(ranks, Held) else np.array(ranks, dtype=np.int64)
 
 
-class Columns(NamedTuple):
-    """The admitted tuples of one stream, by rank; filled as they are admitted."""
-
-    event_us: IntArray
-    key: IntArray
-    """Number of the key in the order of code points."""
-    value: NDArray[np.float64]
-    epoch: IntArray
-
-
 class Found(NamedTuple):
     """Pairs of one query, by rank."""
 
@@ -114,17 +104,13 @@ class Index:
     """Contents of both streams, with what was compared and found so far."""
 
     def __init__(
-        self,
-        config: JoinConfig,
-        sizes: Mapping[str, int],
-        keys: Mapping[str, int],
-        is_indexed: bool = True,
+        self, config: JoinConfig, sizes: Mapping[str, int], is_indexed: bool = True
     ) -> None:
         self.config = config
-        self.columns = {stream: _empty(sizes[stream]) for stream in STREAMS}
+        self.columns = {stream: empty(sizes[stream]) for stream in STREAMS}
+        """The admitted tuples by rank; filled as they are admitted."""
         self.comparisons = 0
         """Candidates that were compared, over all queries."""
-        self._keys = keys
         self._found: list[Found] = []
         self._spans = [config.span(name) for name, _ in config.queries]
         self._access = [
@@ -132,13 +118,9 @@ class Index:
             for _, predicate in config.queries
         ]
 
-    def add(self, stream: str, rank: int, events: Sequence[Event], epoch: int) -> None:
-        """Tuples have been admitted in an epoch, the first of them with this rank."""
-        columns, keys = self.columns[stream], self._keys
-        new = slice(rank, rank + len(events))
-        _, _, names, columns.event_us[new], columns.value[new], _, _ = zip(*events, strict=True)
-        columns.key[new] = [keys[name] for name in names]
-        columns.epoch[new] = epoch
+    def add(self, stream: str, rank: int, tuples: Columns) -> None:
+        """Tuples have been admitted, the first of them with this rank."""
+        self.columns[stream].put(rank, tuples)
 
     def take(self) -> list[Found]:
         """What was found since the last time."""
@@ -233,20 +215,6 @@ def _compared(predicate: Predicate, left: Array, right: Array) -> BoolArray:
     assert not isinstance(predicate, And)
     good: BoolArray = _OPERATORS[predicate.op](left, right)
     return good
-
-
-def _empty(size: int) -> Columns:
-    return Columns(
-        np.zeros(size, dtype=np.int64),
-        np.zeros(size, dtype=np.int64),
-        np.zeros(size, dtype=np.float64),
-        np.zeros(size, dtype=np.int64),
-    )
-
-
-def keys_of(events: tuple[Event, ...]) -> Mapping[str, int]:
-    """A number for every key, in the order of code points."""
-    return {key: number for number, key in enumerate(sorted({event.key for event in events}))}
 
 
 def _access(config: JoinConfig, predicate: Predicate) -> Access:

@@ -10,16 +10,17 @@ Rules of this file:
 * The gate is the reference's (``model.join.oracle.Gate``).
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from itertools import accumulate
 
+import numpy as np
 import simpy
 
 from model.join.oracle import Gate
 from model.vocabulary import Event
 from sim.distributions import FloatArray
-from sim.join.content import Index
+from sim.join.columns import Columns, IntArray
+from sim.join.content import BoolArray, Index
 from sim.join.crew import Crew
 
 
@@ -27,11 +28,11 @@ class Doors:
     """Decides on arrivals, in the order in which the sources take them."""
 
     def __init__(
-        self, arrivals: Sequence[Event], epochs: Sequence[int], gate: Gate, index: Index
+        self, arrivals: Sequence[Event], arrived: Columns, gate: Gate, index: Index
     ) -> None:
         self.arrivals = arrivals
-        self.epochs = epochs
-        """Epoch of each arrival."""
+        self.arrived = arrived
+        """The same as columns."""
         self.gate = gate
         self.index = index
         self.share = 0.0
@@ -41,26 +42,20 @@ class Doors:
         self.offered = 0
         """Arrivals that could be shed."""
 
-    def decide(self, stream: str, positions: Sequence[int], chances: Sequence[float]) -> list[bool]:
+    def decide(self, stream: str, positions: IntArray, chances: FloatArray) -> BoolArray:
         """Which arrivals of one epoch are admitted; each has a uniform draw of its own."""
-        epoch, share = self.epochs[positions[0]], self.share
+        epochs = self.arrived.epoch
+        epoch = int(epochs[positions[0]])
         # One arrival of an epoch always stays, so that there is no epoch without arrivals.
-        first = bisect_left(self.epochs, epoch)
-        self.offered += len(positions) - (positions[0] == first)
-        if share:
-            pairs = zip(positions, chances, strict=True)
-            self.shed.update([n for n, chance in pairs if chance < share and n != first])
-        arrivals, shed = self.arrivals, self.shed
-        tuples = self.gate.admitted[stream].tuples
-        rank = len(tuples)
-        offered = [arrivals[position] for position in positions if position not in shed]
-        good = self.gate.offer(stream, epoch, offered)
-        if len(tuples) > rank:
-            self.index.add(stream, rank, tuples[rank:], epoch)
-        if len(good) == len(positions):
-            return good
-        decisions = iter(good)
-        return [position not in shed and next(decisions) for position in positions]
+        is_first = positions == epochs.searchsorted(epoch)
+        self.offered += len(positions) - int(is_first[0])
+        good: BoolArray = is_first | (chances >= self.share)
+        self.shed.update(positions[~good].tolist())
+        rank = len(self.gate.admitted[stream].tuples)
+        offered = [self.arrivals[position] for position in positions[good].tolist()]
+        good[good] = self.gate.offer(stream, epoch, offered)
+        self.index.add(stream, rank, self.arrived.taken(positions[good]))
+        return good
 
 
 class Source:
@@ -76,7 +71,6 @@ class Source:
         env: simpy.Environment,
         stream: str,
         doors: Doors,
-        start_us: int,
         chances: FloatArray,
         crew: Crew,
         admit: Callable[[str, int], object],
@@ -85,20 +79,21 @@ class Source:
     ) -> None:
         self.stream = stream
         self.other: Source
-        self.positions = [n for n, each in enumerate(doors.arrivals) if each.stream == stream]
-        arrivals = [doors.arrivals[position] for position in self.positions]
-        self.times_us = [each.arrival_us - start_us for each in arrivals]
-        self.event_us = [each.event_time_us for each in arrivals]
+        self.positions = np.flatnonzero(doors.arrived.stream == stream)
+        arrived = doors.arrived.taken(self.positions)
+        # As lists: they are looked at one by one.
+        self.times_us: list[int] = arrived.arrival_us.tolist()
+        self.event_us: list[int] = arrived.event_us.tolist()
+        seen_us = -(-arrived.arrival_us // crew.intake_us) * crew.intake_us
+        self._seen_us: list[int] = seen_us.tolist()
+        self._epochs: list[int] = arrived.epoch.tolist()
         self.at = 0
         """Arrivals taken."""
         self.end = 0
         """Arrivals up to the end of the epoch."""
         self.pauses = 0
-        step_us = crew.intake_us
-        self._seen_us = [-(-time_us // step_us) * step_us for time_us in self.times_us]
         self._env, self._doors, self._crew = env, doors, crew
-        self._epochs = [doors.epochs[position] for position in self.positions]
-        self._chances = chances[self.positions].tolist()
+        self._chances = chances[self.positions]
         self._admit, self._waits, self._wake = admit, waits, wake
         self._entered = [0]
         """Admitted tuples among the first n arrivals, as far as is decided."""
@@ -182,4 +177,4 @@ class Source:
         new = slice(len(self._entered) - 1, last)
         if new.start < last:
             decisions = self._doors.decide(self.stream, self.positions[new], self._chances[new])
-            self._entered += list(accumulate(decisions, initial=self._entered.pop()))
+            self._entered += (self._entered[-1] + decisions.cumsum()).tolist()

@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from sim.distributions import FloatArray
-from sim.join.content import NONE, Found, IntArray
+from sim.join.columns import IntArray
+from sim.join.content import NONE, Found
 
 
 class Emitted(NamedTuple):

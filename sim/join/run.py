@@ -2,6 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,20 +95,10 @@ def simulate_stream(
     record: bool = False,
 ) -> Run:
     """The same for arrivals that are there; the seed then draws what is shed."""
-    room = Room(stream, config, crew, control, faults, seed, record and not control.scale)
-    room.run()
-    head: Summary = {"input": stream.name, "seed": seed, "workers": config.workers}
-    summary = {**head, **summary_of(room)}
-    kept = _kept(room)
-    return Run(
-        _workload(room, kept, seed),
-        _trace(room, kept),
-        series_of(room),
-        summary,
-        tuple([sample.moment for sample in room.samples]),
-        control.rule,
-        traffic_of(room),
-    )
+    steps = record and not control.scale
+    with closing(Room(stream, config, crew, control, faults, seed, steps)) as room:
+        room.run()
+        return _observed(room, seed)
 
 
 def arrivals_of(plan: Plan, seed: int) -> tuple[Event, ...]:
@@ -115,10 +106,24 @@ def arrivals_of(plan: Plan, seed: int) -> tuple[Event, ...]:
     return simulate_arrivals(plan, seed, STREAMS).events
 
 
-def _kept(room: Room) -> list[int]:
+def _observed(room: Room, seed: int) -> Run:
+    head: Summary = {"input": room.stream.name, "seed": seed, "workers": room.config.workers}
+    kept = _kept(room)
+    return Run(
+        _workload(room, kept, seed),
+        _trace(room, kept),
+        series_of(room),
+        {**head, **summary_of(room)},
+        tuple([sample.moment for sample in room.samples]),
+        room.control.rule,
+        traffic_of(room),
+    )
+
+
+def _kept(room: Room) -> Sequence[int]:
     """Positions of the arrivals that were not shed."""
-    shed = room.doors.shed
-    return [n for n in range(len(room.stream.arrivals)) if n not in shed]
+    everything, shed = range(len(room.stream.arrivals)), room.doors.shed
+    return [n for n in everything if n not in shed] if shed else everything
 
 
 def _workload(room: Room, kept: Sequence[int], seed: int) -> Workload:
@@ -138,16 +143,13 @@ def _trace(room: Room, kept: Sequence[int]) -> Trace:
 def _matches(room: Room) -> Iterator[Match]:
     """In the order of a trace, which then has nothing to sort."""
     _, epoch, query, r, s = room.results
-    admitted = room.gate.admitted
-    r_ids, s_ids = (
-        np.array([event.source_id for event in admitted[name].tuples], dtype=np.int64)[ranks]
-        for name, ranks in ((R, r), (S, s))
-    )
+    columns = room.index.columns
+    r_ids, s_ids = columns[R].source_id[r], columns[S].source_id[s]
     names = [name for name, _ in room.config.queries]
     place = np.argsort(np.argsort(np.array(names, dtype=object)))
     order = np.lexsort((epoch, s_ids, r_ids, place[query]))
-    numbers, *columns = [column[order].tolist() for column in (query, r_ids, s_ids, epoch)]
-    return map(Match._make, zip(map(names.__getitem__, numbers), *columns, strict=True))
+    numbers, *others = [column[order].tolist() for column in (query, r_ids, s_ids, epoch)]
+    return map(Match._make, zip(map(names.__getitem__, numbers), *others, strict=True))
 
 
 def make_system() -> System:

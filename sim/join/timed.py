@@ -9,7 +9,6 @@ Rules of this file:
 * The number of workers changes between epochs, on a quiet chain, by the model's merge and split.
 """
 
-from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -31,7 +30,8 @@ from model.vocabulary.join import STREAMS, R, S
 from sim import faults
 from sim.distributions import FloatArray
 from sim.faults import Fail, Schedule
-from sim.join.content import Found, Held, Index, keys_of
+from sim.join.columns import Columns, columns_of
+from sim.join.content import Found, Held, Index
 from sim.join.crew import Control, Crew
 from sim.join.intake import Doors, Source
 from sim.join.results import Emitted, Results, gathered
@@ -63,11 +63,12 @@ class Stream:
     flush: bool = True
     name: str = "stream"
 
-    def epochs(self) -> list[int]:
-        """Epoch of each arrival; empty ones do not count."""
+    def columns(self) -> Columns:
+        """The arrivals with the epoch of each; empty ones do not count."""
         bounds = pairwise((0, *self.cuts, len(self.arrivals)))
         sizes = [right - left for left, right in bounds if right > left]
-        return np.repeat(np.arange(len(sizes)), sizes).tolist()
+        epochs = np.repeat(np.arange(len(sizes)), sizes)
+        return columns_of(self.arrivals, epochs, self.start_us)
 
 
 class Room:
@@ -85,20 +86,19 @@ class Room:
     ) -> None:
         self.stream, self.config, self.crew, self.control = stream, config, crew, control
         self.env = env = simpy.Environment()
-        counts = Counter([each.stream for each in stream.arrivals])
-        self.index = Index(config, counts, keys_of(stream.arrivals), crew.is_indexed)
+        arrived = stream.columns()
+        sizes = {name: int(np.count_nonzero(arrived.stream == name)) for name in STREAMS}
+        self.index = Index(config, sizes, crew.is_indexed)
         self.gate = Gate(config)
-        epochs = stream.epochs()
-        self.epochs = epochs[-1] + 1 if epochs else 0
-        self.doors = Doors(stream.arrivals, epochs, self.gate, self.index)
+        self.epochs = int(arrived.epoch[-1]) + 1 if stream.arrivals else 0
+        self.doors = Doors(stream.arrivals, arrived, self.gate, self.index)
         self.line = Line(
             env, self._setup(), self.index, crew, self._after, self._when_idle, self._emit
         )
         chances = Seeds(seed).stream("shedding").random(len(stream.arrivals))
         calls = (self._admit, self._waits, self._look)
         self.sources = {
-            name: Source(env, name, self.doors, stream.start_us, chances, crew, *calls)
-            for name in STREAMS
+            name: Source(env, name, self.doors, chances, crew, *calls) for name in STREAMS
         }
         for name in STREAMS:
             self.sources[name].other = self.sources[S if name == R else R]
@@ -170,6 +170,15 @@ class Room:
         for station in self.line.stations:
             station.check()
 
+    def close(self) -> None:
+        """Let go of parts that hold each other: the collector may not come by for long."""
+        for source in self.sources.values():
+            del source.other
+        self.sources.clear()
+        for parts in (self.line.stations, self.line.right, self.line.left):
+            parts.clear()
+        del self.line
+
     @property
     def end_us(self) -> float:
         """When the last epoch was over."""
@@ -187,11 +196,7 @@ class Room:
         Kernel microseconds.
         """
         at_us, _, _, r, s = self.results
-        of_r, of_s = [
-            np.array([each.arrival_us for each in self.gate.admitted[name].tuples], dtype=np.int64)
-            - self.stream.start_us
-            for name in STREAMS
-        ]
+        of_r, of_s = (self.index.columns[name].arrival_us for name in STREAMS)
         return at_us, at_us - np.maximum(of_r[r], of_s[s])
 
     @property

@@ -1,12 +1,13 @@
 import gc
 
 import pytest
+import simpy
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Band
 from sim.collecting import uncollected
 from sim.join.crew import Control, Crew
-from sim.join.run import arrivals_of
+from sim.join.run import arrivals_of, simulate_stream
 from sim.join.scenarios import Rates, steady
 from sim.join.timed import Room, Stream
 
@@ -69,14 +70,30 @@ def test_whoever_has_switched_it_off_finds_it_off() -> None:
         gc.enable()
 
 
-def test_a_run_leaves_no_cycles_while_it_goes_on() -> None:
-    """Links, stations, messages: the room in which most happens."""
+CONFIG = JoinConfig(1_000_000, (("near", Band("value", 50.0)),), workers=4)
+
+
+def stream() -> Stream:
+    """Links, stations, messages: what comes to the room in which most happens."""
     plan = steady(Rates(50, 50, 5))
-    config = JoinConfig(1_000_000, (("near", Band("value", 50.0)),), workers=4)
-    stream = Stream(arrivals_of(plan, seed=1), (), plan.epoch_us)
-    room = Room(stream, config, Crew(), Control(), (), seed=1, record=True)
+    return Stream(arrivals_of(plan, seed=1), (), plan.epoch_us)
+
+
+def test_a_run_leaves_no_cycles_while_it_goes_on() -> None:
+    room = Room(stream(), CONFIG, Crew(), Control(), (), seed=1, record=True)
     with uncollected():
         gc.collect()
         room.run()
         assert gc.collect() == 0
     assert room.emitted
+
+
+def test_nothing_is_left_of_a_run_that_is_over() -> None:
+    """Hundreds of them, in a sweep, would fill the memory."""
+    arriving = stream()
+    with uncollected():
+        gc.collect()
+        simpy.Environment()
+        kernel = gc.collect()
+        assert simulate_stream(arriving, CONFIG, seed=1, record=True).summary["results"]
+        assert gc.collect() == kernel < 10

@@ -8,7 +8,8 @@ import pytest
 from model.join.oracle import holds
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, And, Apart, Band, Equi, Ineq, Predicate, R, S
-from sim.join.content import Held, Index, keys_of
+from sim.join.columns import columns_of
+from sim.join.content import Held, Index
 
 PREDICATES: tuple[Predicate, ...] = (
     Equi("key"),
@@ -35,10 +36,13 @@ def event(stream: str, n: int, rng: np.random.Generator) -> Event:
 def filled(config: JoinConfig, seed: int) -> tuple[Index, list[Event], list[Event]]:
     rng = np.random.default_rng(seed)
     r, s = ([event(stream, n, rng) for n in range(N)] for stream in (R, S))
-    index = Index(config, {R: N, S: N}, keys_of((*r, *s)))
+    index = Index(config, {R: N, S: N})
+    # In turns of twenty, each an epoch.
+    everything = columns_of([*r, *s], 2 * [n // 20 for n in range(N)], start_us=0)
     for n in range(0, N, 20):
-        index.add(R, n, r[n : n + 20], n // 20)
-        index.add(S, n, s[n : n + 20], n // 20)
+        turn = np.arange(n, n + 20)
+        index.add(R, n, everything.taken(turn))
+        index.add(S, n, everything.taken(N + turn))
     return index, r, s
 
 
