@@ -8,16 +8,18 @@ alone, and without a prefix everything from the first arrival to the figures of 
 no run is faster. ``one_by_one_...`` is its machine, given each tuple by itself.
 """
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from time import process_time
 
 from benchmarks._timed_rooms import paces, standard
 from benchmarks.slack_model import CONFIG, arrivals
 from model.slack.machine import Task
 from model.slack.quick import Quick
-from model.vocabulary import Event, Step, Workload, task_of
+from model.vocabulary import Event, Workload, task_of
 from sim.batches import cut
 from sim.cluster import Worker
 from sim.collecting import uncollected
@@ -55,10 +57,7 @@ def _once(workload: Workload, ends_us: tuple[float, ...]) -> dict[str, float]:
     timeline(observed)
     figures(observed)
     whole_s = process_time() - started_s
-    quick = [Quick(task).arrive for task in _tasks()]
-    model_s = _model_s(workload, quick)
-    arrive = [task.arrive for task in _tasks()]
-    one_by_one_s = _model_s(workload, [partial(_one_by_one, each) for each in arrive])
+    model_s, one_by_one_s = _model_s(workload, _at_once), _model_s(workload, _one_by_one)
     return {"": whole_s, "timed_": timed_s, "model_": model_s, "one_by_one_": one_by_one_s}
 
 
@@ -67,25 +66,33 @@ def _tasks() -> list[Task]:
     return [Task(config, number) for number in range(config.tasks)]
 
 
-def _one_by_one(
-    arrive: Callable[[Event, int], Sequence[Step]], events: Sequence[Event], batch: int
-) -> None:
-    for event in events:
-        arrive(event, batch)
+def _at_once(task: Task, events: Sequence[Event], ends: Sequence[int]) -> None:
+    quick = Quick(task, events)
+    for batch, end in enumerate(ends):
+        quick.until(end, batch)
+
+
+def _one_by_one(task: Task, events: Sequence[Event], ends: Sequence[int]) -> None:
+    for batch, (first, end) in enumerate(pairwise((0, *ends))):
+        for event in events[first:end]:
+            task.arrive(event, batch)
 
 
 def _model_s(
-    workload: Workload, takers: Sequence[Callable[[Sequence[Event], int], object]]
+    workload: Workload, take: Callable[[Task, Sequence[Event], Sequence[int]], None]
 ) -> float:
     """How long the two tasks take for it by themselves."""
+    tasks = _tasks()
     keys = {event.key for event in workload.arrivals}
-    owners = {key: task_of(key, len(takers)) for key in keys}
-    batches = [
-        [[event for event in batch if owners[event.key] == number] for number in range(len(takers))]
-        for batch in workload.batches()
+    owners = {key: task_of(key, len(tasks)) for key in keys}
+    arrivals, bounds = workload.arrivals, [*workload.cuts, len(workload.arrivals)]
+    rows = [
+        [row for row, event in enumerate(arrivals) if owners[event.key] == task.number]
+        for task in tasks
     ]
+    given = [[arrivals[row] for row in own] for own in rows]
+    ends = [[bisect_left(own, bound) for bound in bounds] for own in rows]
     started_s = process_time()
-    for number, parts in enumerate(batches):
-        for take, events in zip(takers, parts, strict=True):
-            take(events, number)
+    for task, events, bounds in zip(tasks, given, ends, strict=True):
+        take(task, events, bounds)
     return process_time() - started_s

@@ -1,8 +1,11 @@
-"""Columns over time, made of when things began and ended."""
+"""Columns of tables, and columns over time, made of when things began and ended."""
 
+from collections.abc import Collection
 from math import nan
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sim.distributions import FloatArray
 
@@ -26,3 +29,9 @@ def worked_us(began_us: FloatArray, ended_us: FloatArray, time_us: FloatArray) -
         + np.append(0.0, np.cumsum(ended_us))[ended]
     )
     return done_us
+
+
+def columns_of(rows: Collection[tuple[Any, ...]], *types: Any) -> list[NDArray[Any]]:
+    """Rows of as many fields as there are types, column by column."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(types)
+    return [np.array(column, dtype=each) for column, each in zip(columns, types, strict=True)]

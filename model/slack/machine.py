@@ -19,7 +19,7 @@ from model.slack.rules import RULES, Rules
 from model.vocabulary import Event, SlackConfig, Step
 from model.vocabulary.slack import Judged, Late, Progress, Rejected, Result
 from model.windows.aggregates import aggregate_of
-from model.windows.by_window import ByWindow
+from model.windows.by_window import ByWindow, OpenWindows, Panes
 from model.windows.rules import BEFORE_TIME_US
 
 # ---------------------------------------------------------------------------------------- state
@@ -116,8 +116,8 @@ class Task:
         self.judged = state.judged
         self.n_accepted, self.total, self.squares = state.moments
         self.accepted = dict(state.accepted)
-        self.open: ByWindow[list[float]] = ByWindow(
-            list, ((index, key, list(values)) for index, key, values in state.open_windows)
+        self.open: OpenWindows | Panes = OpenWindows(
+            (index, key, list(values)) for index, key, values in state.open_windows
         )
         self.unjudged = ByWindow(
             Counts,
@@ -141,7 +141,10 @@ class Task:
             moments=(self.n_accepted, self.total, self.squares),
             accepted=tuple(sorted(self.accepted.items())),
             open_windows=tuple(
-                sorted((index, key, tuple(sorted(values))) for index, key, values in self.open)
+                sorted(
+                    (index, key, tuple(sorted(values)))
+                    for index, key, values in self.open.windows()
+                )
             ),
             unjudged=tuple(
                 sorted(
@@ -153,7 +156,7 @@ class Task:
                         tuple(sorted(counts.received)),
                         tuple(sorted(counts.late)),
                     )
-                    for index, key, counts in self.unjudged
+                    for index, key, counts in self.unjudged.windows()
                 )
             ),
         )
@@ -165,6 +168,10 @@ class Task:
             return [Rejected(self.number, event.seq, event.source_id, batch, reason)]
         if self.rules.is_redelivery(self, event):
             return []
+        return self.accept(event, batch)
+
+    def accept(self, event: Event, batch: int) -> list[Step]:
+        """An arrival that is neither rejected nor a redelivery."""
         steps: list[Step] = []
         self._advance_clock(event)
         self._close(batch, steps)
@@ -242,19 +249,20 @@ class Task:
             )
 
     def _route(self, event: Event, batch: int, steps: list[Step]) -> None:
-        route, values_of = self.rules.route, self.open.at
-        key, value = event.key if self.config.keyed else "", event.value
-        for index in self.windows.indices(event.event_time_us):
+        route, event_us, value = self.rules.route, event.event_time_us, event.value
+        key = event.key if self.config.keyed else ""
+        joined = []
+        for index in self.windows.indices(event_us):
             joins, is_late = route(self, index, event)
             if joins:
-                values_of(index, key).append(value)
+                joined.append(index)
             if is_late:
                 # A window past its judgement is not counted any more, nor judged again.
                 if index >= self.first_unjudged:
-                    self._count_late(index, key, event.value)
+                    self._count_late(index, key, value)
                 start_us = self.windows.start_us(index)
-                late = Late(self.number, start_us, key, event.source_id, event.event_time_us, batch)
-                steps.append(late)
+                steps.append(Late(self.number, start_us, key, event.source_id, event_us, batch))
+        self.open.join(joined, key, event_us, value)
 
     def _count_late(self, index: int, key: str, value: float) -> None:
         counts = self.unjudged.at(index, key)
@@ -264,20 +272,26 @@ class Task:
 
     def _judge(self, batch: int, steps: list[Step]) -> None:
         self.first_unjudged = self.windows.first_index(self.wm_us - self._feedback_us)
-        due = list(self.unjudged.take(self.first_unjudged))
+        due = self.unjudged.take(self.first_unjudged)
         if due:
             cv_squared = cv_squared_of(self.config, self.n_accepted, self.total, self.squares)
+            # Without the values, nothing but N tells these windows apart.
+            required: dict[int, int] = {}
             for index, key, counts in due:
-                steps.append(self._judge_window(index, key, counts, batch, cv_squared))
+                total = counts.n_rcv + counts.n_late
+                n_req = None if self._needs_values else required.get(total)
+                if n_req is None:
+                    values = (*counts.received, *counts.late)
+                    known = Known(total, cv_squared, values, (self.number, self.judged))
+                    n_req = required[total] = self._requirement(known)
+                coverage = Coverage(counts.n_rcv, total, n_req)
+                steps.append(self._judge_window(index, key, counts.n_late, batch, coverage))
             self._find_slack()
 
     def _judge_window(
-        self, index: int, key: str, counts: Counts, batch: int, cv_squared: float
+        self, index: int, key: str, n_late: int, batch: int, coverage: Coverage
     ) -> Judged:
-        total = counts.n_rcv + counts.n_late
-        values = (*counts.received, *counts.late) if self._needs_values else ()
-        known = Known(total, cv_squared, values, (self.number, self.judged))
-        coverage = Coverage(counts.n_rcv, total, self._requirement(known))
+        n_rcv, _, n_req = coverage
         self.factor = self.rules.law(self.config, self.factor, coverage)
         self.judged += 1
         return Judged(
@@ -286,9 +300,9 @@ class Task:
             self.windows.start_us(index),
             key,
             batch,
-            counts.n_rcv,
-            counts.n_late,
-            coverage.n_req,
+            n_rcv,
+            n_late,
+            n_req,
             coverage.miss,
             self.factor.alpha,
         )

@@ -17,7 +17,7 @@ from model.vocabulary.answers import Late, Rejected, Result
 from model.vocabulary.watermark import Clock
 from model.watermark.rules import RULES, Rules
 from model.windows.aggregates import aggregate_of
-from model.windows.by_window import ByWindow
+from model.windows.by_window import OpenWindows, Panes
 from model.windows.cluster import Cluster
 from model.windows.rules import BEFORE_TIME_US
 
@@ -80,8 +80,8 @@ class Task:
         self.n_accepted = state.n_accepted
         self.cluster = Cluster(self.config.k, state.cluster_us)
         self.accepted = dict(state.accepted)
-        self.open: ByWindow[list[float]] = ByWindow(
-            list, ((index, key, list(values)) for index, key, values in state.open_windows)
+        self.open: OpenWindows | Panes = OpenWindows(
+            (index, key, list(values)) for index, key, values in state.open_windows
         )
         self.first_open = self.rules.first_open(self.windows, self.wm_us)
 
@@ -95,7 +95,10 @@ class Task:
             cluster_us=tuple(self.cluster.times_us),
             accepted=tuple(sorted(self.accepted.items())),
             open_windows=tuple(
-                sorted((index, key, tuple(sorted(values))) for index, key, values in self.open)
+                sorted(
+                    (index, key, tuple(sorted(values)))
+                    for index, key, values in self.open.windows()
+                )
             ),
         )
 
@@ -174,12 +177,13 @@ class Task:
 
     def route(self, event: Event, batch: int, steps: list[Step]) -> None:
         """Put an accepted arrival into its windows, or record that it is late."""
-        key = event.key if self.config.keyed else ""
-        for index in self.windows.indices(event.event_time_us):
+        key, event_us = event.key if self.config.keyed else "", event.event_time_us
+        joined = []
+        for index in self.windows.indices(event_us):
             joins, is_late = self.rules.route(self, index, event)
             if joins:
-                self.open.at(index, key).append(event.value)
+                joined.append(index)
             if is_late:
                 start_us = self.windows.start_us(index)
-                late = Late(self.number, start_us, key, event.source_id, event.event_time_us, batch)
-                steps.append(late)
+                steps.append(Late(self.number, start_us, key, event.source_id, event_us, batch))
+        self.open.join(joined, key, event_us, event.value)

@@ -15,32 +15,35 @@ from model.vocabulary import Event, Step
 from model.vocabulary.watermark import Clock
 from model.watermark.machine import Task
 from model.watermark.rules import RULES
-from model.windows.by_window import ByPane
+from model.windows.by_window import Panes
 from model.windows.cluster import READINGS
 from model.windows.passage import Passage
 
 
 class Quick:
-    """Gives arrivals to a task."""
+    """Gives a task that has seen nothing all of its arrivals."""
 
-    __slots__ = ("_by_pane", "_furthest_us", "task")
+    __slots__ = ("_events", "_furthest_us", "_panes", "_position", "passage", "task")
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, events: Sequence[Event]) -> None:
         assert task.rules is RULES, task.rules
+        assert not task.n_accepted, task.n_accepted
         limit_us = task.config.max_future_us
         self.task = task
+        self.passage = Passage([], [], [], [])
+        """What has happened so far."""
+        self._events, self._position = events, 0
         self._furthest_us = inf if limit_us is None else limit_us
-        self._by_pane = ByPane(task.windows, task.open)
+        task.open = self._panes = Panes(task.windows, task.first_open)
 
-    def arrive(self, events: Sequence[Event], batch: int) -> Passage:
-        """Arrivals in their order."""
-        task, position = self.task, 0
-        passage = Passage([], [], [], [])
-        while position < len(events):
-            odd = self._accept(events, position, batch, passage)
-            if odd < len(events):
+    def until(self, end: int, batch: int) -> None:
+        """Arrivals of a batch, up to that position."""
+        task, passage = self.task, self.passage
+        while self._position < end:
+            odd = self._accept(end, batch)
+            if odd < end:
                 n_accepted = task.n_accepted
-                for step in task.arrive(events[odd], batch):
+                for step in task.arrive(self._events[odd], batch):
                     if isinstance(step, Clock):
                         passage.clocks.append(step)
                     else:
@@ -49,20 +52,20 @@ class Quick:
                     passage.waits_us.append(task.wait_us)
                 else:
                     passage.left_out.append(odd)
-            position = odd + 1
-        return passage
+            self._position = odd + 1 if odd < end else end
 
-    def _accept(self, events: Sequence[Event], first: int, batch: int, passage: Passage) -> int:
-        """Take arrivals from there on; the position of the first one that may be refused."""
-        task, by_pane, pane_us = self.task, self._by_pane, self._by_pane.pane_us
+    def _accept(self, end: int, batch: int) -> int:
+        """Take arrivals until there; the position of the first one that may be refused."""
+        task, panes, pane_us, passage = self.task, self._panes, self._panes.pane_us, self.passage
         config, identities, cluster = task.config, task.accepted, task.cluster
         keyed, max_wait_us, reading = config.keyed, config.max_wait_us, READINGS[config.reading]
         is_recorded, enter, n = config.clocks == "arrivals", cluster.enter, len(cluster)
         t_max_us, wm_us = task.t_max_us, task.wm_us
         furthest_us, (open_us, closes_us) = self._furthest_us, task.ends_us()
         found: list[Step] = []
-        position, clock = first, None
-        for event in events[first:]:
+        first = position = self._position
+        clock = None
+        for event in self._events[first:end]:
             seq, source_id, key, event_us, value, arrival_us, _ = event
             if (
                 source_id in identities
@@ -85,8 +88,7 @@ class Quick:
                 task.close(batch, found)
                 open_us, closes_us = task.ends_us()
             if event_us >= open_us:
-                for values in by_pane[event_us // pane_us, key if keyed else ""]:
-                    values.append(value)
+                panes[event_us // pane_us][key if keyed else ""].append(value)
             else:
                 task.route(event, batch, found)
             if found:

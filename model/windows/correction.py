@@ -187,13 +187,23 @@ class Store:
         elif isinstance(step, Late):
             self.pending.setdefault(step.task, Pending()).add(Pair(*step[:5]))
 
-    def final(self) -> list[Final]:
-        """The answer of every window that has one, and whether anything of it is pending."""
-        provisional = {pair.window for pair in self.all_pending()}
-        return [
+    def final(self, unrecorded: Iterable[Result] = ()) -> list[Final]:
+        """The answer of every window that has one, and whether anything of it is pending.
+
+        ``unrecorded`` are answers of the stream, which hold where no correction wrote another.
+        """
+        provisional: set[tuple[int, int, str]] = {pair.window for pair in self.all_pending()}
+        recorded: Collection[tuple[int, int, str]] = self.answers.keys()
+        finals = [
             Final(*window, answer.value, answer.n, answer.revision, window not in provisional)
             for window, answer in self.answers.items()
         ]
+        for task, start_us, key, _, value, n_rcv, _, _ in unrecorded:
+            window = (task, start_us, key)
+            if window not in recorded:
+                is_exact = window not in provisional
+                finals.append(Final(task, start_us, key, value, n_rcv, 0, is_exact))
+        return finals
 
 
 # -------------------------------------------------------------------------------------- actions

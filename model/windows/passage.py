@@ -1,12 +1,12 @@
-"""What becomes of several arrivals of a task that are given to it at once."""
+"""What becomes of the arrivals of a task that are given to it several at a time."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from model.vocabulary import Step
 
 
 class Passage(NamedTuple):
-    """What happened, by positions among the arrivals."""
+    """What happened, by positions among the arrivals of the task."""
 
     left_out: list[int]
     """Positions of those that were not accepted."""
@@ -16,3 +16,19 @@ class Passage(NamedTuple):
     """Steps that say no more than what the clock was after one of these."""
     steps: list[tuple[int, Step]]
     """All others, each with the position of the arrival that caused it."""
+
+
+class Passing(Protocol):
+    """Gives a task its arrivals."""
+
+    @property
+    def passage(self) -> Passage:
+        """What has happened so far."""
+        ...
+
+    def until(self, end: int, batch: int) -> None:
+        """Arrivals of a batch, up to that position.
+
+        Then the task is up to date, but for the values in open windows, which are at the end.
+        """
+        ...

@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from operator import attrgetter
+from typing import NamedTuple
+
+import numpy as np
 
 from model.slack.assumption import scored
 from model.slack.machine import Task
@@ -12,7 +15,18 @@ from sim.distributions import FloatArray
 from sim.windows.observed import Observed
 from sim.windows.series import Series, means, series_of
 from sim.windows.summary import Summary, mean, summary_of
-from sim.windows.timed import Cluster, Room, Rule
+from sim.windows.task import Rule
+from sim.windows.timed import Cluster, Room
+
+
+class Judgements(NamedTuple):
+    """Judgements, a row each; see :class:`model.vocabulary.slack.Judged`."""
+
+    at_us: FloatArray
+    n_rcv: FloatArray
+    n_late: FloatArray
+    n_req: FloatArray
+    miss: FloatArray
 
 
 def room_of(
@@ -29,22 +43,22 @@ def room_of(
         lambda number: Task(config, number),
         lambda task, batch, _is_flush: (task.progress(batch),),
         scored(config),
-        lambda task: Quick(task).arrive,
+        Quick,
         wait_us=attrgetter("slack_us"),
         share=lambda task: task.factor.alpha,
     )
     return Room(workload, rule, cluster, start_us, ends_us, sample_at_us)
 
 
-def judged(run: Observed[Task]) -> list[tuple[float, Judged]]:
-    """Judgements before the flush, with their times."""
-    flush_batch = len(run.room.batches)
-    return [
-        (at_us, step)
-        for task in run.room.tasks
-        for at_us, _row, step in task.of(Judged)
-        if step.batch != flush_batch
-    ]
+def judged(run: Observed[Task]) -> Judgements:
+    """Judgements before the flush."""
+    seen = [task.of(Judged) for task in run.room.tasks]
+    steps = [step for each in seen for step in each.steps]
+    columns = zip(*steps, strict=True) if steps else [()] * len(Judged._fields)
+    _, _, _, _, batches, n_rcv, n_late, n_req, miss, _ = columns
+    before = np.array(batches, dtype=np.int64) != len(run.room.batches)
+    counts = np.array([n_rcv, n_late, n_req, miss], dtype=np.float64)[:, before]
+    return Judgements(np.concatenate([each.at_us for each in seen])[before], *counts)
 
 
 def timeline(run: Observed[Task]) -> Series:
@@ -53,11 +67,9 @@ def timeline(run: Observed[Task]) -> Series:
     And ``required_coverage``: of the windows judged in the interval.
     """
     series = series_of(run, "slack_us", "alpha")
-    judgements = judged(run)
-    required = [step.n_req / (step.n_rcv + step.n_late) for _, step in judgements]
-    judged_us = [at_us for at_us, _ in judgements]
-    grid_us: FloatArray = series["time_us"]
-    return {**series, "required_coverage": means(judged_us, required, grid_us)}
+    found = judged(run)
+    required = found.n_req / (found.n_rcv + found.n_late)
+    return {**series, "required_coverage": means(found.at_us, required, series["time_us"])}
 
 
 def figures(run: Observed[Task]) -> Summary:
@@ -65,11 +77,10 @@ def figures(run: Observed[Task]) -> Summary:
 
     A first answer is wrong if its error is ``eps`` or more.
     """
-    misses = [step.miss for _, step in judged(run)]
     errors = run.answers.errors(run.answers.by_stream)
     eps = SlackConfig.from_json(run.room.workload.config).eps
     return {
         **summary_of(run, "slack_us"),
-        **mean("miss_share", misses),
+        **mean("miss_share", judged(run).miss),
         **mean("wrong_share", errors >= eps),
     }

@@ -12,7 +12,8 @@ from model.windows.correction import nothing_scored
 from sim.windows.observed import Observed
 from sim.windows.series import Series, series_of
 from sim.windows.summary import Summary, summary_of
-from sim.windows.timed import Cluster, Room, Rule
+from sim.windows.task import Rule
+from sim.windows.timed import Cluster, Room
 
 
 def room_of(
@@ -29,7 +30,7 @@ def room_of(
         lambda number: Task(config, number),
         lambda task, _batch, is_flush: () if is_flush else task.end_batch(),
         nothing_scored if config.corrections else None,
-        lambda task: Quick(task).arrive,
+        Quick,
         wait_us=attrgetter("wait_us"),
         share=disorder_of,
     )

@@ -11,6 +11,7 @@ Rules of this file:
 """
 
 from collections.abc import Collection, Iterable, Iterator
+from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -20,9 +21,11 @@ from model.vocabulary import Event
 from model.vocabulary.answers import Late, Result
 from model.windows.aggregates import aggregate_of
 from model.windows.correction import Window
+from sim.columns import columns_of
 from sim.disorder import IntArray
 from sim.distributions import FloatArray
-from sim.windows.timed import Room, TaskT, TimedTask
+from sim.windows.task import TaskT, TimedTask
+from sim.windows.timed import Room
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
@@ -91,21 +94,26 @@ class Answers:
     __slots__ = ("by_stream", "corrected", "first", "n", "start_us", "task", "truth", "windows")
 
     def __init__(self, room: Room[TaskT], accepted: Iterable[Accepted]) -> None:
-        numbers: dict[Window, int] = {}
-        first: list[tuple[float, int, float, int, bool]] = []
-        flush_batch = len(room.batches)
-        for at_us, _row, step in (seen for task in room.tasks for seen in task.of(Result)):
-            number = numbers.setdefault(Window(*step[:3]), len(numbers))
-            first.append((at_us, number, step.value, step.n_rcv, step.batch == flush_batch))
+        seen = [task.of(Result) for task in room.tasks]
+        results = [step for each in seen for step in each.steps]
+        columns = zip(*results, strict=True) if results else [()] * len(Result._fields)
+        tasks, starts_us, keys, batches, values, n_rcv, _, _ = columns
+        numbers = dict(zip(map(Window, tasks, starts_us, keys), count(), strict=False))
         # A dictionary is a set that keeps its order.
-        late = {Window(*step[:3]): None for task in room.tasks for _, _, step in task.of(Late)}
+        late = {Window(*step[:3]): None for task in room.tasks for step in task.of(Late).steps}
         for window in late:
             numbers.setdefault(window, len(numbers))
         self.windows = list(numbers)
         places = [(window.task, window.start_us) for window in self.windows]
         self.task, self.start_us = columns_of(places, np.int64, np.int64)
         """Of each window."""
-        self.first = First(*columns_of(first, np.float64, np.int64, np.float64, np.int64, np.bool_))
+        self.first = First(
+            np.concatenate([each.at_us for each in seen]),
+            np.arange(len(results)),
+            np.array(values, dtype=np.float64),
+            np.array(n_rcv, dtype=np.int64),
+            np.array(batches, dtype=np.int64) == len(room.batches),
+        )
         self.by_stream = self.first.only(~self.first.is_flush)
         """First answers of the windows that closed before the flush."""
         corrected = [
@@ -145,12 +153,6 @@ class Answers:
         """Share of the windows' tuples that their first answers contained."""
         coverage: FloatArray = first.n_rcv / self.n[first.window]
         return coverage
-
-
-def columns_of(rows: Collection[tuple[Any, ...]], *types: Any) -> list[NDArray[Any]]:
-    """Rows of as many fields as there are types, column by column."""
-    columns = zip(*rows, strict=True) if rows else [()] * len(types)
-    return [np.array(column, dtype=each) for column, each in zip(columns, types, strict=True)]
 
 
 def _looked_up(

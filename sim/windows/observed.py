@@ -6,7 +6,8 @@ from typing import Generic
 from sim.distributions import FloatArray
 from sim.windows.answers import Answers, First, accepted_by
 from sim.windows.pairs import Owed, Pairs, owed_by, pairs_of
-from sim.windows.timed import Room, TaskT
+from sim.windows.task import TaskT
+from sim.windows.timed import Room
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ import numpy as np
 from model.vocabulary.answers import Cleared, Late
 from sim.disorder import IntArray
 from sim.distributions import FloatArray
-from sim.windows.answers import Accepted, Answers, columns_of
-from sim.windows.timed import Room, TaskT, TimedTask
+from sim.windows.answers import Accepted, Answers
+from sim.windows.task import TaskT, TimedTask
+from sim.windows.timed import Room
 
 
 class Pairs(NamedTuple):
@@ -21,8 +22,8 @@ class Pairs(NamedTuple):
 
     total: int
     """Pairs of all accepted tuples, late ones included."""
-    answered_us: FloatArray
-    """When the window of each pair that was on time was answered; flush left out."""
+    answered: IntArray
+    """Which of :attr:`Answers.first` answered each pair that was on time; flush left out."""
     latency_us: FloatArray
     """From the tuple's arrival to that answer."""
     entered_us: FloatArray
@@ -43,11 +44,13 @@ def pairs_of(
     index = last[:, None] - np.arange(int((last - first).max(initial=-1)) + 1)
     is_on_time = index >= first[:, None]
     total = int(is_on_time.sum())
-    late = [(row, step.start_us) for _, row, step in task.of(Late)]
-    rows, start_us = columns_of(late, np.int64, np.int64)
+    late = task.of(Late)
+    rows = late.rows
+    start_us = np.array([step.start_us for step in late.steps], dtype=np.int64)
     is_on_time[rows, last[rows] - start_us // config.slide_us] = False
 
-    closed = answers.first.only(answers.task[answers.first.window] == task.task.number)
+    is_own = answers.task[answers.first.window] == task.task.number
+    closed = answers.first.only(is_own)
     answer = _answered_by(accepted, index, answers, closed.window, config.slide_us)
     at_us = np.append(closed.at_us, np.inf)[answer]
     served_us = np.array(task.served_us, dtype=np.float64)
@@ -56,12 +59,13 @@ def pairs_of(
     np.minimum.at(opened_us, answer[rows, columns], served_us[rows])
     by_stream = ~closed.is_flush[answer[rows, columns]]
     rows, columns = rows[by_stream], columns[by_stream]
+    answered = answer[rows, columns]
     buffered = np.flatnonzero(is_on_time.any(axis=1))
     last_us = np.where(is_on_time, at_us, -np.inf).max(axis=1, initial=-np.inf)
     return Pairs(
         total=total,
-        answered_us=at_us[rows, columns],
-        latency_us=at_us[rows, columns] - accepted.came_us[rows],
+        answered=np.flatnonzero(is_own)[answered],
+        latency_us=closed.at_us[answered] - accepted.came_us[rows],
         entered_us=served_us[buffered],
         left_us=last_us[buffered],
         opened_us=opened_us[~closed.is_flush],
@@ -108,8 +112,10 @@ def owed_by(room: Room[TaskT]) -> Owed:
     for task in room.tasks:
         pending: dict[tuple[int, int, str, int], int] = {}
         # A correction at the end of a batch comes after the tuples of the batch.
-        changes: list[tuple[float, int, Late | Cleared]]
-        changes = sorted([*task.of(Late), *task.of(Cleared)], key=_by_row)
+        changes: list[tuple[float, int, Late | Cleared]] = []
+        for seen in (task.of(Late), task.of(Cleared)):
+            changes += zip(seen.at_us.tolist(), seen.rows.tolist(), seen.steps, strict=True)
+        changes.sort(key=_by_row)
         for at_us, row, step in changes:
             pair = step.task, step.start_us, step.key, step.source_id
             if isinstance(step, Cleared):

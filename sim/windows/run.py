@@ -20,7 +20,8 @@ from sim.windows.observed import Observed, observe
 from sim.windows.scenarios import scenario
 from sim.windows.series import Series
 from sim.windows.summary import Summary
-from sim.windows.timed import ORDINARY, Cluster, Room, TaskT
+from sim.windows.task import TaskT
+from sim.windows.timed import ORDINARY, Cluster, Room
 
 QueryT = TypeVar("QueryT", bound=Query)
 

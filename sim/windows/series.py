@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sim.columns import ratio
+from sim.disorder import IntArray
 from sim.distributions import FloatArray
 from sim.windows.answers import Answers, Given
 from sim.windows.observed import Observed
-from sim.windows.timed import TaskT
+from sim.windows.task import TaskT
 
 Series: TypeAlias = Mapping[str, FloatArray]
 
@@ -86,12 +87,12 @@ def _sampled(
 def _answered(run: Observed[TaskT], grid_us: FloatArray) -> dict[str, FloatArray]:
     """First answers, by the interval in which they came."""
     first = run.answers.by_stream
+    # Many pairs share an answer.
+    intervals = np.searchsorted(grid_us, run.answers.first.at_us)
+    answered = np.concatenate([pairs.answered for pairs in run.pairs])
+    latency_us = np.concatenate([pairs.latency_us for pairs in run.pairs])
     return {
-        "latency_us": means(
-            np.concatenate([pairs.answered_us for pairs in run.pairs]),
-            np.concatenate([pairs.latency_us for pairs in run.pairs]),
-            grid_us,
-        ),
+        "latency_us": _means_of(intervals[answered], latency_us, len(grid_us)),
         "window_latency_us": means(first.at_us, run.window_latency_us(first), grid_us),
         "coverage": means(first.at_us, run.answers.coverage(first), grid_us),
     }
@@ -148,8 +149,11 @@ def _so_far(times_us: ArrayLike, grid_us: FloatArray) -> FloatArray:
 
 def means(times_us: ArrayLike, values: ArrayLike, grid_us: FloatArray) -> FloatArray:
     """Mean of the values within each row's interval."""
-    rows = np.searchsorted(grid_us, np.asarray(times_us, dtype=np.float64))
-    sums, counts = np.zeros(len(grid_us)), np.zeros(len(grid_us))
-    np.add.at(sums, rows, np.asarray(values, dtype=np.float64))
-    np.add.at(counts, rows, 1.0)
-    return ratio(sums, counts)
+    intervals = np.searchsorted(grid_us, np.asarray(times_us, dtype=np.float64))
+    return _means_of(intervals, np.asarray(values, dtype=np.float64), len(grid_us))
+
+
+def _means_of(intervals: IntArray, values: FloatArray, rows: int) -> FloatArray:
+    """Mean of the values of each row, one after the other; ``intervals`` are their rows."""
+    sums = np.bincount(intervals, weights=values, minlength=rows).astype(np.float64)
+    return ratio(sums, np.bincount(intervals, minlength=rows).astype(np.float64))

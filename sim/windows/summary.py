@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from model.vocabulary.answers import Rejected
 from sim.distributions import FloatArray
 from sim.windows.observed import Observed
-from sim.windows.timed import TaskT
+from sim.windows.task import TaskT
 
 Figure: TypeAlias = float | int | str
 Summary: TypeAlias = dict[str, Figure]
@@ -31,7 +31,7 @@ def summary_of(run: Observed[TaskT], wait: str) -> Summary:
 def _counts(run: Observed[TaskT]) -> Summary:
     room, answers = run.room, run.answers
     accepted = sum(len(task.accepted) for task in room.tasks)
-    rejected = sum(len(task.of(Rejected)) for task in room.tasks)
+    rejected = sum(len(task.of(Rejected).steps) for task in room.tasks)
     pairs, late = sum(pairs.total for pairs in run.pairs), len(run.owed.late_us)
     windows, closed, by_stream = (
         len(each) for each in (answers.windows, answers.first.window, answers.by_stream.window)

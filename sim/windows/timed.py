@@ -14,28 +14,23 @@ Rules of this file:
   the revisions, and the pairs count as pending for the onlooker.
 """
 
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from math import inf
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Generic, NamedTuple
 
 import numpy as np
 
-from model.vocabulary import Event, Step, Trace, Workload, task_of
+from model.vocabulary import Trace, Workload, task_of
 from model.vocabulary.answers import Late
-from model.vocabulary.trace import StepT
-from model.windows.correction import History, Plan, Scored, Store, advance, due, plan
-from model.windows.passage import Passage
-from model.windows.pipeline import AnyTask
-from model.windows.query import Query
+from model.windows.correction import Plan
 from sim.cluster import Worker
 from sim.disorder import IntArray
 from sim.distributions import Constant, FloatArray, endless, require
 from sim.seeds import Seeds
 from sim.windows.line import Line, line_of
+from sim.windows.task import Rule, TaskT, TimedTask
 
 PRODUCER = "sim"
 ORDINARY = Worker()
@@ -71,189 +66,6 @@ class Cluster:
     def worker(self, task: int) -> Worker:
         """The worker of a task."""
         return self.workers[task % len(self.workers)]
-
-
-# ------------------------------------------------------------------------------------ one task
-
-
-class State(NamedTuple):
-    """A task's machine as it was at one moment, before anything happened then."""
-
-    is_streaming: bool
-    """Whether it has accepted something and has not been flushed."""
-    wait_us: int
-    wm_us: int
-    share: float
-
-
-TaskT = TypeVar("TaskT", bound=AnyTask)
-
-
-@dataclass(frozen=True, slots=True)
-class Rule(Generic[TaskT]):
-    """A room: its query, its tasks, and what is to be seen of them."""
-
-    config: Query
-    task: Callable[[int], TaskT]
-    """The task of that number."""
-    ended: Callable[[TaskT, int, bool], Iterable[Step]]
-    """What it says of its clock after a batch in which it accepted something, or a flush."""
-    scored: Scored | None
-    """What corrections record beside revisions; without it nothing is corrected."""
-    quick: Callable[[TaskT], Callable[[Sequence[Event], int], Passage]]
-    """How to give several arrivals of a batch to a task."""
-    wait_us: Callable[[TaskT], int]
-    """How long it waits."""
-    share: Callable[[TaskT], float]
-    """Of the longest wait: what the wait follows from."""
-
-
-class TimedTask(Generic[TaskT]):
-    """A task of the model on a worker."""
-
-    __slots__ = (
-        "_accepted_before",
-        "_arrive",
-        "_is_flushed",
-        "_kept",
-        "_moments_us",
-        "_rule",
-        "accepted",
-        "clocks",
-        "history",
-        "line",
-        "planned",
-        "seen",
-        "served_us",
-        "states",
-        "store",
-        "task",
-        "waits_us",
-    )
-
-    def __init__(self, rule: Rule[TaskT], number: int) -> None:
-        self.task = rule.task(number)
-        self.history = History(rule.config)
-        """What was accepted until the last correction."""
-        self.store = Store((), ())
-        self.accepted: list[Event] = []
-        self.served_us: list[float] = []
-        """When each accepted tuple was served."""
-        self.waits_us: list[int] = []
-        """How long it waited after each accepted tuple."""
-        self.seen: dict[type[Step], list[tuple[float, int, Step]]] = defaultdict(list)
-        """By their kind, steps with the kernel time at which they were taken, and with the number
-        of the accepted tuple that caused them or, at the end of a batch, came last.
-
-        All but those of the clock, whose times nobody asks for.
-        """
-        self.clocks: list[Step] = []
-        self.planned: list[tuple[float, Plan]] = []
-        """Corrections, with the time at which they were due."""
-        self.states: list[State] = []
-        """At each moment that was asked for, and at the end."""
-        self.line: Line = line_of((), (), 1.0)
-        self._arrive = rule.quick(self.task)
-        self._rule = rule
-        self._accepted_before = 0  # this batch
-        self._is_flushed = False
-        self._kept = 0  # in the history
-        self._moments_us = [inf]  # to come, the next one last
-
-    def run(
-        self,
-        batches: Iterable[Sequence[Event]],
-        line: Line,
-        sample_at_us: Sequence[float],
-        flush: bool,
-    ) -> None:
-        """Go through everything, each item of the line when its service ends.
-
-        Items are the tuples of a batch and then its mark, batch by batch, and that of the flush.
-        """
-        self.line = line
-        self._moments_us = [inf, *reversed(sample_at_us)]
-        left_us = iter(line.ended_us.tolist())
-        batch = -1
-        for batch, events in enumerate(batches):
-            self._serve(events, batch, left_us)
-            self._end_batch(batch, next(left_us), is_flush=False)
-        if flush:
-            self._end_batch(batch + 1, next(left_us), is_flush=True)
-        self._look(inf)
-
-    def of(self, kind: type[StepT]) -> list[tuple[float, int, StepT]]:
-        """What was seen of one kind, in order of time."""
-        return cast("list[tuple[float, int, StepT]]", self.seen.get(kind, []))
-
-    def _serve(self, events: Sequence[Event], batch: int, left_us: Iterator[float]) -> None:
-        """The tuples of a batch, from moment to moment."""
-        times_us = [*islice(left_us, len(events))]
-        while times_us and times_us[-1] >= self._moments_us[-1]:
-            before = bisect_left(times_us, self._moments_us[-1])
-            self._take(events[:before], times_us[:before], batch)
-            self._look(times_us[before])
-            events, times_us = events[before:], times_us[before:]
-        self._take(events, times_us, batch)
-
-    def _take(self, events: Sequence[Event], times_us: Sequence[float], batch: int) -> None:
-        """Tuples of a batch without a moment between them."""
-        left_out, waits_us, clocks, steps = self._arrive(events, batch)
-        row = len(self.accepted)
-        for position, step in steps:
-            cause = row + position - bisect_right(left_out, position)
-            self.seen[type(step)].append((times_us[position], cause, step))
-            self.store.record(step)
-        if left_out:
-            kept = sorted({*range(len(events))}.difference(left_out))
-            events, times_us = [events[each] for each in kept], [times_us[each] for each in kept]
-        self.accepted.extend(events)
-        self.served_us.extend(times_us)
-        self.waits_us.extend(waits_us)
-        self.clocks.extend(clocks)
-
-    def _look(self, now_us: float) -> None:
-        """Keep the state for all moments until now."""
-        moments_us, rule, task = self._moments_us, self._rule, self.task
-        is_streaming = task.n_accepted > 0 and not self._is_flushed
-        state = State(is_streaming, rule.wait_us(task), task.wm_us, rule.share(task))
-        while moments_us and moments_us[-1] <= now_us:
-            moments_us.pop()
-            self.states.append(state)
-
-    def _record(self, steps: Iterable[Step], now_us: float) -> None:
-        row = len(self.accepted) - 1
-        for step in steps:
-            self.seen[type(step)].append((now_us, row, step))
-            self.store.record(step)
-
-    def _end_batch(self, batch: int, now_us: float, *, is_flush: bool) -> None:
-        task, rule = self.task, self._rule
-        if now_us >= self._moments_us[-1]:
-            self._look(now_us)
-        if is_flush:
-            self._is_flushed = True
-            self._record(task.flush(batch), now_us)
-        if task.n_accepted > (0 if is_flush else self._accepted_before):
-            self.clocks += rule.ended(task, batch, is_flush)
-        self._accepted_before = task.n_accepted
-        if rule.scored is None:
-            return
-        reason = due(rule.config, self.store, task.number, task.wm_us, is_flush)
-        if reason is not None:
-            self.history.extend(self.accepted[self._kept :])
-            self._kept = len(self.accepted)
-            self._correct(batch, reason, rule.scored, now_us)
-
-    def _correct(self, batch: int, reason: str, scored: Scored, now_us: float) -> None:
-        under_way: Plan | None
-        under_way = plan(
-            self._rule.config, self.store, self.history, self.task.number, batch, reason, scored
-        )
-        self.planned.append((now_us, under_way))
-        while under_way is not None:
-            under_way, steps = advance(under_way, self.store)
-            self._record(steps, now_us)
 
 
 # ------------------------------------------------------------------------------------ the room
@@ -323,9 +135,7 @@ class Room(Generic[TaskT]):
             came_us = np.insert(passed.tuples_us[rows], ends, passed.marks_us)
             line = line_of(came_us.tolist(), np.insert(work_us, ends, 0.0).tolist(), worker.speed)
             events = [self.workload.arrivals[row] for row in rows.tolist()]
-            bounds = pairwise((0, *ends[: len(self.batches)].tolist()))
-            batches = (events[first:last] for first, last in bounds)
-            task.run(batches, line, self.sample_at_us, self.workload.flush)
+            task.run(events, ends, line, self.sample_at_us, self.workload.flush)
         self._correct()
         lines = (*[task.line for task in self.tasks], self.batch_line)
         end_us = max(passed.end_us, *self.sample_at_us[-1:], *[line.end_us for line in lines])
@@ -334,17 +144,16 @@ class Room(Generic[TaskT]):
     def trace(self) -> Trace:
         """What was observed, without the times."""
         # A pair is named once a batch, even if it was found late twice.
-        late = dict.fromkeys(step for task in self.tasks for _, _, step in task.of(Late))
+        late = dict.fromkeys(step for task in self.tasks for step in task.of(Late).steps)
         others = (
-            step
+            seen.steps
             for task in self.tasks
             for kind, seen in task.seen.items()
             if kind is not Late
-            for _, _, step in seen
         )
         clocks = (task.clocks for task in self.tasks)
-        finals = (task.store.final() for task in self.tasks)
-        return Trace(PRODUCER, chain(late, others, *clocks, *finals))
+        finals = (task.finals() for task in self.tasks)
+        return Trace(PRODUCER, chain(late, *others, *clocks, *finals))
 
     def _passed_on(self) -> Passed:
         """What the router does: it waits for nobody, but arrivals before the start wait for it."""

@@ -223,7 +223,8 @@ def test_pairs_are_those_that_a_loop_would_find() -> None:
         first_us = dict(zip(closed.window.tolist(), closed.at_us.tolist(), strict=True))
         numbers = {window: number for number, window in enumerate(answers.windows)}
         for timed, pairs in zip(room.tasks, observed.pairs, strict=True):
-            late = {(row, step.start_us) for _, row, step in timed.of(Late)}
+            seen = timed.of(Late)
+            late = set(zip(seen.rows, [step.start_us for step in seen.steps], strict=True))
             waits, total = [], 0
             for row, event in enumerate(timed.accepted):
                 for index in room.config.windows.indices(event.event_time_us):
