@@ -11,9 +11,9 @@ Rules of this file:
   to be done but to keep its value.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from itertools import accumulate, pairwise, repeat
+from itertools import accumulate, repeat
 from math import isfinite
 from operator import mul, sub
 from typing import Any
@@ -92,8 +92,11 @@ class Quick:
         event_us, values = self._event_us[begin:end], self._values[begin:end]
         t_max_us = list(accumulate(event_us, max, initial=task.t_max_us))
         delays_us = map(sub, t_max_us[1:], event_us)
-        longest_us = accumulate(delays_us, max, initial=task.max_delay_us)
-        rises = [n for n, (a_us, b_us) in enumerate(pairwise(longest_us), begin) if a_us < b_us]
+        longest_us = list(accumulate(delays_us, max, initial=task.max_delay_us))
+        rises, rise = [], bisect_right(longest_us, longest_us[0])
+        while rise < len(longest_us):
+            rises.append(begin + rise - 1)
+            rise = bisect_right(longest_us, longest_us[rise], rise)
         self._rises = [len(self._events), *reversed(rises)]
         """Arrivals delayed more than any before, the next one last."""
         self._t_max_us[begin : end + 1] = t_max_us

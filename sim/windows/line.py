@@ -9,10 +9,10 @@ Rules of this file:
   things stood before anything happened then.
 """
 
-from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from sim.distributions import FloatArray
 
@@ -64,16 +64,14 @@ class Line(NamedTuple):
         return float((before + 1 - np.minimum(gone, before)).max(initial=0))
 
 
-def line_of(arrived_us: Sequence[float], work_us: Iterable[float], speed: float) -> Line:
+def line_of(arrived_us: ArrayLike, work_us: ArrayLike, speed: float) -> Line:
     """Items that come at these times, in order, each with its work at speed 1."""
-    began_us, ended_us, free_us = [], [], 0.0
-    for came_us, work in zip(arrived_us, work_us, strict=True):
-        begin_us = came_us if came_us > free_us else free_us
-        free_us = begin_us + work / speed
-        began_us.append(begin_us)
+    came_us = np.asarray(arrived_us, dtype=np.float64)
+    service_us = np.asarray(work_us, dtype=np.float64) / speed
+    ended_us, free_us = [], 0.0
+    for arrives_us, lasts_us in zip(came_us.tolist(), service_us.tolist(), strict=True):
+        free_us = (arrives_us if arrives_us > free_us else free_us) + lasts_us
         ended_us.append(free_us)
-    return Line(
-        np.array(arrived_us, dtype=np.float64),
-        np.array(began_us, dtype=np.float64),
-        np.array(ended_us, dtype=np.float64),
-    )
+    ended = np.array(ended_us, dtype=np.float64)
+    # It is begun when it has come and the one before it has left.
+    return Line(came_us, np.maximum(came_us, np.append(0.0, ended)[:-1]), ended)

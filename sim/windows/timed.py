@@ -133,7 +133,7 @@ class Room(Generic[TaskT]):
             # A mark comes behind the tuples of its batch and is no work.
             work_us = np.fromiter(islice(endless(worker.service, rng), len(rows)), np.float64)
             came_us = np.insert(passed.tuples_us[rows], ends, passed.marks_us)
-            line = line_of(came_us.tolist(), np.insert(work_us, ends, 0.0).tolist(), worker.speed)
+            line = line_of(came_us, np.insert(work_us, ends, 0.0), worker.speed)
             events = [self.workload.arrivals[row] for row in rows.tolist()]
             task.run(events, ends, line, self.sample_at_us, self.workload.flush)
         self._correct()
