@@ -240,7 +240,7 @@ def _near(few: Array, many: Array, width: float) -> tuple[IntArray, IntArray]:
 
     With a little more than ``width`` between floats: the difference that decides is rounded.
     """
-    order = few.argsort(kind="stable")
+    order = few.argsort()
     low, high = _reach(few[order], width)
     if len(few) == 1:
         at = ((low <= many) & (many <= high)).nonzero()[0]
@@ -252,10 +252,10 @@ def _near(few: Array, many: Array, width: float) -> tuple[IntArray, IntArray]:
     counts = ordered.searchsorted(high, side="right") - first
     ends = counts.cumsum()
     inside = np.arange(ends[-1]) + (first - ends + counts).repeat(counts)
-    at, position = by_value[inside], order.repeat(counts)
-    # In the order of the many, whatever the sort has made of equal ones.
-    back = at.argsort(kind="stable")
-    return at[back], position[back]
+    # Back in the order of both, whatever the sorts have made of equal ones.
+    pairs = by_value[inside] * len(few) + order.repeat(counts)
+    pairs.sort()
+    return np.divmod(pairs, len(few))
 
 
 def _reach(values: Array, width: float) -> tuple[Array, Array]:

@@ -70,6 +70,17 @@ def test_a_join_finds_what_a_nested_loop_finds(predicate: Predicate, stream: str
     assert index.take() == []
 
 
+def test_pairs_come_in_the_order_of_the_ranks_that_were_given() -> None:
+    """Sorts may put equal values in any order, another one on another processor."""
+    index, _, _ = filled(JoinConfig(100, (("q", Equi("key")),)), 3)
+    block, store = list(range(20, 5, -1)), list(range(N))
+    index.join(R, held(block).as_ranks(), held(store).as_ranks())
+    (found,) = index.take()
+    places = [(s, block.index(r)) for r, s in zip(found.r.tolist(), found.s.tolist(), strict=True)]
+    assert places == sorted(places)
+    assert len(places) > 100
+
+
 def test_a_query_of_some_epochs_finds_its_epochs_alone() -> None:
     config = JoinConfig(100, (("q", And()), ("late", And())), epochs=(("late", 1, 1),))
     index, _, _ = filled(config, 3)
