@@ -5,12 +5,16 @@ Rules of this file:
 * A folder is in use while anybody holds the lock of the operating system on a file in it: the
   driver, and Java, to which the open file is given. The lock goes with the last of them, however
   they end.
-* Whoever starts removes what earlier sessions of the same user had to leave, and nothing else.
+* Whoever starts removes what earlier sessions of the same user on the same host had to leave, and
+  nothing else: on a network file system, a lock may be none for other hosts. So the name of a
+  folder says of which host it is.
 """
 
 import fcntl
 import os
+import re
 import shutil
+import socket
 import stat
 import tempfile
 import time
@@ -19,10 +23,17 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-PREFIX = "straggler-spark-"
 FILE = "messages.log"
 HALF_MADE_S = 3600
 """An empty folder may become one in use; after so long nobody is about to do that."""
+
+
+def prefix_of(host: str) -> str:
+    """How names of folders of a host begin; what follows has no hyphen, as a host's name may."""
+    return f"straggler-spark-{re.sub('[^a-zA-Z0-9.-]', '_', host)}-"
+
+
+PREFIX = prefix_of(socket.gethostname())
 
 
 @contextmanager
@@ -43,6 +54,8 @@ def scratch_folder() -> Iterator[tuple[Path, BinaryIO]]:
 def remove_forsaken(where: Path) -> None:
     """Remove scratch folders in ``where`` whose session was killed, as far as that is possible."""
     for folder in sorted(where.glob(f"{PREFIX}*")):
+        if "-" in folder.name.removeprefix(PREFIX):
+            continue  # of another host
         with suppress(OSError):  # in use, of somebody else, or somebody was faster
             _remove_if_forsaken(folder)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from spark_impl import scratch
-from spark_impl.scratch import scratch_folder
+from spark_impl.scratch import prefix_of, scratch_folder
 
 KILLED = """
 import os, signal, subprocess, sys
@@ -83,6 +83,21 @@ def test_folder_of_another_user_stays(forsaken: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(os, "geteuid", lambda: forsaken.stat().st_uid + 1)
     scratch.remove_forsaken(forsaken.parent)
     assert (forsaken / "jvm").exists()
+
+
+@pytest.mark.parametrize("other", ["two", "on", "one-1", "one-1-one", "one/on*"])
+def test_folder_of_another_host_stays(
+    where: Path, other: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = where / f"{prefix_of(other)}forsaken"
+    folder.mkdir()
+    (folder / scratch.FILE).touch()
+    monkeypatch.setattr(scratch, "PREFIX", prefix_of("one"))
+    scratch.remove_forsaken(where)
+    assert folder.exists()
+    monkeypatch.setattr(scratch, "PREFIX", prefix_of(other))
+    scratch.remove_forsaken(where)
+    assert not folder.exists()
 
 
 def test_link_and_what_it_names_stay(forsaken: Path, tmp_path: Path) -> None:
