@@ -4,9 +4,10 @@ A test that asks for them, by a fixture, comes last: until then other tests run,
 busy at most. How drivers are killed: :mod:`properties.killing`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import repeat, takewhile
+from itertools import islice, repeat, takewhile
 from pathlib import Path
 from random import Random
 from threading import Event
@@ -54,24 +55,33 @@ class Ordeal(NamedTuple):
     subject: Subject
     seed: int
     wanted: int
-    """Kills that interrupted something."""
+    """Kills that interrupted something; every room of the subject gets an equal share."""
 
 
 def undergo(ordeal: Ordeal, folder: Path, stop: Event) -> list[Query]:
     """Interrupt queries, some at a time, until so many kills interrupted something.
 
+    The first ones are of all rooms there are; later ones of those that have had too few kills.
     Returns as soon as it may when ``stop`` is set, with queries that are not at their end.
     """
     subject, seed, wanted = ordeal
     queries: list[Query] = []
-    for first in range(0, 2 * wanted, AT_ONCE):
-        workloads = [subject.workload_of(first + number, seed) for number in range(AT_ONCE)]
+    every = (subject.workload_of(number, seed) for number in range(3 * wanted))
+    useful = (each for each in every if not queries or each.room in _lacking(queries, wanted))
+    while workloads := list(islice(useful, AT_ONCE)):
         given = (repeat(subject), repeat(folder), workloads, repeat(stop))
         with ThreadPoolExecutor(AT_ONCE, BACKGROUND) as pool:
             queries += pool.map(_interrupted, *given)
-        if stop.is_set() or sum(len(query.kills) for query in queries) >= wanted:
+        if stop.is_set() or not _lacking(queries, wanted):
             break
     return queries
+
+
+def _lacking(queries: Sequence[Query], wanted: int) -> set[str]:
+    """Rooms with less than an equal share of the kills."""
+    rooms = {query.workload.room for query in queries}
+    kills_of = Counter(query.workload.room for query in queries for _ in query.kills)
+    return {room for room in rooms if kills_of[room] * len(rooms) < wanted}
 
 
 def _interrupted(subject: Subject, parent: Path, workload: Workload, stop: Event) -> Query:

@@ -48,8 +48,9 @@ def test_answers_are_exact_however_often_the_driver_is_killed(
     for name, needed in NEEDED.items():
         for guard in needed:
             assert guards[name][guard], f"there were no {guard} in room {name}"
-    assert len(seen) >= profiles.effort().kills, f"only {len(seen)} kills interrupted anything"
-    assert {query.workload.room for query in killed_queries if query.kills} == {*PIPELINES}
+    kills_of = Counter(query.workload.room for query in killed_queries for _ in query.kills)
+    share = profiles.effort().kills / len(PIPELINES)
+    assert all(kills_of[name] >= share for name in PIPELINES), f"interrupted: {kills_of}"
     assert any(kill.is_in_batch for kill in seen), seen
 
 

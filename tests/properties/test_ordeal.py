@@ -1,0 +1,56 @@
+"""Which queries are interrupted, and until when, with drivers that nobody starts."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from model.vocabulary import Workload
+from properties import ordeal
+from properties.killing import Kill
+from properties.ordeal import Ordeal, Query, Subject, undergo
+
+ROOMS = ("slack", "watermark", "slack")
+
+
+def workload_of(number: int, seed: int) -> Workload:
+    return Workload(ROOMS[number % len(ROOMS)], (), {}, seed=seed, name=f"query-{number}")
+
+
+def interrupted(
+    kills_of: Mapping[int, int], wanted: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[int]:
+    """Numbers of the queries that are run, if so many kills interrupt those that have a number."""
+
+    def kill(_subject: Subject, parent: Path, workload: Workload, _stop: Event) -> Query:
+        number = int(workload.name.removeprefix("query-"))
+        return Query(parent, workload, [Kill("begin", True)] * kills_of.get(number, 0))
+
+    monkeypatch.setattr(ordeal, "_interrupted", kill)
+    subject = Subject("", lambda *_: None, workload_of)
+    queries = undergo(Ordeal(subject, 0, wanted), folder, Event())
+    return [int(query.workload.name.removeprefix("query-")) for query in queries]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "kills_of", "numbers"),
+    [
+        (10, {0: 5, 1: 5}, [0, 1]),
+        (10, {0: 9, 1: 4, 4: 1}, [0, 1, 4, 7]),
+        (10, {0: 10, 7: 5}, [0, 1, 4, 7]),
+        (10, {1: 5, 2: 2, 3: 3}, [0, 1, 2, 3]),
+        (10, {0: 5, 7: 5}, [0, 1, 4, 7]),
+        (20, {0: 10, 1: 4, 4: 4, 7: 2}, [0, 1, 4, 7]),
+        (2, {0: 5, 4: 1}, [0, 1, 4]),
+        (2, {0: 5}, [0, 1, 4]),
+    ],
+)
+def test_rooms_are_killed_alike_and_only_as_often_as_is_wanted(
+    wanted: int,
+    kills_of: Mapping[int, int],
+    numbers: list[int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert interrupted(kills_of, wanted, tmp_path, monkeypatch) == numbers
