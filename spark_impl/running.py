@@ -19,6 +19,7 @@ from pyspark.sql.types import (
 )
 
 from spark_impl import lock
+from spark_impl.failures import wait_for, without_stack_traces
 from spark_impl.streams import DATA_FILES, tidy
 
 _SETTINGS = {
@@ -35,6 +36,10 @@ _SETTINGS = {
 }
 """Settings of these queries alone, behind ``spark.sql.streaming``."""
 _SOON_S = 0.01
+STARTS = 3
+TOO_SLOW = "Python worker failed to connect back"
+"""Says Spark when the worker that prepares a stateful operator on the driver has not called within
+ten seconds, which no setting changes. On a busy machine that happens."""
 _BINARY_FILES = StructType(
     [
         StructField("path", StringType()),
@@ -56,6 +61,24 @@ class Run:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._writing = threading.Lock()
+
+    def to_the_end(self, root: Path, begin: Callable[[BinaryIO], StreamingQuery]) -> None:
+        """Run a query as the only one that writes a store, until it has ended.
+
+        It is begun again, where it stopped, if a worker of Python was too slow for Spark. Raises
+        :class:`QueryProblem` with a sentence when it fails, or was too slow three times.
+        """
+        with without_stack_traces():
+            for start in range(STARTS):
+                query, letting_go = self.alone(root, begin)
+                try:
+                    wait_for(query, QueryProblem, root)
+                    break
+                except QueryProblem as problem:
+                    if TOO_SLOW not in str(problem) or start == STARTS - 1:
+                        raise
+                finally:
+                    letting_go.join()  # whoever comes next finds the store free
 
     def alone(
         self, root: Path, begin: Callable[[BinaryIO], StreamingQuery]

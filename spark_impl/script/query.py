@@ -7,7 +7,6 @@ from contextlib import redirect_stdout
 from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
-from threading import Thread
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -20,8 +19,7 @@ from pyspark.sql.types import LongType, StructType
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import END_US, MILLISECOND_US, TIME_END_US
-from spark_impl.failures import wait_for, without_stack_traces
-from spark_impl.running import QueryProblem, Run, paths
+from spark_impl.running import Run, paths
 from spark_impl.script.admission import waiting_of
 from spark_impl.script.files import pack_files
 from spark_impl.script.plan import Plan, compile_plan
@@ -92,17 +90,13 @@ class ScriptQuery:
         more = True
         while more:  # what workers have for each other comes with the next micro-batch
             last = self._store.committed()
-            with without_stack_traces():
-                query, letting_go = self._start(availableNow=True)
-                try:
-                    wait_for(query, QueryProblem, self._store.root)
-                finally:
-                    letting_go.join()  # whoever comes next finds the store free
+            self._run.to_the_end(self._store.root, partial(self._begin, availableNow=True))
             more = self._store.sent_after(last)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; files are taken as they come."""
-        return self._start(processingTime=interval)[0]
+        begin = partial(self._begin, processingTime=interval)
+        return self._run.alone(self._store.root, begin)[0]
 
     def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
         """Process what is in the source, then end all streams.
@@ -138,9 +132,6 @@ class ScriptQuery:
         workers = set(self._plan.placement.worker.values())
         stamps = [own.get(worker, 0) for own in known for worker in workers]
         return min(stamps, default=0)
-
-    def _start(self, **trigger: Any) -> tuple[StreamingQuery, Thread]:
-        return self._run.alone(self._store.root, lambda held: self._begin(held, **trigger))
 
     def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
         self._refuse_empty()

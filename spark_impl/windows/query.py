@@ -1,7 +1,6 @@
 """The streaming query over windows: whatever says how long to wait, the rest is the same."""
 
 import os
-import threading
 from collections.abc import Callable, Collection
 from functools import partial
 from itertools import chain
@@ -14,8 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.failures import wait_for, without_stack_traces
-from spark_impl.running import QueryProblem, Run, paths
+from spark_impl.running import Run, paths
 from spark_impl.streams import either
 from spark_impl.windows import sink
 from spark_impl.windows.blocks import block_schema, pack_files
@@ -77,16 +75,12 @@ class WindowedQuery(Generic[ConfigT]):
 
     def run_available(self) -> None:
         """Process everything that is in the source now, one file a micro-batch."""
-        with without_stack_traces():
-            query, letting_go = self._start(availableNow=True)
-            try:
-                wait_for(query, QueryProblem, self._store.root)
-            finally:
-                letting_go.join()  # whoever comes next finds the store free
+        self._run.to_the_end(self._store.root, partial(self._begin, availableNow=True))
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; files are taken as they come."""
-        return self._start(processingTime=interval)[0]
+        begin = partial(self._begin, processingTime=interval)
+        return self._run.alone(self._store.root, begin)[0]
 
     def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
         """Process what is in the source, then close all windows and correct what is pending.
@@ -100,10 +94,6 @@ class WindowedQuery(Generic[ConfigT]):
         if rows:
             self._store.request_flush(rows)
             self.run_available()
-
-    def _start(self, **trigger: Any) -> tuple[StreamingQuery, threading.Thread]:
-        """Start the query as the only one that writes the store, until the thread has ended."""
-        return self._run.alone(self._store.root, lambda held: self._begin(held, **trigger))
 
     def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
         # Only now is it sure that nobody else makes a store of it, or adds to it.

@@ -1,0 +1,62 @@
+"""Queries that are begun again because a worker was too slow."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO, cast
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from spark_impl import lock
+from spark_impl.running import STARTS, TOO_SLOW, QueryProblem, Run
+
+SLOW = f"[STREAM_FAILED] Query [id = 1] terminated with exception: {TOO_SLOW}. SQLSTATE: XXKST"
+OTHERWISE = "ValueError: something else"
+
+
+class Ended:
+    """A query that has ended, as it says."""
+
+    def __init__(self, said: str | None) -> None:
+        self._said = said
+
+    def awaitTermination(self) -> None:  # noqa: N802 (Spark's name for it)
+        if self._said is not None:
+            raise StreamingQueryException(self._said)
+
+    def stop(self) -> None:
+        pass
+
+
+def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
+    """How often a query was begun whose runs end so, and what the user was told."""
+    left, begun = iter(ends), []
+
+    def begin(held: BinaryIO) -> StreamingQuery:
+        begun.append(held)
+        return cast(StreamingQuery, Ended(next(left)))
+
+    told = ""
+    try:
+        Run(cast(SparkSession, None)).to_the_end(root, begin)
+    except QueryProblem as problem:
+        told = str(problem)
+    lock.let_go(lock.hold(root))  # whoever comes next finds the store free
+    return len(begun), told
+
+
+@pytest.mark.parametrize("slow", range(STARTS))
+def test_query_whose_worker_was_too_slow_is_begun_again(tmp_path: Path, slow: int) -> None:
+    assert starts(tmp_path, [SLOW] * slow + [None]) == (slow + 1, "")
+
+
+def test_query_whose_worker_is_always_too_slow_fails(tmp_path: Path) -> None:
+    assert starts(tmp_path, [SLOW] * STARTS) == (STARTS, f"{TOO_SLOW}.")
+
+
+def test_query_that_fails_otherwise_is_not_begun_again(tmp_path: Path) -> None:
+    count, told = starts(tmp_path, [SLOW, OTHERWISE])
+    assert count == 2
+    assert told == "something else"
