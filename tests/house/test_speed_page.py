@@ -16,6 +16,8 @@ ROWS = {
     "`grouping`, 60,000 tuples": ("grouping", ""),
     "`join`, standard scenario in blocks of 20": ("join", "blocks_of_20_"),
     "`join`, default settings": ("join", "default_"),
+    "`script`, default settings": ("script", "standard_"),
+    "`script`, 54,400 tuples, each sensor 20 a second": ("script", "longer_"),
 }
 """Room, and with what the names of the figures begin."""
 COLUMNS = (
