@@ -230,23 +230,15 @@ class Task:
 
     def _close(self, batch: int, steps: list[Step]) -> None:
         self.first_open = self.rules.first_open(self.windows, self.wm_us)
+        number, slack_us, wm_us = self.number, self.slack_us, self.wm_us
+        start_us = self.windows.start_us
         for index, key, values in self.open.take(self.first_open):
+            n_rcv, value = len(values), self._aggregate(values)
             counts = self.unjudged.at(index, key)
-            counts.n_rcv = len(values)
+            counts.n_rcv = n_rcv
             if self._needs_values:
                 counts.received = values
-            steps.append(
-                Result(
-                    self.number,
-                    self.windows.start_us(index),
-                    key,
-                    batch,
-                    self._aggregate(values),
-                    len(values),
-                    self.slack_us,
-                    self.wm_us,
-                )
-            )
+            steps.append(Result(number, start_us(index), key, batch, value, n_rcv, slack_us, wm_us))
 
     def _route(self, event: Event, batch: int, steps: list[Step]) -> None:
         route, event_us, value = self.rules.route, event.event_time_us, event.value

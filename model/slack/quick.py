@@ -32,12 +32,14 @@ class Quick:
         "_event_us",
         "_eventful",
         "_events",
+        "_identities",
         "_kept",
+        "_keys",
         "_odd",
+        "_pane",
         "_panes",
         "_position",
         "_rises",
-        "_rows",
         "_squares",
         "_t_max_us",
         "_totals",
@@ -60,9 +62,9 @@ class Quick:
         _, identities, keys, event_us, values, _, _ = columns
         self._event_us: Sequence[int] = event_us
         self._values: Sequence[float] = values
-        panes = [each // self._panes.pane_us for each in event_us]
-        names: Iterable[str] = keys if task.config.keyed else repeat("")
-        self._rows = list(zip(identities, event_us, panes, names, values, strict=False))
+        self._identities: Sequence[int] = identities
+        self._pane = [each // self._panes.pane_us for each in event_us]
+        self._keys: Sequence[str] = keys if task.config.keyed else [""] * len(events)
         odd = refused(task.config, events, values) | repeated(identities)
         self._odd = [len(events), *sorted(odd, reverse=True)]
         """Positions to come, the next one last."""
@@ -130,9 +132,12 @@ class Quick:
 
     def _keep(self) -> None:
         """Put what has been counted into its windows."""
-        panes, identities = self._panes, self.task.accepted
-        for source_id, event_us, pane, key, value in self._rows[self._kept : self._position]:
-            identities[source_id] = event_us
+        begin, end, panes = self._kept, self._position, self._panes
+        self.task.accepted.update(
+            zip(self._identities[begin:end], self._event_us[begin:end], strict=True)
+        )
+        columns = self._pane[begin:end], self._keys[begin:end], self._values[begin:end]
+        for pane, key, value in zip(*columns, strict=True):
             panes[pane][key].append(value)
         self._kept = self._position
 

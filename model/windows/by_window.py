@@ -35,9 +35,9 @@ class ByWindow(Generic[T]):
         if by_key is None:
             by_key = self._by_index[index] = {}
             heappush(self._next, index)
-        thing = by_key.get(key)
-        if thing is None:
-            thing = by_key[key] = self._make()
+        if key in by_key:
+            return by_key[key]
+        thing = by_key[key] = self._make()
         return thing
 
     def keys(self, index: int) -> Collection[str]:

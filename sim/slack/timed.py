@@ -1,7 +1,7 @@
 """Room ``slack`` in time (docs/slack.md)."""
 
 from collections.abc import Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -53,12 +53,14 @@ def room_of(
 def judged(run: Observed[Task]) -> Judgements:
     """Judgements before the flush."""
     seen = [task.of(Judged) for task in run.room.tasks]
-    steps = [step for each in seen for step in each.steps]
-    columns = zip(*steps, strict=True) if steps else [()] * len(Judged._fields)
-    _, _, _, _, batches, n_rcv, n_late, n_req, miss, _ = columns
-    before = np.array(batches, dtype=np.int64) != len(run.room.batches)
-    counts = np.array([n_rcv, n_late, n_req, miss], dtype=np.float64)[:, before]
-    return Judgements(np.concatenate([each.at_us for each in seen])[before], *counts)
+    flush_batch = len(run.room.batches)
+    # A view of the fields, for there are many judgements.
+    fields = itemgetter(*map(Judged._fields.index, ("batch", "n_rcv", "n_late", "n_req", "miss")))
+    rows = [fields(step) for each in seen for step in each.steps]
+    batch, *counts = np.array(rows, dtype=np.float64).reshape(-1, 5).T
+    before = batch != flush_batch
+    at_us = np.concatenate([each.at_us for each in seen])
+    return Judgements(*[column[before] for column in (at_us, *counts)])
 
 
 def timeline(run: Observed[Task]) -> Series:

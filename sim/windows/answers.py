@@ -17,7 +17,6 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from model.vocabulary import Event
 from model.vocabulary.answers import Late, Result
 from model.windows.aggregates import aggregate_of
 from model.windows.correction import Window
@@ -25,39 +24,18 @@ from sim.columns import columns_of
 from sim.disorder import IntArray
 from sim.distributions import FloatArray
 from sim.windows.task import TaskT, TimedTask
-from sim.windows.timed import Room
+from sim.windows.timed import Columns, Room
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 
-class Accepted(NamedTuple):
-    """What a task accepted as columns, a row a tuple."""
-
-    source_ids: tuple[int, ...]
-    key: IntArray
-    """Numbers of the keys."""
-    event_us: IntArray
-    values: tuple[float, ...]
-    came_us: IntArray
-    """Arrivals, since the start of the run."""
-    numbers: dict[str, int]
-    """Of the keys, by first appearance; one alone where keys do not matter."""
-
-
-def accepted_by(room: Room[TaskT], task: TimedTask[TaskT]) -> Accepted:
-    """The columns of a task."""
-    columns = zip(*task.accepted, strict=True) if task.accepted else [()] * len(Event._fields)
-    _, source_ids, keys, event_us, values, arrival_us, _ = columns
-    numbers = {key: n for n, key in enumerate(dict.fromkeys(keys if room.config.keyed else [""]))}
-    key = [numbers[key] for key in keys] if room.config.keyed else [0] * len(keys)
-    return Accepted(
-        source_ids,
-        np.array(key, dtype=np.int64),
-        np.array(event_us, dtype=np.int64),
-        values,
-        np.array(arrival_us, dtype=np.int64) - room.start_us,
-        numbers,
-    )
+def accepted_by(room: Room[TaskT], task: TimedTask[TaskT]) -> Columns:
+    """What a task accepted; all keys are one where they do not matter."""
+    key, event_us, came_us, numbers = room.columns
+    rows = task.rows
+    if not room.config.keyed:
+        return Columns(np.zeros_like(rows), event_us[rows], came_us[rows], {"": 0})
+    return Columns(key[rows], event_us[rows], came_us[rows], numbers)
 
 
 # ----------------------------------------------------------------------------- windows
@@ -93,7 +71,7 @@ class Answers:
 
     __slots__ = ("by_stream", "corrected", "first", "n", "start_us", "task", "truth", "windows")
 
-    def __init__(self, room: Room[TaskT], accepted: Iterable[Accepted]) -> None:
+    def __init__(self, room: Room[TaskT], accepted: Iterable[Columns]) -> None:
         seen = [task.of(Result) for task in room.tasks]
         results = [step for each in seen for step in each.steps]
         columns = zip(*results, strict=True) if results else [()] * len(Result._fields)
@@ -104,8 +82,11 @@ class Answers:
         for window in late:
             numbers.setdefault(window, len(numbers))
         self.windows = list(numbers)
-        places = [(window.task, window.start_us) for window in self.windows]
-        self.task, self.start_us = columns_of(places, np.int64, np.int64)
+        unanswered = self.windows[len(results) :]
+        self.task = np.array([*tasks, *[each.task for each in unanswered]], dtype=np.int64)
+        self.start_us = np.array(
+            [*starts_us, *[each.start_us for each in unanswered]], dtype=np.int64
+        )
         """Of each window."""
         self.first = First(
             np.concatenate([each.at_us for each in seen]),
@@ -157,16 +138,19 @@ class Answers:
 
 def _looked_up(
     room: Room[TaskT],
-    accepted: Iterable[Accepted],
+    accepted: Iterable[Columns],
     windows: Collection[Window],
     late: Collection[Window],
 ) -> Iterator[tuple[Window, float, int]]:
     """Truth and number of tuples of the windows whose first answer need not have told them."""
     aggregate = aggregate_of(room.config)
     for task, of_it in zip(room.tasks, accepted, strict=True):
+        events = task.accepted
         # An identity that was accepted twice counts once: its first row is what stays.
-        row_of = dict(zip(reversed(of_it.source_ids), range(len(of_it.values))[::-1], strict=True))
-        told = late if len(row_of) == len(of_it.values) else windows
+        row_of: dict[int, int] = {}
+        for row, event in enumerate(events):
+            row_of.setdefault(event.source_id, row)
+        told = late if len(row_of) == len(events) else windows
         wanted = [window for window in told if window.task == task.task.number]
         if wanted:
             rows = np.sort(np.fromiter(row_of.values(), np.int64, len(row_of)))
@@ -176,5 +160,5 @@ def _looked_up(
             bounds_us = (window.start_us, window.start_us + room.config.size_us)
             begin, end = np.searchsorted(event_us, bounds_us)
             found = rows[begin:end][key[begin:end] == of_it.numbers[window.key]]
-            values = [of_it.values[row] for row in found.tolist()]
+            values = [events[row].value for row in found.tolist()]
             yield window, aggregate(values), len(values)

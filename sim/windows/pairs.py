@@ -12,9 +12,9 @@ import numpy as np
 from model.vocabulary.answers import Cleared, Late
 from sim.disorder import IntArray
 from sim.distributions import FloatArray
-from sim.windows.answers import Accepted, Answers
+from sim.windows.answers import Answers
 from sim.windows.task import TaskT, TimedTask
-from sim.windows.timed import Room
+from sim.windows.timed import Columns, Room
 
 
 class Pairs(NamedTuple):
@@ -35,7 +35,7 @@ class Pairs(NamedTuple):
 
 
 def pairs_of(
-    room: Room[TaskT], task: TimedTask[TaskT], accepted: Accepted, answers: Answers
+    room: Room[TaskT], task: TimedTask[TaskT], accepted: Columns, answers: Answers
 ) -> Pairs:
     """All pairs of a task at once: a matrix with a row a tuple and a column a window of it."""
     config = room.config
@@ -73,7 +73,7 @@ def pairs_of(
 
 
 def _answered_by(
-    accepted: Accepted, index: IntArray, answers: Answers, closed: IntArray, slide_us: int
+    accepted: Columns, index: IntArray, answers: Answers, closed: IntArray, slide_us: int
 ) -> IntArray:
     """Which of these closed windows is that of each pair; -1: none.
 
@@ -86,6 +86,12 @@ def _answered_by(
     code = (index - low) * keys + accepted.key[:, None]
     key = np.array([accepted.numbers[answers.windows[each].key] for each in closed.tolist()])
     known = (answers.start_us[closed] // slide_us - low) * keys + key
+    if (most := int(code.max())) <= code.size:
+        # So few that there may be a table of all numbers.
+        table = np.full(most + 1, -1)
+        table[known] = np.arange(len(known))
+        found: IntArray = table[code]
+        return found
     order = np.argsort(known)
     place = order[np.minimum(np.searchsorted(known, code, sorter=order), len(known) - 1)]
     return np.where(known[place] == code, place, -1)

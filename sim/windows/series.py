@@ -20,7 +20,7 @@ from sim.disorder import IntArray
 from sim.distributions import FloatArray
 from sim.windows.answers import Answers, Given
 from sim.windows.observed import Observed
-from sim.windows.task import TaskT
+from sim.windows.task import State, TaskT
 
 Series: TypeAlias = Mapping[str, FloatArray]
 
@@ -62,21 +62,19 @@ def _sampled(
     tasks = run.room.tasks
     queue = np.column_stack([task.line.inside(looks_us) for task in tasks])
     busy_us = np.column_stack([task.line.busy_us(looks_us) for task in tasks])
-    # Axes: row, task, field of State.
-    rows = [*zip(*[task.states for task in tasks], strict=True)]
-    table = np.array(rows, dtype=np.float64)
-    is_streaming, wait_us, _, shares = np.moveaxis(table, 2, 0)
+    # Each has a row a moment and a column a task.
+    is_streaming, wait_us, wm_us, shares = (
+        np.array([[state[field] for state in task.states] for task in tasks]).T
+        for field in range(len(State._fields))
+    )
     streaming = is_streaming.sum(axis=1)
-    # Not from the table: times since the epoch lose their microseconds as floats.
-    start_us = run.room.start_us
-    lag_us = [
-        max((at_us + (start_us - state.wm_us) for state in row if state.is_streaming), default=nan)
-        for at_us, row in zip(grid_us.tolist(), rows, strict=True)
-    ]
+    # Before the first tuple the watermark is further away than can be told.
+    behind_us = run.room.start_us - np.where(is_streaming, wm_us, 0)
+    lag_us = np.where(is_streaming, grid_us[:, None] + behind_us, -np.inf).max(axis=1)
     worked_us = np.diff(busy_us.mean(axis=1), prepend=0.0)
     return {
         wait: ratio((wait_us * is_streaming).sum(axis=1), streaming),
-        "watermark_lag_us": np.array(lag_us, dtype=np.float64),
+        "watermark_lag_us": np.where(streaming > 0, lag_us, nan),
         share: ratio((shares * is_streaming).sum(axis=1), streaming),
         "queue": queue.sum(axis=1),
         **{f"queue_{task}": queue[:, task] for task in range(queue.shape[1])},

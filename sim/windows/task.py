@@ -16,7 +16,7 @@ from typing import Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from model.vocabulary import Event, Step
+from model.vocabulary import Event, Step, Workload
 from model.vocabulary.answers import Final, Late, Result
 from model.vocabulary.trace import StepT
 from model.windows.correction import History, Plan, Scored, Store, advance, due, plan
@@ -91,6 +91,7 @@ class TimedTask(Generic[TaskT]):
         "history",
         "line",
         "planned",
+        "rows",
         "seen",
         "served_us",
         "states",
@@ -107,6 +108,8 @@ class TimedTask(Generic[TaskT]):
         self.events: Sequence[Event] = ()
         """What arrives."""
         self.accepted: Sequence[Event] = ()
+        self.rows: IntArray = np.empty(0, dtype=np.int64)
+        """Which of the workload's arrivals those are."""
         self.served_us: FloatArray = np.empty(0)
         """When each accepted tuple was served."""
         self.waits_us: Sequence[int] = ()
@@ -130,17 +133,19 @@ class TimedTask(Generic[TaskT]):
 
     def run(
         self,
-        events: Sequence[Event],
+        workload: Workload,
+        rows: IntArray,
         ends: IntArray,
         line: Line,
         sample_at_us: Sequence[float],
-        flush: bool,
     ) -> None:
         """Go through everything, each item of the line when its service ends.
 
         Items are the tuples of a batch and then its mark, batch by batch, and that of the flush.
-        ``ends`` are the numbers of tuples before each mark.
+        ``rows`` are those of the workload's arrivals that come here, ``ends`` the numbers of them
+        before each mark.
         """
+        events = [workload.arrivals[row] for row in rows.tolist()]
         self.events, self.line = events, line
         marks = ends + np.arange(len(ends))
         served_us, marks_us = np.delete(line.ended_us, marks), line.ended_us[marks].tolist()
@@ -152,10 +157,12 @@ class TimedTask(Generic[TaskT]):
                 passing.until(looks.pop() - batch, batch)
                 self.states.append(self._state())
             passing.until(end, batch)
-            self._end_batch(batch, end, now_us, is_flush=flush and batch == len(ends) - 1)
+            is_flush = workload.flush and batch == len(ends) - 1
+            self._end_batch(batch, end, now_us, is_flush=is_flush)
         self.states += [self._state()] * len(looks)
         left_out, self.waits_us = passing.passage.left_out, passing.passage.waits_us
         self.accepted = self._accepted(0, len(events))
+        self.rows = np.delete(rows, left_out)
         self.served_us = np.delete(served_us, left_out)
         self.clocks += passing.passage.clocks
         self.seen = self._all_seen(served_us)
@@ -206,10 +213,11 @@ class TimedTask(Generic[TaskT]):
     def _record_late(self) -> None:
         """Pairs that have come late since this was done last are pending now."""
         steps = self._passing.passage.steps
-        for _, step in steps[self._recorded :]:
-            if isinstance(step, Late):
-                self.store.record(step)
-        self._recorded = len(steps)
+        if len(steps) > self._recorded:
+            for _, step in steps[self._recorded :]:
+                if isinstance(step, Late):
+                    self.store.record(step)
+            self._recorded = len(steps)
 
     def _end_batch(self, batch: int, end: int, now_us: float, *, is_flush: bool) -> None:
         task, rule = self.task, self._rule

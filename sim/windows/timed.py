@@ -71,6 +71,18 @@ class Cluster:
 # ------------------------------------------------------------------------------------ the room
 
 
+class Columns(NamedTuple):
+    """What arrives, a row a tuple."""
+
+    key: IntArray
+    """Numbers of the keys."""
+    event_us: IntArray
+    came_us: IntArray
+    """Arrivals, since the start of the run."""
+    numbers: dict[str, int]
+    """Of the keys, by first appearance."""
+
+
 class Passed(NamedTuple):
     """What the router passed on: tuples to their tasks, and behind those of a batch its mark."""
 
@@ -110,6 +122,7 @@ class Room(Generic[TaskT]):
         self.cluster = cluster
         self.start_us = start_us
         self.batches = tuple(workload.batches())
+        self.columns = _columns_of(workload, start_us)
         self.tasks = [TimedTask(rule, number) for number in range(rule.config.tasks)]
         self.corrected: list[tuple[float, Plan]] = []
         """Corrections, with the time at which their revisions could be seen."""
@@ -134,8 +147,7 @@ class Room(Generic[TaskT]):
             work_us = np.fromiter(islice(endless(worker.service, rng), len(rows)), np.float64)
             came_us = np.insert(passed.tuples_us[rows], ends, passed.marks_us)
             line = line_of(came_us, np.insert(work_us, ends, 0.0), worker.speed)
-            events = [self.workload.arrivals[row] for row in rows.tolist()]
-            task.run(events, ends, line, self.sample_at_us, self.workload.flush)
+            task.run(self.workload, rows, ends, line, self.sample_at_us)
         self._correct()
         lines = (*[task.line for task in self.tasks], self.batch_line)
         end_us = max(passed.end_us, *self.sample_at_us[-1:], *[line.end_us for line in lines])
@@ -157,23 +169,20 @@ class Room(Generic[TaskT]):
 
     def _passed_on(self) -> Passed:
         """What the router does: it waits for nobody, but arrivals before the start wait for it."""
-        arrivals, tasks = self.workload.arrivals, len(self.tasks)
-        keys = [event.key for event in arrivals]
-        owner_of = {key: task_of(key, tasks) for key in set(keys)}
-        owners = np.array([owner_of[key] for key in keys], dtype=np.int64)
-        arrival_us = np.array([event.arrival_us for event in arrivals], dtype=np.int64)
+        columns, tasks = self.columns, len(self.tasks)
+        owner_of = np.array([task_of(key, tasks) for key in columns.numbers], dtype=np.int64)
         cuts = np.cumsum([len(batch) for batch in self.batches], dtype=np.int64)
         # Without an end of its own a batch ends with its last arrival.
         ends_us = [0.0] * len(cuts) if self._ends_us is None else self._ends_us
-        came_us = np.insert((arrival_us - self.start_us).astype(np.float64), cuts, ends_us)
+        came_us = np.insert(columns.came_us.astype(np.float64), cuts, ends_us)
         now_us = np.maximum.accumulate(came_us.clip(min=0.0))
         is_mark = np.zeros(len(now_us), dtype=np.bool_)
         is_mark[cuts + np.arange(len(cuts))] = True
         end_us = float(now_us[-1]) if len(now_us) else 0.0
         marks_us = now_us[is_mark]
         if self.workload.flush:
-            cuts, marks_us = np.append(cuts, len(arrivals)), np.append(marks_us, end_us)
-        return Passed(owners, now_us[~is_mark], cuts, marks_us, end_us)
+            cuts, marks_us = np.append(cuts, len(columns.key)), np.append(marks_us, end_us)
+        return Passed(owner_of[columns.key], now_us[~is_mark], cuts, marks_us, end_us)
 
     def _correct(self) -> None:
         """One correction after the other, as they were due; at once, in the order of tasks."""
@@ -189,3 +198,15 @@ class Room(Generic[TaskT]):
         )
         plans = [plan for _, plan in planned]
         self.corrected = list(zip(self.batch_line.ended_us.tolist(), plans, strict=True))
+
+
+def _columns_of(workload: Workload, start_us: int) -> Columns:
+    arrivals = workload.arrivals
+    keys = [event.key for event in arrivals]
+    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+    return Columns(
+        np.array([numbers[key] for key in keys], dtype=np.int64),
+        np.array([event.event_time_us for event in arrivals], dtype=np.int64),
+        np.array([event.arrival_us for event in arrivals], dtype=np.int64) - start_us,
+        numbers,
+    )
