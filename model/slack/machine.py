@@ -168,10 +168,6 @@ class Task:
             return [Rejected(self.number, event.seq, event.source_id, batch, reason)]
         if self.rules.is_redelivery(self, event):
             return []
-        return self.accept(event, batch)
-
-    def accept(self, event: Event, batch: int) -> list[Step]:
-        """An arrival that is neither rejected nor a redelivery."""
         steps: list[Step] = []
         self._advance_clock(event)
         self._close(batch, steps)

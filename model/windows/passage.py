@@ -27,8 +27,5 @@ class Passing(Protocol):
         ...
 
     def until(self, end: int, batch: int) -> None:
-        """Arrivals of a batch, up to that position.
-
-        Then the task is up to date, but for the values in open windows, which are at the end.
-        """
+        """Arrivals of a batch, up to that position."""
         ...
