@@ -81,8 +81,8 @@ def _answered_by(
     """
     if not len(closed):
         return np.full(index.shape, -1)
-    # Window and key as one number, so that all pairs are found in one sorted array.
-    low, keys = int(index.min(initial=0)), len(accepted.numbers)
+    # Window and key as one number, so that all pairs are found in one table or sorted array.
+    low, keys = int(index.min()), len(accepted.numbers)
     code = (index - low) * keys + accepted.key[:, None]
     key = np.array([accepted.numbers[answers.windows[each].key] for each in closed.tolist()])
     known = (answers.start_us[closed] // slide_us - low) * keys + key

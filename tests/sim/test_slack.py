@@ -212,8 +212,9 @@ def test_series_of_the_run_by_hand() -> None:
 
 
 def test_pairs_are_those_that_a_loop_would_find() -> None:
-    for seed in range(40):
-        workload = random_workload(seed)
+    # Windows with and without many pairs.
+    many = from_settings({"messages": "40"}, 1).workload
+    for workload in (many, *map(random_workload, range(40))):
         start_us = START_US
         room = room_of(workload, Cluster((Worker(Constant(0.5)),)), start_us)
         room.run()
