@@ -6,14 +6,16 @@ Rules of this file:
   process takes its place, and nothing else is touched.
 * A process whose other end of the pipe is gone ends: nothing outlives the sweep for longer than a
   job.
+* Ctrl-C reaches every process of a terminal. These never hear of it, not even while they start:
+  the sweep ends them.
 """
 
 import os
 import signal
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from multiprocessing import get_context
+from contextlib import contextmanager, suppress
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import NamedTuple, cast
@@ -77,9 +79,21 @@ def cores() -> int:
 def _start(context: SpawnContext, work: Callable[[Job], Done]) -> tuple[Connection, SpawnProcess]:
     ours, theirs = context.Pipe()
     process = context.Process(target=_work, args=(theirs, work), daemon=True)
-    process.start()
+    with _interrupts_blocked():
+        process.start()
     theirs.close()
     return ours, process
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Here they wait until the end of this block; for what is started in it there are none."""
+    resource_tracker.ensure_running()  # it would be started in the block, and lift it
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _give(pipe: Connection, process: SpawnProcess, job: Job) -> _Worker:
@@ -101,8 +115,6 @@ def _received(pipe: Connection, job: Job) -> Done | None:
 
 def _work(pipe: Connection, work: Callable[[Job], Done]) -> None:
     """Do jobs until there are no more."""
-    # Ctrl-C reaches every process of a terminal; the sweep ends this one.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     while True:
         try:
             pipe.send(work(pipe.recv()))

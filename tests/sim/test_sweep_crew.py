@@ -8,10 +8,16 @@ from multiprocessing import active_children
 from time import sleep
 from typing import Any
 
+import pytest
+
 from sim.sweep.crew import ENDED, on_processes
 from sim.sweep.runs import Job, jobs_of, runs_of
 from sim.sweep.work import TOO_LARGE, Done, bounded, perform
 from tests.sim.experiments import small
+
+EARLY = "INTERRUPT_EARLY"
+if EARLY in os.environ:  # in a process that has just been started to do jobs
+    signal.raise_signal(signal.SIGINT)
 
 
 def jobs() -> list[Job]:
@@ -55,6 +61,25 @@ def takes_too_much(job: Job) -> Done:
 def test_memory_is_bounded() -> None:
     (done,) = on_processes(jobs()[:1], 1, takes_too_much)
     assert done.error == TOO_LARGE
+
+
+def interrupted(job: Job) -> Done:
+    signal.raise_signal(signal.SIGINT)
+    return perform(job)
+
+
+def test_a_process_hears_of_no_interrupt_and_the_sweep_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(EARLY, "yes")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        found = without_times(on_processes(jobs(), 2, interrupted))
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert found == without_times(map(perform, jobs()))
 
 
 def sleeps(job: Job) -> Done:
