@@ -149,7 +149,14 @@ def _interrupts_told() -> Iterator[None]:
 
 
 def _write_whatever_comes() -> None:
-    """Escape what the encoding of the terminal does not have, rather than fail on it."""
+    """Escape what the encoding of the terminal does not have, rather than fail on it.
+
+    What is closed from the start takes everything.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = io.FileIO(os.open(os.devnull, os.O_WRONLY), "w", closefd=False)
+            setattr(sys, name, io.TextIOWrapper(nowhere, write_through=True))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

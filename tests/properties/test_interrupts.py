@@ -109,3 +109,21 @@ def test_a_pipe_that_is_closed_ends_a_command_quietly(
     with os.fdopen(writing, "w", buffering=1) as pipe:
         monkeypatch.setattr(sys, "stdout", pipe)
         assert straggler("sim", "slack") == Done(0, "", "")
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_a_stream_that_is_closed_from_the_start_changes_no_exit_code(
+    straggler: Straggler, monkeypatch: pytest.MonkeyPatch, closed: str
+) -> None:
+    def run(_: Namespace) -> int:
+        render.print_lines(render.console(), ["whoever reads"])
+        with render.progress() as progress:
+            render.print_lines(progress.console, ["whoever watches"])
+        return 3
+
+    monkeypatch.setattr(sim, "run", run)
+    monkeypatch.setattr(sys, closed, None)
+    done = straggler("sim", "slack")
+    os.close(getattr(sys, closed).fileno())
+    told = {"stdout": "whoever reads\n", "stderr": "whoever watches\n", closed: ""}
+    assert done == Done(3, told["stdout"], told["stderr"])
