@@ -11,8 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-SKEWED, RECORDED = "zipf", "nasa"
+SKEWED, LONGER, RECORDED = "zipf", "longer", "nasa"
 TUPLES, KEYS, EXPONENT = 240_000, 100_000, 1.5
+TIMES_LONGER = 4
 FILES = 4
 RECORDING = "nasa_http"
 FOUND = "instance bigint, tuples bigint"
@@ -35,7 +36,7 @@ def inputs() -> Iterator[Path]:
 
     place = Path(tempfile.mkdtemp(prefix="straggler-bench-"))
     try:
-        streams = {SKEWED: zipf(TUPLES, EXPONENT)}
+        streams = {SKEWED: zipf(TUPLES, EXPONENT), LONGER: zipf(TIMES_LONGER * TUPLES, EXPONENT)}
         recording = recordings_by_name().get(RECORDING)
         if recording is not None:
             keys = pq.read_table(recording, columns=["key"]).column("key")

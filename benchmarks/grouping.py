@@ -13,9 +13,11 @@ tuples: what it loses is mean(s)/min(s), s being the speeds. ``dag`` gives some 
 and loses more: the prediction is by the busiest instance.
 
 *Share of routing*: how much shorter the job is when every row brings its instance along.
+``longer`` is four times as many tuples that take as long each.
 
 *Assigning*: two million rows, exponent 1.5, get their instance on two slots, nothing else is done:
-rows to Python and back, and for ``tag`` a first pass that finds hot keys.
+rows to Python and back, and for ``tag`` a first pass that finds hot keys. Of a hundred rows there
+is nothing to do: what is left is what a job costs in any case.
 
 *Sums*: of the same rows count and sum by key: by Spark alone, which adds up before it shuffles, and
 of rows that are spread by ``tag`` first.
@@ -34,7 +36,17 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from benchmarks._grouping_input import FOUND, RECORDED, SKEWED, inputs, serve, write, zipf
+from benchmarks._grouping_input import (
+    FOUND,
+    LONGER,
+    RECORDED,
+    SKEWED,
+    TIMES_LONGER,
+    inputs,
+    serve,
+    write,
+    zipf,
+)
 from model.vocabulary.grouping import POLICIES
 from spark_impl.grouping import Grouping
 from spark_impl.grouping.router import SenderState, begun, route
@@ -43,7 +55,7 @@ from spark_impl.session import session
 
 INSTANCES = 12
 ROUTED, BATCH = 1_000_000, 100_000
-SUMMED = 2_000_000
+SUMMED, FEW = 2_000_000, 100
 ROUNDS = 3
 IDEAL_S = 2.0
 """How long a job takes its instances at least."""
@@ -105,22 +117,26 @@ class Job(NamedTuple):
 def jobs(spark: SparkSession, place: Path) -> dict[str, float]:
     """Throughputs and their ratios, for each input and both sets of instances."""
     figures: dict[str, float] = {}
-    cases = [(SKEWED, 1.25, ("tag", "dag", EVEN, "key")), (SKEWED, 4.0, ("tag", "dag", EVEN))]
+    cases = [
+        (SKEWED, 1.25, ("tag", "dag", EVEN, "key"), IDEAL_S),
+        (SKEWED, 4.0, ("tag", "dag", EVEN), IDEAL_S),
+        (LONGER, 1.25, ("tag",), TIMES_LONGER * IDEAL_S),
+    ]
     if (place / RECORDED).exists():
-        cases.append((RECORDED, 1.25, ("tag", "dag", EVEN, "key")))
-    for name, slower, policies in cases:
-        found = _job(spark, place / name, slower, policies)
+        cases.append((RECORDED, 1.25, ("tag", "dag", EVEN, "key"), IDEAL_S))
+    for name, slower, policies, ideal_s in cases:
+        found = _job(spark, place / name, slower, policies, ideal_s)
         figures |= {f"{name}, {slower:g}x, {each}": figure for each, figure in found.items()}
     return figures
 
 
 def _job(
-    spark: SparkSession, place: Path, slower: float, policies: Sequence[str]
+    spark: SparkSession, place: Path, slower: float, policies: Sequence[str], ideal_s: float
 ) -> Mapping[str, float]:
     rows = spark.read.parquet(str(place))
     tuples = rows.count()
     speed = sum(1 / time_us for time_us in _times(slower, 1_000_000))
-    times_us = _times(slower, round(IDEAL_S * 1e6 * speed / tuples * 1_000_000))
+    times_us = _times(slower, round(ideal_s * 1e6 * speed / tuples * 1_000_000))
     contestants = {policy: _spread(policy, times_us) for policy in policies}
     runs: dict[str, list[Job]] = {policy: [] for policy in policies}
     contestants["tag"](rows).write.mode("overwrite").parquet(f"{place}-assigned")
@@ -195,8 +211,11 @@ def sums(spark: SparkSession, place: Path) -> dict[str, float]:
     assert answers["native"].equals(answers["tag"]), "all the same"
     rates = {name: SUMMED / median(own[1:]) for name, own in taken_s.items()}
     assign_s = {policy: _assign_s(rows, policy) for policy in ("pkg", "tag")}
+    write(zipf(FEW, 1.5), place / "few")
+    few = spark.read.parquet(str(place / "few"))
     return {
         **{f"assign, {name}: rows/s": SUMMED / each for name, each in assign_s.items()},
+        **{f"assign, {FEW} rows, {name}: s": _assign_s(few, name) for name in assign_s},
         **{f"sums, {name}: tuples/s": rate for name, rate in rates.items()},
         "sums, tag / native": rates["tag"] / rates["native"],
     }
