@@ -19,6 +19,7 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
+from properties.commands.outputs import refuse_overwriting
 from properties.errors import UsageError, nearest
 
 COMMANDS = ("diff", "explore", "sim", "sweep", "report", "replay", "errata", "script")
@@ -171,6 +172,7 @@ def _run(arguments: list[str]) -> int:
     if unknown:
         hint = nearest(unknown[0].partition("=")[0], _options(args.parser, args))
         raise UsageError(f"unknown argument {unknown[0]!r}{hint}")
+    refuse_overwriting(args)
     code: int = args.run(args)
     return code
 

@@ -3,11 +3,17 @@
 A run may take an hour: that its result cannot be written is to be known before, not after.
 """
 
+import os
 import tempfile
+from argparse import Namespace
 from contextlib import ExitStack
 from pathlib import Path
 
 from properties.errors import UsageError
+
+WRITTEN = ("json", "junit", "plot", "svg", "markdown", "output", "reproduction")
+READ = ("experiments", "files", "input", "r", "s", "script", "scripts")
+"""Arguments of commands that name files."""
 
 
 def refuse_unwritable(option: str, path: Path | None) -> None:
@@ -32,6 +38,25 @@ def refuse_unwritable(option: str, path: Path | None) -> None:
             target.unlink()
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         raise UsageError(f"{name} cannot be written: {_why(error)}") from error
+
+
+def refuse_overwriting(args: Namespace) -> None:
+    """Refuse to write a file that the command reads, or writes for another option, as well.
+
+    Raises :class:`UsageError` with one sentence that names the option and the path.
+    """
+    named = [
+        (option, os.path.realpath(each))
+        for option, value in vars(args).items()
+        for each in (value if isinstance(value, list) else [value])
+        if option in WRITTEN + READ and isinstance(each, str | Path)
+    ]
+    for option, path in named:
+        if Path(path).is_char_device():
+            continue  # such as /dev/null
+        if option in WRITTEN and any(path == other for to, other in named if to != option):
+            name = str(getattr(args, option))
+            raise UsageError(f"--{option} {name!r} is named twice; it would be overwritten")
 
 
 def refuse_unmakable(option: str, folder: Path) -> None:

@@ -53,6 +53,34 @@ def fails_to_be_needed(*_: object) -> Any:
 
 
 @pytest.mark.parametrize(
+    ("line", "option"),
+    [
+        ("sweep mine.toml --json mine.toml", "--json"),
+        ("sweep mine.toml --json out --junit ./out", "--json"),
+        ("sim slack --plot link --json mine.toml", "--plot"),
+        ("diff slack --input mine.toml --json link", "--json"),
+        ("diff join --r mine.toml --s other --json mine.toml", "--json"),
+        ("script explain mine.toml other --svg mine.toml", "--svg"),
+    ],
+)
+def test_what_is_read_or_written_already_is_not_overwritten(
+    straggler: Straggler, tmp_path: Path, line: str, option: str
+) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text("a day's work", encoding="utf-8")
+    (tmp_path / "link").symlink_to(mine)
+    assert_refused(straggler(line), option, "is named twice; it would be overwritten.")
+    assert mine.read_text(encoding="utf-8") == "a day's work"
+
+
+@pytest.mark.parametrize(
+    "line", ["sweep --list --json sweep", "sweep --list --json /dev/null --junit /dev/null"]
+)
+def test_what_is_no_file_may_be_named_twice(straggler: Straggler, line: str) -> None:
+    assert straggler(line).code == 0
+
+
+@pytest.mark.parametrize(
     "line", ["diff slack --json", "explore slack --json", "sim slack --json", "sim slack --plot"]
 )
 def test_what_cannot_be_written_is_refused_before_anything_runs(
