@@ -14,12 +14,11 @@ from heapq import merge
 from itertools import groupby
 from math import inf
 
-from model.script import partial
 from model.script.graph import CONSTANT, OPERATION, SENSOR, UNION, Graph, Node
-from model.script.partial import Partial, answer, merged, of_values
+from model.script.partial import Partial, Units, answer, in_units, of_values
 from model.script.rules import Rules, cutting_of
-from model.script.slices import Cutting, slice_end, slice_of
-from model.script.stream import Point, Stream, known, rounded
+from model.script.slices import Cutting, slice_around
+from model.script.stream import Point, Stream, known
 from model.vocabulary.script import END_US, MILLISECOND_US
 
 CONSTANT_STREAM = Stream((), END_US)
@@ -69,17 +68,20 @@ class Slices:
     def __init__(self, cutting: Cutting, source: Stream, rules: Rules) -> None:
         self.rules = rules
         self.until_us = source.until_us
-        origin_us = rules.origin_us([stamp for stamp, _ in source.points])
-        self.parts: dict[int, Partial] = {}
-        points, first = source.points, 0
-        while first < len(points):
-            since_us = points[first][0] - origin_us
-            end_us = slice_end(cutting, since_us) + origin_us
-            behind = bisect_left(points, (end_us,), first)
-            values = [value for _, value in points[first:behind]]
-            self.parts[slice_of(cutting, since_us) + origin_us] = of_values(values)
+        stamps = [stamp for stamp, _ in source.points]
+        values = [value for _, value in source.points]
+        whole, scale = in_units(values)
+        origin_us = rules.origin_us(stamps)
+        self.starts_us: list[int] = []
+        self.parts: list[Partial] = []
+        first = 0
+        while first < len(stamps):
+            start_us, end_us = slice_around(cutting, stamps[first] - origin_us)
+            behind = bisect_left(stamps, end_us + origin_us, first)
+            units = Units(whole[first:behind], scale)
+            self.starts_us.append(start_us + origin_us)
+            self.parts.append(of_values(values[first:behind], units))
             first = behind
-        self.starts_us = sorted(self.parts)
 
     def window(self, node: Node) -> Stream:
         """A fold of slices for every window that has one."""
@@ -99,14 +101,9 @@ class Slices:
         return known(values, until_us)
 
     def _fold(self, op: str, start_us: int, end_us: int) -> float:
-        first, last = (bisect_left(self.starts_us, at_us) for at_us in (start_us, end_us))
-        parts = [self.parts[each] for each in self.starts_us[first:last]]
-        if op == "avg":
-            return rounded(self.rules.mean(parts))
-        whole = parts[0]
-        for part in parts[1:]:
-            whole = merged(whole, part)
-        return answer(op, whole)
+        first = bisect_left(self.starts_us, start_us)
+        parts = self.parts[first : bisect_left(self.starts_us, end_us, first)]
+        return self.rules.mean(parts) if op == "avg" else answer(op, parts)
 
 
 # ------------------------------------------------------------------------------------ operations
@@ -143,8 +140,7 @@ def computed(op: str, values: Sequence[float]) -> float:
     if op in ("max", "min"):
         return max(values) if op == "max" else min(values)
     if op in ("avg", "sum"):
-        whole = of_values(values)
-        return rounded(partial.mean([whole]) if op == "avg" else whole.total)
+        return answer(op, [of_values(values, in_units(values))])
     left, right = values
     if op == "+":
         return left + right

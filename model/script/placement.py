@@ -44,8 +44,7 @@ class Placement:
     @property
     def loads(self) -> tuple[Fraction, ...]:
         """By worker: the tuples of sensors that it is sent in an hour."""
-        rates = self.graph.per_hour
-        return tuple(sum((rates[each] for each in at), Fraction()) for at in self.hosts)
+        return tuple(Fraction(load_of(self.graph, at)) for at in self.hosts)
 
     @property
     def derived(self) -> Fraction:
@@ -62,6 +61,11 @@ class Placement:
     def communication(self) -> Fraction:
         """Tuples and results that are sent in an hour."""
         return sum(self.loads, Fraction()) + self.derived
+
+
+def load_of(graph: Graph, sensors: Iterable[int]) -> int:
+    """The tuples of some sensors in an hour; those of a sensor are a whole number."""
+    return sum([graph.per_hour[each].numerator for each in sensors])
 
 
 # -------------------------------------------------------------------------------------- the pieces
@@ -108,17 +112,17 @@ def components(graph: Graph) -> list[Unit]:
 class _Workers:
     """Workers that are being filled."""
 
-    rates: Sequence[Fraction]
+    graph: Graph
     hosts: list[set[int]]
-    loads: list[Fraction] = field(init=False)
+    loads: list[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.loads = [Fraction() for _ in self.hosts]
+        self.loads = [0 for _ in self.hosts]
 
-    def load(self, sensors: Iterable[int]) -> Fraction:
-        return sum((self.rates[each] for each in sensors), Fraction())
+    def load(self, sensors: Iterable[int]) -> int:
+        return load_of(self.graph, sensors)
 
-    def added(self, worker: int, unit: Unit) -> Fraction:
+    def added(self, worker: int, unit: Unit) -> int:
         """What a unit would add: sensors that are there cost nothing."""
         return self.load(unit.sensors - self.hosts[worker])
 
@@ -132,7 +136,7 @@ class _Workers:
 
 
 def _empty(graph: Graph, workers: int) -> _Workers:
-    return _Workers(graph.per_hour, [set() for _ in range(workers)])
+    return _Workers(graph, [set() for _ in range(workers)])
 
 
 def place_whole(graph: Graph, workers: int, rules: Rules) -> Placement:
@@ -150,12 +154,13 @@ def place_split(graph: Graph, workers: int, cap: Fraction, way: str) -> Placemen
     """The largest piece first, each where it adds least without going above the cap."""
     filled = _empty(graph, workers)
     pieces: list[Unit] = []
+    single = units(graph)
     for component in components(graph):
         if way == LARGE_SPLIT and filled.load(component.sensors) <= cap:
             pieces.append(component)
         else:
             inside = set(component.nodes)
-            pieces += [unit for unit in units(graph) if unit.nodes[0] in inside]
+            pieces += [unit for unit in single if unit.nodes[0] in inside]
     worker: dict[int, int] = {}
     for piece in filled.largest_first(pieces):
         chosen = _fitting(filled, piece, cap)
@@ -167,7 +172,7 @@ def place_split(graph: Graph, workers: int, cap: Fraction, way: str) -> Placemen
 
 def _fitting(filled: _Workers, piece: Unit, cap: Fraction) -> int:
     """Where a piece adds least, of workers with room for it; where it fits none, the least load."""
-    best: tuple[bool, Fraction, Fraction, int] | None = None
+    best: tuple[bool, int, int, int] | None = None
     for each, load in enumerate(filled.loads):
         added = filled.added(each, piece)
         has_room = load + added <= cap
@@ -182,9 +187,9 @@ def place_hashed(graph: Graph, workers: int) -> Placement:
     worker: dict[int, int] = {}
     hosts: list[set[int]] = [set() for _ in range(workers)]
     for unit in units(graph):
-        at = [Fraction()] * workers
+        at = [0] * workers
         for sensor in unit.sensors:
-            at[home(graph, sensor, workers)] += graph.per_hour[sensor]
+            at[home(graph, sensor, workers)] += load_of(graph, [sensor])
         chosen = max(range(workers), key=lambda each: (at[each], -each))
         worker |= dict.fromkeys(unit.nodes, chosen)
         hosts[chosen] |= unit.sensors
@@ -215,8 +220,7 @@ def with_derived(graph: Graph, worker: Mapping[int, int]) -> dict[int, int]:
 def load_cap(graph: Graph, workers: int, cap_percent: int) -> Fraction:
     """The most that a worker should have: a share of an even split of all that is asked for."""
     asked = frozenset().union(*(unit.sensors for unit in units(graph)))
-    total = sum((graph.per_hour[each] for each in asked), Fraction())
-    return total * cap_percent / (100 * workers)
+    return Fraction(load_of(graph, asked) * cap_percent, 100 * workers)
 
 
 def candidates(graph: Graph, workers: int, cap: Fraction, rules: Rules) -> list[Placement]:

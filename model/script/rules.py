@@ -30,7 +30,7 @@ class Rules:
     """Where slices are counted from, by the stamps of a stream."""
     stamp_us: Callable[[int], int] = lambda end_us: end_us - MILLISECOND_US
     """Of the result of a window that ends there."""
-    mean: Callable[[Iterable[Partial]], Fraction] = partial.mean
+    mean: Callable[[Sequence[Partial]], float] = partial.mean
     is_atomic: bool = True
     """Whether all updates of a stamp are applied before an operation is computed."""
     is_per_sensor: bool = True

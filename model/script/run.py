@@ -42,6 +42,7 @@ class Intake:
         self.ids: dict[str, set[int]] = {each: set() for each, _ in config.sensors}
         self.watermark_us = {each: 0 for each, _ in config.sensors}
         self.latest_us = {each: 0 for each, _ in config.sensors}
+        self._is_following = config.watermark != "fixed"
         self.clusters: dict[str, Cluster] = {}
         """Where watermarks follow them."""
         self.rejected: list[Rejected] = []
@@ -69,21 +70,23 @@ class Intake:
             self.rejected.append(Rejected(seq, REASON_LATE))
             if self.rules.enters_late:
                 self._advance(sensor, stamp_us)
-        elif source_id not in self.ids[sensor]:
-            self.ids[sensor].add(source_id)
+        elif source_id not in (ids := self.ids[sensor]):
+            ids.add(source_id)
             self.points[sensor].append((stamp_us, value + 0.0))
             self._advance(sensor, stamp_us)
 
     def _advance(self, sensor: str, stamp_us: int) -> None:
-        if self.config.lateness_us is None:
+        lateness_us = self.config.lateness_us
+        if lateness_us is None:
             return
-        if self.config.watermark != "fixed":
-            self._follow(sensor, stamp_us, self.config.lateness_us)
+        if self._is_following:
+            self._follow(sensor, stamp_us, lateness_us)
             return
-        reached_us = stamp_us - self.config.lateness_us
-        for each in (sensor,) if self.rules.is_per_sensor else tuple(self.watermark_us):
-            if reached_us > self.watermark_us[each]:
-                self.watermark_us[each] = reached_us
+        marks_us, reached_us = self.watermark_us, stamp_us - lateness_us
+        if reached_us > marks_us[sensor]:
+            marks_us[sensor] = reached_us
+        if not self.rules.is_per_sensor:
+            marks_us.update({each: max(mark, reached_us) for each, mark in marks_us.items()})
 
     def _follow(self, sensor: str, stamp_us: int, most_us: int) -> None:
         """One more arrival enters the cluster; the watermark is behind the latest by its wait."""
@@ -97,7 +100,7 @@ class Intake:
     def stream(self, sensor: str, flush: bool) -> Stream:
         """What is known of a sensor in the end."""
         until_us = END_US if flush else self.watermark_us[sensor]
-        points = sorted(point for point in self.points[sensor] if point[0] < until_us)
+        points = sorted([point for point in self.points[sensor] if point[0] < until_us])
         return Stream(tuple(points), until_us)
 
 

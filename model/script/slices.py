@@ -48,12 +48,14 @@ Cutting = tuple[Comb, ...]
 
 def slice_of(cutting: Cutting, stamp_us: int) -> int:
     """The start of the slice that a stamp lies in."""
-    return max(comb.last_cut_us(stamp_us) for comb in cutting)
+    return slice_around(cutting, stamp_us)[0]
 
 
-def slice_end(cutting: Cutting, stamp_us: int) -> int:
-    """The end of the slice that a stamp lies in, which is the start of the next one."""
-    return min(comb.last_cut_us(stamp_us) + comb.every_ms * 1_000 for comb in cutting)
+def slice_around(cutting: Cutting, stamp_us: int) -> tuple[int, int]:
+    """Start and end of the slice that a stamp lies in; the end is the start of the next one."""
+    cuts_us = [comb.last_cut_us(stamp_us) for comb in cutting]
+    nexts_us = [cut + comb.every_ms * 1_000 for cut, comb in zip(cuts_us, cutting, strict=True)]
+    return max(cuts_us), min(nexts_us)
 
 
 def panes(spans: Iterable[Span]) -> Cutting:

@@ -33,7 +33,12 @@ def known(values: dict[int, float], until_us: int) -> Stream:
 
 def rounded(exact: Fraction) -> float:
     """To float64, once; infinite where it is too large."""
+    return quotient(exact.numerator, exact.denominator)
+
+
+def quotient(above: int, below: int) -> float:
+    """Of two integers, exactly, and then rounded like any number."""
     try:
-        return float(exact)
+        return above / below
     except OverflowError:
         return inf

@@ -69,9 +69,9 @@ def _as_reached(_before_us: int, reached_us: int) -> int:
     return reached_us
 
 
-def _mean_of_means(parts: Iterable[Partial]) -> Fraction:
-    means = [part.total / part.n for part in parts]
-    return sum(means, Fraction()) / len(means)
+def _mean_of_means(parts: Sequence[Partial]) -> float:
+    means = [Fraction(part.total, part.n * part.scale) for part in parts]
+    return float(sum(means, Fraction()) / len(means))
 
 
 def _by_slides(spans: Iterable[Span], _per_hour: Fraction) -> Choice:

@@ -48,19 +48,15 @@ def taken(arrivals: Iterable[Event], graph: Graph, intake: Intake, start_us: int
     """Let arrivals in, or not; both are sent on. None arrives before the run starts."""
     nodes = {node.sensor: number for number, node in enumerate(graph.nodes) if node.kind == SENSOR}
     asked_for, watermark_us = intake.asked_for, intake.watermark_us
-    arrived_us: list[int] = []
-    sensors: list[int] = []
-    marks_us: list[int] = []
-    for event in arrivals:
-        intake.take(event)
-        sensor = event.key
-        if sensor in asked_for:
-            arrived_us.append(event.arrival_us - start_us)
-            sensors.append(nodes[sensor])
-            marks_us.append(watermark_us[sensor])
+    sent = [event for event in arrivals if event.key in asked_for]
+    take, marks_us = intake.take, []
+    for event in sent:
+        take(event)
+        marks_us.append(watermark_us[event.key])
+    arrived_us = [event.arrival_us - start_us for event in sent]
     return Sent(
         np.maximum(np.array(arrived_us, dtype=np.float64), 0.0),
-        np.array(sensors, dtype=np.int64),
+        np.array([nodes[event.key] for event in sent], dtype=np.int64),
         np.array(marks_us, dtype=np.int64),
     )
 

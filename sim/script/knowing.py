@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.script.evaluation import until_us_of
-from model.script.graph import SENSOR, UNION, Graph
+from model.script.graph import SENSOR, Graph
 from model.script.placement import Placement
 from model.script.rules import Rules
 from model.vocabulary.script import MILLISECOND_US
@@ -41,18 +41,20 @@ def at_first(graph: Graph, rules: Rules) -> list[int]:
 class Knowledge:
     """Of one worker."""
 
-    __slots__ = ("_below", "_graph", "_rules", "_until_us")
+    __slots__ = ("_below", "_graph", "_reads", "_rules", "_until_us")
 
     def __init__(self, placement: Placement, worker: int, rules: Rules) -> None:
         graph = placement.graph
         self._graph = graph
         self._rules = rules
         self._until_us = at_first(graph, rules)
+        own = [number for number in graph.computed if placement.worker[number] == worker]
+        self._reads = {number: graph.streams(number) for number in own}
+        """Sensors and results that own computations read; a constant is known from the start."""
         readers: dict[int, list[int]] = {}
-        for number in graph.computed:
-            if placement.worker[number] == worker:
-                for each in graph.streams(number):
-                    readers.setdefault(each, []).append(number)
+        for number in own:
+            for each in self._reads[number]:
+                readers.setdefault(each, []).append(number)
         self._below = {stream: _reached(stream, readers) for stream in readers}
         """Own computations that need a stream, directly or not, in an order of computing."""
 
@@ -64,18 +66,16 @@ class Knowledge:
         """A stream is known until later: what else is."""
         nodes, known_us = self._graph.nodes, self._until_us
         known_us[stream] = until_us
+        risen = {stream}
         for number in self._below.get(stream, ()):
-            inputs_us = [self._input_us(each) for each in nodes[number].inputs]
+            if risen.isdisjoint(self._reads[number]):
+                continue
+            inputs_us = [known_us[each] for each in self._reads[number]]
             now_us = until_us_of(nodes[number], inputs_us, self._rules)
             if now_us > known_us[number]:
                 known_us[number] = now_us
+                risen.add(number)
                 yield Rise(number, now_us)
-
-    def _input_us(self, number: int) -> int:
-        node = self._graph.nodes[number]
-        if node.kind != UNION:
-            return self._until_us[number]
-        return until_us_of(node, [self._until_us[each] for each in node.inputs], self._rules)
 
     def moments(self, sensor: int, marks_us: IntArray) -> IntArray:
         """Which of a sensor's watermarks, one a tuple, may let a computation know more.
@@ -85,7 +85,7 @@ class Knowledge:
         steps_us = set()
         for number in self._below.get(sensor, ()):
             span = self._graph.nodes[number].span
-            if sensor in self._graph.streams(number):
+            if sensor in self._reads[number]:
                 steps_us.add(1 if span is None else span.slide_ms * MILLISECOND_US)
         passed = np.zeros(len(marks_us), dtype=np.bool_)
         for step_us in steps_us:

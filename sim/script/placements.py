@@ -72,7 +72,8 @@ def predicted(placed: Placement, config: ScriptConfig) -> dict[str, float | int 
     cap = load_cap(graph, config.workers, config.cap_percent)
     even = cap / config.cap_percent * 100
     _, baseline = hash_baseline(graph, config.workers)
-    largest = max(placed.loads)
+    loads, derived = placed.loads, placed.derived
+    communication, largest = sum(loads) + derived, max(loads)
     return {
         "way": placed.way,
         "workflows": len(config.workflows),
@@ -81,11 +82,11 @@ def predicted(placed: Placement, config: ScriptConfig) -> dict[str, float | int 
         "computed": len(graph.computed),
         "sensors": len(config.sensors),
         "sensors_dropped": len(config.sensors) - len(config.asked_for),
-        "predicted_per_hour": float(placed.communication),
-        "predicted_tuples_per_hour": float(sum(placed.loads)),
-        "predicted_results_per_hour": float(placed.derived),
+        "predicted_per_hour": float(communication),
+        "predicted_tuples_per_hour": float(sum(loads)),
+        "predicted_results_per_hour": float(derived),
         "predicted_largest_load_per_hour": float(largest),
         "cap_per_hour": float(cap),
         **({"largest_over_even": float(largest / even)} if even else {}),
-        **({"sent_over_baseline": float(placed.communication / baseline)} if baseline else {}),
+        **({"sent_over_baseline": float(communication / baseline)} if baseline else {}),
     }
