@@ -18,7 +18,7 @@ from model.script.graph import CONSTANT, OPERATION, SENSOR, UNION, Graph, Node
 from model.script.partial import Partial, Units, answer, in_units, of_values
 from model.script.rules import Rules, cutting_of
 from model.script.slices import Cutting, slice_around
-from model.script.stream import Point, Stream, known
+from model.script.stream import Point, Stream, before, known
 from model.vocabulary.script import END_US, MILLISECOND_US
 
 CONSTANT_STREAM = Stream((), END_US)
@@ -58,8 +58,10 @@ def until_us_of(node: Node, inputs_us: Iterable[int], rules: Rules) -> int:
 def union(node: Node, parts: Sequence[Stream], rules: Rules) -> Stream:
     """All tuples of all parts, in order."""
     until_us = until_us_of(node, (part.until_us for part in parts), rules)
-    points = sorted([point for part in parts for point in part.points if point[0] < until_us])
-    return Stream(tuple(points), until_us)
+    points: list[Point] = []
+    for part in parts:
+        points += before(part.points, until_us)
+    return Stream(tuple(sorted(points)), until_us)
 
 
 class Slices:

@@ -14,7 +14,7 @@ from model.script.evaluation import evaluate
 from model.script.graph import SENSOR, Graph, compile_graph
 from model.script.placement import Placement, place
 from model.script.rules import RULES, Rules
-from model.script.stream import Point, Stream
+from model.script.stream import Point, Stream, before
 from model.vocabulary import Event, ScriptConfig, Step, System, Trace, Workload
 from model.vocabulary.script import (
     END_US,
@@ -100,8 +100,7 @@ class Intake:
     def stream(self, sensor: str, flush: bool) -> Stream:
         """What is known of a sensor in the end."""
         until_us = END_US if flush else self.watermark_us[sensor]
-        points = sorted([point for point in self.points[sensor] if point[0] < until_us])
-        return Stream(tuple(points), until_us)
+        return Stream(tuple(before(sorted(self.points[sensor]), until_us)), until_us)
 
 
 def results(graph: Graph, streams: list[Stream]) -> Iterator[Step]:

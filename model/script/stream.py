@@ -3,6 +3,8 @@
 Source: docs/script.md, sections 4 and 5.
 """
 
+from bisect import bisect_left
+from collections.abc import Sequence
 from fractions import Fraction
 from math import inf, isfinite
 from typing import NamedTuple
@@ -20,6 +22,11 @@ class Stream(NamedTuple):
     """Every tuple with a stamp below this is known, and none of the others is here."""
     undefined: frozenset[int] = frozenset()
     """Stamps at which there was something to compute and no finite number came out."""
+
+
+def before(points: Sequence[Point], until_us: int) -> Sequence[Point]:
+    """Of points in order, those with a stamp below this."""
+    return points[: bisect_left(points, (until_us,))]
 
 
 def known(values: dict[int, float], until_us: int) -> Stream:

@@ -24,6 +24,7 @@ from model.script.stream import Stream
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script import END_US
 from sim.distributions import draw_us
+from sim.network import Tier
 from sim.script.crew import Crew
 from sim.script.flows import Flow, flows, taken
 from sim.script.knowing import Knowledge, Rise
@@ -90,6 +91,9 @@ class Room:
         self.messages: list[Message] = []
         self._readers = self._read_elsewhere()
         self._told_of = [0] * len(self.graph.nodes)
+        self._result_us = [crew.result_us / crew.speed(each) for each in range(config.workers)]
+        """Work of a result, by worker."""
+        self._tiers: dict[tuple[int, int], Tier] = {}
         self._line_us: dict[tuple[int, int], float] = {}
         self._queue: list[tuple[float, int, int, Message | None]] = []
         self._asked = 0
@@ -179,12 +183,9 @@ class Room:
         while turns and turns[-1].position < come:
             self._take_turn(worker)
         server.serve(come)
-        server.work(now_us, self._result_us(worker))
+        server.work(now_us, self._result_us[worker])
         if message.until_us is not None:
             self._know(worker, message.node, message.until_us)
-
-    def _result_us(self, worker: int) -> float:
-        return self.crew.result_us / self.crew.speed(worker)
 
     def _know(self, worker: int, stream: int, until_us: int) -> None:
         for rise in self.knowledge[worker].rise(stream, until_us):
@@ -193,12 +194,13 @@ class Room:
     def _compute(self, worker: int, rise: Rise) -> None:
         """The results that are new, and who else is told of them."""
         node, until_us = rise
-        server, readers = self.servers[worker], self._readers[node]
+        server, result_us = self.servers[worker], self._result_us[worker]
+        readers = self._readers[node]
         points, first = self.streams[node].points, self._told_of[node]
         behind = self._told_of[node] = bisect_left(points, (until_us,), first)
         for number in range(first, behind):
             stamp_us = points[number][0]
-            now_us = server.work(server.free_us, self._result_us(worker))
+            now_us = server.work(server.free_us, result_us)
             self.told.append(Told(node, stamp_us, now_us, until_us == END_US))
             known_us = until_us if number + 1 == behind else None
             for reader in readers:
@@ -208,8 +210,10 @@ class Room:
                 self._send(Message(worker, reader, node, None, until_us, server.free_us))
 
     def _send(self, message: Message) -> None:
-        tier = self.crew.between(message.sender, message.reader)
         line = message.sender, message.reader
+        if line not in self._tiers:
+            self._tiers[line] = self.crew.between(*line)
+        tier = self._tiers[line]
         free_us = max(self._line_us.get(line, 0.0), message.sent_us)
         free_us += 8 * self.crew.result_bytes / tier.bandwidth_mbps
         self._line_us[line] = free_us
