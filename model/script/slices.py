@@ -32,10 +32,11 @@ class Comb(NamedTuple):
     first_ms: int
     """From 0 to less than ``every_ms``."""
 
-    def last_cut_us(self, stamp_us: int) -> int:
-        """The last cut that is not after a stamp."""
-        every_us, first_us = self.every_ms * 1_000, self.first_ms * 1_000
-        return (stamp_us - first_us) // every_us * every_us + first_us
+    def around_us(self, stamp_us: int) -> tuple[int, int]:
+        """The last cut that is not after a stamp, and the next one."""
+        every_us = self.every_ms * 1_000
+        behind_us = (stamp_us - self.first_ms * 1_000) % every_us
+        return stamp_us - behind_us, stamp_us - behind_us + every_us
 
     def covers(self, other: "Comb") -> bool:
         """Whether every cut of the other one is a cut of this."""
@@ -53,9 +54,11 @@ def slice_of(cutting: Cutting, stamp_us: int) -> int:
 
 def slice_around(cutting: Cutting, stamp_us: int) -> tuple[int, int]:
     """Start and end of the slice that a stamp lies in; the end is the start of the next one."""
-    cuts_us = [comb.last_cut_us(stamp_us) for comb in cutting]
-    nexts_us = [cut + comb.every_ms * 1_000 for cut, comb in zip(cuts_us, cutting, strict=True)]
-    return max(cuts_us), min(nexts_us)
+    last_us, *others_us = [comb.around_us(stamp_us) for comb in cutting]
+    start_us, end_us = last_us
+    for other_us in others_us:
+        start_us, end_us = max(start_us, other_us[0]), min(end_us, other_us[1])
+    return start_us, end_us
 
 
 def panes(spans: Iterable[Span]) -> Cutting:

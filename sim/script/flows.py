@@ -49,14 +49,15 @@ def taken(arrivals: Iterable[Event], graph: Graph, intake: Intake, start_us: int
     nodes = {node.sensor: number for number, node in enumerate(graph.nodes) if node.kind == SENSOR}
     asked_for, watermark_us = intake.asked_for, intake.watermark_us
     sent = [event for event in arrivals if event.key in asked_for]
+    asked = [event.key for event in sent]
     take, marks_us = intake.take, []
-    for event in sent:
+    for event, sensor in zip(sent, asked, strict=True):
         take(event)
-        marks_us.append(watermark_us[event.key])
+        marks_us.append(watermark_us[sensor])
     arrived_us = [event.arrival_us - start_us for event in sent]
     return Sent(
         np.maximum(np.array(arrived_us, dtype=np.float64), 0.0),
-        np.array([nodes[event.key] for event in sent], dtype=np.int64),
+        np.array([nodes[sensor] for sensor in asked], dtype=np.int64),
         np.array(marks_us, dtype=np.int64),
     )
 

@@ -42,12 +42,7 @@ def series_of(room: Room) -> Series:
     time_us = np.linspace(0.0, end_us, rows + 1)
     width_us = end_us / rows
     came = np.array([_by(flow.due_us, time_us) for flow in room.flows])
-    served = np.array(
-        [
-            _by(np.array(server.ended_us[: len(flow.tuples)]), time_us)
-            for server, flow in zip(room.servers, room.flows, strict=True)
-        ]
-    )
+    served = np.array([_by(ended_us, time_us) for ended_us in room.ended_us])
     sent_us = np.array([each.sent_us for each in room.messages if each.stamp_us is not None])
     per_second = SECOND_US / width_us if width_us else 0.0
     tuples_hz = np.diff(came, axis=1) * per_second
@@ -75,8 +70,7 @@ def _by(happened_us: FloatArray, time_us: FloatArray) -> FloatArray:
 
 def _busy(room: Room, worker: int, time_us: FloatArray) -> FloatArray:
     """Share of the intervals in which a worker worked."""
-    server, flow = room.servers[worker], room.flows[worker]
-    ended_us = np.array(server.ended_us[: len(flow.tuples)], dtype=np.float64)
+    server, flow, ended_us = room.servers[worker], room.flows[worker], room.ended_us[worker]
     extra_us = np.array(server.extra_us, dtype=np.float64).reshape(-1, 2)
     began_us = ended_us - room.work_us[flow.tuples] / room.crew.speed(worker)
     done_us: FloatArray = worked_us(

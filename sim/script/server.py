@@ -49,7 +49,8 @@ class Server:
         """Serve the tuples before a position."""
         count = behind - len(self.ended_us)
         if count > 0:
-            self.look(behind - 1)
+            if len(self._ahead_us) < count:
+                self.look(behind - 1)
             self.ended_us += self._ahead_us[:count]
             self.free_us = self.ended_us[-1]
             del self._ahead_us[:count]

@@ -100,11 +100,7 @@ def shares_of(room: Room, period_us: int | None) -> tuple[Share, ...]:
 def served(room: Room) -> tuple[FloatArray, FloatArray]:
     """Of all tuples at all workers: when they arrived, and when they had been served."""
     arrived_us = [room.sent.arrived_us[flow.tuples] for flow in room.flows]
-    ended_us = [
-        np.array(server.ended_us[: len(flow.tuples)], dtype=np.float64)
-        for server, flow in zip(room.servers, room.flows, strict=True)
-    ]
-    return np.concatenate(arrived_us), np.concatenate(ended_us)
+    return np.concatenate(arrived_us), np.concatenate(room.ended_us)
 
 
 def known(room: Room) -> tuple[FloatArray, FloatArray]:

@@ -16,6 +16,8 @@ from bisect import bisect_left
 from heapq import heappop, heappush
 from typing import NamedTuple
 
+import numpy as np
+
 from model.script.evaluation import evaluate
 from model.script.graph import SENSOR, compile_graph
 from model.script.rules import RULES, Rules
@@ -23,7 +25,7 @@ from model.script.run import Intake
 from model.script.stream import Stream
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script import END_US
-from sim.distributions import draw_us
+from sim.distributions import FloatArray, draw_us
 from sim.network import Tier
 from sim.script.crew import Crew
 from sim.script.flows import Flow, flows, taken
@@ -102,6 +104,8 @@ class Room:
         """The entry at which a worker comes to its next turn."""
         both = [self._set_up(each, flow) for each, flow in enumerate(self.flows)]
         self.servers = [server for server, _ in both]
+        self.ended_us: list[FloatArray] = []
+        """By worker, when the run is over: when it had served each tuple of a sensor."""
         self._turns = [turns for _, turns in both]
 
     def _evaluated(self, rules: Rules) -> list[Stream]:
@@ -158,8 +162,9 @@ class Room:
             else:
                 continue  # set before something else came in between
             self._await_turn(worker)
-        for server in self.servers:
+        for server, flow in zip(self.servers, self.flows, strict=True):
             server.serve_all()
+            self.ended_us.append(np.array(server.ended_us[: len(flow.tuples)], dtype=np.float64))
 
     def _enter(self, at_us: float, worker: int, message: Message | None) -> None:
         self._asked += 1
