@@ -47,17 +47,12 @@ class Sent(NamedTuple):
 def taken(arrivals: Iterable[Event], graph: Graph, intake: Intake, start_us: int) -> Sent:
     """Let arrivals in, or not; both are sent on. None arrives before the run starts."""
     nodes = {node.sensor: number for number, node in enumerate(graph.nodes) if node.kind == SENSOR}
-    asked_for, watermark_us = intake.asked_for, intake.watermark_us
-    sent = [event for event in arrivals if event.key in asked_for]
-    asked = [event.key for event in sent]
-    take, marks_us = intake.take, []
-    for event, sensor in zip(sent, asked, strict=True):
-        take(event)
-        marks_us.append(watermark_us[sensor])
-    arrived_us = [event.arrival_us - start_us for event in sent]
+    asked = intake.asked(arrivals)
+    marks_us = intake.take(asked)
+    arrived_us = [event.arrival_us - start_us for event in asked]
     return Sent(
         np.maximum(np.array(arrived_us, dtype=np.float64), 0.0),
-        np.array([nodes[sensor] for sensor in asked], dtype=np.int64),
+        np.array([nodes[event.key] for event in asked], dtype=np.int64),
         np.array(marks_us, dtype=np.int64),
     )
 

@@ -90,7 +90,7 @@ def simulate_arrived(
     workload = Workload(
         "script", arrivals.events, config.to_json(), cuts, seed=arrivals.seed, name=arrivals.name
     )
-    room = Room(workload, crew, start_us, placement, rules)
+    room = Room(workload, crew, start_us, placement, rules, config)
     room.run()
     head: Summary = {"input": workload.name, "seed": workload.seed, "placement": placement}
     summary = {**head, **summary_of(room, period_us)}

@@ -72,13 +72,23 @@ class Room:
     """Workers, and what is sent to them and between them, on their way through a workload."""
 
     def __init__(
-        self, workload: Workload, crew: Crew, start_us: int, way: str = PLAN, rules: Rules = RULES
+        self,
+        workload: Workload,
+        crew: Crew,
+        start_us: int,
+        way: str = PLAN,
+        rules: Rules = RULES,
+        config: ScriptConfig | None = None,
     ) -> None:
-        """Arrivals before ``start_us`` wait for the run to start; ``way`` names a placement."""
+        """Arrivals before ``start_us`` wait for the run to start; ``way`` names a placement.
+
+        ``config`` is that of the workload, from whoever has it and need not read it again.
+        """
         self.workload = workload
         self.crew = crew
         self.start_us = start_us
-        self.config = config = ScriptConfig.from_json(workload.config)
+        config = config or ScriptConfig.from_json(workload.config)
+        self.config = config
         self.graph = compile_graph(config, rules)
         self.placement = chosen("placement", way, PLACEMENTS)(self.graph, config, rules)
         self.intake = Intake(config, rules)
