@@ -1,4 +1,4 @@
-"""What is made of slices is exact, and rounded once, whatever the values are and how they are cut."""
+"""What is made of slices is exact, and rounded once, however values are cut."""
 
 from fractions import Fraction
 from math import inf, sqrt
