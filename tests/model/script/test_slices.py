@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from model.script.slices import Comb, Span, choose, cost, edges, panes, slice_of
+from model.script.slices import Comb, Span, choose, cost, edges, panes, slice_around, slice_of
 
 MS = 1_000
 
@@ -33,6 +33,9 @@ def test_a_slice_lies_in_a_window_or_outside(cut: type) -> None:
     for first, second in product([Span(4, 6), Span(5, 3), Span(7, 7), Span(2, 9)], repeat=2):
         cutting = cut([first, second])
         starts = {stamp: slice_of(cutting, stamp * MS) for stamp in range(60)}
+        for stamp, start in starts.items():
+            end = slice_around(cutting, stamp * MS)[1]
+            assert slice_of(cutting, end - 1) == start < slice_of(cutting, end) == end
         for span, end in product((first, second), range(1, 60)):
             if end % span.slide_ms == 0:
                 inside = {at for at in starts if end - span.length_ms <= at < end}
