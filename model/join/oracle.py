@@ -11,11 +11,14 @@ Rules of this file:
 
 import operator
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from math import isfinite
+from math import inf, isfinite
 from operator import attrgetter
 from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import (
@@ -191,21 +194,55 @@ def _with(
 
 
 def quick_matches(config: JoinConfig, admitted: Admission) -> set[Found]:
-    """The same, asking only pairs within the window, and with equal keys where all queries do."""
+    """The same, asking only pairs within the window that are as all queries need them.
+
+    Where all need equal keys, pairs with equal keys; where all need values within some distance,
+    pairs within the largest of these.
+    """
     by_key = all(_needs_equal_keys(predicate) for _, predicate in config.queries)
+    distance = max((_distance(predicate) for _, predicate in config.queries), default=inf)
     s_tuples = admitted.s.tuples
     groups: dict[str, list[int]] = {}
     for s in sorted(range(len(s_tuples)), key=lambda s: s_tuples[s].event_time_us):
         groups.setdefault(s_tuples[s].key if by_key else "", []).append(s)
-    times_us = {key: [s_tuples[s].event_time_us for s in group] for key, group in groups.items()}
+    columns = {key: _Columns.of(s_tuples, group) for key, group in groups.items()}
     found: set[Found] = set()
     for r, event in enumerate(admitted.r.tuples):
-        key = event.key if by_key else ""
-        if key in groups:
-            first = bisect_left(times_us[key], event.event_time_us - config.window_us)
-            last = bisect_right(times_us[key], event.event_time_us + config.window_us)
-            found.update(_with(config, admitted, r, groups[key][first:last]))
+        near = columns.get(event.key if by_key else "")
+        if near is not None:
+            found.update(_with(config, admitted, r, near.ranks_about(event, config, distance)))
     return found
+
+
+class _Columns(NamedTuple):
+    """Tuples of S by event time."""
+
+    ranks: npt.NDArray[np.int64]
+    times_us: list[int]
+    values: npt.NDArray[np.float64]
+
+    @staticmethod
+    def of(tuples: Sequence[Event], ranks: Sequence[int]) -> "_Columns":
+        times_us = [tuples[rank].event_time_us for rank in ranks]
+        values = [tuples[rank].value for rank in ranks]
+        return _Columns(np.array(ranks, np.int64), times_us, np.array(values, np.float64))
+
+    def ranks_about(self, event: Event, config: JoinConfig, distance: float) -> list[int]:
+        """Ranks within the window about a tuple, and within a distance of its value."""
+        first = bisect_left(self.times_us, event.event_time_us - config.window_us)
+        last = bisect_right(self.times_us, event.event_time_us + config.window_us)
+        ranks = self.ranks[first:last]
+        if distance < inf:
+            ranks = ranks[np.abs(self.values[first:last] - event.value) <= distance]
+        found: list[int] = ranks.tolist()
+        return found
+
+
+def _distance(predicate: Predicate) -> float:
+    """How far values may be apart for a pair to be a result, at most."""
+    if isinstance(predicate, And):
+        return min(map(_distance, predicate.parts), default=inf)
+    return predicate.eps if isinstance(predicate, Band) else inf
 
 
 def _needs_equal_keys(predicate: Predicate) -> bool:

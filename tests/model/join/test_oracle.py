@@ -1,5 +1,7 @@
 """The nested loop, admission, and predicates."""
 
+from dataclasses import replace
+
 import pytest
 
 from model.join import run
@@ -79,6 +81,28 @@ def test_the_quick_way_finds_what_the_nested_loop_finds(seed: int) -> None:
     drawn = workload(seed, limited=seed % 2 == 0)
     config, admitted = JoinConfig.from_json(drawn.config), admission(drawn)
     assert quick_matches(config, admitted) == matches(config, admitted)
+
+
+@pytest.mark.parametrize(
+    "queries",
+    [
+        (Band("value", 1.0),),
+        (Band("value", 0.0), Band("value", 2.0)),
+        (And((Band("value", 1.0), Band("value", 3.0))),),
+        (And((Equi("key"), Band("value", 1.0))), And((Band("value", 0.5), Equi("key")))),
+        (Band("value", 1.0), Apart("value", 1.0)),
+        (Band("value", 1.0), Equi("key")),
+    ],
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_the_quick_way_looks_far_enough(queries: tuple[Predicate, ...], seed: int) -> None:
+    drawn = workload(seed)
+    named = tuple((f"q{number}", predicate) for number, predicate in enumerate(queries))
+    config = replace(JoinConfig.from_json(drawn.config), queries=named, window_us=5)
+    admitted = admission(drawn)
+    found = matches(config, admitted)
+    assert found or not seed, "seed 0 draws no tuple of S"
+    assert quick_matches(config, admitted) == found
 
 
 def test_admission_in_the_order_of_its_rules() -> None:
