@@ -15,7 +15,9 @@ def started(event: Started) -> str:
     """What is about to happen."""
     experiments = counted(len(event.experiments), "experiment")
     stored = f", {event.stored:,} of them stored already" if event.stored else ""
-    said = f"{experiments}, {event.effort}: {counted(event.runs, 'run')}{stored}."
+    runs = counted(event.runs + event.repeated, "run")
+    twice = f", {event.repeated:,} of them in another experiment, too" if event.repeated else ""
+    said = f"{experiments}, {event.effort}: {runs}{twice}{stored}."
     if not event.damaged:
         return said
     damaged = counted(len(event.damaged), "stored run")

@@ -67,6 +67,7 @@ class Sweep:
             self.effort,
             tuple([task.experiment.name for task in tasks]),
             len(addresses),
+            sum(len(task.runs) for task in tasks) - len(addresses),
             len(addresses - still_open),
             tuple(damaged),
             len(jobs),

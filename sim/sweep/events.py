@@ -12,8 +12,11 @@ class Started(NamedTuple):
     effort: str
     experiments: tuple[str, ...]
     runs: int
+    """Different ones."""
+    repeated: int
+    """How many more there are if those that experiments have in common count for each."""
     stored: int
-    """Of them there are figures already."""
+    """Of different ones there are figures already."""
     damaged: tuple[str, ...]
     """Addresses of runs whose files are there and cannot be trusted; they are done again."""
     jobs: int

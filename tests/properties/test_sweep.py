@@ -185,6 +185,17 @@ def test_a_full_disk_is_told_and_what_is_stored_is_kept(straggler: Straggler) ->
     assert " and others.\n" in again.err
 
 
+@pytest.mark.usefixtures("in_one_process")
+def test_what_two_experiments_have_in_common_is_run_once(straggler: Straggler) -> None:
+    for name in ("small", "twin"):
+        text = SMALL.replace('name = "small"', f'name = "{name}"')
+        Path(f"{name}.toml").write_text(text, encoding="utf-8")
+    done = straggler("sweep", "small.toml", "twin.toml")
+    assert done.err == "2 experiments, quick: 16 runs, 8 of them in another experiment, too.\n"
+    assert "2 experiments, 16 runs: every expectation is met" in done.out
+    assert len(list(Path("sweeps", "runs").iterdir())) == 8
+
+
 def test_one_master_that_answers_is_enough() -> None:
     with create_server(("127.0.0.1", 0)) as server:
         refuse_silent(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
