@@ -13,9 +13,9 @@ import numpy as np
 import simpy
 
 from benchmarks._timed_rooms import bare_events_per_s
-from sim.cluster import Station, Worker, connect
-from sim.distributions import Exponential, endless
-from sim.network import Link, Tier, Tiers
+from sim.kernel.distributions import Exponential, endless
+from sim.kernel.link import Link, Tier, Tiers
+from sim.kernel.station import Station, Worker, connect
 
 MESSAGES = 200_000
 TUPLES = 100_000

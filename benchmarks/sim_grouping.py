@@ -13,14 +13,14 @@ from time import process_time
 from benchmarks._timed_rooms import paces, standard
 from model.grouping.rules import RULES
 from model.vocabulary import Workload
-from sim.arrivals import simulate_arrivals
-from sim.collecting import uncollected
 from sim.grouping import experiments, from_settings
 from sim.grouping.run import trace_of
 from sim.grouping.series import series_of
 from sim.grouping.settings import Given, given
 from sim.grouping.summary import summary_of
 from sim.grouping.timed import Room
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.run import uncollected
 
 LARGE = {"tuples": "60000", "keys": "2000", "window_tuples": "10000"}
 

@@ -15,19 +15,20 @@ from functools import partial
 from itertools import pairwise
 from time import process_time
 
+from model.slack.quick import Quick
+from sim.slack.timed import figures, room_of, timeline
+from sim.windows.timed import Cluster, Room
+
 from benchmarks._timed_rooms import paces, standard
 from benchmarks.slack_model import CONFIG, arrivals
 from model.slack.machine import Task
-from model.slack.quick import Quick
 from model.vocabulary import Event, Workload, task_of
-from sim.batches import cut
-from sim.cluster import Worker
-from sim.collecting import uncollected
-from sim.distributions import Exponential
+from sim.kernel.distributions import Exponential
+from sim.kernel.run import uncollected
+from sim.kernel.station import Worker
+from sim.kernel.trigger import cut
 from sim.slack import from_settings
-from sim.slack.timed import figures, room_of, timeline
 from sim.windows.observed import observe
-from sim.windows.timed import Cluster, Room
 
 SAMPLES = 300
 CLUSTER = Cluster(workers=(Worker(Exponential(1_000.0)), Worker(Exponential(500.0), speed=0.5)))

@@ -6,9 +6,10 @@
 
 from functools import partial
 
+from sim.windows.timed import Room
+
 from benchmarks._timed_rooms import paces, parts, standard
 from sim.watermark import from_settings
-from sim.windows.timed import Room
 
 SLIDING = {"slide_us": "2000000", "corrections": "yes"}
 

@@ -19,8 +19,9 @@ from importlib import import_module
 from types import FrameType
 from typing import Any, NoReturn
 
+from model.vocabulary.settings import nearest
 from properties.commands.outputs import refuse_overwriting
-from properties.errors import UsageError, nearest
+from properties.errors import UsageError
 
 COMMANDS = ("diff", "explore", "sim", "sweep", "report", "replay", "errata", "script")
 """Command ``x`` is the module ``properties.commands.x``."""

@@ -15,9 +15,10 @@ import numpy as np
 import pandas as pd
 
 from model.vocabulary import Event
-from properties.errors import UsageError, nearest
+from model.vocabulary.settings import nearest
+from properties.errors import UsageError
 from properties.tables import DEFAULT_COLUMNS, Columns, Ints, Recording, arrivals, read_table
-from sim.arrivals import simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.scenarios import SCENARIOS
 
 Named = Callable[[int], Recording]

@@ -12,8 +12,9 @@ from model.diff import Difference
 from model.explorer import Exploration
 from model.explorer import Path as Behaviour
 from model.vocabulary import System, Trace, Workload
+from model.vocabulary.settings import nearest
 from properties.errata import Erratum
-from properties.errors import UsageError, nearest
+from properties.errors import UsageError
 from properties.tables import Columns
 
 NAMES = ("slack", "join", "grouping", "watermark", "script")

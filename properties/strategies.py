@@ -28,10 +28,8 @@ from model.vocabulary.slack import (
     SAMPLINGS,
     SELF_SUFFICIENT_AGGREGATES,
 )
-from sim.arrivals import simulate_arrivals
-from sim.cluster import Worker
-from sim.disorder import Burst, Disturbance, Regime, Straggler
-from sim.distributions import (
+from sim.kernel.disorder import Burst, Disturbance, Regime, Straggler
+from sim.kernel.distributions import (
     Constant,
     Distribution,
     Exponential,
@@ -40,9 +38,12 @@ from sim.distributions import (
     Pareto,
     Uniform,
 )
-from sim.faults import Clog, Duplicate, Fault, Pause, Replay, Slow
-from sim.network import Place
-from sim.plan import IDS_PER_SOURCE, Plan, Source
+from sim.kernel.faults import Clog, Duplicate, Fault, Pause, Replay, Slow
+from sim.kernel.link import Place
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.plan import Plan
+from sim.kernel.source import IDS_PER_SOURCE, Source
+from sim.kernel.station import Worker
 
 CUTS_MAX = 4
 STEPS = 96

@@ -9,7 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from model.vocabulary import System
-from properties.errors import UsageError, nearest
+from model.vocabulary.settings import nearest
+from properties.errors import UsageError
 from properties.rooms import Room
 
 if TYPE_CHECKING:

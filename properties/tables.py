@@ -22,7 +22,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from model.vocabulary import Event, stable_hash
-from properties.errors import UsageError, counted, nearest
+from model.vocabulary.settings import nearest
+from properties.errors import UsageError, counted
 from properties.frames import read_frame
 
 EVENT_TIME = "event_time"

@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-from sim.distributions import FloatArray
+from sim.kernel.distributions import FloatArray
 
 Columns: TypeAlias = Mapping[str, FloatArray]
 

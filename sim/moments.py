@@ -12,7 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from sim.distributions import FloatArray, require
+from model.vocabulary.settings import require
+from sim.kernel.distributions import FloatArray
 from sim.settings import Setting, number
 from sim.sweep.measurable import Figures, Measurable, Settings
 

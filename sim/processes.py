@@ -11,9 +11,10 @@ changes (bursts, regimes) goes on changing for as long as the source sends.
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from sim.disorder import Burst, Disturbance, Regime
-from sim.distributions import Constant, Distribution, Exponential, Mixture, Pareto
-from sim.plan import Plan, Source
+from sim.kernel.disorder import Burst, Disturbance, Regime
+from sim.kernel.distributions import Constant, Distribution, Exponential, Mixture, Pareto
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US

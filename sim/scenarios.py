@@ -16,9 +16,11 @@ great and when it was small.
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from sim.distributions import Constant, Exponential, Lognormal, Mixture, Sum, Uniform, require
-from sim.plan import Plan, Source
-from sim.seeds import Seeds
+from model.vocabulary.settings import require
+from sim.kernel.distributions import Constant, Exponential, Lognormal, Mixture, Sum, Uniform
+from sim.kernel.plan import Plan
+from sim.kernel.seeds import Seeds
+from sim.kernel.source import Source
 
 SECOND_US = 1_000_000
 UMTS_INTERVAL_US = 500_000

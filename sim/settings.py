@@ -1,11 +1,10 @@
 """Settings as text, the way a command line passes them: ``--set key=value``."""
 
-from collections.abc import Collection, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Collection, Mapping
 from math import isfinite
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from sim.distributions import require
+from model.vocabulary.settings import nearest, require
 
 T = TypeVar("T")
 
@@ -30,12 +29,6 @@ AUTO = "auto"
 BACKLOG, NEVER, NONE = "backlog", "never", "none"
 INSTEAD = (AUTO, BACKLOG, NEVER, NONE)
 """What a setting may take that otherwise takes a number; each says which."""
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the known word closest to ``word``, or nothing."""
-    found = get_close_matches(word, list(known), n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def chosen(what: str, name: str, known: Mapping[str, T]) -> T:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from sim.distributions import require
+from model.vocabulary.settings import require
 
 
 class Interval(NamedTuple):

@@ -19,7 +19,7 @@ from model.slack.rules import RULES, Rules
 from model.vocabulary import Event, SlackConfig, Step
 from model.vocabulary.slack import Judged, Late, Progress, Rejected, Result
 from model.windows.aggregates import aggregate_of
-from model.windows.by_window import ByWindow, OpenWindows, Panes
+from model.windows.by_window import ByWindow, OpenWindows
 from model.windows.rules import BEFORE_TIME_US
 
 # ---------------------------------------------------------------------------------------- state
@@ -116,7 +116,7 @@ class Task:
         self.judged = state.judged
         self.n_accepted, self.total, self.squares = state.moments
         self.accepted = dict(state.accepted)
-        self.open: OpenWindows | Panes = OpenWindows(
+        self.open = OpenWindows(
             (index, key, list(values)) for index, key, values in state.open_windows
         )
         self.unjudged = ByWindow(
@@ -197,12 +197,6 @@ class Task:
             self.factor.alpha,
         )
 
-    def ends_us(self) -> tuple[int, int]:
-        """Event times before the first are late; a watermark at the second closes or judges."""
-        open_us = self.windows.end_us(self.first_open - 1)
-        judges_us = self.windows.end_us(self.first_unjudged) + self._feedback_us
-        return open_us, min(open_us + self.windows.slide_us, judges_us)
-
     # Steps 3 to 6 of section 2.
 
     def _find_slack(self) -> None:
@@ -250,7 +244,7 @@ class Task:
                     self._count_late(index, key, value)
                 start_us = self.windows.start_us(index)
                 steps.append(Late(self.number, start_us, key, event.source_id, event_us, batch))
-        self.open.join(joined, key, event_us, value)
+        self.open.join(joined, key, value)
 
     def _count_late(self, index: int, key: str, value: float) -> None:
         counts = self.unjudged.at(index, key)

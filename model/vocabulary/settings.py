@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from difflib import get_close_matches
 
 TOO_LONG_US = 1 << 61
 """Lengths of time below this, beyond all calendars, leave room for arithmetic in 64 bits."""
@@ -20,6 +21,12 @@ def is_number(value: object) -> bool:
 def one_of(names: tuple[str, ...]) -> str:
     """What a setting with some possible values must be."""
     return "one of " + ", ".join(names)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return ``"; did you mean 'x'?"`` for the known word closest to ``word``, or nothing."""
+    found = get_close_matches(word, list(known), n=1)
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def require(good: bool, name: str, value: object, expected: str) -> None:

@@ -17,7 +17,7 @@ from model.vocabulary.answers import Late, Rejected, Result
 from model.vocabulary.watermark import Clock
 from model.watermark.rules import RULES, Rules
 from model.windows.aggregates import aggregate_of
-from model.windows.by_window import OpenWindows, Panes
+from model.windows.by_window import OpenWindows
 from model.windows.cluster import Cluster
 from model.windows.rules import BEFORE_TIME_US
 
@@ -80,7 +80,7 @@ class Task:
         self.n_accepted = state.n_accepted
         self.cluster = Cluster(self.config.k, state.cluster_us)
         self.accepted = dict(state.accepted)
-        self.open: OpenWindows | Panes = OpenWindows(
+        self.open = OpenWindows(
             (index, key, list(values)) for index, key, values in state.open_windows
         )
         self.first_open = self.rules.first_open(self.windows, self.wm_us)
@@ -133,11 +133,6 @@ class Task:
         steps, self.last_clock = self.last_clock, []
         return steps
 
-    def ends_us(self) -> tuple[int, int]:
-        """Event times before the first are late; a watermark at the second closes a window."""
-        open_us = self.windows.end_us(self.first_open - 1)
-        return open_us, open_us + self.windows.slide_us
-
     # Steps 3 to 5 of section 3.
 
     def _advance_clock(self, event: Event, batch: int) -> Clock:
@@ -186,4 +181,4 @@ class Task:
             if is_late:
                 start_us = self.windows.start_us(index)
                 steps.append(Late(self.number, start_us, key, event.source_id, event_us, batch))
-        self.open.join(joined, key, event_us, event.value)
+        self.open.join(joined, key, event.value)

@@ -107,19 +107,13 @@ class History:
 
     def add(self, event: Event) -> None:
         """Keep the first accepted delivery of an identity; others change nothing."""
-        self.extend((event,))
-
-    def extend(self, events: Iterable[Event]) -> None:
-        """:meth:`add` one after the other."""
-        identities, buckets, is_keyed = self._identities, self._buckets, self._is_keyed
-        slide_us = self._windows.slide_us
-        for event in events:
-            _, source_id, key, event_time_us, _, _, _ = event
-            if source_id not in identities:
-                position = len(identities)
-                identities.add(source_id)
-                bucket = event_time_us // slide_us
-                buckets[bucket, key if is_keyed else ""].append((position, event))
+        identities = self._identities
+        if event.source_id not in identities:
+            position = len(identities)
+            identities.add(event.source_id)
+            bucket = event.event_time_us // self._windows.slide_us
+            key = event.key if self._is_keyed else ""
+            self._buckets[bucket, key].append((position, event))
 
     def tuples(self, start_us: int, key: str) -> list[Event]:
         """The tuples in the window that starts at ``start_us``, in the order of acceptance."""
@@ -187,23 +181,13 @@ class Store:
         elif isinstance(step, Late):
             self.pending.setdefault(step.task, Pending()).add(Pair(*step[:5]))
 
-    def final(self, unrecorded: Iterable[Result] = ()) -> list[Final]:
-        """The answer of every window that has one, and whether anything of it is pending.
-
-        ``unrecorded`` are answers of the stream, which hold where no correction wrote another.
-        """
-        provisional: set[tuple[int, int, str]] = {pair.window for pair in self.all_pending()}
-        recorded: Collection[tuple[int, int, str]] = self.answers.keys()
-        finals = [
+    def final(self) -> list[Final]:
+        """Return the answer of every window that has one, and whether anything of it is pending."""
+        provisional = {pair.window for pair in self.all_pending()}
+        return [
             Final(*window, answer.value, answer.n, answer.revision, window not in provisional)
             for window, answer in self.answers.items()
         ]
-        for task, start_us, key, _, value, n_rcv, _, _ in unrecorded:
-            window = (task, start_us, key)
-            if window not in recorded:
-                is_exact = window not in provisional
-                finals.append(Final(task, start_us, key, value, n_rcv, 0, is_exact))
-        return finals
 
 
 # -------------------------------------------------------------------------------------- actions

@@ -40,99 +40,129 @@ class AnyTask(Protocol):
 
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
+Ended = Callable[[TaskT, int, bool], Iterable[Step]]
+"""What a task records at the end of a batch in which it accepted something, or of a flush (True)."""
+
+
+class TaskPipeline(Generic[TaskT]):
+    """One task with its history and its store: all that becomes of its tuples.
+
+    ``scored`` is what corrections record beside revisions; without it late pairs stay pending for
+    ever. Tasks may share a ``store``; each sees its own windows in it.
+    """
+
+    __slots__ = (
+        "_accepted_before",
+        "_config",
+        "_ended",
+        "_history",
+        "_rules",
+        "_scored",
+        "store",
+        "task",
+    )
+
+    def __init__(
+        self,
+        config: Query,
+        task: TaskT,
+        ended: "Ended[TaskT]",
+        rules: Correcting,
+        scored: Scored | None,
+        store: Store | None = None,
+    ) -> None:
+        self.task = task
+        self.store = Store((), ()) if store is None else store
+        self._config = config
+        self._history = History(config)
+        self._ended = ended
+        self._rules = rules
+        self._scored = scored
+        self._accepted_before = 0  # this batch
+
+    def arrive(self, event: Event, batch: int) -> list[Step]:
+        """Take one arrival; return the steps it causes, in order."""
+        n_accepted = self.task.n_accepted
+        steps = self.task.arrive(event, batch)
+        if self.task.n_accepted > n_accepted and self._scored is not None:
+            self._history.add(event)
+        for step in steps:
+            self.store.record(step)
+        return steps
+
+    def end_batch(self, batch: int, *, is_killed: bool = False) -> list[Step]:
+        """End a micro-batch: record the clock, and correct if that is due."""
+        steps: list[Step] = []
+        if self.task.n_accepted > self._accepted_before:
+            self._accepted_before = self.task.n_accepted
+            steps += self._ended(self.task, batch, False)
+        return steps + self._correct(batch, is_flush=False, is_killed=is_killed)
+
+    def flush(self, batch: int, *, is_killed: bool = False) -> list[Step]:
+        """Close and correct until nothing is open and nothing pending."""
+        steps = self.task.flush(batch)
+        for step in steps:
+            self.store.record(step)
+        if self.task.n_accepted:
+            steps += self._ended(self.task, batch, True)
+        return steps + self._correct(batch, is_flush=True, is_killed=is_killed)
+
+    def _correct(self, batch: int, *, is_flush: bool, is_killed: bool) -> list[Step]:
+        scored = self._scored
+        if scored is None:
+            return []
+        killed = self._correct_once(batch, is_flush, scored, small_steps=1) if is_killed else []
+        return killed + self._correct_once(batch, is_flush, scored)
+
+    def _correct_once(
+        self, batch: int, is_flush: bool, scored: Scored, small_steps: int | None = None
+    ) -> list[Step]:
+        config, number, rules = self._config, self.task.number, self._rules
+        reason = due(config, self.store, number, self.task.wm_us, is_flush, rules)
+        if reason is None:
+            return []
+        made: list[Step] = []
+        under_way: Plan | None
+        under_way = plan(config, self.store, self._history, number, batch, reason, scored)
+        while under_way is not None and small_steps != 0:
+            under_way, steps = advance(under_way, self.store, rules)
+            made += steps
+            small_steps = None if small_steps is None else small_steps - 1
+        return made
 
 
 class Pipeline(Generic[TaskT]):
-    """The tasks with what they have in common: store and trace.
-
-    ``ended`` says what a task records at the end of a batch in which it accepted something, or of
-    a flush (True). ``scored`` is what corrections record beside revisions; without it late pairs
-    stay pending for ever.
-    """
+    """All tasks of a query, with the store that they share."""
 
     def __init__(
         self,
         config: Query,
         tasks: Sequence[TaskT],
-        ended: Callable[[TaskT, int, bool], Iterable[Step]],
+        ended: "Ended[TaskT]",
         rules: Correcting,
         scored: Scored | None,
     ) -> None:
-        self.config = config
-        self.tasks = tasks
-        self.histories = [History(config) for _ in tasks]
         self.store = Store((), ())
-        self.steps: list[Step] = []
-        self._ended = ended
-        self._rules = rules
-        self._scored = scored
+        self.tasks = [
+            TaskPipeline(config, task, ended, rules, scored, self.store) for task in tasks
+        ]
 
     def run(self, workload: Workload) -> Trace:
-        """Everything that the workload asks for."""
+        """Do everything that the workload asks for."""
         kills = {fault.at for fault in workload.faults if fault.kind == "kill"}
+        task_number = _task_numbers(len(self.tasks))
         batches = tuple(workload.batches())
+        steps: list[Step] = []
         for number, arrivals in enumerate(batches):
-            self.batch(arrivals, number, is_killed=number in kills)
+            for event in arrivals:
+                steps += self.tasks[task_number(event.key)].arrive(event, number)
+            for task in self.tasks:
+                steps += task.end_batch(number, is_killed=number in kills)
         if workload.flush:
-            self.flush(len(batches), is_killed=len(batches) in kills)
-        return Trace(PRODUCER, _distinct([*self.steps, *self.store.final()]))
-
-    def batch(self, arrivals: Sequence[Event], batch: int, is_killed: bool) -> None:
-        """Stream a micro-batch, then correct whatever is due."""
-        task_number = _task_numbers(self.config.tasks)
-        before = [task.n_accepted for task in self.tasks]
-        for event in arrivals:
-            task = self.tasks[task_number(event.key)]
-            n_accepted = task.n_accepted
-            steps = task.arrive(event, batch)
-            if task.n_accepted > n_accepted and self._scored is not None:
-                self.histories[task.number].add(event)
-            if steps:
-                self._record(steps)
-        for task in self.tasks:
-            if task.n_accepted > before[task.number]:
-                self.steps.extend(self._ended(task, batch, False))
-        self._correct(batch, is_flush=False, is_killed=is_killed)
-
-    def flush(self, batch: int, is_killed: bool) -> None:
-        """Close and correct until nothing is open and nothing pending."""
-        for task in self.tasks:
-            self._record(task.flush(batch))
-            if task.n_accepted:
-                self.steps.extend(self._ended(task, batch, True))
-        self._correct(batch, is_flush=True, is_killed=is_killed)
-
-    def _record(self, steps: list[Step]) -> None:
-        self.steps.extend(steps)
-        for step in steps:
-            self.store.record(step)
-
-    def _correct(self, batch: int, is_flush: bool, is_killed: bool) -> None:
-        if self._scored is None:
-            return
-        for task in self.tasks:
-            if is_killed:
-                self._correct_task(task, batch, is_flush, self._scored, small_steps=1)
-            self._correct_task(task, batch, is_flush, self._scored)
-
-    def _correct_task(
-        self,
-        task: TaskT,
-        batch: int,
-        is_flush: bool,
-        scored: Scored,
-        small_steps: int | None = None,
-    ) -> None:
-        reason = due(self.config, self.store, task.number, task.wm_us, is_flush, self._rules)
-        if reason is None:
-            return
-        history = self.histories[task.number]
-        under_way: Plan | None
-        under_way = plan(self.config, self.store, history, task.number, batch, reason, scored)
-        while under_way is not None and small_steps != 0:
-            under_way, steps = advance(under_way, self.store, self._rules)
-            self.steps.extend(steps)
-            small_steps = None if small_steps is None else small_steps - 1
+            number = len(batches)
+            for task in self.tasks:
+                steps += task.flush(number, is_killed=number in kills)
+        return Trace(PRODUCER, distinct([*steps, *self.store.final()]))
 
 
 def _task_numbers(tasks: int) -> Callable[[str], int]:
@@ -140,8 +170,8 @@ def _task_numbers(tasks: int) -> Callable[[str], int]:
     return lru_cache(maxsize=1 << 16)(lambda key: task_of(key, tasks))
 
 
-def _distinct(steps: Iterable[Step]) -> Iterable[Step]:
-    """Each step once: a pair found late twice in a batch, a revision written again after a kill.
+def distinct(steps: Iterable[Step]) -> Iterable[Step]:
+    """Return each step once: a pair late twice in a batch, a revision written again after a kill.
 
     The kind belongs to the step: tuples of different kinds may be equal.
     """

@@ -9,12 +9,13 @@ from rich.progress import Progress
 
 from model.claims import Outcome
 from model.vocabulary import System
+from model.vocabulary.settings import nearest
 from model.vocabulary.trace import kind_of
 from properties import counterexamples, render, witness
 from properties.commands.columns import add_columns, columns_of
 from properties.commands.outputs import refuse_unmakable, refuse_unwritable
 from properties.durations import duration
-from properties.errors import UsageError, nearest
+from properties.errors import UsageError
 from properties.grouping.inputs import NAMED as KEYED
 from properties.grouping.queries import BATCHES as GROUPING_BATCHES
 from properties.join.inputs import NAMED as PAIRS

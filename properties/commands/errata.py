@@ -8,10 +8,11 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from model.vocabulary.settings import nearest
 from properties import render
 from properties.commands.outputs import refuse_unwritable
 from properties.errata import Confirmation, Erratum, markdown, told
-from properties.errors import UsageError, nearest
+from properties.errors import UsageError
 from properties.rooms import NAMES, Room, rooms
 
 SUMMARY = "published rules that break their promises, each with a small counterexample"

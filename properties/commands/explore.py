@@ -10,9 +10,10 @@ from rich.console import Console
 
 from model.claims import Outcome, Verdict, combine
 from model.explorer import Exploration
+from model.vocabulary.settings import nearest
 from properties import render
 from properties.commands.outputs import refuse_unwritable
-from properties.errors import UsageError, nearest
+from properties.errors import UsageError
 from properties.judge import agree
 from properties.rooms import NAMES, Explorer, Room, room
 

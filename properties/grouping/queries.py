@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from properties.errors import UsageError, nearest
+from model.vocabulary.settings import nearest
+from properties.errors import UsageError
 from properties.grouping.limits import INSTANCES_MAX, refuse_config
 
 BATCHES = 3

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from model.vocabulary import Event, GroupingConfig, Workload, stable_hash
 from model.vocabulary.grouping import POLICIES
 from properties.strategies import SEEDS, cuts, plans, sources
-from sim.arrivals import simulate_arrivals
-from sim.plan import IDS_PER_SOURCE
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.source import IDS_PER_SOURCE
 
 SCALE_US = 8_000
 """To which delays are scaled."""

@@ -23,14 +23,15 @@ from properties.grouping.strategies import SCALE_US, cases
 from properties.judge import broken_sentences
 from properties.profiles import EFFORTS, effort
 from properties.strategies import upto
-from sim.arrivals import Arrivals, simulate_arrivals
-from sim.distributions import Constant, Distribution, Exponential
-from sim.faults import Slow
 from sim.grouping import Run, from_settings, simulate_arrived
 from sim.grouping.crew import Crew
 from sim.grouping.scenarios import SCENARIOS
 from sim.grouping.summary import Summary
-from sim.plan import Plan, Source
+from sim.kernel.distributions import Constant, Distribution, Exponential
+from sim.kernel.faults import Slow
+from sim.kernel.log import Arrivals, simulate_arrivals
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
 from sim.statistics import clopper_pearson
 
 RUNS_FOR_GUARDS = 150

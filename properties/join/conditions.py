@@ -1,7 +1,7 @@
 """Conditions as people write them: ``key and value within 2``."""
 
 from model.vocabulary.join import COLUMNS, OPERATORS, And, Apart, Band, Equi, Ineq, Predicate
-from properties.errors import nearest
+from model.vocabulary.settings import nearest
 
 ANY = "any"
 _AND = " and "

@@ -17,11 +17,12 @@ import pandas as pd
 
 from model.vocabulary import Event
 from model.vocabulary.join import R, S
+from model.vocabulary.settings import nearest
 from properties import inputs
-from properties.errors import UsageError, nearest
+from properties.errors import UsageError
 from properties.tables import Columns, Ints, arrivals, read_table
-from sim.distributions import Distribution, Exponential, Lognormal, draw_us
-from sim.seeds import Seeds
+from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_us
+from sim.kernel.seeds import Seeds
 
 MINUTE_US = 60_000_000
 SIMULATED = "(delay simulated)"

@@ -10,7 +10,7 @@ from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Equi
 from properties import packs
 from properties.join.strategies import SCALE_US, cases
-from sim.plan import IDS_PER_SOURCE
+from sim.kernel.source import IDS_PER_SOURCE
 
 EPOCHS = 3
 CASES_A_CHAIN = 6

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from properties.strategies import SEEDS, cuts, plans, sources
-from sim.arrivals import simulate_arrivals
-from sim.plan import IDS_PER_SOURCE
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.source import IDS_PER_SOURCE
 
 UNIT_US = 1_000
 SCALE_US = 8 * UNIT_US

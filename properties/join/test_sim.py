@@ -13,9 +13,9 @@ from properties import packs
 from properties.join.strategies import SCALE_US, UNIT_US, cases
 from properties.judge import broken_sentences
 from properties.strategies import upto
-from sim.faults import Clog, Fail, Pause, Schedule, Slow
 from sim.join import Run, simulate_stream, stream_of
 from sim.join.crew import TIERS, Control, Costs, Crew
+from sim.kernel.faults import Clog, Fail, Pause, Schedule, Slow
 
 RUNS_FOR_GUARDS = 100
 

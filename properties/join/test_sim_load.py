@@ -10,7 +10,7 @@ from model.claims import Outcome
 from model.join.claims import judge
 from model.vocabulary.join import Match
 from sim.join import Run, from_settings
-from sim.network import Tiers
+from sim.kernel.link import Tiers
 
 CALM: Mapping[str, float | str] = {
     "scenario": "steady",

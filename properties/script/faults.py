@@ -9,8 +9,8 @@ from lark import Token, UnexpectedToken
 from rich.cells import cell_len
 
 from model.vocabulary.script import MILLISECOND_US, SPAN_MAX_MS, Problem
+from model.vocabulary.settings import nearest
 from properties.durations import UNITS_US
-from properties.errors import nearest
 from properties.script.grammar import SEPARATORS, TOLD
 
 LINE_MAX = 100

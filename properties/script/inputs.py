@@ -23,8 +23,8 @@ from properties import inputs
 from properties.errors import UsageError
 from properties.script import files, sensors
 from properties.tables import Columns, arrivals
-from sim.distributions import Distribution, Exponential, Lognormal, draw_us
-from sim.seeds import Seeds
+from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_us
+from sim.kernel.seeds import Seeds
 
 SIMULATED = "(delay simulated)"
 WEATHER_HOURS = 90 * 24

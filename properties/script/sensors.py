@@ -8,7 +8,8 @@ import pandas as pd
 
 from model.vocabulary import Event
 from model.vocabulary.script import PER_HOUR_MAX, Sensor
-from properties.errors import UsageError, nearest
+from model.vocabulary.settings import nearest
+from properties.errors import UsageError
 from properties.inputs import nycflights13
 
 STATIONS = ("EWR", "JFK", "LGA")

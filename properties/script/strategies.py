@@ -32,7 +32,7 @@ from model.vocabulary.script import (
     is_constant,
 )
 from properties.strategies import SEEDS, cuts, plans, sources
-from sim.arrivals import simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 
 SCALE_US = 8_000
 """To which delays and intervals are scaled."""

@@ -4,7 +4,7 @@ from model.vocabulary import ScriptConfig, Workload
 from properties.ordeal import Subject
 from properties.script.parser import parse
 from properties.windows.driver import prepare
-from sim.arrivals import simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
 
 BATCHES = 4

@@ -32,8 +32,8 @@ from model.vocabulary.script import (
 from properties import packs
 from properties.judge import broken_sentences
 from properties.script.strategies import SENSORS, cases
-from sim.arrivals import simulate_arrivals
-from sim.distributions import Constant, Distribution, Exponential
+from sim.kernel.distributions import Constant, Distribution, Exponential
+from sim.kernel.log import simulate_arrivals
 from sim.script.crew import Crew
 from sim.script.placements import PLACEMENTS, PLAN
 from sim.script.run import trace_of

@@ -18,7 +18,7 @@ from properties import render
 from properties.render import markdown
 from properties.slack.plots import HOUR_US, PICTURES, SEED, arrivals
 from properties.slack.promise import first_answers, warm_up
-from sim.plan import Plan
+from sim.kernel.plan import Plan
 from sim.slack import simulate
 
 FLIGHTS = PICTURES["flights"].config

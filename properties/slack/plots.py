@@ -10,8 +10,9 @@ from pathlib import Path
 
 from model.vocabulary import SlackConfig
 from properties import inputs, render
-from sim.plan import Plan, Row, Source
-from sim.plan import replay as replayed
+from sim.kernel.plan import Plan
+from sim.kernel.plan import replay as replayed
+from sim.kernel.source import Row, Source
 from sim.scenarios import umts
 from sim.slack import Run, simulate
 from sim.slack.figures import plot_controls

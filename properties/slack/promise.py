@@ -22,8 +22,8 @@ from model.claims import Outcome
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Judged, Result
 from model.windows.aggregates import as_written
-from sim.arrivals import simulate_arrivals
-from sim.plan import Source
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.source import Source
 from sim.processes import PROCESSES
 
 Flags: TypeAlias = NDArray[np.bool_]

@@ -16,8 +16,8 @@ from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Judged
 from properties.render import markdown
 from properties.slack.promise import first_answers, stream, warm_up
-from sim.arrivals import simulate_arrivals
-from sim.plan import Source
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.source import Source
 from sim.processes import INDEPENDENT, calm_start
 
 SECOND_US = 1_000_000

@@ -18,7 +18,7 @@ from model.vocabulary import Event, SlackConfig, WatermarkConfig
 from properties import render
 from properties.render import markdown
 from properties.watermark.measures import Measures, measure
-from sim.arrivals import simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.windows.scenarios import phases
 
 SECOND_US = 1_000_000

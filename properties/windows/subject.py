@@ -3,7 +3,7 @@
 from model.vocabulary import SlackConfig, WatermarkConfig, Workload
 from properties.ordeal import Subject
 from properties.windows.driver import prepare
-from sim.arrivals import simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
 
 BATCHES = 10

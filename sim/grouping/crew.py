@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-from sim.distributions import Distribution, Exponential, mean_us, require
-from sim.faults import Schedule, Slow, check_fault
-from sim.network import Tier, Tiers, check_tier
+from model.vocabulary.settings import require
+from sim.kernel.distributions import Distribution, Exponential, mean_us
+from sim.kernel.faults import Schedule, Slow, check_fault
+from sim.kernel.link import Tier, Tiers, check_tier
 
 TIERS = Tiers()
 SERVICE = Exponential(200.0)

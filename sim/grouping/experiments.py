@@ -16,10 +16,10 @@ from statistics import fmean
 
 from model.grouping.rules import RULES
 from model.grouping.variants import VARIANTS
-from sim.arrivals import simulate_arrivals
 from sim.grouping.policies import Side, side_by_side
 from sim.grouping.settings import TIMES, given
 from sim.grouping.summary import Summary
+from sim.kernel.log import simulate_arrivals
 
 SEED = 1
 BASE: Mapping[str, str] = {"tuples": "15000", "window_tuples": "2500", "batch_tuples": "500"}

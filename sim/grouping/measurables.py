@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from sim.arrivals import simulate_arrivals
 from sim.grouping.policies import side_by_side
 from sim.grouping.settings import DEFAULTS, from_settings, given
+from sim.kernel.log import simulate_arrivals
 from sim.moments import moments
 from sim.sweep.measurable import Figures, Measurable, Settings
 

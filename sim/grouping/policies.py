@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from model.vocabulary.grouping import POLICIES
-from sim.arrivals import Arrivals, simulate_arrivals
 from sim.grouping.settings import DEFAULTS, Given, given
+from sim.kernel.log import Arrivals, simulate_arrivals
 from sim.settings import chosen
 
 

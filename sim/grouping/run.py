@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from model.grouping.rules import RULES
 from model.grouping.table import Rules
 from model.vocabulary import GroupingConfig, System, Trace, Workload
-from sim.arrivals import Arrivals, simulate_arrivals
-from sim.collecting import uncollected
-from sim.distributions import require
+from model.vocabulary.settings import require
 from sim.grouping.crew import Crew
 from sim.grouping.series import Series, series_of
 from sim.grouping.summary import Summary, summary_of
 from sim.grouping.timed import Room
-from sim.plan import Plan
-from sim.recorder import digest_of
+from sim.kernel.log import Arrivals, simulate_arrivals
+from sim.kernel.plan import Plan
+from sim.kernel.recorder import digest_of
+from sim.kernel.run import uncollected
 
 PRODUCER = "sim"
 ORDINARY = Crew()

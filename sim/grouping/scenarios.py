@@ -8,9 +8,10 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
-from sim.distributions import Exponential
-from sim.faults import Schedule, Slow
-from sim.plan import Plan, Source
+from sim.kernel.distributions import Exponential
+from sim.kernel.faults import Schedule, Slow
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
 
 SECOND_US = 1_000_000
 DELAY = Exponential(2_000)

@@ -14,10 +14,10 @@ from typing import TypeAlias
 import numpy as np
 
 from model.grouping.balance import rho
-from sim.columns import ratio, worked_us
-from sim.distributions import FloatArray
 from sim.grouping.summary import counts_of
 from sim.grouping.timed import Room, Seen
+from sim.kernel.columns import ratio, worked_us
+from sim.kernel.distributions import FloatArray
 
 Series: TypeAlias = Mapping[str, FloatArray]
 

@@ -8,12 +8,13 @@ from model.grouping.rules import RULES
 from model.grouping.table import Rules
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from sim.arrivals import Arrivals, simulate_arrivals
-from sim.distributions import Constant, Distribution, Exponential, mean_us, require
+from model.vocabulary.settings import require
 from sim.grouping.crew import TIER_NAMES, Crew
 from sim.grouping.run import Run, simulate_arrived
 from sim.grouping.scenarios import SCENARIOS, Size
-from sim.plan import Plan
+from sim.kernel.distributions import Constant, Distribution, Exponential, mean_us
+from sim.kernel.log import Arrivals, simulate_arrivals
+from sim.kernel.plan import Plan
 from sim.settings import AUTO, BACKLOG, NONE, Setting, Word, chosen, integer, number, with_defaults
 
 SERVICES = ("exponential", "constant")

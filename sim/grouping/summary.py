@@ -15,8 +15,8 @@ import numpy as np
 
 from model.grouping.balance import imbalance, rho
 from model.vocabulary.grouping import Heavy
-from sim.distributions import FloatArray
 from sim.grouping.timed import Room, Seen, Span
+from sim.kernel.distributions import FloatArray
 
 Figure: TypeAlias = float | int | str
 Summary: TypeAlias = dict[str, Figure]

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from model.grouping.run import Run as Senders
 from model.grouping.table import Rules
 from model.vocabulary import GroupingConfig, Workload
-from sim.distributions import FloatArray, draw_us
 from sim.grouping.crew import Crew, measured_us
 from sim.grouping.line import Line, Passage
-from sim.seeds import Seeds
+from sim.kernel.distributions import FloatArray, draw_us
+from sim.kernel.seeds import Seeds
 
 IntArray = NDArray[np.int64]
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.vocabulary import Event
-from sim.distributions import FloatArray
+from sim.kernel.distributions import FloatArray
 
 IntArray: TypeAlias = NDArray[np.int64]
 KINDS: tuple[Any, ...] = (np.int64, np.int64, np.int64, np.float64, np.int64, np.object_, np.int64)

@@ -8,8 +8,8 @@ from math import inf
 
 from model.join.load import Limits
 from model.join.load_claims import Rule
-from sim.distributions import require
-from sim.network import Tier, Tiers, check_tier
+from model.vocabulary.settings import require
+from sim.kernel.link import Tier, Tiers, check_tier
 
 TIERS = Tiers()
 LIMITS = Limits(0.25, 0.8, 0.8)

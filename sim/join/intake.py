@@ -18,10 +18,10 @@ import simpy
 
 from model.join.oracle import Gate
 from model.vocabulary import Event
-from sim.distributions import FloatArray
 from sim.join.columns import Columns, IntArray
 from sim.join.content import BoolArray, Index
 from sim.join.crew import Crew
+from sim.kernel.distributions import FloatArray
 
 
 class Doors:

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sim.distributions import FloatArray
 from sim.join.columns import IntArray
 from sim.join.content import NONE, Found
+from sim.kernel.distributions import FloatArray
 
 
 class Emitted(NamedTuple):

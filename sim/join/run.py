@@ -11,16 +11,16 @@ from model.join.load import Traffic
 from model.join.load_claims import Moment, Rule
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import STREAMS, Match, R, S
-from sim.arrivals import simulate_arrivals
-from sim.batches import cut
-from sim.collecting import uncollected
-from sim.faults import Schedule
 from sim.join.crew import Control, Crew
 from sim.join.series import Series, series_of
 from sim.join.summary import Summary, summary_of, traffic_of
 from sim.join.timed import Room, Stream
-from sim.plan import Plan
-from sim.recorder import digest_of
+from sim.kernel.faults import Schedule
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.plan import Plan
+from sim.kernel.recorder import digest_of
+from sim.kernel.run import uncollected
+from sim.kernel.trigger import cut
 
 PRODUCER = "sim"
 ORDINARY = Crew()

@@ -7,8 +7,9 @@ Even sources belong to R, odd ones to S. Values are whole numbers, uniform from 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from sim.distributions import Constant, Distribution, Exponential
-from sim.plan import Plan, Source
+from sim.kernel.distributions import Constant, Distribution, Exponential
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
 
 SECOND_US = 1_000_000
 HIGHEST_VALUE = 10_000

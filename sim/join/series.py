@@ -14,8 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from model.join.load_claims import Moment
-from sim.distributions import FloatArray
 from sim.join.timed import Room, Sample
+from sim.kernel.distributions import FloatArray
 
 Series: TypeAlias = Mapping[str, FloatArray]
 

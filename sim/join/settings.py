@@ -6,12 +6,12 @@ from functools import partial
 from model.join.load import Limits
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Apart, Band, Equi, Ineq, Predicate
-from sim.distributions import require
-from sim.faults import Fail, Schedule
+from model.vocabulary.settings import require
 from sim.join.crew import BLOCK_SIZES, SHEDDING, TIERS, Control, Costs, Crew
 from sim.join.run import Run, simulate
 from sim.join.scenarios import SCENARIOS, Rates
-from sim.plan import Plan
+from sim.kernel.faults import Fail, Schedule
+from sim.kernel.plan import Plan
 from sim.settings import (
     NEVER,
     NO,

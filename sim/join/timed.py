@@ -27,16 +27,16 @@ from model.join.state import Action, Setup, State, initial
 from model.join.worker import Lane, Worker
 from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import STREAMS, R, S
-from sim import faults
-from sim.distributions import FloatArray
-from sim.faults import Fail, Schedule
 from sim.join.columns import Columns, columns_of
 from sim.join.content import Found, Held, Index
 from sim.join.crew import Control, Crew
 from sim.join.intake import Doors, Source
 from sim.join.results import Emitted, Results, gathered
 from sim.join.workers import Line, Task
-from sim.seeds import Seeds
+from sim.kernel import faults
+from sim.kernel.distributions import FloatArray
+from sim.kernel.faults import Fail, Schedule
+from sim.kernel.seeds import Seeds
 
 
 class Sample(NamedTuple):

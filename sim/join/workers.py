@@ -23,11 +23,11 @@ from model.join.recording import Recorder
 from model.join.state import Action, Setup, State, channel_of, with_worker
 from model.join.worker import Block, lanes
 from model.vocabulary.join import NO_WATERMARK_US, STREAMS, R, S
-from sim.cluster import Station, Worker
-from sim.distributions import Constant
 from sim.join.content import Found, Index
 from sim.join.crew import Crew
-from sim.network import Link
+from sim.kernel.distributions import Constant
+from sim.kernel.link import Link
+from sim.kernel.station import Station, Worker
 
 NOTHING = Constant(0.0)
 HINTS_A_WINDOW = 16

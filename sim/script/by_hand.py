@@ -27,7 +27,7 @@ from model.vocabulary.script import (
     constant,
     is_constant,
 )
-from sim.distributions import require
+from model.vocabulary.settings import require
 
 HEAD = '''\
 from pyspark.sql import DataFrame, Window

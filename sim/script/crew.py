@@ -6,8 +6,9 @@ Source: docs/script.md, section 8, for what is sent; the tiers are those of ``si
 from dataclasses import dataclass
 from math import inf
 
-from sim.distributions import Distribution, Exponential, require
-from sim.network import HERE, Place, Tier, Tiers, check_tier
+from model.vocabulary.settings import require
+from sim.kernel.distributions import Distribution, Exponential
+from sim.kernel.link import HERE, Place, Tier, Tiers, check_tier
 
 TIERS = Tiers()
 SERVICE = Exponential(100.0)

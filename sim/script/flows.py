@@ -20,9 +20,9 @@ from model.script.graph import SENSOR, Graph
 from model.script.placement import BY_SENSOR, Placement, home
 from model.script.run import Intake
 from model.vocabulary import Event
-from sim.disorder import IntArray
-from sim.distributions import FloatArray
-from sim.network import Tier
+from sim.kernel.disorder import IntArray
+from sim.kernel.distributions import FloatArray
+from sim.kernel.link import Tier
 from sim.script.crew import Crew
 
 

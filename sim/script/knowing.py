@@ -19,7 +19,7 @@ from model.script.graph import SENSOR, Graph
 from model.script.placement import Placement
 from model.script.rules import Rules
 from model.vocabulary.script import MILLISECOND_US
-from sim.disorder import IntArray
+from sim.kernel.disorder import IntArray
 
 
 class Rise(NamedTuple):

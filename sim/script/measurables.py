@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from model.script.graph import compile_graph
 from model.script.rules import RULES
-from sim.arrivals import simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.script import by_hand
 from sim.script.placements import PLACEMENTS, predicted
 from sim.script.settings import DEFAULTS, config_of, from_settings, given

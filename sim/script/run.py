@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from model.script.rules import RULES, Rules
 from model.script.run import hosted, results
 from model.vocabulary import ScriptConfig, System, Trace, Workload
-from sim.arrivals import Arrivals, simulate_arrivals
-from sim.batches import cut
-from sim.collecting import uncollected
-from sim.plan import Plan
-from sim.recorder import digest_of
+from sim.kernel.log import Arrivals, simulate_arrivals
+from sim.kernel.plan import Plan
+from sim.kernel.recorder import digest_of
+from sim.kernel.run import uncollected
+from sim.kernel.trigger import cut
 from sim.script.crew import Crew
 from sim.script.placements import PLAN
 from sim.script.series import Series, series_of

@@ -7,10 +7,11 @@ Every sensor sends at its own rate, one a little after the other. A tuple takes 
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from sim.disorder import Burst, Disturbance, Gap
-from sim.distributions import Constant, Exponential
-from sim.network import HERE, Noise, Place
-from sim.plan import NO_DELAY, Plan, Source
+from sim.kernel.disorder import Burst, Disturbance, Gap
+from sim.kernel.distributions import Constant, Exponential
+from sim.kernel.link import HERE, Noise, Place
+from sim.kernel.plan import Plan
+from sim.kernel.source import NO_DELAY, Source
 
 SECOND_US = 1_000_000
 HOUR_US = 3_600 * SECOND_US

@@ -13,8 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from sim.columns import ratio, worked_us
-from sim.distributions import FloatArray
+from sim.kernel.columns import ratio, worked_us
+from sim.kernel.distributions import FloatArray
 from sim.script.summary import known
 from sim.script.timed import Room
 

@@ -5,9 +5,10 @@ from typing import NamedTuple
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import CLUSTER, WATERMARKS
-from sim.arrivals import Arrivals, simulate_arrivals
-from sim.distributions import Constant, Distribution, Exponential, require
-from sim.plan import Plan
+from model.vocabulary.settings import require
+from sim.kernel.distributions import Constant, Distribution, Exponential
+from sim.kernel.log import Arrivals, simulate_arrivals
+from sim.kernel.plan import Plan
 from sim.script.crew import TIER_NAMES, Crew
 from sim.script.placements import PLACEMENTS, PLAN
 from sim.script.run import Run, simulate_arrived

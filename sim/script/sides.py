@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sim.arrivals import simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.script.placements import PLACEMENTS
 from sim.script.settings import DEFAULTS, given
 from sim.settings import NONE, chosen

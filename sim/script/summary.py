@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from model.vocabulary.script import REASON_LATE
-from sim.distributions import FloatArray
+from sim.kernel.distributions import FloatArray
 from sim.script.placements import predicted
 from sim.script.timed import Room
 

@@ -25,14 +25,14 @@ from model.script.run import Intake
 from model.script.stream import Stream
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script import END_US
-from sim.distributions import FloatArray, draw_us
-from sim.network import Tier
+from sim.kernel.distributions import FloatArray, draw_us
+from sim.kernel.link import Tier
+from sim.kernel.seeds import Seeds
 from sim.script.crew import Crew
 from sim.script.flows import Flow, flows, taken
 from sim.script.knowing import Knowledge, Rise
 from sim.script.placements import PLACEMENTS, PLAN
 from sim.script.server import Server
-from sim.seeds import Seeds
 from sim.settings import chosen
 
 

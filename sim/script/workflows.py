@@ -21,8 +21,8 @@ from model.vocabulary.script import (
     Window,
     Workflow,
 )
-from sim.distributions import require
-from sim.seeds import Seeds
+from model.vocabulary.settings import require
+from sim.kernel.seeds import Seeds
 
 SECOND_MS = 1_000
 SECTION = 4

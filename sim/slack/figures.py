@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from sim.drawing import BLACK, BLUE, GREEN, ORANGE, SECOND_US, line, panels, save
+from sim.kernel.recorder import Series
 from sim.slack import Run
-from sim.windows.series import Series
 
 UNITS_US: Mapping[str, float] = {"s": 1e6, "min": 60e6, "h": 3_600e6, "days": 86_400e6}
 

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from sim.arrivals import simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.moments import moments
 from sim.settings import with_defaults
 from sim.slack.settings import DEFAULTS, from_settings
 from sim.sweep.measurable import Figures, Measurable, Settings
-from sim.windows.settings import plan_of
+from sim.windows.settings import stream_of
 
 
 def timed(settings: Settings, seed: int) -> Figures:
@@ -20,7 +20,7 @@ def timed(settings: Settings, seed: int) -> Figures:
 def delays(settings: Settings, seed: int) -> Figures:
     """How far behind the latest event time tuples arrive, which is what K-slack calls a delay."""
     given = with_defaults(settings, STREAM)
-    events = simulate_arrivals(plan_of(given, seed), seed).events
+    events = simulate_arrivals(stream_of(given, seed), seed).events
     event_us = np.array([event.event_time_us for event in events], dtype=np.int64)
     delay_us = np.maximum.accumulate(event_us) - event_us
     return {

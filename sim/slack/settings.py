@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from model.vocabulary import SlackConfig
 from model.vocabulary.answers import AGGREGATES
 from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS
+from sim.kernel.run import Run
 from sim.settings import AUTO, YES, Setting, Word, with_defaults
 from sim.slack.run import simulate
-from sim.windows.run import Run
 from sim.windows.scenarios import SCENARIOS
-from sim.windows.settings import CLUSTER_DEFAULTS, cluster_of, plan_of, query_of
+from sim.windows.settings import CLUSTER_DEFAULTS, plan_of, query_of
 
 DEFAULTS: Mapping[str, Setting] = {
     "scenario": Word("umts", SCENARIOS),
@@ -60,4 +60,4 @@ def from_settings(settings: Mapping[str, str], seed: int) -> Run:
     """
     given = with_defaults(settings, DEFAULTS)
     query = SlackConfig.from_json(query_of(given, SlackConfig, DEFAULTS, _WHEN_NOT_AUTO))
-    return simulate(plan_of(given, seed), query, seed, **cluster_of(given)._asdict())
+    return simulate(plan_of(given, seed), query, seed)

@@ -11,7 +11,8 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from sim.settings import chosen, nearest, refuse_kind
+from model.vocabulary.settings import nearest
+from sim.settings import chosen, refuse_kind
 from sim.sweep.expectations import COLUMNS, expectation_of, where_of
 from sim.sweep.experiment import (
     EFFORTS,

@@ -7,7 +7,8 @@ from collections.abc import Collection, Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
-from sim.settings import chosen, nearest
+from model.vocabulary.settings import nearest
+from sim.settings import chosen
 
 _KINDS: Mapping[type, str] = {
     str: "a text",

@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sim.drawing import BLUE, ORANGE, SECOND_US, line, panels, save
-from sim.windows.run import Run
+from sim.kernel.run import Run
 
 
 def plot_run(run: Run, path: Path) -> None:

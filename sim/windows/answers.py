@@ -10,7 +10,7 @@ Rules of this file:
   it counts in no figure about first answers.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from itertools import count
 from typing import Any, NamedTuple, TypeAlias
 
@@ -20,23 +20,12 @@ from numpy.typing import NDArray
 from model.vocabulary.answers import Late, Result
 from model.windows.aggregates import aggregate_of
 from model.windows.correction import Window
-from sim.columns import columns_of
-from sim.disorder import IntArray
-from sim.distributions import FloatArray
-from sim.windows.task import TaskT, TimedTask
-from sim.windows.timed import Columns, Room
+from sim.kernel.columns import columns_of
+from sim.kernel.disorder import IntArray
+from sim.kernel.distributions import FloatArray
+from sim.windows.observed import Observed
 
 BoolArray: TypeAlias = NDArray[np.bool_]
-
-
-def accepted_by(room: Room[TaskT], task: TimedTask[TaskT]) -> Columns:
-    """What a task accepted; all keys are one where they do not matter."""
-    key, event_us, came_us, numbers = room.columns
-    rows = task.rows
-    if not room.config.keyed:
-        return Columns(np.zeros_like(rows), event_us[rows], came_us[rows], {"": 0})
-    return Columns(key[rows], event_us[rows], came_us[rows], numbers)
-
 
 # ----------------------------------------------------------------------------- windows
 
@@ -71,14 +60,14 @@ class Answers:
 
     __slots__ = ("by_stream", "corrected", "first", "n", "start_us", "task", "truth", "windows")
 
-    def __init__(self, room: Room[TaskT], accepted: Iterable[Columns]) -> None:
-        seen = [task.of(Result) for task in room.tasks]
+    def __init__(self, run: Observed) -> None:
+        seen = [task.of(Result) for task in run.tasks]
         results = [step for each in seen for step in each.steps]
         columns = zip(*results, strict=True) if results else [()] * len(Result._fields)
         tasks, starts_us, keys, batches, values, n_rcv, _, _ = columns
         numbers = dict(zip(map(Window, tasks, starts_us, keys), count(), strict=False))
         # A dictionary is a set that keeps its order.
-        late = {Window(*step[:3]): None for task in room.tasks for step in task.of(Late).steps}
+        late = {Window(*step[:3]): None for task in run.tasks for step in task.of(Late).steps}
         for window in late:
             numbers.setdefault(window, len(numbers))
         self.windows = list(numbers)
@@ -93,14 +82,14 @@ class Answers:
             np.arange(len(results)),
             np.array(values, dtype=np.float64),
             np.array(n_rcv, dtype=np.int64),
-            np.array(batches, dtype=np.int64) == len(room.batches),
+            np.array(batches, dtype=np.int64) == run.room.batches,
         )
         self.by_stream = self.first.only(~self.first.is_flush)
         """First answers of the windows that closed before the flush."""
         corrected = [
-            (at_us, numbers[window], value)
-            for at_us, plan in room.corrected
-            for window, value, _n in plan.answers
+            (correction.at_us, numbers[Window(*step[:3])], step.value)
+            for correction in run.corrected
+            for step in correction.revisions
         ]
         self.corrected = Given(*columns_of(corrected, np.float64, np.int64, np.float64))
         self.truth, self.n = np.zeros(len(numbers)), np.zeros(len(numbers), dtype=np.int64)
@@ -109,7 +98,7 @@ class Answers:
             self.first.value,
             self.first.n_rcv,
         )
-        for window, truth, n in _looked_up(room, accepted, self.windows, late):
+        for window, truth, n in _looked_up(run, self.windows, late):
             self.truth[numbers[window]], self.n[numbers[window]] = truth, n
 
     @property
@@ -137,28 +126,25 @@ class Answers:
 
 
 def _looked_up(
-    room: Room[TaskT],
-    accepted: Iterable[Columns],
-    windows: Collection[Window],
-    late: Collection[Window],
+    run: Observed, windows: Collection[Window], late: Collection[Window]
 ) -> Iterator[tuple[Window, float, int]]:
     """Truth and number of tuples of the windows whose first answer need not have told them."""
-    aggregate = aggregate_of(room.config)
-    for task, of_it in zip(room.tasks, accepted, strict=True):
-        events = task.accepted
+    aggregate = aggregate_of(run.query)
+    for task in run.tasks:
+        events, columns = task.accepted.events, task.columns
         # An identity that was accepted twice counts once: its first row is what stays.
         row_of: dict[int, int] = {}
         for row, event in enumerate(events):
             row_of.setdefault(event.source_id, row)
         told = late if len(row_of) == len(events) else windows
-        wanted = [window for window in told if window.task == task.task.number]
+        wanted = [window for window in told if window.task == task.number]
         if wanted:
             rows = np.sort(np.fromiter(row_of.values(), np.int64, len(row_of)))
-            rows = rows[np.argsort(of_it.event_us[rows], kind="stable")]
-            event_us, key = of_it.event_us[rows], of_it.key[rows]
+            rows = rows[np.argsort(columns.event_us[rows], kind="stable")]
+            event_us, key = columns.event_us[rows], columns.key[rows]
         for window in wanted:
-            bounds_us = (window.start_us, window.start_us + room.config.size_us)
+            bounds_us = (window.start_us, window.start_us + run.query.size_us)
             begin, end = np.searchsorted(event_us, bounds_us)
-            found = rows[begin:end][key[begin:end] == of_it.numbers[window.key]]
+            found = rows[begin:end][key[begin:end] == run.keys[window.key]]
             values = [events[row].value for row in found.tolist()]
             yield window, aggregate(values), len(values)

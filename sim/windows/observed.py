@@ -1,38 +1,86 @@
-"""A finished run, looked at from outside: its answers, its pairs, and what was owed when."""
+"""Look at a finished run from outside: its tasks, with what each accepted and what was seen."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Generic
+from functools import cached_property
+from typing import NamedTuple
 
-from sim.distributions import FloatArray
-from sim.windows.answers import Answers, First, accepted_by
-from sim.windows.pairs import Owed, Pairs, owed_by, pairs_of
-from sim.windows.task import TaskT
-from sim.windows.timed import Room
+import numpy as np
+
+from model.vocabulary import Event, Step
+from model.vocabulary.trace import StepT
+from model.windows.query import Query
+from sim.kernel.disorder import IntArray
+from sim.kernel.distributions import FloatArray
+from sim.kernel.run import Arrived
+from sim.windows.machine import QueryT
+from sim.windows.record import Accepted, Seen, of_kind
+from sim.windows.room import Corrected, Room
+
+SAMPLES = 300
+"""Rows of a series, at most."""
+
+
+class Columns(NamedTuple):
+    """Accepted tuples as columns; where keys do not matter, all of them are one."""
+
+    key: IntArray
+    """Number of the key."""
+    event_us: IntArray
+    came_us: IntArray
+    """Arrival in the log, since the start of the run."""
 
 
 @dataclass(frozen=True, slots=True)
-class Observed(Generic[TaskT]):
+class TaskSeen:
+    """One task, looked at from outside."""
+
+    number: int
+    accepted: Accepted
+    columns: Columns
+    steps: dict[type[Step], Seen[Step]]
+
+    def of(self, kind: type[StepT]) -> Seen[StepT]:
+        """Return what was seen of one kind."""
+        return of_kind(self.steps, kind)
+
+
+class Observed:
     """A finished run, looked at from outside."""
 
-    room: Room[TaskT]
-    answers: Answers
-    pairs: list[Pairs]
-    """One element a task."""
-    owed: Owed
+    def __init__(self, room: Room[QueryT], arrived: Arrived) -> None:
+        self.room = room
+        self.arrived = arrived
+        self.query: Query = room.query
+        self.keys = self._numbered(arrived.events)
+        """Number of each key, by first appearance."""
+        self.tasks = [self._task(number) for number in range(len(room.tasks))]
 
-    def window_latency_us(self, first: First) -> FloatArray:
-        """From the ends of the windows, by the sources' clock, to their first answers."""
-        end_us = self.answers.start_us[first.window] + self.room.config.size_us
-        latency_us: FloatArray = first.at_us + (self.room.start_us - end_us)
-        return latency_us
+    @property
+    def corrected(self) -> Sequence[Corrected]:
+        """Corrections, in the order in which they could be seen."""
+        return self.room.corrected
 
+    @cached_property
+    def grid_us(self) -> FloatArray:
+        """The moments that a series has rows for: at most one a slide; the last one is the end."""
+        ends_us = max(self.arrived.ends_us, default=0.0)
+        rows = min(SAMPLES, int(np.ceil(ends_us / self.query.slide_us)))
+        grid_us = np.linspace(0.0, ends_us, rows, endpoint=False)[1:]
+        return np.append(grid_us, max(self.room.end_us, *grid_us[-1:]))
 
-def observe(room: Room[TaskT]) -> Observed[TaskT]:
-    """Look at a finished run."""
-    accepted = [accepted_by(room, task) for task in room.tasks]
-    answers = Answers(room, accepted)
-    pairs = [
-        pairs_of(room, task, columns, answers)
-        for task, columns in zip(room.tasks, accepted, strict=True)
-    ]
-    return Observed(room, answers, pairs, owed_by(room))
+    def _numbered(self, events: Sequence[Event]) -> dict[str, int]:
+        if not self.query.keyed:
+            return {"": 0}
+        return {key: number for number, key in enumerate(dict.fromkeys(e.key for e in events))}
+
+    def _task(self, number: int) -> TaskSeen:
+        record = self.room.tasks[number].record
+        accepted, steps = record.accepted(dedup=self.query.dedup)
+        keys, is_keyed, start_us = self.keys, self.query.keyed, self.room.start_us
+        columns = Columns(
+            np.array([keys[e.key] if is_keyed else 0 for e in accepted.events], dtype=np.int64),
+            np.array([event.event_time_us for event in accepted.events], dtype=np.int64),
+            np.array([event.arrival_us for event in accepted.events], dtype=np.int64) - start_us,
+        )
+        return TaskSeen(number, accepted, columns, steps)

@@ -10,11 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary.answers import Cleared, Late
-from sim.disorder import IntArray
-from sim.distributions import FloatArray
+from sim.kernel.disorder import IntArray
+from sim.kernel.distributions import FloatArray
 from sim.windows.answers import Answers
-from sim.windows.task import TaskT, TimedTask
-from sim.windows.timed import Columns, Room
+from sim.windows.observed import Columns, Observed, TaskSeen
 
 
 class Pairs(NamedTuple):
@@ -34,26 +33,24 @@ class Pairs(NamedTuple):
     """When the first tuple was served of each window that the stream answered, in their order."""
 
 
-def pairs_of(
-    room: Room[TaskT], task: TimedTask[TaskT], accepted: Columns, answers: Answers
-) -> Pairs:
-    """All pairs of a task at once: a matrix with a row a tuple and a column a window of it."""
-    config = room.config
-    first = (accepted.event_us - config.size_us) // config.slide_us + 1
-    last = accepted.event_us // config.slide_us
+def pairs_of(run: Observed, task: TaskSeen, answers: Answers) -> Pairs:
+    """Find all pairs of a task: a matrix with a row a tuple and a column a window of it."""
+    accepted, query = task.columns, run.query
+    first = (accepted.event_us - query.size_us) // query.slide_us + 1
+    last = accepted.event_us // query.slide_us
     index = last[:, None] - np.arange(int((last - first).max(initial=-1)) + 1)
     is_on_time = index >= first[:, None]
     total = int(is_on_time.sum())
     late = task.of(Late)
     rows = late.rows
     start_us = np.array([step.start_us for step in late.steps], dtype=np.int64)
-    is_on_time[rows, last[rows] - start_us // config.slide_us] = False
+    is_on_time[rows, last[rows] - start_us // query.slide_us] = False
 
-    is_own = answers.task[answers.first.window] == task.task.number
+    is_own = answers.task[answers.first.window] == task.number
     closed = answers.first.only(is_own)
-    answer = _answered_by(accepted, index, answers, closed.window, config.slide_us)
+    answer = _answered_by(run, accepted, index, answers, closed.window)
     at_us = np.append(closed.at_us, np.inf)[answer]
-    served_us = np.array(task.served_us, dtype=np.float64)
+    served_us = task.accepted.served_us
     rows, columns = np.nonzero(is_on_time & (answer >= 0))
     opened_us = np.full(len(closed.window), np.inf)
     np.minimum.at(opened_us, answer[rows, columns], served_us[rows])
@@ -73,7 +70,7 @@ def pairs_of(
 
 
 def _answered_by(
-    accepted: Columns, index: IntArray, answers: Answers, closed: IntArray, slide_us: int
+    run: Observed, accepted: Columns, index: IntArray, answers: Answers, closed: IntArray
 ) -> IntArray:
     """Which of these closed windows is that of each pair; -1: none.
 
@@ -82,10 +79,10 @@ def _answered_by(
     if not len(closed):
         return np.full(index.shape, -1)
     # Window and key as one number, so that all pairs are found in one table or sorted array.
-    low, keys = int(index.min()), len(accepted.numbers)
+    low, keys = int(index.min()), len(run.keys)
     code = (index - low) * keys + accepted.key[:, None]
-    key = np.array([accepted.numbers[answers.windows[each].key] for each in closed.tolist()])
-    known = (answers.start_us[closed] // slide_us - low) * keys + key
+    key = np.array([run.keys[answers.windows[each].key] for each in closed.tolist()])
+    known = (answers.start_us[closed] // run.query.slide_us - low) * keys + key
     if (most := int(code.max())) <= code.size:
         # So few that there may be a table of all numbers.
         table = np.full(most + 1, -1)
@@ -111,11 +108,11 @@ class Owed(NamedTuple):
     """From the arrival of the tuple to then."""
 
 
-def owed_by(room: Room[TaskT]) -> Owed:
-    """Every late pair and, if it was corrected, when that could be seen."""
+def owed_by(run: Observed) -> Owed:
+    """Find every late pair and, if it was corrected, when that could be seen."""
     late_us: list[float] = []
     arrived_us: dict[Cleared, int] = {}
-    for task in room.tasks:
+    for task in run.tasks:
         pending: dict[tuple[int, int, str, int], int] = {}
         # A correction at the end of a batch comes after the tuples of the batch.
         changes: list[tuple[float, int, Late | Cleared]] = []
@@ -129,11 +126,11 @@ def owed_by(room: Room[TaskT]) -> Owed:
             # A set: a pair that is pending already is not added again.
             elif pair not in pending:
                 late_us.append(at_us)
-                pending[pair] = task.accepted[row].arrival_us - room.start_us
+                pending[pair] = int(task.columns.came_us[row])
     settled = [
-        (at_us, at_us - arrived_us[Cleared(*pair[:4], plan.batch)])
-        for at_us, plan in room.corrected
-        for pair in plan.pairs
+        (correction.at_us, correction.at_us - arrived_us[step])
+        for correction in run.corrected
+        for step in correction.cleared
     ]
     settled_us = [at_us for at_us, _ in settled]
     return Owed(late_us, settled_us, [waited_us for _, waited_us in settled])

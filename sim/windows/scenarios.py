@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from sim.disorder import Burst
-from sim.distributions import Constant, Exponential, Pareto, Uniform
-from sim.network import Place
-from sim.plan import Plan, Source
+from sim.kernel.disorder import Burst
+from sim.kernel.distributions import Constant, Exponential, Pareto, Uniform
+from sim.kernel.link import Place
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
 from sim.processes import PROCESSES
 from sim.scenarios import SCENARIOS as FITTED
 from sim.settings import chosen

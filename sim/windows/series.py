@@ -7,32 +7,28 @@ Rules of this file:
 * Where there was nothing to measure stands ``nan``.
 """
 
-from collections.abc import Mapping
 from itertools import pairwise
 from math import nan
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim.columns import ratio
-from sim.disorder import IntArray
-from sim.distributions import FloatArray
+from sim.kernel.columns import ratio
+from sim.kernel.disorder import IntArray
+from sim.kernel.distributions import FloatArray
+from sim.kernel.recorder import Series
 from sim.windows.answers import Answers, Given
-from sim.windows.observed import Observed
-from sim.windows.task import State, TaskT
-
-Series: TypeAlias = Mapping[str, FloatArray]
+from sim.windows.seen import SeenRun
 
 
-def series_of(run: Observed[TaskT], wait: str, share: str) -> Series:
-    """All columns.
+def series_of(run: SeenRun, wait: str, share: str) -> Series:
+    """Return all columns.
 
     Columns called ``wait`` (what tasks waited) and ``share`` (of the longest wait, from which that
     follows): mean over the tasks, from their first tuple until they are flushed.
     ``watermark_lag_us``: how far the last of their watermarks is behind the time. ``queue`` (all
-    tasks), ``queue_0``, ...: tuples waiting or in service. ``utilisation``: of the tasks' workers,
-    in the interval.
+    tasks), ``queue_0``, ...: tuples waiting or in service. ``utilisation`` (mean over the tasks),
+    ``utilisation_0``, ... and ``utilisation_corrector``: of the workers, in the interval.
 
     ``latency_us``: from a tuple's arrival to the first answer of its windows, and
     ``window_latency_us``: from a window's end to its first answer, and ``coverage``: share of the
@@ -43,7 +39,7 @@ def series_of(run: Observed[TaskT], wait: str, share: str) -> Series:
     relative error, over all windows answered so far, of the stream's own answers and of those in
     force.
     """
-    grid_us = np.array([*run.room.sample_at_us, run.room.end_us], dtype=np.float64)
+    grid_us = run.observed.grid_us
     return {
         "time_us": grid_us,
         **_sampled(run, grid_us, wait, share),
@@ -53,37 +49,37 @@ def series_of(run: Observed[TaskT], wait: str, share: str) -> Series:
     }
 
 
-def _sampled(
-    run: Observed[TaskT], grid_us: FloatArray, wait: str, share: str
-) -> dict[str, FloatArray]:
-    """What was looked at while the run went on."""
+def _sampled(run: SeenRun, grid_us: FloatArray, wait: str, share: str) -> dict[str, FloatArray]:
+    """Where tasks and workers stood."""
     # The last look is when everything is over, and nothing happens after it.
     looks_us = np.append(grid_us[:-1], np.nextafter(grid_us[-1], np.inf))
-    tasks = run.room.tasks
-    queue = np.column_stack([task.line.inside(looks_us) for task in tasks])
-    busy_us = np.column_stack([task.line.busy_us(looks_us) for task in tasks])
+    room = run.observed.room
+    records = [task.record for task in room.tasks]
     # Each has a row a moment and a column a task.
-    is_streaming, wait_us, wm_us, shares = (
-        np.array([[state[field] for state in task.states] for task in tasks]).T
-        for field in range(len(State._fields))
-    )
+    is_streaming = np.column_stack([each.is_streaming.at(looks_us) for each in records])
+    wait_us = np.column_stack([each.wait_us.at(looks_us) for each in records])
+    marks_us = np.column_stack([each.watermark_us.at(looks_us) for each in records])
+    shares = np.column_stack([each.share.at(looks_us) for each in records])
     streaming = is_streaming.sum(axis=1)
     # Before the first tuple the watermark is further away than can be told.
-    behind_us = run.room.start_us - np.where(is_streaming, wm_us, 0)
-    lag_us = np.where(is_streaming, grid_us[:, None] + behind_us, -np.inf).max(axis=1)
-    worked_us = np.diff(busy_us.mean(axis=1), prepend=0.0)
+    behind_us = room.start_us - np.where(is_streaming > 0, marks_us, 0)
+    lag_us = np.where(is_streaming > 0, grid_us[:, None] + behind_us, -np.inf).max(axis=1)
+    queues = [task.station.inside.at(looks_us) for task in room.tasks]
+    busy = [task.station.busy.means(grid_us) for task in room.tasks]
     return {
         wait: ratio((wait_us * is_streaming).sum(axis=1), streaming),
         "watermark_lag_us": np.where(streaming > 0, lag_us, nan),
         share: ratio((shares * is_streaming).sum(axis=1), streaming),
-        "queue": queue.sum(axis=1),
-        **{f"queue_{task}": queue[:, task] for task in range(queue.shape[1])},
-        "utilisation": ratio(worked_us, np.diff(grid_us, prepend=0.0)),
+        "queue": np.sum(queues, axis=0),
+        **{f"queue_{task}": queue for task, queue in enumerate(queues)},
+        "utilisation": np.mean(busy, axis=0),
+        **{f"utilisation_{task}": each for task, each in enumerate(busy)},
+        "utilisation_corrector": room.corrector.busy.means(grid_us),
     }
 
 
-def _answered(run: Observed[TaskT], grid_us: FloatArray) -> dict[str, FloatArray]:
-    """First answers, by the interval in which they came."""
+def _answered(run: SeenRun, grid_us: FloatArray) -> dict[str, FloatArray]:
+    """Average over first answers, by the interval in which they came."""
     first = run.answers.by_stream
     # Many pairs share an answer.
     intervals = np.searchsorted(grid_us, run.answers.first.at_us)
@@ -96,7 +92,7 @@ def _answered(run: Observed[TaskT], grid_us: FloatArray) -> dict[str, FloatArray
     }
 
 
-def _owed(run: Observed[TaskT], grid_us: FloatArray) -> dict[str, FloatArray]:
+def _owed(run: SeenRun, grid_us: FloatArray) -> dict[str, FloatArray]:
     """Tuples kept, pairs owed, corrections made."""
     entered_us = np.concatenate([pairs.entered_us for pairs in run.pairs])
     left_us = np.concatenate([pairs.left_us for pairs in run.pairs])
@@ -105,7 +101,7 @@ def _owed(run: Observed[TaskT], grid_us: FloatArray) -> dict[str, FloatArray]:
         "buffered": _so_far(entered_us, grid_us) - _so_far(left_us[np.isfinite(left_us)], grid_us),
         "late_pairs": late,
         "pending_pairs": late - _so_far(run.owed.settled_us, grid_us),
-        "corrections": _so_far([at_us for at_us, _ in run.room.corrected], grid_us),
+        "corrections": _so_far([each.at_us for each in run.observed.corrected], grid_us),
     }
 
 

@@ -2,46 +2,26 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import NamedTuple
 
-from sim.cluster import Worker
-from sim.distributions import Constant, Distribution, Exponential, require
-from sim.plan import Plan, Source
+from model.vocabulary.settings import require
+from sim import clusters
+from sim.kernel.log import within_run
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
+from sim.kernel.station import Worker
+from sim.kernel.trigger import Every
 from sim.settings import AUTO, NO, YES, Setting, Word, integer, is_yes, number
+from sim.windows.room import WindowTuning
 from sim.windows.scenarios import scenario
 
-_SERVICES = ("exponential", "constant")
 CLUSTER_DEFAULTS: Mapping[str, Setting] = {
-    "speeds": "1,0.5",  # of the tasks' workers, in turn
-    "service": Word("exponential", _SERVICES),
-    "service_us": 5_000.0,  # mean, at speed 1
-    "batch_speed": 1.0,
+    **clusters.DEFAULTS,
+    "batch_speed": 1.0,  # of the worker that makes corrections
     "correction_us": 100_000.0,
     "row_us": 1.0,
     "trigger_interval_us": 1_000_000,
 }
 """What the tasks run on."""
-
-
-class ClusterSettings(NamedTuple):
-    """What the tasks run on; see :class:`sim.windows.timed.Cluster`."""
-
-    workers: tuple[Worker, ...]
-    batch_worker: Worker
-    correction_us: float
-    row_us: float
-    trigger_interval_us: int
-
-
-def cluster_of(given: Mapping[str, str]) -> ClusterSettings:
-    """What the settings say; ``ValueError`` naming the offending key or value."""
-    return ClusterSettings(
-        _workers(given),
-        Worker(speed=_speed("batch_speed", given["batch_speed"])),
-        number("correction_us", given["correction_us"], float),
-        number("row_us", given["row_us"], float),
-        integer("trigger_interval_us", given["trigger_interval_us"]),
-    )
 
 
 def query_of(
@@ -50,7 +30,7 @@ def query_of(
     defaults: Mapping[str, Setting],
     when_not_auto: Mapping[str, type[int] | type[float]],
 ) -> dict[str, int | float | str | bool | None]:
-    """The settings that are fields of a configuration, each of the type of its default."""
+    """Return the settings that are fields of a configuration, each of the type of its default."""
     names = {field.name for field in fields(config)}
     return {
         key: _value(key, text, defaults[key], when_not_auto)
@@ -69,25 +49,25 @@ def _value(
     return text if isinstance(default, str | Word) else number(key, text, type(default))
 
 
-def _speed(key: str, text: str) -> float:
-    speed = number(key, text, float)
-    require(speed > 0, key, text, "above 0")
-    return speed
-
-
-def _workers(given: Mapping[str, str]) -> tuple[Worker, ...]:
-    kind, service_us = given["service"], number("service_us", given["service_us"], float)
-    require(service_us > 0, "service_us", given["service_us"], "above 0")
-    service: Distribution = Constant(service_us)
-    if kind == "exponential":
-        service = Exponential(service_us)
-    return tuple(
-        Worker(service, speed=_speed("speeds", text)) for text in given["speeds"].split(",")
+def plan_of(given: Mapping[str, str], seed: int) -> Plan:
+    """Return what arrives and what serves it; ``ValueError`` naming the offending key or value."""
+    batch_speed = float(number("batch_speed", given["batch_speed"], float))
+    require(batch_speed > 0, "batch_speed", given["batch_speed"], "above 0")
+    return replace(
+        stream_of(given, seed),
+        cluster=clusters.cluster_of(given),
+        faults=clusters.faults_of(given),
+        trigger=Every(integer("trigger_interval_us", given["trigger_interval_us"])),
+        tuning=WindowTuning(
+            Worker(batch_speed),
+            float(number("correction_us", given["correction_us"], float)),
+            float(number("row_us", given["row_us"], float)),
+        ),
     )
 
 
-def plan_of(given: Mapping[str, str], seed: int) -> Plan:
-    """What arrives, by the settings ``scenario`` and ``messages``."""
+def stream_of(given: Mapping[str, str], seed: int) -> Plan:
+    """Return what arrives, by the settings ``scenario`` and ``messages``."""
     plan = scenario(given["scenario"])(seed)
     if given["messages"] == AUTO:
         return plan
@@ -97,4 +77,4 @@ def plan_of(given: Mapping[str, str], seed: int) -> Plan:
         replace(source, events=messages) if isinstance(source, Source) else source
         for source in plan.sources
     )
-    return replace(plan, sources=sources)
+    return within_run(replace(plan, sources=sources), seed)

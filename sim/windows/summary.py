@@ -6,21 +6,16 @@ Rules of this file:
 * A figure of which nothing was seen is left out; a mean of nothing is not 0.
 """
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from model.vocabulary.answers import Rejected
-from sim.distributions import FloatArray
-from sim.windows.observed import Observed
-from sim.windows.task import TaskT
-
-Figure: TypeAlias = float | int | str
-Summary: TypeAlias = dict[str, Figure]
+from sim.kernel.distributions import FloatArray
+from sim.kernel.recorder import Summary
+from sim.windows.seen import SeenRun
 
 
-def summary_of(run: Observed[TaskT], wait: str) -> Summary:
+def summary_of(run: SeenRun, wait: str) -> Summary:
     """All figures; those about first answers leave out what only the flush answered.
 
     ``wait`` is the name of what tasks waited.
@@ -28,20 +23,25 @@ def summary_of(run: Observed[TaskT], wait: str) -> Summary:
     return {**_counts(run), **_latencies(run, wait), **_quality(run), **_load(run)}
 
 
-def _counts(run: Observed[TaskT]) -> Summary:
-    room, answers = run.room, run.answers
-    accepted = sum(len(task.accepted) for task in room.tasks)
-    rejected = sum(len(task.of(Rejected).steps) for task in room.tasks)
+def _counts(run: SeenRun) -> Summary:
+    observed, answers = run.observed, run.answers
+    arrivals = len(observed.arrived.events)
+    accepted = sum(len(task.accepted.events) for task in observed.tasks)
+    rejected = sum(len(task.of(Rejected).steps) for task in observed.tasks)
     pairs, late = sum(pairs.total for pairs in run.pairs), len(run.owed.late_us)
     windows, closed, by_stream = (
         len(each) for each in (answers.windows, answers.first.window, answers.by_stream.window)
     )
-    plans = [plan for _, plan in room.corrected]
+    revisions = [step for each in observed.corrected for step in each.revisions]
+    shed, stations = observed.arrived.counts["shed"], observed.room.workers.values()
+    repeated = sum(station.repeated for station in stations)
     return {
-        "arrivals": len(room.workload.arrivals),
+        "arrivals": arrivals,
+        **({"shed": shed} if shed else {}),
         "rejected": rejected,
-        "redelivered": len(room.workload.arrivals) - accepted - rejected,
-        "batches": len(room.batches),
+        "redelivered": arrivals - accepted - rejected,
+        **({"served_again": repeated} if repeated else {}),
+        "batches": observed.room.batches,
         "windows": windows,
         "answered_by_stream": by_stream,
         "answered_by_flush": closed - by_stream,
@@ -49,16 +49,16 @@ def _counts(run: Observed[TaskT]) -> Summary:
         "pairs": pairs,
         "late_pairs": late,
         **({"late_share": late / pairs} if pairs else {}),
-        "corrections": len(plans),
-        "corrected_windows": sum(len(plan.answers) for plan in plans),
-        "history_rows_read": sum(n for plan in plans for _window, _value, n in plan.answers),
+        "corrections": len(observed.corrected),
+        "corrected_windows": len(revisions),
+        "history_rows_read": sum(step.n for step in revisions),
     }
 
 
-def _latencies(run: Observed[TaskT], wait: str) -> Summary:
+def _latencies(run: SeenRun, wait: str) -> Summary:
     """Waiting times."""
     latency_us = np.concatenate([pairs.latency_us for pairs in run.pairs])
-    waits_us = np.concatenate([task.waits_us for task in run.room.tasks])
+    waits_us = np.concatenate([task.accepted.wait_us for task in run.observed.tasks])
     return {
         **_spread("latency_us", latency_us),
         **_spread("window_latency_us", run.window_latency_us(run.answers.by_stream)),
@@ -67,7 +67,7 @@ def _latencies(run: Observed[TaskT], wait: str) -> Summary:
     }
 
 
-def _quality(run: Observed[TaskT]) -> Summary:
+def _quality(run: SeenRun) -> Summary:
     answers = run.answers
     first = answers.by_stream
     # A window that the stream never answered had its chance and covered nothing.
@@ -79,21 +79,22 @@ def _quality(run: Observed[TaskT]) -> Summary:
     }
 
 
-def _load(run: Observed[TaskT]) -> Summary:
+def _load(run: SeenRun) -> Summary:
     """Buffers, queues and workers."""
-    room, now_us = run.room, run.room.end_us
-    lines = [task.line for task in room.tasks]
+    room, now_us = run.observed.room, run.observed.room.end_us
+    stations = [task.station for task in room.tasks]
     entered_us = np.concatenate([pairs.entered_us for pairs in run.pairs])
     left_us = np.concatenate([pairs.left_us for pairs in run.pairs]).clip(max=now_us)
+    workers = {str(number): station.busy for number, station in enumerate(stations)}
+    workers["corrector"] = room.corrector.busy
     return {
         "duration_us": now_us,
         # Little's law: the time that tuples were kept is the area under their number.
         **({"mean_buffered": float((left_us - entered_us).sum()) / now_us} if now_us else {}),
         "peak_buffered": _peak(entered_us, left_us),
-        "mean_queue": sum(line.mean_inside(now_us) for line in lines),
-        "peak_queue": max(line.peak_inside for line in lines),
-        **{f"utilisation_{n}": line.utilisation(now_us) for n, line in enumerate(lines)},
-        "utilisation_batch_worker": room.batch_line.utilisation(now_us),
+        "mean_queue": sum(station.inside.mean(now_us) for station in stations),
+        "peak_queue": max(station.inside.peak for station in stations),
+        **{f"utilisation_{name}": busy.mean(now_us) for name, busy in workers.items()},
     }
 
 
@@ -114,5 +115,6 @@ def _spread(name: str, values: ArrayLike) -> Summary:
     array = np.asarray(values, dtype=np.float64)
     if not len(array):
         return {}
-    p99, peak = float(np.percentile(array, 99)), float(array.max())
-    return {f"mean_{name}": float(array.mean()), f"p99_{name}": p99, f"peak_{name}": peak}
+    p50, p99 = np.percentile(array, (50, 99)).tolist()
+    means = {f"mean_{name}": float(array.mean()), f"p50_{name}": p50, f"p99_{name}": p99}
+    return {**means, f"peak_{name}": float(array.max())}

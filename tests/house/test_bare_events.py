@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 
 import pytest
+from sim.windows.timed import Room
 
 from benchmarks import _timed_rooms
 from benchmarks._timed_rooms import bare_events_per_s, paces, standard
 from sim.watermark import from_settings
 from sim.windows.run import Run
-from sim.windows.timed import Room
 
 
 @pytest.fixture

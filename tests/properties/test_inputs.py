@@ -5,7 +5,7 @@ import pytest
 from properties import inputs
 from properties.errors import UsageError
 from properties.inputs import DATA_VARIABLE, load
-from sim.disorder import measure
+from sim.kernel.disorder import measure
 
 
 def test_flights_are_those_that_are_documented() -> None:

@@ -14,7 +14,7 @@ from model.vocabulary.slack import (
 from model.windows.evidence import has_exact_sums
 from properties import packs
 from properties.strategies import cases, configs, reordered, requirements, timed_cases
-from sim.disorder import measure
+from sim.kernel.disorder import measure
 
 DRAWN = packs.collect(cases(), 300, seed=4)
 

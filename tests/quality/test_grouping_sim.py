@@ -11,9 +11,9 @@ from model.grouping.claims import judge
 from model.grouping.rules import RULES
 from model.grouping.table import Rules
 from model.grouping.variants import AGREEMENT, VARIANTS
-from sim.arrivals import simulate_arrivals
 from sim.grouping import Run
 from sim.grouping.settings import given
+from sim.kernel.log import simulate_arrivals
 
 SETTINGS = {
     "scenario": "drift",

@@ -11,8 +11,8 @@ from model.script.rules import RULES, Rules
 from model.script.variants import VARIANTS
 from model.vocabulary import Workload
 from model.vocabulary.script import END_US, Result
-from sim.arrivals import simulate_arrivals
-from sim.disorder import IntArray
+from sim.kernel.disorder import IntArray
+from sim.kernel.log import simulate_arrivals
 from sim.script.crew import Crew
 from sim.script.knowing import Knowledge, Rise
 from sim.script.run import trace_of

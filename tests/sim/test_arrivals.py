@@ -3,13 +3,14 @@ from itertools import pairwise
 import pytest
 
 from model.vocabulary import Event
-from sim.arrivals import Arrivals, simulate_arrivals
-from sim.cluster import Worker
-from sim.disorder import Burst, Gap, Regime, Straggler, measure
-from sim.distributions import Constant, Exponential, Pareto
-from sim.faults import Clog, Duplicate, Fail, Lose, Pause, Replay, Slow
-from sim.network import Noise, Place
-from sim.plan import EPOCH_2020_US, IDS_PER_SOURCE, Plan, Recording, Row, Source, replay
+from sim.kernel.disorder import Burst, Gap, Regime, Straggler, measure
+from sim.kernel.distributions import Constant, Exponential, Pareto
+from sim.kernel.faults import Clog, Duplicate, Fail, Lose, Pause, Replay, Slow
+from sim.kernel.link import Noise, Place
+from sim.kernel.log import Arrivals, simulate_arrivals
+from sim.kernel.plan import EPOCH_2020_US, Plan, replay
+from sim.kernel.source import IDS_PER_SOURCE, Recording, Row, Source
+from sim.kernel.station import Worker
 
 SECOND = 1_000_000
 

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 import simpy
 
-from sim.cluster import Offer, Station, Worker, connect
-from sim.distributions import Constant, Exponential
-from sim.network import Link, Tier
+from sim.kernel.distributions import Constant, Exponential
+from sim.kernel.link import Link, Tier
+from sim.kernel.station import Offer, Station, Worker, connect
 
 TEN = Constant(10.0)
 

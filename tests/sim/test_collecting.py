@@ -5,11 +5,11 @@ import simpy
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Band
-from sim.collecting import uncollected
 from sim.join.crew import Control, Crew
 from sim.join.run import arrivals_of, simulate_stream
 from sim.join.scenarios import Rates, steady
 from sim.join.timed import Room, Stream
+from sim.kernel.run import uncollected
 
 
 @uncollected()

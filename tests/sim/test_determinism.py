@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sim.arrivals import simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
 from tests.sim.test_arrivals import STORMY
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from model.vocabulary import Event
-from sim.disorder import (
+from sim.kernel.disorder import (
     Burst,
     Disorder,
     Disturbance,
@@ -15,8 +15,8 @@ from sim.disorder import (
     measure,
     present,
 )
-from sim.distributions import Constant, Exponential
-from sim.seeds import Seeds
+from sim.kernel.distributions import Constant, Exponential
+from sim.kernel.seeds import Seeds
 
 TIMES: IntArray = np.arange(10, dtype=np.int64) * 100
 

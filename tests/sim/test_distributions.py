@@ -5,7 +5,7 @@ from math import inf, sqrt
 import numpy as np
 import pytest
 
-from sim.distributions import (
+from sim.kernel.distributions import (
     Constant,
     Distribution,
     Exponential,
@@ -19,7 +19,7 @@ from sim.distributions import (
     mean_us,
     sample_us,
 )
-from sim.seeds import Seeds
+from sim.kernel.seeds import Seeds
 
 ALL: tuple[Distribution, ...] = (
     Constant(3.0),

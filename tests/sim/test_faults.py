@@ -3,9 +3,8 @@ import json
 import pytest
 import simpy
 
-from sim.cluster import Station, Worker, connect
-from sim.distributions import Constant
-from sim.faults import (
+from sim.kernel.distributions import Constant
+from sim.kernel.faults import (
     Clog,
     Duplicate,
     Fail,
@@ -19,7 +18,8 @@ from sim.faults import (
     inject,
     to_json,
 )
-from sim.network import Link, Tier
+from sim.kernel.link import Link, Tier
+from sim.kernel.station import Station, Worker, connect
 
 EVERY_KIND: Schedule = (
     Pause("a", 10, 20),

@@ -5,7 +5,8 @@ from xml.etree import ElementTree
 
 from sim.join import from_settings as run_chain
 from sim.join.figures import plot_run as plot_chain
-from sim.plan import Plan, Source
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
 from sim.slack import from_settings, simulate
 from sim.slack.figures import plot_controls, plot_run
 from tests.sim.test_slack import QUERY

@@ -13,14 +13,15 @@ from model.grouping import make_system as make_reference
 from model.grouping.claims import judge
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES, Heavy, Route
-from sim.distributions import Constant, Exponential
-from sim.faults import Clog, Slow
 from sim.grouping import Run, from_settings, make_system, side_by_side, simulate
 from sim.grouping.crew import Crew
 from sim.grouping.figures import plot_run
 from sim.grouping.scenarios import SCENARIOS
-from sim.network import Tiers
-from sim.plan import Plan, Source
+from sim.kernel.distributions import Constant, Exponential
+from sim.kernel.faults import Clog, Slow
+from sim.kernel.link import Tiers
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
 
 SCRIPT = "from tests.sim.test_grouping import small; print(small().digest)"
 

@@ -10,12 +10,12 @@ import simpy
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sim.cluster import Station, Worker
-from sim.distributions import Constant, Distribution, Exponential, sample_us
-from sim.faults import Slow, inject
 from sim.grouping.crew import Crew
 from sim.grouping.line import Line, Passage
-from sim.network import Link, Tier, Tiers
+from sim.kernel.distributions import Constant, Distribution, Exponential, sample_us
+from sim.kernel.faults import Slow, inject
+from sim.kernel.link import Link, Tier, Tiers
+from sim.kernel.station import Station, Worker
 from sim.statistics import batch_means
 
 NEAR = Tiers(*[Tier(0.0, inf)] * 4)

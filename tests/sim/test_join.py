@@ -12,12 +12,13 @@ from model.join import load
 from model.join.claims import judge
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Admit, And, Equi, Forward, Match, Receive
-from sim.distributions import Constant
-from sim.faults import Fail, Lose
 from sim.join import Run, from_settings, make_system, simulate
 from sim.join.crew import Control, Costs, Crew
-from sim.network import Tier
-from sim.plan import Plan, Source
+from sim.kernel.distributions import Constant
+from sim.kernel.faults import Fail, Lose
+from sim.kernel.link import Tier
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
 
 SCRIPT = "from tests.sim.test_join import small; print(small().digest)"
 EVERYTHING = JoinConfig(1_000_000, (("all", And()),), workers=2, block_size=1)

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 import simpy
 
-from sim.distributions import Constant, Exponential
-from sim.network import HERE, QUIET, Link, Noise, Place, Tier, Tiers
+from sim.kernel.distributions import Constant, Exponential
+from sim.kernel.link import HERE, QUIET, Link, Noise, Place, Tier, Tiers
 from sim.statistics import clopper_pearson
 
 TIERS = Tiers()

@@ -1,17 +1,18 @@
 from collections.abc import Callable
 
 import pytest
-
 import sim.disorder
 import sim.distributions
 import sim.network
 import sim.plan
-from sim.cluster import Worker
-from sim.disorder import Gap
-from sim.distributions import Constant, Exponential
-from sim.faults import Clog, Duplicate, Lose, Pause, Slow
-from sim.network import Noise, Place, Tier, Tiers
-from sim.plan import EPOCH_2020_US, Plan, Recording, Row, Source, replay
+
+from sim.kernel.disorder import Gap
+from sim.kernel.distributions import Constant, Exponential
+from sim.kernel.faults import Clog, Duplicate, Lose, Pause, Slow
+from sim.kernel.link import Noise, Place, Tier, Tiers
+from sim.kernel.plan import EPOCH_2020_US, Plan, replay
+from sim.kernel.source import Recording, Row, Source
+from sim.kernel.station import Worker
 
 ROW = Row(EPOCH_2020_US, EPOCH_2020_US + 5, "a", 1.0)
 

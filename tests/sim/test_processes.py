@@ -7,10 +7,11 @@ import pytest
 from scipy import stats
 
 from model.vocabulary import Event
-from sim.arrivals import simulate_arrivals
-from sim.disorder import measure
-from sim.distributions import FloatArray
-from sim.plan import Plan, Source
+from sim.kernel.disorder import measure
+from sim.kernel.distributions import FloatArray
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.plan import Plan
+from sim.kernel.source import Source
 from sim.processes import DEPENDENT, INDEPENDENT, MINUTE_US, PROCESSES, SECOND_US
 from sim.windows.scenarios import SCENARIOS
 

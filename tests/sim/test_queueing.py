@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import simpy
 
-from sim.cluster import Station, Worker
-from sim.distributions import Constant, Distribution, Exponential, endless
-from sim.seeds import Seeds
+from sim.kernel.distributions import Constant, Distribution, Exponential, endless
+from sim.kernel.seeds import Seeds
+from sim.kernel.station import Station, Worker
 from sim.statistics import Interval, batch_means, clopper_pearson
 
 CONFIDENCE = 0.999

@@ -2,7 +2,7 @@ import statistics
 
 import pytest
 
-from sim.recorder import Digest, Level, Recorder, Series, Tally
+from sim.kernel.recorder import Digest, Level, Recorder, Series, Tally
 
 
 def test_tally() -> None:

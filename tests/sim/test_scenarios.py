@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from model.vocabulary import Event
-from sim.arrivals import simulate_arrivals
-from sim.disorder import Disorder, measure
-from sim.plan import EPOCH_2020_US, Row, replay
+from sim.kernel.disorder import Disorder, measure
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.plan import EPOCH_2020_US, replay
+from sim.kernel.source import Row
 from sim.scenarios import SCENARIOS, umts
 from sim.statistics import batch_means
 

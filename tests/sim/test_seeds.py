@@ -1,6 +1,6 @@
 import pytest
 
-from sim.seeds import Seeds
+from sim.kernel.seeds import Seeds
 
 
 def first(seed: int, name: str) -> list[int]:

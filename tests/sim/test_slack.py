@@ -10,6 +10,8 @@ from random import Random
 
 import numpy as np
 import pytest
+from sim.slack.timed import room_of
+from sim.windows.timed import Cluster
 
 from model.claims import Outcome
 from model.slack import run as model_run
@@ -17,16 +19,15 @@ from model.slack.claims import check
 from model.vocabulary import Event, Fault, SlackConfig, Workload
 from model.vocabulary.slack import Cleared, Correction, Final, Late, Result
 from model.windows.correction import Window
-from sim.batches import cut
-from sim.cluster import Worker
-from sim.distributions import Constant, Exponential
-from sim.plan import Plan, Row, Source, replay
+from sim.kernel.distributions import Constant, Exponential
+from sim.kernel.plan import Plan, replay
+from sim.kernel.source import Row, Source
+from sim.kernel.station import Worker
+from sim.kernel.trigger import cut
 from sim.scenarios import umts
 from sim.slack import DEFAULTS, Run, from_settings, make_system, simulate
-from sim.slack.timed import room_of
 from sim.statistics import batch_means
 from sim.windows.observed import observe
-from sim.windows.timed import Cluster
 
 ROOT = Path(__file__).resolve().parents[2]
 SECOND_US = 1_000_000

@@ -10,9 +10,10 @@ from model.vocabulary import WatermarkConfig
 from model.vocabulary.answers import Final, Late, Result
 from model.vocabulary.watermark import Clock
 from model.watermark import run as model_run
-from sim.cluster import Worker
-from sim.distributions import Constant
-from sim.plan import Plan, Row, replay
+from sim.kernel.distributions import Constant
+from sim.kernel.plan import Plan, replay
+from sim.kernel.source import Row
+from sim.kernel.station import Worker
 from sim.watermark import DEFAULTS, Run, from_settings, make_system, simulate
 from sim.watermark.figures import plot_run
 

@@ -22,7 +22,7 @@ from model.vocabulary.script import (
     Window,
     Workflow,
 )
-from sim.arrivals import simulate_arrivals
+from sim.kernel.log import simulate_arrivals
 from sim.script.by_hand import job, job_lines, script_lines
 from sim.script.settings import given
 

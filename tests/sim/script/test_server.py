@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import simpy
 
-from sim.cluster import Station, Worker
-from sim.network import Link, Tier
+from sim.kernel.link import Link, Tier
+from sim.kernel.station import Station, Worker
 from sim.script.flows import over
 from sim.script.server import Server
 

@@ -24,8 +24,8 @@ from model.vocabulary.script import (
     Window,
     Workflow,
 )
-from sim.distributions import Constant
-from sim.network import Tier, Tiers
+from sim.kernel.distributions import Constant
+from sim.kernel.link import Tier, Tiers
 from sim.script import Run, from_settings, make_system
 from sim.script.crew import Crew
 from sim.script.figures import plot_run

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.distributions import FloatArray
+from sim.kernel.distributions import FloatArray
 
 
 def ratio(dividend: FloatArray, divisor: FloatArray) -> FloatArray:

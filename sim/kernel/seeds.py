@@ -1,4 +1,4 @@
-"""Randomness: one root seed, one independent named stream per component.
+"""Draw random numbers: one root seed, one independent named stream per component.
 
 The spawn key of a stream is the SHA-256 of its name. So a stream depends on (seed, name) alone:
 adding a component, or changing what a policy draws, leaves every other stream as it was, which is
@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Seeds:
-    """Hands out the random streams of one run, each name once.
+    """The random streams of one run; each name is handed out once.
 
     Raises ``ValueError`` for a negative seed, and for a name asked for twice: two components that
     share a name would draw the same numbers and be correlated without anyone noticing.
@@ -29,7 +29,7 @@ class Seeds:
         self._taken: set[str] = set()
 
     def stream(self, name: str) -> np.random.Generator:
-        """The generator of component ``name``."""
+        """Return the generator of component ``name``."""
         if name in self._taken:
             msg = f"the random stream {name!r} is taken; every component needs its own name"
             raise ValueError(msg)

@@ -1,4 +1,4 @@
-"""Disorder as data: what delays tuples on their way, and how disordered an arrival order is.
+"""Disorder: describe as data what delays tuples, and measure how disordered an arrival order is.
 
 A source has an ordinary delay (a distribution). A plan's *disturbances* then change it for some
 time, for one source or for all. Times are microseconds since the start of the run and mean the
@@ -12,28 +12,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.vocabulary import Event
-from sim.distributions import Distribution, FloatArray, draw_us, require
-from sim.seeds import Seeds
+from model.vocabulary.settings import require
+from sim.kernel.distributions import Distribution, FloatArray, draw_us
+from sim.kernel.plain import plain
+from sim.kernel.seeds import Seeds
 
 IntArray: TypeAlias = NDArray[np.int64]
 
 
+@plain
 class Burst(NamedTuple):
-    """For a while a ``share`` of the tuples takes ``extra`` longer."""
+    """For a while, a ``share`` of the tuples takes ``extra`` longer."""
 
     start_us: int
     length_us: int
     share: float
     extra: Distribution
     source: int | None = None
-    """Which source; ``None``: every one."""
+    """The source concerned; ``None``: every source."""
     every_us: int | None = None
-    """It comes again and again, one after the other starting so far apart; ``None``: once."""
+    """Time from the start of one burst to the start of the next; ``None``: there is one burst."""
     kind: Literal["burst"] = "burst"
 
 
+@plain
 class Regime(NamedTuple):
-    """From ``start_us`` on, ``delay`` takes the place of the ordinary delay."""
+    """From ``start_us`` on, ``delay`` replaces the ordinary delay."""
 
     start_us: int
     delay: Distribution
@@ -41,8 +45,9 @@ class Regime(NamedTuple):
     kind: Literal["regime"] = "regime"
 
 
+@plain
 class Gap(NamedTuple):
-    """For a while there are no tuples at all."""
+    """For a while, no tuples are created."""
 
     start_us: int
     length_us: int
@@ -50,8 +55,9 @@ class Gap(NamedTuple):
     kind: Literal["gap"] = "gap"
 
 
+@plain
 class Straggler(NamedTuple):
-    """One source whose delays are ``factor`` times as long, plus ``extra_us``."""
+    """The delays of one source are ``factor`` times as long, plus ``extra_us``."""
 
     source: int
     factor: float = 1.0
@@ -63,7 +69,7 @@ Disturbance: TypeAlias = Burst | Regime | Gap | Straggler
 
 
 def check_disturbance(disturbance: Disturbance, sources: int) -> None:
-    """Raise ``ValueError`` naming the value that makes no sense for that many sources."""
+    """Raise ``ValueError`` with one sentence that names an impossible value."""
     for name, value in disturbance._asdict().items():
         label = f"{disturbance.kind}.{name}"
         if name in ("start_us", "extra_us"):
@@ -76,10 +82,30 @@ def check_disturbance(disturbance: Disturbance, sources: int) -> None:
             require(0 <= value < sources, label, value, f"a source, 0..{sources - 1}")
 
 
+def is_within(disturbance: Disturbance, last_us: Sequence[int]) -> bool:
+    """Say whether a burst or gap starts while something is still created.
+
+    ``last_us`` has the last event time of each source, -1 for a source without tuples.
+    """
+    if not isinstance(disturbance, Burst | Gap) or not last_us:
+        return True
+    concerned = last_us if disturbance.source is None else [last_us[disturbance.source]]
+    return disturbance.start_us <= max(concerned)
+
+
+def check_within(disturbance: Disturbance, last_us: Sequence[int]) -> None:
+    """Raise ``ValueError`` unless :func:`is_within`."""
+    if not is_within(disturbance, last_us):
+        assert isinstance(disturbance, Burst | Gap)
+        label = f"{disturbance.kind}.start_us"
+        expected = f"within the run, whose last event time is {max(last_us)}"
+        require(False, label, disturbance.start_us, expected)
+
+
 def present(
     source: int, times_us: IntArray, disturbances: Iterable[Disturbance]
 ) -> NDArray[np.bool_]:
-    """Which tuples of a source are created at all: those outside its gaps."""
+    """Return which tuples of a source are created: those outside its gaps."""
     kept = np.ones(len(times_us), dtype=np.bool_)
     for disturbance in disturbances:
         if isinstance(disturbance, Gap) and disturbance.source in (None, source):
@@ -94,7 +120,7 @@ def disturb(
     disturbances: Sequence[Disturbance],
     seeds: Seeds,
 ) -> FloatArray:
-    """Delay of each tuple of a source, given its ordinary one and its event time.
+    """Return the delay of each tuple of a source, given its ordinary delay and its event time.
 
     Regimes replace the ordinary delay, stragglers stretch it, bursts add to it. Each disturbance
     draws from its own stream, for every tuple: changing one moves no number of another.
@@ -131,19 +157,19 @@ def _within(
 
 
 class Disorder(NamedTuple):
-    """How disordered an arrival order is. Late: a larger event time has arrived before."""
+    """How disordered an arrival order is. A tuple is late if a larger event time arrived before."""
 
     tuples: int
     late_share: float
     late_share_within_keys: float
-    """The same, each key compared with itself only."""
+    """The same, where each tuple is compared with tuples of its own key only."""
     delay_p50_us: float
     delay_p99_us: float
     delay_max_us: float
 
 
 def measure(arrivals: Sequence[Event]) -> Disorder:
-    """Disorder of events in arrival order; all zeros for none."""
+    """Measure the disorder of events in arrival order; without events everything is 0."""
     if not arrivals:
         return Disorder(0, 0.0, 0.0, 0.0, 0.0, 0.0)
     late, late_within = 0, 0

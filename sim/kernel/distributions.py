@@ -1,4 +1,4 @@
-"""Distributions of times as data: for service times, intervals and delays alike.
+"""Describe distributions of times as data, and draw from them: service times, intervals, delays.
 
 Every parameter ending in ``_us`` is in microseconds; samples are float microseconds.
 """
@@ -12,7 +12,9 @@ from typing import TypeAlias, assert_never
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.seeds import Seeds
+from model.vocabulary.settings import require
+from sim.kernel.plain import plain
+from sim.kernel.seeds import Seeds
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -20,13 +22,7 @@ _BLOCK = 256
 """How many samples :func:`endless` draws at a time."""
 
 
-def require(good: bool, name: str, value: object, expected: str) -> None:
-    """Raise ``ValueError`` with one sentence that names the offending value."""
-    if not good:
-        msg = f"{name} is {value!r}; it must be {expected}"
-        raise ValueError(msg)
-
-
+@plain
 @dataclass(frozen=True, slots=True)
 class Constant:
     """Always ``us``."""
@@ -37,6 +33,7 @@ class Constant:
         require(0 <= self.us < inf, "Constant.us", self.us, "finite and at least 0")
 
 
+@plain
 @dataclass(frozen=True, slots=True)
 class Uniform:
     """Between ``low_us`` and ``high_us``."""
@@ -50,6 +47,7 @@ class Uniform:
         require(good, "Uniform.high_us", self.high_us, "finite and at least low_us")
 
 
+@plain
 @dataclass(frozen=True, slots=True)
 class Exponential:
     """Memoryless, with mean ``mean_us``."""
@@ -60,6 +58,7 @@ class Exponential:
         require(0 < self.mean_us < inf, "Exponential.mean_us", self.mean_us, "finite and above 0")
 
 
+@plain
 @dataclass(frozen=True, slots=True)
 class Pareto:
     """P(X > x) = (minimum/x)^shape from ``minimum_us`` on; no mean when ``shape`` <= 1."""
@@ -73,6 +72,7 @@ class Pareto:
         require(0 < self.shape < inf, "Pareto.shape", self.shape, "finite and above 0")
 
 
+@plain
 @dataclass(frozen=True, slots=True)
 class Lognormal:
     """``median_us`` * exp(``sigma`` * standard normal)."""
@@ -86,6 +86,7 @@ class Lognormal:
         require(0 <= self.sigma < inf, "Lognormal.sigma", self.sigma, "finite and at least 0")
 
 
+@plain
 @dataclass(frozen=True, slots=True)
 class Mixture:
     """``rare`` with probability ``share``, else ``usual`` (on time, unless told otherwise)."""
@@ -98,6 +99,7 @@ class Mixture:
         require(0 <= self.share <= 1, "Mixture.share", self.share, "between 0 and 1")
 
 
+@plain
 @dataclass(frozen=True, slots=True)
 class Sum:
     """The sum of independent parts."""

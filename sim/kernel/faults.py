@@ -1,0 +1,232 @@
+"""Faults: what goes wrong in a run, as a printable schedule that a test can shrink.
+
+A schedule is a tuple of small NamedTuples: dropping elements or lowering numbers gives a simpler
+schedule, and ``repr`` of one is Python that builds it again. Times are microseconds since the start
+of the run. ``kind`` keeps faults of different kinds with equal numbers from being equal, as bare
+tuples would be.
+
+Names of targets: sources are ``source-0``, ``source-1``, ..., relays ``relay-0``, ..., workers of
+the cluster ``worker-0``, ...; a link is named by its ends, for example ``source-0>log``,
+``log>worker-1`` or ``worker-0>worker-1``.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+
+import simpy
+
+from model.vocabulary.settings import nearest, require
+from sim.kernel.link import Link
+from sim.kernel.plain import plain
+
+TargetT = TypeVar("TargetT")
+
+
+@plain
+class Pause(NamedTuple):
+    """A worker stands still from ``at_us`` for ``for_us``; nothing is lost."""
+
+    worker: str
+    at_us: int
+    for_us: int
+    kind: Literal["pause"] = "pause"
+
+
+@plain
+class Slow(NamedTuple):
+    """A worker works ``factor`` times slower from ``at_us`` for ``for_us``."""
+
+    worker: str
+    at_us: int
+    for_us: int
+    factor: float
+    kind: Literal["slow"] = "slow"
+
+
+@plain
+class Fail(NamedTuple):
+    """A worker fails at ``at_us`` and recovers ``for_us`` later.
+
+    A relay loses what it holds and what it is sent meanwhile. A worker of the cluster restarts from
+    its last checkpoint; docs/simulation.md says for each room what that is.
+    """
+
+    worker: str
+    at_us: int
+    for_us: int
+    kind: Literal["fail"] = "fail"
+
+
+@plain
+class Congest(NamedTuple):
+    """A link has only a share of its bandwidth, perhaps none, from ``at_us`` for ``for_us``."""
+
+    link: str
+    at_us: int
+    for_us: int
+    share: float = 0.0
+    kind: Literal["congest"] = "congest"
+
+
+@plain
+class Lose(NamedTuple):
+    """Message number ``nth`` of a link, counted from 0, is lost once."""
+
+    link: str
+    nth: int
+    kind: Literal["lose"] = "lose"
+
+
+@plain
+class Replay(NamedTuple):
+    """Message number ``nth`` of a link arrives once more, ``after_us`` later."""
+
+    link: str
+    nth: int
+    after_us: int
+    kind: Literal["replay"] = "replay"
+
+
+@plain
+class Duplicate(NamedTuple):
+    """A source sends its tuple number ``nth`` once more, ``after_us`` later."""
+
+    source: str
+    nth: int
+    after_us: int
+    kind: Literal["duplicate"] = "duplicate"
+
+
+Fault: TypeAlias = Pause | Slow | Fail | Congest | Lose | Replay | Duplicate
+Schedule: TypeAlias = tuple[Fault, ...]
+Lasting: TypeAlias = Pause | Slow | Fail | Congest
+"""Faults that begin and end."""
+
+KINDS: Mapping[str, Callable[..., Fault]] = {
+    "pause": Pause,
+    "slow": Slow,
+    "fail": Fail,
+    "congest": Congest,
+    "lose": Lose,
+    "replay": Replay,
+    "duplicate": Duplicate,
+}
+
+
+def check_fault(fault: Fault) -> None:
+    """Raise ``ValueError`` with one sentence that names an impossible value."""
+    for name, value in fault._asdict().items():
+        label = f"{fault.kind}.{name}"
+        if name in ("at_us", "nth", "after_us"):
+            require(value >= 0, label, value, "at least 0")
+        elif name in ("for_us", "factor"):
+            require(value > 0, label, value, "above 0")
+        elif name == "share":
+            require(0 <= value < 1, label, value, "at least 0 and below 1")
+
+
+def schedule_of(text: str) -> Schedule:
+    """Read faults as a command line has them: ``slow worker-1 20000000 5000000 4; lose a>b 7``.
+
+    A fault is its kind and then its fields in order. Raises ``ValueError`` with one sentence.
+    """
+    return tuple([_fault_of(part) for part in text.split(";") if part.strip()])
+
+
+def _fault_of(text: str) -> Fault:
+    kind, *words = text.split()
+    if kind not in KINDS:
+        msg = f"there is no fault {kind!r}{nearest(kind, KINDS)}; there are {', '.join(KINDS)}"
+        raise ValueError(msg)
+    names = [name for name in _fields(kind) if name != "kind"]
+    try:
+        numbers = [float(word) if "." in word else int(word) for word in words[1:]]
+        fault = KINDS[kind](*words[:1], *numbers)
+    except (TypeError, ValueError) as error:
+        msg = f"{text.strip()!r} is not a fault; write {kind} {' '.join(names)}"
+        raise ValueError(msg) from error
+    check_fault(fault)
+    return fault
+
+
+def _fields(kind: str) -> tuple[str, ...]:
+    named: Any = KINDS[kind]
+    fields: tuple[str, ...] = named._fields
+    return fields
+
+
+class Faultable(Protocol):
+    """What a worker's faults call: a station, or a room that fails as a whole."""
+
+    def pause(self) -> None:
+        """Stop working."""
+
+    def resume(self) -> None:
+        """Undo one pause."""
+
+    def slow(self, factor: float) -> None:
+        """Work slower by a factor."""
+
+    def unslow(self, factor: float) -> None:
+        """Undo a slowdown."""
+
+    def fail(self) -> None:
+        """Fail."""
+
+    def recover(self) -> None:
+        """Undo one failure."""
+
+
+def inject(
+    env: simpy.Environment,
+    faults: Iterable[Fault],
+    workers: Mapping[str, Faultable],
+    links: Mapping[str, Link[Any]],
+) -> None:
+    """Set up the faults of workers and links before the run starts.
+
+    Duplicates are left to their source. A fault comes before anything else of the same instant.
+    Raises ``ValueError`` with one sentence for an unknown target or an impossible value.
+    """
+    for fault in faults:
+        check_fault(fault)
+        match fault:
+            case Pause(target, at_us, for_us):
+                worker = _find(workers, target, fault)
+                _span(env, at_us, for_us, worker.pause, worker.resume)
+            case Slow(target, at_us, for_us, factor):
+                worker = _find(workers, target, fault)
+                _span(env, at_us, for_us, worker.slow, worker.unslow, factor)
+            case Fail(target, at_us, for_us):
+                worker = _find(workers, target, fault)
+                _span(env, at_us, for_us, worker.fail, worker.recover)
+            case Congest(target, at_us, for_us, share):
+                link = _find(links, target, fault)
+                _span(env, at_us, for_us, link.congest, link.clear, share)
+            case Lose(target, nth):
+                _find(links, target, fault).lose(nth)
+            case Replay(target, nth, after_us):
+                _find(links, target, fault).replay(nth, after_us)
+            case Duplicate():
+                pass
+
+
+def _span(
+    env: simpy.Environment,
+    at_us: float,
+    for_us: float,
+    begin: Callable[..., None],
+    end: Callable[..., None],
+    *given: float,
+) -> None:
+    simpy.Timeout(env, at_us).callbacks.append(lambda _: begin(*given))
+    simpy.Timeout(env, at_us + for_us).callbacks.append(lambda _: end(*given))
+
+
+def _find(targets: Mapping[str, TargetT], name: str, fault: Fault) -> TargetT:
+    if name not in targets:
+        known = ", ".join(targets) or "none"
+        hint = nearest(name, targets)
+        msg = f"target of {fault.kind} is {name!r}; it must be one of {known}{hint}"
+        raise ValueError(msg)
+    return targets[name]

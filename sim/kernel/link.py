@@ -1,0 +1,360 @@
+"""Links: where things stand, how far apart that is, and messages that take time on their way.
+
+Rules of this file:
+
+* Kernel time is float microseconds since the start of the run. It is not an integer because 100
+  bytes take 0.04 us in the fastest tier; it is not absolute because a float of the size of today's
+  epoch resolves only 0.25 us.
+* A link sends one message at a time, in order, at its bandwidth; then the message travels for the
+  latency. Messages never overtake each other: one that is sent again after a loss holds up those
+  behind it, as in a TCP connection. Only a replayed copy comes out of order.
+* Each message costs one callback on one Timeout, which is ten times faster than a process.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import inf
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+import simpy
+
+from model.vocabulary.settings import require
+from sim.kernel.distributions import Constant, Distribution, Uniform, endless
+from sim.kernel.plain import plain
+
+T = TypeVar("T")
+
+
+@plain
+class Place(NamedTuple):
+    """Where something stands: a process on a node in a rack, each numbered within the next."""
+
+    rack: int = 0
+    node: int = 0
+    process: int = 0
+
+
+HERE = Place()
+
+
+@plain
+class Tier(NamedTuple):
+    """Distance between two places. A bandwidth of 1 Mb/s is one bit per microsecond."""
+
+    latency_us: float
+    bandwidth_mbps: float
+
+
+@plain
+class Tiers(NamedTuple):
+    """The tier table: latency and bandwidth within and between processes, nodes and racks."""
+
+    process: Tier = Tier(0.1, 20_000.0)
+    node: Tier = Tier(20.0, 2_500.0)
+    rack: Tier = Tier(200.0, 100.0)
+    elsewhere: Tier = Tier(350.0, 10.0)
+
+    def between(self, one: Place, other: Place) -> Tier:
+        """Return the tier of the smallest thing (process, node, rack) that holds both places."""
+        if one.rack != other.rack:
+            return self.elsewhere
+        if one.node != other.node:
+            return self.rack
+        return self.node if one.process != other.process else self.process
+
+
+def check_tier(tier: Tier) -> None:
+    """Raise ``ValueError`` with one sentence that names an impossible value."""
+    good = 0 <= tier.latency_us < inf
+    require(good, "Tier.latency_us", tier.latency_us, "finite and at least 0")
+    require(tier.bandwidth_mbps > 0, "Tier.bandwidth_mbps", tier.bandwidth_mbps, "above 0")
+
+
+ONE_MILLISECOND = Constant(1_000.0)
+
+
+@plain
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Random loss and replay of messages on a link; a lost message takes its time on the link."""
+
+    loss: float = 0.0
+    """Probability that a message, or a retry of it, is lost."""
+    retry_us: float | None = None
+    """Time from a loss until the message is sent again; ``None``: it never is."""
+    replay: float = 0.0
+    """Probability that a message that arrived arrives a second time, ``replay_after`` later."""
+    replay_after: Distribution = ONE_MILLISECOND
+
+    def __post_init__(self) -> None:
+        require(0 <= self.loss <= 1, "Noise.loss", self.loss, "between 0 and 1")
+        require(0 <= self.replay <= 1, "Noise.replay", self.replay, "between 0 and 1")
+        if self.retry_us is not None:
+            good = 0 < self.retry_us < inf
+            require(good, "Noise.retry_us", self.retry_us, "finite and above 0")
+            require(self.loss < 1, "Noise.loss", self.loss, "below 1, or no retry ever arrives")
+
+    @property
+    def is_random(self) -> bool:
+        """Whether a link with this noise draws random numbers."""
+        return self.loss > 0 or self.replay > 0
+
+
+QUIET = Noise()
+RELIABLE = Noise(retry_us=200_000.0)
+"""No random loss; what a fault loses is sent again after 200 ms, Linux' least timeout for TCP."""
+
+
+class _Sending(Generic[T]):
+    """A message on a link, from when it is taken until it is handed over."""
+
+    __slots__ = ("bits", "due_us", "message", "nth", "sent_us")
+
+    def __init__(self, message: T, bits: float, nth: int) -> None:
+        self.message = message
+        self.bits = bits  # that are not on the line yet
+        self.nth = nth
+        self.sent_us = 0.0  # when the last bit is on the line
+        self.due_us = 0.0
+
+
+class Link(Generic[T]):
+    """A one-way FIFO link between two places.
+
+    ``receiver`` is called with each message when it arrives; ``lose_message`` with each message
+    that is lost for good, and ``copy_message`` when a copy of one starts to travel. With ``once``
+    the receiver's end recognises copies by number and discards them.
+    Raises ``ValueError`` for an impossible tier, and for random ``noise`` without ``rng``.
+    """
+
+    __slots__ = (
+        "_armed",
+        "_copying",
+        "_env",
+        "_faults",
+        "_flying",
+        "_free_us",
+        "_held",
+        "_latency_us",
+        "_losing",
+        "_noisy",
+        "_rate",
+        "_shares",
+        "_taken",
+        "_waiting",
+        "arrived",
+        "copy_message",
+        "lose_message",
+        "lost",
+        "noise",
+        "once",
+        "receiver",
+        "replayed",
+        "retried",
+        "sent",
+        "tier",
+    )
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        tier: Tier,
+        receiver: Callable[[T], object],
+        noise: Noise = QUIET,
+        rng: np.random.Generator | None = None,
+        *,
+        once: bool = False,
+    ) -> None:
+        check_tier(tier)
+        self.tier = tier
+        self.receiver = receiver
+        self.lose_message: Callable[[T], object] = _ignore
+        self.copy_message: Callable[[T], object] = _ignore
+        self.noise = noise
+        self.once = once
+        self.sent = 0
+        self.arrived = 0
+        """Messages that have arrived, copies not counted."""
+        self.lost = 0
+        """Messages that were lost for good."""
+        self.retried = 0
+        self.replayed = 0
+        """Copies that have arrived, those that were discarded included."""
+        self._env = env
+        self._latency_us = tier.latency_us
+        self._rate = tier.bandwidth_mbps  # bits a microsecond, at present
+        self._free_us = 0.0
+        self._flying: deque[_Sending[T]] = deque()
+        self._armed: simpy.Event | None = None  # wakes us when the first of them is due
+        self._held = 0
+        self._shares: list[float] = []
+        self._waiting: deque[_Sending[T]] = deque()  # while nothing goes out
+        self._losing: set[int] = set()
+        self._copying: dict[int, float] = {}
+        self._faults = False
+        self._noisy = None
+        if noise.is_random:
+            # Streams of their own, so that another ``replay_after`` does not change what is lost.
+            chance, delay = rng.spawn(2) if rng is not None else (None, None)
+            self._noisy = endless(Uniform(0, 1), chance), endless(noise.replay_after, delay)
+
+    @property
+    def inside(self) -> int:
+        """Messages that were taken and have neither arrived nor been lost, copies not counted."""
+        return len(self._flying) + len(self._waiting)
+
+    def send(self, message: T, bits: float) -> None:
+        """Take a message of ``bits`` bits; it leaves after everything sent before it."""
+        sending = _Sending(message, bits, self.sent)
+        self.sent += 1
+        if self._held:
+            self._waiting.append(sending)
+        else:
+            self._start(sending)
+
+    def hold(self) -> None:
+        """Let nothing go out any more: what is not sent completely waits. Holds add up."""
+        self._take_back()
+        self._held += 1
+
+    def release(self) -> None:
+        """Undo one hold; after the last one, sending goes on where it stopped."""
+        require(self._held > 0, "the number of holds to release", self._held, "above 0")
+        self._held -= 1
+        self._go_on()
+
+    def congest(self, share: float) -> None:
+        """Leave the link a share of its bandwidth, perhaps none. Shares multiply."""
+        require(0 <= share <= 1, "share", share, "between 0 and 1")
+        if share == 0:
+            self.hold()
+            return
+        self._shares.append(share)
+        self._change_rate(share)
+
+    def clear(self, share: float) -> None:
+        """Undo a congestion that left this share."""
+        if share == 0:
+            self.release()
+            return
+        require(share in self._shares, "share", share, "that of a congestion in force")
+        self._shares.remove(share)
+        self._change_rate(1 / share)
+
+    def lose(self, nth: int) -> None:
+        """Lose the message with number ``nth`` (in sending order, from 0)."""
+        self._losing.add(nth)
+        self._faults = True
+
+    def replay(self, nth: int, after_us: float) -> None:
+        """Let the message with number ``nth`` arrive a second time, ``after_us`` later."""
+        self._copying[nth] = after_us
+        self._faults = True
+
+    def check(self) -> None:
+        """Assert that every message has arrived, is lost for good, or is still inside."""
+        assert self.sent == self.arrived + self.lost + self.inside, (self.sent, self.arrived)
+
+    def _change_rate(self, factor: float) -> None:
+        self._take_back()
+        self._rate *= factor
+        self._go_on()
+
+    def _take_back(self) -> None:
+        """Put what is not completely on the line back into the queue, with the bits left."""
+        if self._held:
+            return
+        now, flying = self._env.now, self._flying
+        while flying and flying[-1].sent_us > now:
+            sending = flying.pop()
+            started_us = max(now, sending.sent_us - sending.bits / self._rate)
+            sending.bits = (sending.sent_us - started_us) * self._rate
+            self._waiting.appendleft(sending)
+        if not flying:
+            self._armed = None
+        self._free_us = now
+
+    def _go_on(self) -> None:
+        if self._held:
+            return
+        waiting, self._waiting = self._waiting, deque()
+        for sending in waiting:
+            self._start(sending)
+
+    def _start(self, sending: _Sending[T]) -> None:
+        now, free_us = self._env.now, self._free_us
+        self._free_us = (free_us if free_us > now else now) + sending.bits / self._rate
+        sending.sent_us = self._free_us
+        sending.due_us = self._free_us + self._latency_us
+        self._flying.append(sending)
+        if self._armed is None:
+            self._arm(sending.due_us)
+
+    def _arm(self, due_us: float) -> None:
+        # What was behind a retry is overdue, and now + (due - now) may miss ``due`` by a rounding.
+        delay_us = due_us - self._env.now
+        self._armed = wake = simpy.Timeout(self._env, delay_us if delay_us > 0.0 else 0.0)
+        wake.callbacks.append(self._deliver)
+
+    def _deliver(self, wake: simpy.Event) -> None:
+        if wake is not self._armed:
+            return  # what it was set for has been held back since
+        sending = self._flying[0]
+        is_lost, copy_after_us = False, None
+        if self._faults or self._noisy is not None:
+            is_lost, copy_after_us = self._disturbed(sending.nth)
+        if is_lost and self.noise.retry_us is not None:
+            self._retry(sending, self.noise.retry_us)
+            return
+        self._flying.popleft()
+        if self._flying:
+            self._arm(self._flying[0].due_us)
+        else:
+            self._armed = None
+        if is_lost:
+            self.lost += 1
+            self.lose_message(sending.message)
+            return
+        self.arrived += 1
+        if copy_after_us is not None:
+            self._copy(sending.message, copy_after_us)
+        self.receiver(sending.message)
+
+    def _disturbed(self, nth: int) -> tuple[bool, float | None]:
+        """Whether a message is lost on its way, and how long after it a copy arrives, if one."""
+        is_lost = nth in self._losing
+        self._losing.discard(nth)
+        copy_after_us = None
+        if self._noisy is not None:
+            # Three draws a message, needed or not: a changed probability moves no other number.
+            uniform, delay = self._noisy
+            is_lost |= next(uniform) < self.noise.loss
+            is_copied, after_us = next(uniform) < self.noise.replay, next(delay)
+            copy_after_us = after_us if is_copied else None
+        if not is_lost:
+            copy_after_us = self._copying.pop(nth, copy_after_us)
+        return is_lost, copy_after_us
+
+    def _retry(self, sending: _Sending[T], retry_us: float) -> None:
+        """Send the first message again; those behind it wait, whatever the line could do."""
+        self.retried += 1
+        sending.sent_us = -inf  # never taken back
+        sending.due_us = self._env.now + retry_us + self._latency_us
+        self._arm(sending.due_us)
+
+    def _copy(self, message: T, after_us: float) -> None:
+        if not self.once:
+            self.copy_message(message)
+        copy = simpy.Timeout(self._env, after_us)
+        copy.callbacks.append(lambda _: self._deliver_copy(message))
+
+    def _deliver_copy(self, message: T) -> None:
+        self.replayed += 1
+        if not self.once:
+            self.receiver(message)
+
+
+def _ignore(_: object) -> None:
+    """Do nothing about what happened to a message."""

@@ -1,0 +1,253 @@
+"""The log: takes in what sources send over the network, and numbers it in order of arrival.
+
+Every tuple of a :class:`~sim.kernel.plan.Plan` goes
+
+    source (event time) -> delay -> [link ->] [relay -> link ->] log (arrival)
+
+where the tier of each link follows from the places at its ends. The log is durable and ordered, as
+a topic of a message broker is: its order is the arrival order that model, simulation and Spark
+pipeline are given, and the cluster reads from it.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple, TypeAlias
+
+import simpy
+
+from model.vocabulary import Event
+from sim.kernel.disorder import check_within, is_within
+from sim.kernel.distributions import Constant, endless
+from sim.kernel.faults import inject
+from sim.kernel.link import Link, Tier
+from sim.kernel.plan import Plan
+from sim.kernel.seeds import Seeds
+from sim.kernel.source import IDS_PER_SOURCE, AnySource, Feeder, Send, Sent, Tuple, departures_of
+from sim.kernel.station import Offer, Station, Worker, connect
+
+ONE_STREAM = ("",)
+_Offer: TypeAlias = Callable[[Tuple, Callable[[], object]], Offer]
+
+
+class Arrivals(NamedTuple):
+    """What arrived, in order, and what did not."""
+
+    events: tuple[Event, ...]
+    counts: Mapping[str, int]
+    """See :meth:`Log.counts`."""
+    name: str
+    seed: int
+
+    def digest(self) -> str:
+        """Return the SHA-256 of the events, in hexadecimal."""
+        sha = hashlib.sha256()
+        for event in self.events:
+            sha.update(repr(tuple(event)).encode("utf-8"))
+        return sha.hexdigest()
+
+
+class Log:
+    """The sources of a plan, their way to the log, and what has arrived there.
+
+    ``admits(tuple)`` says whether a tuple is let in or shed, ``arrive(event)`` is called with each
+    arrival, ``ended()`` once nothing more can arrive. Sources belong to ``streams`` in turn; tuples
+    of different streams have the same identities. Raises ``ValueError`` with one sentence for a
+    burst or gap outside the run.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        plan: Plan,
+        seeds: Seeds,
+        admits: Callable[[Tuple], bool],
+        arrive: Callable[[Event], object],
+        ended: Callable[[], object],
+        streams: Sequence[str] = ONE_STREAM,
+    ) -> None:
+        self.plan = plan
+        self.events: list[Event] = []
+        self.links: dict[str, Link[Tuple]] = {}
+        self.stations: dict[str, Station[Tuple]] = {}
+        self._env, self._seeds = env, seeds
+        self._admits, self._arrive, self._ended = admits, arrive, ended
+        self.shed = 0
+        sent = _sent(plan, seeds, streams)
+        for disturbance in plan.disturbances:
+            check_within(disturbance, [each.last_us for each in sent])
+        self.created = sum(each.created for each in sent)
+        self.duplicated = sum(each.duplicated for each in sent)
+        self._on_the_way = self.created + self.duplicated
+        offers = [self._relay(n, relay) for n, relay in enumerate(plan.relays)]
+        self._feeders = [
+            Feeder(env, each.departures, source.bits, self._way(number, source, offers))
+            for number, (source, each) in enumerate(zip(plan.sources, sent, strict=True))
+        ]
+
+    def start(self) -> None:
+        """Let the sources send, once everything else is set up."""
+        for feeder in self._feeders:
+            feeder.wait()
+        if not self._on_the_way:
+            self._ended()
+
+    def counts(self) -> dict[str, int]:
+        """Return what became of all tuples.
+
+        ``created`` (gaps left out), ``duplicated`` by sources, ``replayed``, ``retried`` and
+        ``lost`` on links, ``dropped`` (queue full) and ``failed`` in relays, ``blocked`` at their
+        doors, ``shed`` at the log, ``arrived``.
+        """
+        stations, links = self.stations.values(), self.links.values()
+        counts = {
+            "created": self.created,
+            "duplicated": self.duplicated,
+            "replayed": sum(link.replayed for link in links),
+            "retried": sum(link.retried for link in links),
+            "lost": sum(link.lost for link in links),
+            "dropped": sum(station.dropped for station in stations),
+            "failed": sum(station.lost for station in stations),
+            "blocked": sum(station.blocked for station in stations),
+            "shed": self.shed,
+            "arrived": len(self.events),
+        }
+        came = counts["created"] + counts["duplicated"] + counts["replayed"]
+        went = sum(counts[name] for name in ("lost", "dropped", "failed", "shed", "arrived"))
+        assert came == went + self._on_the_way, counts
+        return counts
+
+    # ------------------------------------------------------------------------------------ the ways
+
+    def _way(self, number: int, source: AnySource, offers: Sequence[_Offer]) -> Send:
+        """Return what takes the tuples of a source."""
+        if source.relay is None:
+            tier = self.plan.way(source.place, self.plan.log_place)
+            return self._enter if tier is None else self._over(f"source-{number}>log", tier)
+        offer = offers[source.relay]
+        tier = self.plan.way(source.place, self.plan.relays[source.relay].place)
+        if tier is not None:
+            return self._over(f"source-{number}>relay-{source.relay}", tier, offer)
+        return lambda item, entered: offer(item, entered) is Offer.BLOCKED
+
+    def _over(self, name: str, tier: Tier, offer: _Offer | None = None) -> Send:
+        """Return what takes tuples that travel over a link of their own."""
+        link = self._link(name, tier)
+        if offer is not None:
+            connect(link, offer)
+        return partial(_send_over, link)
+
+    def _relay(self, number: int, worker: Worker) -> _Offer:
+        """Build a relay and return how to offer it a tuple."""
+        name = f"relay-{number}"
+        tier = self.plan.way(worker.place, self.plan.log_place)
+        onward = None if tier is None else self._link(f"{name}>log", tier)
+
+        def pass_on(item: Tuple, _arrived_us: float, _started_us: float) -> None:
+            if onward is None:
+                self._append(item)
+            else:
+                onward.send(item, item.bits)
+
+        station = Station[Tuple](self._env, worker, pass_on)
+        station.drop_item = self._forget
+        self.stations[name] = station
+        service = self.plan.relay_service
+        rng = None
+        if not isinstance(service, Constant):
+            rng = self._seeds.stream(f"{name}/service")
+        # Drawn even for a tuple that is lost, so that losses move no other tuple's work.
+        work_us = endless(service, rng)
+        return lambda item, entered: station.offer(item, next(work_us), entered)
+
+    def _link(self, name: str, tier: Tier) -> Link[Tuple]:
+        """Build a link to the log, until it is connected elsewhere."""
+        noise = self.plan.noise
+        rng = self._seeds.stream(f"{name}/link") if noise.is_random else None
+        link = Link(self._env, tier, self._append, noise, rng)
+        link.lose_message = self._forget
+        link.copy_message = self._expect
+        self.links[name] = link
+        return link
+
+    def check(self) -> None:
+        """Assert conservation and Little's law at every relay, and conservation on every link."""
+        for station in self.stations.values():
+            station.check()
+        for link in self.links.values():
+            link.check()
+        self.counts()
+
+    # -------------------------------------------------------------------------------- arrivals
+
+    def _enter(self, item: Tuple, _: Callable[[], object]) -> bool:
+        self._append(item)
+        return False
+
+    def _append(self, item: Tuple) -> None:
+        if not self._admits(item):
+            self.shed += 1
+            self._forget(item)
+            return
+        source_id, key, event_time_us, value, stream, _ = item
+        arrival_us = self.plan.epoch_us + round(self._env.now)
+        event = Event(len(self.events), source_id, key, event_time_us, value, arrival_us, stream)
+        self.events.append(event)
+        self._on_the_way -= 1
+        self._arrive(event)
+        if not self._on_the_way:
+            self._ended()
+
+    def _forget(self, _: Tuple) -> None:
+        self._on_the_way -= 1
+        if not self._on_the_way:
+            self._ended()
+
+    def _expect(self, _: Tuple) -> None:
+        self._on_the_way += 1
+
+
+def _sent(plan: Plan, seeds: Seeds, streams: Sequence[str]) -> list[Sent]:
+    """Draw what the sources of a plan send."""
+    return [
+        departures_of(
+            source,
+            number,
+            streams[number % len(streams)],
+            number // len(streams) * IDS_PER_SOURCE,
+            plan.epoch_us,
+            plan.disturbances,
+            plan.faults,
+            seeds,
+        )
+        for number, source in enumerate(plan.sources)
+    ]
+
+
+def within_run(plan: Plan, seed: int) -> Plan:
+    """Return the plan without the bursts and gaps that would start after its last tuple."""
+    last_us = [each.last_us for each in _sent(plan, Seeds(seed), ONE_STREAM)]
+    kept = [each for each in plan.disturbances if is_within(each, last_us)]
+    return replace(plan, disturbances=tuple(kept))
+
+
+def _send_over(link: Link[Tuple], item: Tuple, _: Callable[[], object]) -> bool:
+    link.send(item, item.bits)
+    return False
+
+
+def simulate_arrivals(plan: Plan, seed: int, streams: Sequence[str] = ONE_STREAM) -> Arrivals:
+    """Run a plan up to its log, without a cluster; faults of cluster parts are not looked at."""
+    env = simpy.Environment()
+    log = Log(env, plan, Seeds(seed), lambda _: True, _ignore, _ignore, streams)
+    parts = {*log.stations, *log.links}
+    inject(env, [each for each in plan.faults if each[0] in parts], log.stations, log.links)
+    log.start()
+    env.run()
+    log.check()
+    return Arrivals(tuple(log.events), log.counts(), plan.name, seed)
+
+
+def _ignore(*_: object) -> None:
+    """Do nothing about an arrival."""

@@ -1,0 +1,145 @@
+"""A plan: sources, network, cluster, trigger, disturbances and faults of one run, as data.
+
+Plans are small, compared and printed by value, and checked when they are built, so that a test can
+draw and shrink them and a file can hold them (:mod:`sim.kernel.plain`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from model.vocabulary import Event
+from model.vocabulary.settings import require
+from sim.kernel.disorder import Disturbance, check_disturbance
+from sim.kernel.distributions import Constant, Distribution
+from sim.kernel.faults import Duplicate, Schedule, check_fault
+from sim.kernel.link import HERE, QUIET, RELIABLE, Noise, Place, Tier, Tiers, check_tier
+from sim.kernel.plain import plain
+from sim.kernel.source import EXACT, AnySource, Recording, Row
+from sim.kernel.station import Worker
+from sim.kernel.trigger import EVERY_SECOND, At, When
+
+EPOCH_2020_US = 1_577_836_800_000_000
+"""2020-01-01 00:00 UTC."""
+TIER_TABLE = Tiers()
+TEN_MICROSECONDS = Constant(10.0)
+ORDINARY = Worker()
+TuningT = TypeVar("TuningT")
+
+
+@plain
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a query runs on: its workers, and the links between the log and them."""
+
+    workers: tuple[Worker, ...] = (ORDINARY,)
+    """Used in turn: with two of them, the third worker of a query is like the first."""
+    service: Distribution = TEN_MICROSECONDS
+    """Work of a tuple at speed 1; a tuple has the same work wherever it is served."""
+    tuple_bytes: int = 100
+    """Size of a tuple on a link."""
+    noise: Noise = RELIABLE
+    """Random loss on the links of the cluster, always with a retry."""
+
+    def __post_init__(self) -> None:
+        require(len(self.workers) > 0, "Cluster.workers", self.workers, "at least one worker")
+        require(self.tuple_bytes > 0, "Cluster.tuple_bytes", self.tuple_bytes, "above 0")
+        good = self.noise.retry_us is not None
+        require(good, "Cluster.noise.retry_us", None, "a time: a cluster's links lose nothing")
+
+    def worker(self, number: int) -> Worker:
+        """Return the worker with this number."""
+        return self.workers[number % len(self.workers)]
+
+
+ONE_WORKER = Cluster()
+
+
+@plain
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that decides what happens when, except for the query and the seed.
+
+    Raises ``ValueError`` with one sentence that names the offending value.
+    """
+
+    sources: tuple[AnySource, ...]
+    relays: tuple[Worker, ...] = ()
+    """Workers that pass on what sources send, on its way to the log."""
+    relay_service: Distribution = TEN_MICROSECONDS
+    """Work of a tuple at a relay, at speed 1."""
+    cluster: Cluster = ONE_WORKER
+    tuning: object = None
+    """What only one room asks about its cluster; ``None``: the defaults of the room."""
+    disturbances: tuple[Disturbance, ...] = ()
+    faults: Schedule = ()
+    """A message number that never comes up does nothing."""
+    noise: Noise = QUIET
+    """What every link on the way to the log does to messages at random."""
+    tiers: Tiers = TIER_TABLE
+    log_place: Place = HERE
+    """Where the log stands, in which everything that arrives is numbered."""
+    trigger: When = EVERY_SECOND
+    flush: bool = True
+    """Whether the stream is flushed behind its last batch."""
+    epoch_us: int = EPOCH_2020_US
+    """When the run starts, in microseconds since 1970."""
+    name: str = "plan, simulated"
+
+    def __post_init__(self) -> None:
+        require(abs(self.epoch_us) <= EXACT, "Plan.epoch_us", self.epoch_us, f"within +-{EXACT}")
+        for number, source in enumerate(self.sources):
+            if source.relay is not None:
+                good = 0 <= source.relay < len(self.relays)
+                label = f"relay of source {number}"
+                require(good, label, source.relay, f"one of the {len(self.relays)} relays")
+        for disturbance in self.disturbances:
+            check_disturbance(disturbance, len(self.sources))
+        for tier in self.tiers:
+            check_tier(tier)
+        names = [f"source-{number}" for number in range(len(self.sources))]
+        for fault in self.faults:
+            check_fault(fault)
+            if isinstance(fault, Duplicate):
+                good = fault.source in names
+                require(good, "target of duplicate", fault.source, f"one of {', '.join(names)}")
+
+    def way(self, one: Place | None, other: Place | None) -> Tier | None:
+        """Return the tier between two ends; ``None`` if one has no place: there is no link."""
+        return None if one is None or other is None else self.tiers.between(one, other)
+
+    def tuned(self, default: TuningT) -> TuningT:
+        """Return the tuning of a room, given its defaults; ``ValueError`` for another room's."""
+        if self.tuning is None:
+            return default
+        good = isinstance(self.tuning, type(default))
+        require(good, "Plan.tuning", self.tuning, f"a {type(default).__name__}")
+        tuning: TuningT = self.tuning  # type: ignore[assignment]
+        return tuning
+
+
+def replay(
+    arrivals: Sequence[Event],
+    name: str,
+    cuts: Sequence[int] | None = None,
+    *,
+    flush: bool = True,
+    cluster: Cluster = ONE_WORKER,
+) -> Plan:
+    """Return the plan whose arrivals are these, exactly; the run starts with the first of them.
+
+    ``arrivals`` are in order of arrival; ties keep their order. With ``cuts`` the batches are those
+    of a workload; otherwise one ends every second.
+    """
+    rows = [
+        Row(event_time_us, arrival_us, key, value, source_id, stream)
+        for _, source_id, key, event_time_us, value, arrival_us, stream in arrivals
+    ]
+    return Plan(
+        (Recording(tuple(rows)),),
+        cluster=cluster,
+        trigger=EVERY_SECOND if cuts is None else At(tuple(cuts)),
+        flush=flush,
+        epoch_us=arrivals[0].arrival_us if arrivals else EPOCH_2020_US,
+        name=name,
+    )

@@ -1,0 +1,294 @@
+"""Sources: draw what is sent and when, in arrays before the run, and send it as a process."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from math import inf
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import simpy
+from numpy.typing import NDArray
+
+from model.vocabulary.settings import require
+from sim.kernel.disorder import Disturbance, IntArray, disturb, present
+from sim.kernel.distributions import Constant, Distribution, FloatArray, draw_us
+from sim.kernel.faults import Duplicate, Fault
+from sim.kernel.link import Place
+from sim.kernel.plain import plain
+from sim.kernel.seeds import Seeds
+
+IDS_PER_SOURCE = 1_000_000_000
+"""Tuple ``n`` of source ``s`` has the identity ``s * IDS_PER_SOURCE + n``."""
+EXACT = 2**53
+"""Whole numbers up to here are exact as floats."""
+ONE_SECOND = Constant(1_000_000)
+NO_DELAY = Constant(0)
+
+
+@plain
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source of tuples with integer values."""
+
+    events: int
+    interval: Distribution = ONE_SECOND
+    """Between the event times of two successive tuples; exponential: a Poisson process."""
+    start_us: int = 0
+    """Event time of the first tuple, after the start of the run."""
+    delay: Distribution = NO_DELAY
+    """From the event time until the source sends: all that the network's links do not explain."""
+    delay_by_value_us: float = 0.0
+    """On top of ``delay``, for each unit of the value: a larger message takes longer."""
+    in_order: bool = False
+    """A tuple waits until those before it have been sent, so a delay holds up what follows."""
+    keys: tuple[str, ...] = ("a",)
+    zipf: float = 0.0
+    """Key number i (from 1) has a share proportional to i^-zipf; 0: all keys alike."""
+    low: int = 1
+    """Smallest value."""
+    high: int = 100
+    """Largest value, included."""
+    bits: int = 800
+    """Size of a tuple on a link."""
+    place: Place | None = None
+    """Where the source stands; ``None``: right there, without a link in between."""
+    relay: int | None = None
+    """The relay that passes its tuples on; ``None``: they go straight to the log."""
+
+    def __post_init__(self) -> None:
+        good = 0 <= self.events < IDS_PER_SOURCE
+        require(good, "Source.events", self.events, f"between 0 and {IDS_PER_SOURCE - 1}")
+        require(self.start_us >= 0, "Source.start_us", self.start_us, "at least 0")
+        require(len(self.keys) > 0, "Source.keys", self.keys, "at least one key")
+        good = 0 <= self.delay_by_value_us < inf
+        label = "Source.delay_by_value_us"
+        require(good, label, self.delay_by_value_us, "finite and at least 0")
+        # Larger messages would be sent before smaller ones are.
+        good = self.delay_by_value_us == 0 or self.low >= 0
+        require(good, "Source.low", self.low, "at least 0 where a value delays its tuple")
+        require(self.zipf >= 0, "Source.zipf", self.zipf, "at least 0")
+        require(abs(self.low) <= EXACT, "Source.low", self.low, f"within +-{EXACT}")
+        good = self.low <= self.high <= EXACT
+        require(good, "Source.high", self.high, f"between low, {self.low}, and {EXACT}")
+        require(self.bits >= 0, "Source.bits", self.bits, "at least 0")
+
+
+@plain
+class Row(NamedTuple):
+    """One tuple of a recorded trace; times in microseconds since the epoch."""
+
+    event_time_us: int
+    arrival_us: int
+    key: str
+    value: float
+    source_id: int | None = None
+    """Identity; ``None``: the number of the row."""
+    stream: str | None = None
+    """The stream, in rooms with several; ``None``: that of the source."""
+
+
+@plain
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A source that replays a recorded trace: each tuple is sent when it was recorded to arrive."""
+
+    rows: tuple[Row, ...]
+    bits: int = 800
+    place: Place | None = None
+    relay: int | None = None
+
+    def __post_init__(self) -> None:
+        good = len(self.rows) < IDS_PER_SOURCE
+        require(good, "Recording.rows", len(self.rows), f"fewer than {IDS_PER_SOURCE}")
+        require(self.bits >= 0, "Recording.bits", self.bits, "at least 0")
+
+
+AnySource: TypeAlias = Source | Recording
+
+
+# ----------------------------------------------------------------------------------- departures
+
+
+class Departures(NamedTuple):
+    """Tuples in the order in which a source sends them, as columns."""
+
+    leave_us: FloatArray
+    """Kernel time."""
+    source_ids: IntArray
+    keys: NDArray[Any]
+    """Strings."""
+    event_us: IntArray
+    """Since the epoch 1970."""
+    values: FloatArray
+    streams: NDArray[Any]
+    """Strings."""
+
+    def taken(self, rows: NDArray[Any]) -> "Departures":
+        """Return these rows, in this order."""
+        return Departures(*[column[rows] for column in self])
+
+
+class Sent(NamedTuple):
+    """What a source sends in a run."""
+
+    departures: Departures
+    created: int
+    duplicated: int
+    last_us: int
+    """Last event time of the source, gaps included; -1 if it has no tuples. Kernel time."""
+
+
+def departures_of(
+    source: AnySource,
+    number: int,
+    stream: str,
+    first_id: int,
+    epoch_us: int,
+    disturbances: Sequence[Disturbance],
+    faults: Iterable[Fault],
+    seeds: Seeds,
+) -> Sent:
+    """Draw everything that a source sends, its duplicates included.
+
+    ``number`` names the source, ``first_id`` is the identity of its first tuple.
+    """
+    if isinstance(source, Recording):
+        made = _recorded(source, number, stream, first_id, epoch_us, disturbances, seeds)
+    else:
+        made = _created(source, number, stream, first_id, epoch_us, disturbances, seeds)
+    event_us = made.event_us - epoch_us
+    numbers = np.flatnonzero(present(number, event_us, disturbances))
+    leave_us = made.leave_us[numbers]
+    if isinstance(source, Source) and source.in_order:
+        leave_us = np.maximum.accumulate(leave_us)
+    copies, after_us = [], []
+    for fault in faults:
+        if isinstance(fault, Duplicate) and fault.source == f"source-{number}":
+            found = np.flatnonzero(numbers == fault.nth)
+            copies += found.tolist()
+            after_us += [fault.after_us] * len(found)
+    rows = np.append(np.arange(len(numbers)), np.array(copies, dtype=np.int64))
+    leave_us = leave_us[rows] + np.append(np.zeros(len(numbers)), after_us)
+    order = np.argsort(leave_us, kind="stable")
+    departures = made.taken(numbers[rows[order]])._replace(leave_us=leave_us[order])
+    return Sent(departures, len(numbers), len(copies), int(event_us.max(initial=-1)))
+
+
+def _recorded(
+    source: Recording,
+    number: int,
+    stream: str,
+    first_id: int,
+    epoch_us: int,
+    disturbances: Sequence[Disturbance],
+    seeds: Seeds,
+) -> Departures:
+    rows = source.rows
+    absolute_us = np.array([row.event_time_us for row in rows], dtype=np.int64)
+    event_us = absolute_us - epoch_us
+    arrival_us = np.array([row.arrival_us for row in rows], dtype=np.int64) - epoch_us
+    delays = (arrival_us - event_us).astype(np.float64)
+    delays = disturb(number, delays, event_us, disturbances, seeds)
+    ids = [n + first_id if row.source_id is None else row.source_id for n, row in enumerate(rows)]
+    streams = [stream if row.stream is None else row.stream for row in rows]
+    return Departures(
+        # A recording's clocks may disagree: nothing can be sent before the run starts.
+        np.maximum(0.0, event_us + delays),
+        np.array(ids, dtype=np.int64),
+        np.array([row.key for row in rows], dtype=object),
+        absolute_us,
+        np.array([row.value for row in rows], dtype=np.float64),
+        np.array(streams, dtype=object),
+    )
+
+
+def _created(
+    source: Source,
+    number: int,
+    stream: str,
+    first_id: int,
+    epoch_us: int,
+    disturbances: Sequence[Disturbance],
+    seeds: Seeds,
+) -> Departures:
+    n, name = source.events, f"source-{number}"
+    intervals = draw_us(source.interval, seeds, f"{name}/interval", max(0, n - 1))
+    event_us = source.start_us + np.rint(np.append(0.0, np.cumsum(intervals))[:n]).astype(np.int64)
+    values = _values(source, seeds, name)
+    ordinary = draw_us(source.delay, seeds, f"{name}/delay", n) + source.delay_by_value_us * values
+    delays = disturb(number, ordinary, event_us, disturbances, seeds)
+    keys = np.array(source.keys, dtype=object)
+    return Departures(
+        event_us + delays,
+        first_id + np.arange(n),
+        keys[_keys(source, seeds, name)],
+        epoch_us + event_us,
+        values,
+        np.full(n, stream, dtype=object),
+    )
+
+
+def _keys(source: Source, seeds: Seeds, name: str) -> IntArray:
+    """Draw the number of each tuple's key."""
+    n = len(source.keys)
+    if n == 1:
+        return np.zeros(source.events, dtype=np.int64)
+    shares = np.arange(1, n + 1, dtype=np.float64) ** -source.zipf
+    bounds = np.cumsum(shares / shares.sum())[:-1]
+    uniform = seeds.stream(f"{name}/keys").random(source.events)
+    return np.searchsorted(bounds, uniform, side="right")
+
+
+def _values(source: Source, seeds: Seeds, name: str) -> FloatArray:
+    """Draw the values: whole numbers, as floats."""
+    if source.low == source.high:
+        return np.full(source.events, source.low, dtype=np.float64)
+    stream = seeds.stream(f"{name}/values")
+    return stream.integers(source.low, source.high, source.events, endpoint=True).astype(np.float64)
+
+
+# ------------------------------------------------------------------------------------ the process
+
+
+class Tuple(NamedTuple):
+    """A tuple on its way to the log."""
+
+    source_id: int
+    key: str
+    event_time_us: int
+    value: float
+    stream: str
+    bits: int
+
+
+Send: TypeAlias = Callable[[Tuple, Callable[[], object]], bool]
+"""Takes a tuple; returns whether it is blocked, and then calls back once it has entered."""
+
+
+class Feeder:
+    """Sends what a source has to send, when it is time and nobody blocks it."""
+
+    def __init__(
+        self, env: simpy.Environment, departures: Departures, bits: int, send: Send
+    ) -> None:
+        self._env = env
+        columns = [column.tolist() for column in departures[1:]]
+        tuples = map(Tuple._make, zip(*columns, repeat(bits), strict=False))
+        self._left = zip(departures.leave_us.tolist(), tuples, strict=True)
+        self._send = send
+        self._tuple: Tuple
+
+    def wait(self) -> None:
+        """Set the clock for the next tuple, if there is one."""
+        departure = next(self._left, None)
+        if departure is not None:
+            leave_us, self._tuple = departure
+            # A source that was blocked is behind its times.
+            delay_us = leave_us - self._env.now
+            wake = simpy.Timeout(self._env, delay_us if delay_us > 0.0 else 0.0)
+            wake.callbacks.append(self._leave)
+
+    def _leave(self, _: simpy.Event) -> None:
+        if not self._send(self._tuple, self.wait):
+            self.wait()

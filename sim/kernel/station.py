@@ -1,0 +1,393 @@
+"""Stations: a worker's servers and its queue, which slows down, pauses, fails and recovers.
+
+Rules of this file:
+
+* Times are float microseconds of kernel time; *work* is service time at speed 1.
+* Items are served in the order in which they came, by any of the worker's servers.
+* Each item costs one callback on one Timeout, no process.
+* Every item that was offered is served, dropped, lost, at the door or inside, and is counted so.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from math import inf, isclose, prod
+from typing import Generic, Literal, TypeVar
+
+import simpy
+
+from model.vocabulary.settings import require
+from sim.kernel.link import Link, Place
+from sim.kernel.plain import plain
+from sim.kernel.recorder import Level
+
+T = TypeVar("T")
+
+
+class Offer(Enum):
+    """What became of an item that was offered to a station."""
+
+    ENTERED = "entered"
+    BLOCKED = "blocked"
+    """The item waits at the door; the sender should offer nothing more until told it entered."""
+    DROPPED = "dropped"
+    """The item was thrown away: the queue was full, or the worker has failed and forgets."""
+
+
+@plain
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker as data."""
+
+    speed: float = 1.0
+    """Work done per microsecond and server; 0.1 is a worker ten times slower."""
+    servers: int = 1
+    queue_limit: int | None = None
+    """Items that may wait, not counting those in service; ``None``: any number."""
+    when_full: Literal["block", "drop"] = "block"
+    """``block``: an item waits at the door and its sender is told to stop (backpressure);
+    ``drop``: it is thrown away."""
+    place: Place | None = None
+    """Where the worker stands; ``None``: right there, without a link in between."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.speed < inf, "Worker.speed", self.speed, "finite and above 0")
+        require(self.servers >= 1, "Worker.servers", self.servers, "at least 1")
+        good = self.when_full in ("block", "drop")
+        require(good, "Worker.when_full", self.when_full, "'block' or 'drop'")
+        if self.queue_limit is not None:
+            require(self.queue_limit >= 0, "Worker.queue_limit", self.queue_limit, "at least 0")
+
+
+class _Job(Generic[T]):
+    """An item inside a station or at its door. Changed in place, for speed."""
+
+    __slots__ = ("arrived_us", "is_done", "item", "left_us", "since_us", "started_us", "work_us")
+
+    def __init__(self, item: T, arrived_us: float, work_us: float) -> None:
+        self.item = item
+        self.arrived_us = arrived_us
+        self.work_us = self.left_us = work_us
+        self.started_us = inf  # when service began; infinite before
+        self.since_us = inf  # when service began or last went on
+        self.is_done = False
+
+
+class Station(Generic[T]):
+    """A :class:`Worker` at work.
+
+    ``done(item, arrived_us, started_us)`` is called when an item has been served, at ``env.now``.
+    ``work(item)``, if given, returns the work of an item when its service begins, where that
+    depends on what the worker did before; it is called before ``done`` of the item before.
+
+    A failure loses what is inside, and all that is offered until the worker recovers. With
+    ``restart`` the queue is durable instead: the worker goes back to its last :meth:`checkpoint`,
+    ``restart()`` is called, and on recovery the worker serves again what came since.
+
+    The Timeout of an interrupted service still fires, without effect: after a slowdown or a failure
+    ``env.run()`` may end later than the last thing that happened.
+    """
+
+    __slots__ = (
+        "_done",
+        "_door",
+        "_env",
+        "_failures",
+        "_kept",
+        "_pauses",
+        "_queue",
+        "_restart",
+        "_resting",
+        "_serving",
+        "_slowdowns",
+        "_speed",
+        "_stay_us",
+        "_work",
+        "blocked",
+        "blocked_us",
+        "busy",
+        "drop_item",
+        "dropped",
+        "inside",
+        "lost",
+        "offered",
+        "repeated",
+        "served",
+        "worker",
+    )
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        worker: Worker,
+        done: Callable[[T, float, float], object],
+        work: Callable[[T], float] | None = None,
+        restart: Callable[[], object] | None = None,
+    ) -> None:
+        if restart is not None:
+            # With several servers, what was served since a checkpoint need not have come since.
+            require(worker.servers == 1, "Worker.servers", worker.servers, "1 where it restarts")
+        self.worker = worker
+        self.offered = 0
+        self.served = 0
+        self.dropped = 0
+        """Items thrown away because the queue was full."""
+        self.lost = 0
+        """Items inside or at the door when the worker failed, or offered while it was down."""
+        self.repeated = 0
+        """Items that were served again after a failure, each as often as that happened."""
+        self.blocked = 0
+        """Items that had to wait at the door."""
+        self.blocked_us = 0.0
+        """Time that those among them that entered had waited there."""
+        self.inside = Level()
+        """Number of items in queue and service, over time."""
+        self.busy = Level()
+        """Number of servers at work, over time."""
+        self.drop_item: Callable[[T], object] = _ignore
+        """Called with each item that is dropped or lost."""
+        self._env = env
+        self._done = done
+        self._work = work
+        self._restart = restart
+        self._speed = worker.speed
+        self._queue: deque[_Job[T]] = deque()
+        self._door: deque[tuple[_Job[T], Callable[[], object] | None]] = deque()
+        self._serving: dict[simpy.Event, _Job[T]] = {}
+        self._resting: list[_Job[T]] = []
+        self._kept: deque[_Job[T]] = deque()  # since the last checkpoint, where it restarts
+        self._slowdowns: list[float] = []
+        self._pauses = 0
+        self._failures = 0
+        self._stay_us = 0.0  # of the items that have left, together
+
+    @property
+    def at_door(self) -> int:
+        """Number of items waiting to enter the queue."""
+        return len(self._door)
+
+    @property
+    def waiting(self) -> int:
+        """Number of items in the queue."""
+        return len(self._queue)
+
+    def utilisation(self) -> float:
+        """Return the share of the servers' time so far in which they worked; 0 at the start."""
+        return self.busy.mean(self._env.now) / self.worker.servers
+
+    def offer(
+        self,
+        item: T,
+        work_us: float = 0.0,
+        entered: Callable[[], object] | None = None,
+        *,
+        must: bool = False,
+    ) -> Offer:
+        """Give the worker an item and its work (us).
+
+        After ``BLOCKED``, ``entered()`` is called once: when the item enters, or is lost. An item
+        that ``must`` enter, such as the mark at the end of a batch, is not dropped.
+        """
+        now = self._env.now
+        self.offered += 1
+        if self._failures and self._restart is None:
+            self.lost += 1
+            self.drop_item(item)
+            return Offer.DROPPED
+        # Nobody overtakes those at the door, even if there is room for a moment.
+        is_dropping = self.worker.when_full == "drop"
+        if not self._door and (self._has_room() or (must and is_dropping)):
+            self._enter(_Job(item, now, work_us), now)
+            return Offer.ENTERED
+        if is_dropping:
+            self.dropped += 1
+            self.drop_item(item)
+            return Offer.DROPPED
+        self.blocked += 1
+        self._door.append((_Job(item, now, work_us), entered))
+        return Offer.BLOCKED
+
+    def checkpoint(self) -> None:
+        """Keep what was done: a worker that fails later serves again what has come since."""
+        kept = self._kept
+        while kept and kept[0].is_done:
+            kept.popleft()
+
+    def pause(self) -> None:
+        """Stop working; everything stays where it is. Pauses add up."""
+        self._pauses += 1
+        self._rest()
+
+    def resume(self) -> None:
+        """Undo one pause; after the last one, work goes on where it stopped."""
+        require(self._pauses > 0, "the number of pauses to undo", self._pauses, "above 0")
+        self._pauses -= 1
+        self._go_on()
+
+    def slow(self, factor: float) -> None:
+        """Work ``factor`` times slower from now on. Slowdowns multiply."""
+        require(0 < factor < inf, "factor", factor, "finite and above 0")
+        self._slowdowns.append(factor)
+        self._change_speed()
+
+    def unslow(self, factor: float) -> None:
+        """Undo a slowdown by ``factor``."""
+        require(factor in self._slowdowns, "factor", factor, "that of a slowdown in force")
+        self._slowdowns.remove(factor)
+        self._change_speed()
+
+    def fail(self) -> None:
+        """Fail: lose everything, or go back to the last checkpoint (see the class)."""
+        self._failures += 1
+        self._rest()
+        if self._restart is None:
+            self._lose_all()
+        elif self._failures == 1:
+            self._roll_back()
+            self._restart()
+
+    def recover(self) -> None:
+        """Undo one failure; after the last one the worker works again."""
+        require(self._failures > 0, "the number of failures to undo", self._failures, "above 0")
+        self._failures -= 1
+        self._go_on()
+
+    def check(self) -> None:
+        """Assert conservation of items and Little's law for the run so far.
+
+        Little's law as an identity: the area under the number inside equals the time that items
+        spent inside, those still inside included. Source: J. D. C. Little, "A proof for the queuing
+        formula L = lambda W", Operations Research 9(3), 1961.
+        """
+        now = self._env.now
+        jobs = [*self._serving.values(), *self._resting, *self._queue]
+        left = self.served + self.dropped + self.lost + self.at_door
+        came = self.offered + self.repeated
+        assert came == left + len(jobs), (came, left, len(jobs))
+        stay_us = self._stay_us + sum(now - job.arrived_us for job in jobs)
+        area_us = float(self.inside.integral_us(now))
+        assert isclose(area_us, stay_us, rel_tol=1e-6, abs_tol=1e-3), (area_us, stay_us)
+
+    def _has_idle_server(self) -> bool:
+        return len(self._serving) < self.worker.servers and not self._pauses and not self._failures
+
+    def _has_room(self) -> bool:
+        limit = self.worker.queue_limit
+        return limit is None or len(self._queue) < limit or self._has_idle_server()
+
+    def _enter(self, job: _Job[T], now: float) -> None:
+        self.inside.set(self.inside.value + 1, now)
+        if self._restart is not None:
+            self._kept.append(job)
+        if self._has_idle_server():
+            self._serve(job, now)
+        else:
+            self._queue.append(job)
+
+    def _serve(self, job: _Job[T], now: float) -> None:
+        if job.started_us == inf:
+            job.started_us = now
+            if self._work is not None:
+                job.left_us = self._work(job.item)
+        job.since_us = now
+        end = simpy.Timeout(self._env, job.left_us / self._speed)
+        end.callbacks.append(self._finish)
+        self._serving[end] = job
+        if self.busy.value != len(self._serving):
+            self.busy.set(len(self._serving), now)
+
+    def _finish(self, end: simpy.Event) -> None:
+        job = self._serving.pop(end, None)
+        if job is None:
+            return  # interrupted by a pause, a slowdown or a failure since
+        now = self._env.now
+        job.is_done = True
+        self.served += 1
+        self._stay_us += now - job.arrived_us
+        self.inside.set(self.inside.value - 1, now)
+        if self._queue:
+            self._serve(self._queue.popleft(), now)
+        if self._door:
+            self._let_in()
+        if self.busy.value != len(self._serving):
+            self.busy.set(len(self._serving), now)
+        self._done(job.item, job.arrived_us, job.started_us)
+
+    def _let_in(self) -> None:
+        """Take from the door what there is room for now."""
+        now = self._env.now
+        while self._door and self._has_room():
+            job, entered = self._door.popleft()
+            self.blocked_us += now - job.arrived_us
+            job.arrived_us = now
+            self._enter(job, now)
+            if entered is not None:
+                entered()
+
+    def _rest(self) -> None:
+        """Take what is in service off the servers, with the work that is left."""
+        now = self._env.now
+        for job in self._serving.values():
+            job.left_us = max(0.0, job.left_us - (now - job.since_us) * self._speed)
+            self._resting.append(job)
+        self._serving.clear()
+        self.busy.set(0, now)
+
+    def _go_on(self) -> None:
+        """Put back on the servers what rests, then what waits."""
+        if self._pauses or self._failures:
+            return
+        now = self._env.now
+        resting, self._resting = self._resting, []
+        for job in resting:
+            self._serve(job, now)
+        while self._queue and self._has_idle_server():
+            self._serve(self._queue.popleft(), now)
+        self._let_in()
+
+    def _change_speed(self) -> None:
+        self._rest()
+        self._speed = self.worker.speed / prod(self._slowdowns)
+        self._go_on()
+
+    def _lose_all(self) -> None:
+        now = self._env.now
+        gone = [*self._resting, *self._queue]
+        self._stay_us += sum(now - job.arrived_us for job in gone)
+        door, self._door = self._door, deque()
+        self._resting.clear()
+        self._queue.clear()
+        self.lost += len(gone) + len(door)
+        self.inside.set(0, now)
+        for job in (*gone, *(job for job, _ in door)):
+            self.drop_item(job.item)
+        for _, entered in door:
+            if entered is not None:
+                entered()
+
+    def _roll_back(self) -> None:
+        """Queue everything that has come since the last checkpoint, as if it had just come."""
+        now = self._env.now
+        for job in self._kept:
+            if job.is_done:
+                self.repeated += 1
+                job.arrived_us = now  # its first stay is accounted for
+            job.left_us, job.started_us, job.is_done = job.work_us, inf, False
+        self._resting.clear()
+        self._queue = deque(self._kept)
+        self.inside.set(len(self._queue), now)
+
+
+def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], Offer]) -> None:
+    """Let ``link`` deliver by ``offer``, and hold it while a message waits at the door."""
+
+    def deliver(message: T) -> None:
+        if offer(message, link.release) is Offer.BLOCKED:
+            link.hold()
+
+    link.receiver = deliver
+
+
+def _ignore(_: object) -> None:
+    """Do nothing about what happened to an item."""
