@@ -8,8 +8,9 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from matplotlib import rc_context
@@ -18,12 +19,19 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
 from sim.kernel.distributions import FloatArray
+from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Schedule, Slow
+from sim.kernel.run import Run
 
 Columns: TypeAlias = Mapping[str, FloatArray]
 
 SECOND_US = 1e6
+UNITS_OF_TIME = ((1e6, "seconds"), (1e3, "milliseconds"), (1.0, "microseconds"))
+TIME_LABEL = "time since the start of the run (s)"
 # Okabe and Ito: told apart by most people who do not see all colours.
 BLUE, ORANGE, BLACK, GREEN = "#0072B2", "#D55E00", "#333333", "#009E73"
+PURPLE, YELLOW, GREY = "#CC79A7", "#E69F00", "#777777"
+STYLES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), (BLACK, ":"), (PURPLE, (0, (5, 1, 1, 1))))
+FAULT_COLOURS = {"pause": GREY, "slow": YELLOW, "fail": ORANGE, "congest": BLUE}
 SETTINGS: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -46,13 +54,18 @@ def save(draw: Callable[..., Figure], arguments: Sequence[object], path: Path) -
 
 
 def panels(
-    count: int, size: tuple[float, float], title: str, xlabel: str
+    count: int,
+    size: tuple[float, float],
+    title: str,
+    xlabel: str,
+    heights: Sequence[float] | None = None,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with a title and panels below one another that share their x axis."""
+    """Return a figure with a title and panels below one another that share their x axis."""
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
     FigureCanvasSVG(figure)
     figure.suptitle(title, fontsize=10.0, x=0.01, ha="left")
-    axes: list[Axes] = list(figure.subplots(count, 1, sharex=True))
+    below = figure.subplots(count, 1, sharex=True, squeeze=False, height_ratios=heights)
+    axes: list[Axes] = list(below[:, 0])
     axes[-1].set_xlabel(xlabel)
     return figure, axes
 
@@ -60,13 +73,12 @@ def panels(
 def over_time(
     draws: Sequence[Callable[[Axes, Columns], None]], height: float, title: str, series: Columns
 ) -> Figure:
-    """A panel for each of some functions that draw columns of a run, from 0 up, with a legend."""
-    label = "time since the start of the run (s)"
-    figure, axes_below = panels(len(draws), (8.0, height), title, label)
+    """Draw a panel for each of some functions that draw columns of a run, from 0 up."""
+    figure, axes_below = panels(len(draws), (8.0, height), title, TIME_LABEL)
     for draw, axes in zip(draws, axes_below, strict=True):
         draw(axes, series)
         axes.set_ylim(bottom=0)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        _legend(axes)
     return figure
 
 
@@ -77,11 +89,220 @@ def line(
     unit: float,
     label: str,
     colour: str,
-    style: str,
+    style: Any,
     time_us: float = SECOND_US,
 ) -> None:
-    """A column as a line; rows in which nothing was measured are bridged."""
+    """Draw a column as a line; rows in which nothing was measured are bridged."""
     column = series[name]
     known = ~np.isnan(column)
     times = series["time_us"][known] / time_us
     axes.plot(times, column[known] / unit, label=label, color=colour, linestyle=style)
+
+
+# ------------------------------------------------------------------------- runs of every room
+
+
+class Line(NamedTuple):
+    """A column of a run's series, drawn as a line."""
+
+    column: str
+    label: str
+    unit: float = 1.0
+    """What is drawn as 1; a percentage has the unit 0.01."""
+
+
+class Panel(NamedTuple):
+    """What one panel of a room shows."""
+
+    title: str
+    ylabel: str
+    lines: tuple[Line, ...]
+    is_from_0: bool = True
+    """Whether the axis starts at 0."""
+
+
+LATENCY: Mapping[str, str] = {"latency_us": "mean"}
+LAG: Mapping[str, str] = {"watermark_lag_us": "lag"}
+MOST_LINES = 4
+"""Workers beyond this number are drawn as rows of a map: more lines cannot be told apart."""
+
+
+def draw_timed_run(
+    run: Run,
+    title: str,
+    own: Sequence[Panel],
+    *,
+    latency: Mapping[str, str] = LATENCY,
+    lag: Mapping[str, str] = LAG,
+) -> Figure:
+    """Draw a timed run over its time: what every room has, and then the room's ``own`` panels.
+
+    Shared panels are the faults of the plan; queue length and utilisation of each worker, from the
+    columns ``queue_0``, ..., ``utilisation_0``, ...; the watermark's lag; and latency. ``lag`` and
+    ``latency`` have the columns (us) of the last two, each with the label of its line. Columns that
+    the series does not have are left out, and so is a panel without any.
+    """
+    series = run.series
+    end_us = float(series["time_us"][-1])
+    draws: list[tuple[Callable[[Axes], None], float]] = []
+    if run.plan.faults:
+        height = 0.4 + 0.2 * len(run.plan.faults)
+        draws.append((lambda axes: _draw_faults(axes, run.plan.faults, end_us), height))
+    for prefix, heading, ylabel, unit in (
+        ("queue_", "Tuples and messages at each worker", "waiting or in service", 1.0),
+        ("utilisation_", "Time in which each worker works", "%", 0.01),
+    ):
+        workers = _workers(series, prefix)
+        if workers:
+            height = max(1.6, 0.13 * len(workers))
+            draws.append((_by_worker(series, workers, heading, ylabel, unit), height))
+    for heading, columns in (
+        ("Watermark behind the time", lag),
+        ("Latency", latency),
+    ):
+        known = {column: label for column, label in columns.items() if column in series}
+        if known:
+            draws.append((_of_times(series, heading, known), 1.6))
+    draws += [(_of_room(series, panel), 1.6) for panel in own]
+    heights = [height for _, height in draws]
+    size = 8.0, sum(heights) + 0.35 * len(heights) + 0.7
+    figure, axes_below = panels(len(draws), size, title, TIME_LABEL, heights)
+    for (draw, _), axes in zip(draws, axes_below, strict=True):
+        draw(axes)
+        _shade(axes, run.plan.faults, end_us)
+    if end_us > 0:
+        axes_below[-1].set_xlim(0, end_us / SECOND_US)
+    return figure
+
+
+def _of_room(series: Columns, panel: Panel) -> Callable[[Axes], None]:
+    def draw(axes: Axes) -> None:
+        axes.set_title(panel.title)
+        axes.set_ylabel(panel.ylabel)
+        for (name, label, unit), style in zip(panel.lines, cycle(STYLES), strict=False):
+            line(axes, series, name, unit, label, *style)
+        if panel.is_from_0:
+            axes.set_ylim(bottom=0)
+        else:
+            axes.margins(y=0.1)
+        _legend(axes)
+
+    return draw
+
+
+def _of_times(series: Columns, title: str, labels: Mapping[str, str]) -> Callable[[Axes], None]:
+    """Draw columns in microseconds, in the unit of time in which they are easy to read."""
+    longest_us = max(float(np.nanmax(series[name], initial=0.0)) for name in labels)
+    unit, ylabel = next((each for each in UNITS_OF_TIME if longest_us >= each[0] / 2), (1.0, "us"))
+    lines = tuple([Line(name, label, unit) for name, label in labels.items()])
+    return _of_room(series, Panel(title, ylabel, lines))
+
+
+def _workers(series: Columns, prefix: str) -> dict[str, str]:
+    """Return the columns of workers, each with the worker's name."""
+    names = {name: name.removeprefix(prefix) for name in series if name.startswith(prefix)}
+    return {
+        name: f"worker {worker}" if worker.isdigit() else worker
+        for name, worker in names.items()
+        if "_" not in worker
+    }
+
+
+def _by_worker(
+    series: Columns, workers: Mapping[str, str], title: str, ylabel: str, unit: float
+) -> Callable[[Axes], None]:
+    """Draw a column of each worker: lines of a few workers, a map of many."""
+    if sum(label.startswith("worker") for label in workers.values()) <= MOST_LINES:
+        lines = tuple([Line(name, label, unit) for name, label in workers.items()])
+        return _of_room(series, Panel(title, ylabel, lines))
+
+    def draw(axes: Axes) -> None:
+        edges_s = np.append(0.0, series["time_us"]) / SECOND_US
+        rows = np.array([series[name] for name in workers]) / unit
+        # Rasterized: a shape of each worker and moment would make a file of megabytes.
+        shown = axes.pcolormesh(
+            edges_s,
+            np.arange(len(workers) + 1) - 0.5,
+            np.ma.masked_invalid(rows),
+            cmap="viridis",
+            vmin=0.0,
+            rasterized=True,
+        )
+        axes.set_title(title)
+        axes.set_ylabel("worker")
+        axes.grid(visible=False)
+        names = [label.removeprefix("worker ") for label in workers.values()]
+        # At most 16 of them fit; others such as the corrector come last.
+        step = -(-len(names) // 16)
+        kept = [n for n in range(len(names)) if n % step == 0 or not names[n].isdigit()]
+        axes.set_yticks(kept, [names[n] for n in kept], fontsize=7.0)
+        axes.invert_yaxis()
+        bar = axes.inset_axes((1.02, 0.05, 0.02, 0.9))
+        axes.figure.colorbar(shown, cax=bar, label=ylabel)
+
+    return draw
+
+
+def _legend(axes: Axes) -> None:
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+
+
+# ------------------------------------------------------------------------------------ faults
+
+
+def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
+    """Draw each fault as a bar in a row of its own, with its name beside the row."""
+    axes.set_title("Faults")
+    axes.set_yticks([])
+    axes.set_ylim(len(faults) - 0.5, -0.5)
+    for row, fault in enumerate(faults):
+        span = _span_s(fault)
+        if span is not None:
+            start_s, end_s = span
+            colour = FAULT_COLOURS[fault.kind]
+            axes.barh(row, end_s - start_s, 0.7, start_s, color=colour)
+        is_over = span is not None and span[0] * SECOND_US > end_us
+        text = f"{_named(fault)}, after the end" if is_over else _named(fault)
+        axes.annotate(
+            text,
+            (1.0, row),
+            (6.0, 0.0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            fontsize=8.0,
+        )
+
+
+def _shade(axes: Axes, faults: Schedule, end_us: float) -> None:
+    """Shade the times of the faults; on a map, which hides a shade, frame them."""
+    is_map = bool(axes.collections)
+    for fault in faults:
+        span = _span_s(fault)
+        if span is None or span[0] * SECOND_US > end_us:
+            continue
+        if is_map:
+            axes.axvspan(*span, fill=False, edgecolor="white", linestyle="--")
+        else:
+            axes.axvspan(*span, color=FAULT_COLOURS[fault.kind], alpha=0.15, linewidth=0, zorder=0)
+
+
+def _span_s(fault: Fault) -> tuple[float, float] | None:
+    """Return when a fault begins and ends; ``None`` for one that hits a message by number."""
+    if isinstance(fault, Pause | Slow | Fail | Congest):
+        return fault.at_us / SECOND_US, (fault.at_us + fault.for_us) / SECOND_US
+    return None
+
+
+def _named(fault: Fault) -> str:
+    match fault:
+        case Pause() | Fail():
+            return f"{fault.kind} {fault.worker}"
+        case Slow():
+            return f"slow {fault.worker}, factor {fault.factor:g}"
+        case Congest():
+            return f"congest {fault.link}, {fault.share:.0%} left"
+        case Lose() | Replay():
+            return f"{fault.kind} message {fault.nth} of {fault.link}"
+        case Duplicate():
+            return f"duplicate tuple {fault.nth} of {fault.source}"

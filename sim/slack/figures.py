@@ -3,11 +3,20 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from sim.drawing import BLACK, BLUE, GREEN, ORANGE, SECOND_US, line, panels, save
-from sim.kernel.recorder import Series
+from sim.drawing import (
+    BLACK,
+    BLUE,
+    GREEN,
+    ORANGE,
+    Line,
+    Panel,
+    draw_timed_run,
+    line,
+    panels,
+    save,
+)
 from sim.slack import Run
 
 UNITS_US: Mapping[str, float] = {"s": 1e6, "min": 60e6, "h": 3_600e6, "days": 86_400e6}
@@ -16,8 +25,8 @@ UNITS_US: Mapping[str, float] = {"s": 1e6, "min": 60e6, "h": 3_600e6, "days": 86
 def plot_run(run: Run, path: Path) -> None:
     """Write a run of room ``slack`` as one SVG.
 
-    Slack and watermark lag, latency, coverage of the first answers, and error before and after
-    corrections, all over the time since the start of the run.
+    Faults, workers, slack and watermark lag, latency, coverage of the first answers, and error
+    before and after corrections, all over the time since the start of the run.
     """
     save(draw_run, (run,), path)
 
@@ -33,14 +42,36 @@ def plot_controls(
     save(draw_controls, (runs, unit, time_unit), path)
 
 
+PANELS = (
+    Panel(
+        "Tuples that first answers contained",
+        "% of the window's tuples",
+        (Line("coverage", "contained", 0.01), Line("required_coverage", "required", 0.01)),
+        is_from_0=False,
+    ),
+    Panel(
+        "Error, mean over all windows answered so far",
+        "relative error (%)",
+        (
+            Line("first_error", "first answers", 0.01),
+            Line("current_error", "current answers,\ncorrected from history", 0.01),
+        ),
+    ),
+)
+
+
 def draw_run(run: Run) -> Figure:
-    """The figure that :func:`plot_run` writes."""
-    label = "time since the start of the run (s)"
-    figure, axes_below = panels(4, (8.0, 9.0), _title(run.summary), label)
-    for draw, axes in zip((_slack, _latency, _coverage, _error), axes_below, strict=True):
-        draw(axes, run.series)
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    return figure
+    """Return the figure that :func:`plot_run` writes."""
+    return draw_timed_run(
+        run,
+        _title(run.summary),
+        PANELS,
+        lag={"watermark_lag_us": "lag", "slack_us": "slack K"},
+        latency={
+            "latency_us": "tuple's arrival\nto first answer",
+            "window_latency_us": "window's end\nto first answer",
+        },
+    )
 
 
 def _title(summary: Mapping[str, float | int | str]) -> str:
@@ -49,47 +80,13 @@ def _title(summary: Mapping[str, float | int | str]) -> str:
     return f"{summary['input']}\n{query}, seed {summary['seed']}"
 
 
-def _slack(axes: Axes, series: Series) -> None:
-    axes.set_title("Waiting for stragglers")
-    axes.set_ylabel("seconds")
-    line(axes, series, "watermark_lag_us", SECOND_US, "watermark behind\nthe time", ORANGE, "-")
-    line(axes, series, "slack_us", SECOND_US, "slack K", BLUE, "--")
-    axes.set_ylim(bottom=0)
-
-
-def _latency(axes: Axes, series: Series) -> None:
-    axes.set_title("Latency of first answers")
-    axes.set_ylabel("seconds")
-    line(axes, series, "latency_us", SECOND_US, "from a tuple's arrival", ORANGE, "-")
-    line(axes, series, "window_latency_us", SECOND_US, "from the window's end", BLUE, "--")
-    axes.set_ylim(bottom=0)
-
-
-def _coverage(axes: Axes, series: Series) -> None:
-    axes.set_title("Tuples that first answers contained")
-    axes.set_ylabel("% of the window's tuples")
-    line(axes, series, "coverage", 0.01, "contained", BLUE, "-")
-    line(axes, series, "required_coverage", 0.01, "required", BLACK, ":")
-    axes.margins(y=0.1)
-
-
-def _error(axes: Axes, series: Series) -> None:
-    axes.set_title("Error, mean over all windows answered so far")
-    axes.set_ylabel("relative error (%)")
-    line(axes, series, "first_error", 0.01, "first answers", ORANGE, "-")
-    line(
-        axes, series, "current_error", 0.01, "current answers,\ncorrected from history", BLUE, "--"
-    )
-    axes.set_ylim(bottom=0)
-
-
 # ------------------------------------------------------------------------- several controls
 
 STYLES = ((BLUE, "-"), (ORANGE, "--"), (BLACK, ":"))
 
 
 def draw_controls(runs: Sequence[Run], unit: str, time_unit: str) -> Figure:
-    """The figure that :func:`plot_controls` writes, of at most three runs."""
+    """Return the figure that :func:`plot_controls` writes, of at most three runs."""
     summary = runs[0].summary
     title = f"{summary['input']}\n{summary['aggregate']}, seed {summary['seed']}"
     label = f"time since the start of the run ({time_unit})"

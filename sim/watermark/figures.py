@@ -5,42 +5,38 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from sim.drawing import BLUE, ORANGE, SECOND_US, line, panels, save
+from sim.drawing import Line, Panel, draw_timed_run, save
 from sim.kernel.run import Run
 
 
 def plot_run(run: Run, path: Path) -> None:
-    """Write the run over time: waiting, disorder, latency and coverage of the answers."""
+    """Write the run over time: faults, workers, waiting, latency, disorder and coverage."""
     save(draw_run, (run,), path)
 
 
+PANELS = (
+    Panel("Disorder of the last arrivals", "D", (Line("disorder", "mean of the tasks"),)),
+    Panel(
+        "Tuples that answers contained",
+        "% of the window's tuples",
+        (Line("coverage", "mean", 0.01),),
+        is_from_0=False,
+    ),
+)
+
+
 def draw_run(run: Run) -> Figure:
-    """The figure that :func:`plot_run` writes."""
-    label = "time since the start of the run (s)"
-    figure, (waiting, disorder, latency, coverage) = panels(
-        4, (8.0, 8.0), _title(run.summary), label
+    """Return the figure that :func:`plot_run` writes."""
+    return draw_timed_run(
+        run,
+        _title(run.summary),
+        PANELS,
+        lag={"watermark_lag_us": "lag", "wait_us": "wait"},
+        latency={
+            "latency_us": "tuple's arrival\nto first answer",
+            "window_latency_us": "window's end\nto first answer",
+        },
     )
-    series = run.series
-    waiting.set_title("Waiting for stragglers")
-    waiting.set_ylabel("seconds")
-    lag = "watermark behind\nthe time"
-    line(waiting, series, "watermark_lag_us", SECOND_US, lag, ORANGE, "-")
-    line(waiting, series, "wait_us", SECOND_US, "wait", BLUE, "--")
-    disorder.set_title("Disorder of the last arrivals")
-    disorder.set_ylabel("D")
-    line(disorder, series, "disorder", 1.0, "mean of the tasks", BLUE, "-")
-    latency.set_title("From the end of a window to its answer")
-    latency.set_ylabel("seconds")
-    line(latency, series, "window_latency_us", SECOND_US, "mean", BLUE, "-")
-    coverage.set_title("Tuples that answers contained")
-    coverage.set_ylabel("% of the window's tuples")
-    line(coverage, series, "coverage", 0.01, "mean", BLUE, "-")
-    for axes in (waiting, disorder, latency):
-        axes.set_ylim(bottom=0)
-    for axes in (waiting, disorder, latency, coverage):
-        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
-    coverage.margins(y=0.1)
-    return figure
 
 
 def _title(summary: Mapping[str, float | int | str]) -> str:

@@ -64,10 +64,12 @@ class Observed:
     @cached_property
     def grid_us(self) -> FloatArray:
         """The moments that a series has rows for: at most one a slide; the last one is the end."""
-        ends_us = max(self.arrived.ends_us, default=0.0)
+        ends_us, end_us = max(self.arrived.ends_us, default=0.0), self.room.end_us
+        if end_us > ends_us + self.query.slide_us:
+            ends_us = end_us  # a cluster that is behind goes on long after the last batch
         rows = min(SAMPLES, int(np.ceil(ends_us / self.query.slide_us)))
         grid_us = np.linspace(0.0, ends_us, rows, endpoint=False)[1:]
-        return np.append(grid_us, max(self.room.end_us, *grid_us[-1:]))
+        return np.append(grid_us, max(end_us, *grid_us[-1:]))
 
     def _numbered(self, events: Sequence[Event]) -> dict[str, int]:
         if not self.query.keyed:

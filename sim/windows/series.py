@@ -27,8 +27,9 @@ def series_of(run: SeenRun, wait: str, share: str) -> Series:
     Columns called ``wait`` (what tasks waited) and ``share`` (of the longest wait, from which that
     follows): mean over the tasks, from their first tuple until they are flushed.
     ``watermark_lag_us``: how far the last of their watermarks is behind the time. ``queue`` (all
-    tasks), ``queue_0``, ...: tuples waiting or in service. ``utilisation`` (mean over the tasks),
-    ``utilisation_0``, ... and ``utilisation_corrector``: of the workers, in the interval.
+    tasks), ``queue_0``, ... and ``queue_corrector``: what waits or is in service, marks and
+    corrections included. ``utilisation`` (mean over the tasks), ``utilisation_0``, ... and
+    ``utilisation_corrector``: of the workers, in the interval.
 
     ``latency_us``: from a tuple's arrival to the first answer of its windows, and
     ``window_latency_us``: from a window's end to its first answer, and ``coverage``: share of the
@@ -72,6 +73,7 @@ def _sampled(run: SeenRun, grid_us: FloatArray, wait: str, share: str) -> dict[s
         share: ratio((shares * is_streaming).sum(axis=1), streaming),
         "queue": np.sum(queues, axis=0),
         **{f"queue_{task}": queue for task, queue in enumerate(queues)},
+        "queue_corrector": room.corrector.inside.at(looks_us),
         "utilisation": np.mean(busy, axis=0),
         **{f"utilisation_{task}": each for task, each in enumerate(busy)},
         "utilisation_corrector": room.corrector.busy.means(grid_us),
