@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from model import claims
 from model.claims import Judgement, Verdict
-from model.slack import assumption_claims, clock_claims, requirement_claims
+from model.slack import assumption_claims, clock_claims, coverage_claims, requirement_claims
 from model.slack.evidence import Observed, Truth, observed_in, truth_of
 from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.slack import (
@@ -170,6 +170,28 @@ CLAIMS: tuple[Claim[SlackConfig, Progress], ...] = (
         ((Judged,),),
         "misses",
         lambda truth: truth.config.control == "conformal",
+    ),
+    Claim(
+        "slack follows alpha",
+        coverage_claims.slack_follows_alpha,
+        ((Progress,), (Judged, Progress)),
+        "tasks with a delay",
+        _is_adaptive,
+    ),
+    Claim(
+        "what is late came later than the slack",
+        coverage_claims.late_is_later_than_the_slack,
+        ((Late,), (Result,)),
+        "late pairs",
+        needs_identities=True,
+    ),
+    Claim(
+        "the controller answers for its misses",
+        coverage_claims.misses_are_answered_for,
+        ((Judged,), (Result,)),
+        "misses",
+        lambda truth: truth.config.control == "conformal",
+        needs_identities=True,
     ),
     Claim(
         "pd steers the mean coverage",

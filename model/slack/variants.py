@@ -64,6 +64,14 @@ def _winds_up(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
     return floor(alpha * max_delay_us)
 
 
+def _never_waits(_config: SlackConfig, _alpha: float, _max_delay_us: int) -> int:
+    return 0
+
+
+def _forgets_the_largest(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
+    return control.slack_us(config, alpha, max_delay_us // 2)
+
+
 def _smaller_root(config: SlackConfig) -> Requirement:
     right = coverage.requirement_of(config)
     if config.aggregate != "sum" or config.lambda_thr is not None or config.needs_values:
@@ -128,6 +136,25 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A window is half open and closes when its end is at most the watermark.",
             replace(RULES, first_open=mistakes.one_tick_early),
             _example(9, control="conformal"),
+        ),
+        _variant(
+            "never_waits",
+            "slack follows alpha",
+            "K is 0 whatever alpha is: every miss at alpha = 1 is clipped, so the conformal bound "
+            "allows all of them.",
+            PLANTED,
+            "K is alpha times the largest delay so far.",
+            replace(RULES, slack_us=_never_waits),
+            _example(20, 12, control="conformal", lambda_thr=0.5),
+        ),
+        _variant(
+            "half_the_delay",
+            "slack follows alpha",
+            "K is alpha times half of the largest delay so far.",
+            PLANTED,
+            "K is alpha times the largest delay so far.",
+            replace(RULES, slack_us=_forgets_the_largest),
+            _example(20, 12, control="max"),
         ),
         _variant(
             "mixed_tuple_lost",
@@ -261,6 +288,8 @@ def _factory(name: str) -> Callable[[], System]:
 early_closing = _factory("early_closing")
 mixed_tuple_lost = _factory("mixed_tuple_lost")
 gamma_only = _factory("gamma_only")
+never_waits = _factory("never_waits")
+half_the_delay = _factory("half_the_delay")
 slack_winds_up = _factory("slack_winds_up")
 lost_update = _factory("lost_update")
 closed_by_state = _factory("closed_by_state")

@@ -34,6 +34,13 @@ TUMBLING = Workload(
     {**CONFIG, "slide_us": 10},
     cuts=(4,),
 )
+MISSING = TUMBLING.with_(
+    arrivals=stream_of(
+        (12, 1.0), (25, 2.0), (13, 4.0), (14, 4.0), (45, 1.0), (26, 1.0), (27, 1.0), (90, 8.0)
+    ),
+    cuts=(4,),
+)
+"""Two windows with one tuple in time and two that are late."""
 AMPLE = STREAM.with_(config={**CONFIG, "control": "fixed", "fixed_slack_us": 100})
 
 Change = Callable[[list[Any]], Iterable[Any]]
@@ -182,6 +189,27 @@ CHANGES: dict[str, tuple[Workload, type, Change, str, str]] = {
         at(-1, slack_us=14),
         "slack within 0 and the largest delay",
         "at most 13 us were needed",
+    ),
+    "a slack that a late tuple belies": (
+        MISSING,
+        Result,
+        lambda steps: [step._replace(slack_us=13) for step in steps],
+        "what is late came later than the slack",
+        "which claims a slack of 13 us",
+    ),
+    "a slack that is not alpha's": (
+        STREAM,
+        Progress,
+        at(0, slack_us=12),
+        "slack follows alpha",
+        "After batch 0 task 0 waits 12 us",
+    ),
+    "misses with alpha low": (
+        MISSING,
+        Judged,
+        lambda steps: [step._replace(alpha=0.1) for step in steps],
+        "the controller answers for its misses",
+        "were answered with fewer tuples than required",
     ),
     "a delay that was none": (
         STREAM,

@@ -46,6 +46,7 @@ def test_a_foreign_trace_is_judged_by_what_it_has() -> None:
         "one writer",
         "final answers are the latest",
         "slack within 0 and the largest delay",
+        "what is late came later than the slack",
     }
     assert Outcome.BROKEN not in found.values()
 

@@ -1,0 +1,226 @@
+"""Judge the coverage of first answers from the arrivals themselves (docs/slack.md, section 7).
+
+Source: Gibbs, Candes 2021 for the rate of misses; docs/slack.md, section 4, for what it leaves out.
+
+Rules of this file:
+
+* Tuples, delays and misses are counted from the arrivals. Of the trace, only what it says is used:
+  alpha, the slack and the answers.
+* The conformal inequality alone is an identity of alpha: it holds for an operator that never waits,
+  because misses at alpha = 1 do not count in it. Here, every such miss needs an excuse.
+"""
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, floor
+
+from model.slack.evidence import Observed, Truth
+from model.vocabulary import SlackConfig
+from model.vocabulary.slack import Judged, Late, Progress, Result
+from model.windows.aggregates import as_written
+from model.windows.evidence import Window
+from model.windows.findings import Findings, name_of
+
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The clock of a task as its arrivals alone determine it."""
+
+    reached_us: Sequence[int]
+    """Largest event time so far, each value once, ascending."""
+    longest_us: Sequence[int]
+    """Largest delay so far when that value was reached first."""
+    longest_at_end_us: Mapping[int, int]
+    """Batch: largest delay at its end."""
+    delay_us: Mapping[int, int]
+    """Identity: delay of a tuple when it arrived first."""
+
+    def longest_at(self, t_max_us: int) -> int:
+        """Return the largest delay when an event time was reached first; 0 if it never was."""
+        position = bisect_left(self.reached_us, t_max_us)
+        return self.longest_us[position] if position < len(self.reached_us) else 0
+
+
+def clocks_of(truth: Truth) -> dict[int, Clock]:
+    """Run through the accepted arrivals of each task."""
+    return {task: _clock(truth, task) for task in truth.arrived}
+
+
+def _clock(truth: Truth, task: int) -> Clock:
+    reached_us: list[int] = []
+    longest_us: list[int] = []
+    at_end_us: dict[int, int] = {}
+    delay_us: dict[int, int] = {}
+    longest = 0
+    for arrived in truth.arrived[task]:
+        ts_us = arrived.event_time_us
+        if not reached_us or ts_us > reached_us[-1]:
+            reached_us.append(ts_us)
+            longest_us.append(longest)
+        delay_us[arrived.source_id] = reached_us[-1] - ts_us
+        longest = max(longest, delay_us[arrived.source_id])
+        at_end_us[arrived.batch] = longest
+    for batch in range(truth.batches + 1):
+        at_end_us.setdefault(batch, at_end_us.get(batch - 1, 0))
+    return Clock(reached_us, longest_us, at_end_us, delay_us)
+
+
+# ------------------------------------------------------------------------- the slack obeys alpha
+
+
+def slack_follows_alpha(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """Find clocks and results whose slack is not alpha times the largest delay so far."""
+    clocks, alphas = clocks_of(truth), _alphas(observed)
+    for progress in observed.trace.of(Progress):
+        # A redelivery may move the clock or not, by whether its identity is still known.
+        longest_us = clocks[progress.task].longest_at_end_us[progress.batch]
+        most_us = truth.max_delay_us[progress.task, progress.batch]
+        low_us, high_us = (
+            _slack_us(truth.config, progress.alpha, each) for each in (longest_us, most_us)
+        )
+        if not low_us <= progress.slack_us <= high_us:
+            findings.add(
+                progress.batch,
+                f"After batch {progress.batch} task {progress.task} waits {progress.slack_us} us; "
+                f"alpha {progress.alpha} of its largest delay, {longest_us} us, is {low_us}.",
+            )
+    for result in observed.trace.of(Result):
+        if result.batch == truth.batches:
+            continue  # the flush waits for nothing
+        clock = clocks[result.task]
+        possible = alphas[result.task, result.batch]
+        least_us = clock.longest_at(result.wm_us + result.slack_us)
+        low_us = _slack_us(truth.config, min(possible), least_us)
+        most_us = truth.max_delay_us[result.task, result.batch]
+        high_us = _slack_us(truth.config, max(possible), most_us)
+        if not low_us <= result.slack_us <= high_us:
+            findings.add(
+                result.batch,
+                f"The {name_of(truth, result[:3])} was closed in batch {result.batch} with a slack "
+                f"of {result.slack_us} us; with alpha from {min(possible)} to {max(possible)} it "
+                f"is at least {low_us} and at most {high_us}.",
+            )
+
+
+def _alphas(observed: Observed) -> dict[tuple[int, int], list[float]]:
+    """Factors that may have been in force in each batch of each task."""
+    judged: dict[tuple[int, int], list[float]] = {}
+    for step in sorted(observed.trace.of(Judged), key=lambda step: step.order):
+        judged.setdefault((step.task, step.batch), []).append(step.alpha)
+    found: dict[tuple[int, int], list[float]] = {}
+    for task, clock in observed.clocks.items():
+        alpha = 1.0
+        for tick in clock:
+            found[task, tick.batch] = [alpha, *judged.get((task, tick.batch), ())]
+            alpha = tick.alpha
+    return found
+
+
+def _slack_us(config: SlackConfig, alpha: float, longest_us: int) -> int:
+    """Return K by docs/slack.md, section 2."""
+    # Beyond 2^53 the product may be rounded up.
+    slack_us = min(longest_us, floor(min(1.0, max(0.0, alpha)) * longest_us))
+    return slack_us if config.max_slack_us is None else min(slack_us, config.max_slack_us)
+
+
+def late_is_later_than_the_slack(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """Find late tuples that came within the slack with which their window was closed."""
+    clocks = clocks_of(truth)
+    for late in observed.trace.of(Late):
+        if (late.task, late.source_id) in truth.deliveries:
+            continue  # which of its deliveries was late is not recorded
+        results = observed.results.get(late[:3])
+        delay_us = clocks[late.task].delay_us.get(late.source_id)
+        if results and delay_us is not None and delay_us <= results[0].slack_us:
+            findings.add(
+                late.batch,
+                f"Tuple #{late.source_id} came {delay_us} us behind the largest event time and was "
+                f"late for the {name_of(truth, late[:3])}, which claims a slack of "
+                f"{results[0].slack_us} us.",
+            )
+
+
+# -------------------------------------------------------------------------- misses are answered for
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """How many judged windows of a task were answered with fewer tuples than required."""
+
+    task: int
+    judged: int
+    below: int
+    """Windows whose first answer had fewer tuples than required, counted from the arrivals."""
+    unknowable: int
+    """Of those, windows that no slack known by then could have kept: at alpha = 1."""
+    on_its_way: int
+    """Of those, windows that closed before the controller had heard of the misses before them."""
+    after_judgement: int
+    """Of those, windows that lacked nothing when they were judged."""
+
+    @property
+    def answered_for(self) -> int:
+        """Windows below that the controller answers for."""
+        return self.below - self.unknowable - self.on_its_way - self.after_judgement
+
+
+def shares(truth: Truth, observed: Observed) -> tuple[Share, ...]:
+    """Count the judged windows that were answered with too little, by task."""
+    clocks = clocks_of(truth)
+    by_task: dict[int, list[Judged]] = {}
+    for judged in sorted(observed.trace.of(Judged), key=lambda step: step.order):
+        by_task.setdefault(judged.task, []).append(judged)
+    return tuple([_share(truth, observed, clocks[task], each) for task, each in by_task.items()])
+
+
+def _share(truth: Truth, observed: Observed, clock: Clock, judgements: Sequence[Judged]) -> Share:
+    rate, target = truth.config.learning_rate, truth.config.delta / 2
+    below = unknowable = on_its_way = after_judgement = 0
+    alpha = 1.0
+    for judged in judgements:
+        window: Window = (judged.task, judged.start_us, judged.key)
+        n = len(truth.windows.get(window, ()))
+        results = observed.results.get(window)
+        n_rcv = results[0].n_rcv if results else 0
+        is_below = n_rcv < _required(truth.config, judged, n)
+        is_clipped = alpha + rate * (judged.miss - target) > 1 + TOLERANCE
+        alpha = judged.alpha
+        below += is_below
+        if is_below and not judged.miss:
+            after_judgement += 1
+        elif is_below and is_clipped:
+            longest_us = clock.longest_at(results[0].wm_us + results[0].slack_us) if results else 0
+            had_it_all = results and results[0].slack_us >= _slack_us(truth.config, 1.0, longest_us)
+            unknowable += bool(had_it_all)
+            on_its_way += not had_it_all
+    return Share(
+        judgements[0].task, len(judgements), below, unknowable, on_its_way, after_judgement
+    )
+
+
+def _required(config: SlackConfig, judged: Judged, n: int) -> int:
+    """Return how many of a window's n tuples its first answer had to contain."""
+    if config.lambda_thr is None:
+        return judged.n_req
+    share: Fraction = as_written(config.lambda_thr)
+    return ceil(share * n)
+
+
+def misses_are_answered_for(truth: Truth, observed: Observed, findings: Findings) -> None:
+    """Find tasks that fell below the required coverage more often than delta/2, without excuse."""
+    target = truth.config.delta / 2
+    for share in shares(truth, observed):
+        allowed = target * share.judged
+        if share.answered_for > allowed + TOLERANCE * share.judged:
+            findings.add(
+                share.judged,
+                f"Of {share.judged} judged windows of task {share.task} {share.below} were answered "
+                f"with fewer tuples than required; {share.unknowable} lacked tuples later than any "
+                f"before, {share.on_its_way} closed before the controller heard of a miss, "
+                f"{share.after_judgement} lacked nothing when they were judged. That leaves "
+                f"{share.answered_for}; allowed are {allowed:g}.",
+            )
