@@ -1,5 +1,6 @@
 """Half-open windows [j*slide, j*slide + size), aligned to the epoch, in integer microseconds."""
 
+from math import gcd
 from typing import NamedTuple
 
 
@@ -11,6 +12,11 @@ class WindowSpec(NamedTuple):
 
     size_us: int
     slide_us: int
+
+    @property
+    def pane_us(self) -> int:
+        """Width of a pane: the largest interval that no window boundary ever cuts."""
+        return gcd(self.size_us, self.slide_us)
 
     def first_index(self, event_time_us: int) -> int:
         """Index j of the earliest window that ends after ``event_time_us``."""

@@ -1,6 +1,7 @@
 """The shared words: windows, hashing, workloads, traces, settings."""
 
 import json
+from math import gcd
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,13 @@ def test_first_and_last_index_are_what_they_say(spec: WindowSpec, ts_us: int) ->
     assert spec.end_us(first - 1) <= ts_us < spec.end_us(first)
     assert spec.start_us(last) <= ts_us < spec.start_us(last + 1)
     assert spec.last_end_us(ts_us) == spec.end_us(last)
+
+
+@given(SPECS, st.integers(-20, 20))
+def test_no_boundary_cuts_a_pane(spec: WindowSpec, index: int) -> None:
+    assert spec.pane_us == gcd(*spec)
+    assert spec.start_us(index) % spec.pane_us == 0
+    assert spec.end_us(index) % spec.pane_us == 0
 
 
 @pytest.mark.parametrize(
