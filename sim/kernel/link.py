@@ -257,6 +257,10 @@ class Link(Generic[T]):
         """Assert that every message has arrived, is lost for good, or is still inside."""
         assert self.sent == self.arrived + self.lost + self.inside, (self.sent, self.arrived)
 
+    def close(self) -> None:
+        """Forget whom to call, because the run is over; see :meth:`Station.close`."""
+        self.receiver = self.lose_message = self.copy_message = _ignore
+
     def _change_rate(self, factor: float) -> None:
         self._take_back()
         self._rate *= factor

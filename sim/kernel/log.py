@@ -179,6 +179,14 @@ class Log:
             link.check()
         self.counts()
 
+    def close(self) -> None:
+        """Forget whom to call, because the run is over; see :meth:`Station.close`."""
+        self._feeders.clear()
+        for station in self.stations.values():
+            station.close()
+        for link in self.links.values():
+            link.close()
+
     # -------------------------------------------------------------------------------- arrivals
 
     def _enter(self, item: Tuple, _: Callable[[], object]) -> bool:

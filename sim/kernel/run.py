@@ -23,6 +23,7 @@ from sim.kernel.plan import Plan
 from sim.kernel.recorder import Series, Summary, digest_of
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
+from sim.kernel.station import Station
 from sim.kernel.trigger import Trigger
 
 
@@ -102,7 +103,7 @@ def run(
     The same seed gives the same run. Raises ``ValueError`` with one sentence that names the
     offending value, for example the unknown target of a fault.
     """
-    with _uncollected():
+    with uncollected():
         env, seeds = simpy.Environment(), Seeds(seed)
         room = build(env, seeds)
         ends: list[tuple[int, float]] = []
@@ -128,6 +129,10 @@ def run(
         env.run()
         log.check()
         room.check()
+        log.close()
+        for part in (*room.workers.values(), *room.links.values()):
+            if isinstance(part, Station | Link):
+                part.close()
         cuts = tuple(position for position, _ in ends[:-1])
         ends_us = tuple(end_us for _, end_us in ends)
         return room, Arrived(tuple(log.events), cuts, ends_us, log.counts())
@@ -138,7 +143,7 @@ def _nothing() -> None:
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Run without Python's collector of cyclic garbage.
 
     A run keeps nearly everything that it makes until it is over, and makes no cycles by the tuple.

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from math import inf, isclose, prod
-from typing import Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 import simpy
 
@@ -80,6 +80,8 @@ class Station(Generic[T]):
     ``done(item, arrived_us, started_us)`` is called when an item has been served, at ``env.now``.
     ``work(item)``, if given, returns the work of an item when its service begins, where that
     depends on what the worker did before; it is called before ``done`` of the item before.
+    ``more(item)``, if given, is called when the work of an item has been done; it returns further
+    work on the same item, which then follows from the work so far, or ``None`` for none.
 
     A failure loses what is inside, and all that is offered until the worker recovers. With
     ``restart`` the queue is durable instead: the worker goes back to its last :meth:`checkpoint`,
@@ -95,6 +97,7 @@ class Station(Generic[T]):
         "_env",
         "_failures",
         "_kept",
+        "_more",
         "_pauses",
         "_queue",
         "_restart",
@@ -124,6 +127,7 @@ class Station(Generic[T]):
         done: Callable[[T, float, float], object],
         work: Callable[[T], float] | None = None,
         restart: Callable[[], object] | None = None,
+        more: Callable[[T], float | None] | None = None,
     ) -> None:
         if restart is not None:
             # With several servers, what was served since a checkpoint need not have come since.
@@ -150,6 +154,7 @@ class Station(Generic[T]):
         self._env = env
         self._done = done
         self._work = work
+        self._more = more
         self._restart = restart
         self._speed = worker.speed
         self._queue: deque[_Job[T]] = deque()
@@ -269,6 +274,13 @@ class Station(Generic[T]):
         area_us = float(self.inside.integral_us(now))
         assert isclose(area_us, stay_us, rel_tol=1e-6, abs_tol=1e-3), (area_us, stay_us)
 
+    def close(self) -> None:
+        """Forget whom to call, because the run is over.
+
+        Whoever is called knows this station, and a circle would keep everything in memory.
+        """
+        self._done = self._work = self._restart = self.drop_item = _ignore
+
     def _has_idle_server(self) -> bool:
         return len(self._serving) < self.worker.servers and not self._pauses and not self._failures
 
@@ -298,10 +310,16 @@ class Station(Generic[T]):
             self.busy.set(len(self._serving), now)
 
     def _finish(self, end: simpy.Event) -> None:
-        job = self._serving.pop(end, None)
+        job = self._serving.get(end)
         if job is None:
             return  # interrupted by a pause, a slowdown or a failure since
         now = self._env.now
+        more_us = None if self._more is None else self._more(job.item)
+        del self._serving[end]
+        if more_us is not None:
+            job.left_us = more_us
+            self._serve(job, now)
+            return
         job.is_done = True
         self.served += 1
         self._stay_us += now - job.arrived_us
@@ -359,7 +377,7 @@ class Station(Generic[T]):
         self._resting.clear()
         self._queue.clear()
         self.lost += len(gone) + len(door)
-        self.inside.set(0, now)
+        self._inside_are(0, now)
         for job in (*gone, *(job for job, _ in door)):
             self.drop_item(job.item)
         for _, entered in door:
@@ -376,7 +394,12 @@ class Station(Generic[T]):
             job.left_us, job.started_us, job.is_done = job.work_us, inf, False
         self._resting.clear()
         self._queue = deque(self._kept)
-        self.inside.set(len(self._queue), now)
+        self._inside_are(len(self._queue), now)
+
+    def _inside_are(self, items: int, now: float) -> None:
+        """Set the level, if it changes: its last change says when the last item left."""
+        if self.inside.value != items:
+            self.inside.set(items, now)
 
 
 def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], Offer]) -> None:
@@ -389,5 +412,5 @@ def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], Offer]) ->
     link.receiver = deliver
 
 
-def _ignore(_: object) -> None:
+def _ignore(*_: object) -> Any:
     """Do nothing about what happened to an item."""
