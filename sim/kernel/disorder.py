@@ -89,17 +89,22 @@ def is_within(disturbance: Disturbance, last_us: Sequence[int]) -> bool:
     """
     if not isinstance(disturbance, Burst | Gap) or not last_us:
         return True
-    concerned = last_us if disturbance.source is None else [last_us[disturbance.source]]
-    return disturbance.start_us <= max(concerned)
+    return disturbance.start_us <= _last_us(disturbance, last_us)
 
 
 def check_within(disturbance: Disturbance, last_us: Sequence[int]) -> None:
     """Raise ``ValueError`` unless :func:`is_within`."""
     if not is_within(disturbance, last_us):
         assert isinstance(disturbance, Burst | Gap)
-        label = f"{disturbance.kind}.start_us"
-        expected = f"within the run, whose last event time is {max(last_us)}"
+        label, last = f"{disturbance.kind}.start_us", _last_us(disturbance, last_us)
+        of = "the run" if disturbance.source is None else f"source {disturbance.source}"
+        expected = f"at most {last}, the last event time of {of}"
         require(False, label, disturbance.start_us, expected)
+
+
+def _last_us(disturbance: Burst | Gap, last_us: Sequence[int]) -> int:
+    """Return the last event time of the sources concerned."""
+    return max(last_us) if disturbance.source is None else last_us[disturbance.source]
 
 
 def present(

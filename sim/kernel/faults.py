@@ -11,6 +11,7 @@ the cluster ``worker-0``, ...; a link is named by its ends, for example ``source
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from math import isfinite
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import simpy
@@ -117,6 +118,8 @@ def check_fault(fault: Fault) -> None:
     """Raise ``ValueError`` with one sentence that names an impossible value."""
     for name, value in fault._asdict().items():
         label = f"{fault.kind}.{name}"
+        if isinstance(value, float):
+            require(isfinite(value), label, value, "finite")
         if name in ("at_us", "nth", "after_us"):
             require(value >= 0, label, value, "at least 0")
         elif name in ("for_us", "factor"):
@@ -140,7 +143,11 @@ def _fault_of(text: str) -> Fault:
         raise ValueError(msg)
     names = [name for name in _fields(kind) if name != "kind"]
     try:
-        numbers = [float(word) if "." in word else int(word) for word in words[1:]]
+        kinds = [float if name in ("factor", "share") else int for name in names[1:]]
+        # The zip ends with the fields; whatever fields have no word, the class misses.
+        numbers = [read(word) for read, word in zip(kinds, words[1:], strict=False)]
+        if len(numbers) != len(words) - 1:
+            raise ValueError
         fault = KINDS[kind](*words[:1], *numbers)
     except (TypeError, ValueError) as error:
         msg = f"{text.strip()!r} is not a fault; write {kind} {' '.join(names)}"
