@@ -1,5 +1,6 @@
 """Timed runs of room ``slack`` (docs/slack.md)."""
 
+from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -20,7 +21,7 @@ from sim.windows.summary import mean
 
 def machine_of(config: SlackConfig, number: int) -> Machine:
     """Return the model's machine of a task."""
-    return ModelMachine(task_pipeline(config, number), _gauges)
+    return ModelMachine(partial(task_pipeline, config, number), _gauges)
 
 
 def _gauges(task: Task) -> Gauges:

@@ -1,5 +1,7 @@
 """Timed runs of room ``watermark`` (docs/watermark.md)."""
 
+from functools import partial
+
 import numpy as np
 
 from model.vocabulary import WatermarkConfig
@@ -13,7 +15,7 @@ from sim.windows.seen import SeenRun
 
 def machine_of(config: WatermarkConfig, number: int) -> Machine:
     """Return the model's machine of a task."""
-    return ModelMachine(task_pipeline(config, number), _gauges)
+    return ModelMachine(partial(task_pipeline, config, number), _gauges)
 
 
 def _gauges(task: Task) -> Gauges:

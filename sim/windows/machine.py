@@ -7,7 +7,6 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Step
@@ -67,17 +66,45 @@ MachineOf: TypeAlias = Callable[[QueryT, int], Machine]
 """Makes the machine of a task, given the query and the number of the task."""
 
 
+_END, _FLUSH = "end of a batch", "flush"
+_Taken: TypeAlias = tuple[Event | str, int]
+"""What a machine was given, an arrival or one of the words above, and its batch."""
+
+
 class ModelMachine(Generic[TaskT]):
-    """The model's pipeline of one task as a :class:`Machine`."""
+    """The model's pipeline of one task as a :class:`Machine`.
 
-    __slots__ = ("_gauges", "_is_flushed", "_pipeline", "arrive", "end_batch")
+    ``make`` builds the pipeline as it is before its first tuple. What a checkpoint holds is how
+    many things the machine has taken: it goes back by taking them again. A copy of everything at
+    every checkpoint would take longer than the run. The first checkpoint is that of the start.
+    """
 
-    def __init__(self, pipeline: TaskPipeline[TaskT], gauges: Callable[[TaskT], Gauges]) -> None:
-        self._gauges = gauges
-        self._go_on_with(pipeline, is_flushed=False)
+    __slots__ = ("_gauges", "_is_flushed", "_make", "_pipeline", "_taken")
+
+    def __init__(
+        self, make: Callable[[], TaskPipeline[TaskT]], gauges: Callable[[TaskT], Gauges]
+    ) -> None:
+        self._make, self._gauges = make, gauges
+        self._pipeline = make()
+        self._is_flushed = False
+        self._taken: list[_Taken] | None = None  # nothing is kept where nothing is saved
+
+    def arrive(self, event: Event, batch: int) -> Sequence[Step]:
+        """Take one arrival; return the steps that can be seen now."""
+        if self._taken is not None:
+            self._taken.append((event, batch))
+        return self._pipeline.arrive(event, batch)
+
+    def end_batch(self, batch: int) -> Sequence[Step]:
+        """End a micro-batch; return the steps that can be seen now, corrections included."""
+        if self._taken is not None:
+            self._taken.append((_END, batch))
+        return self._pipeline.end_batch(batch)
 
     def flush(self, batch: int) -> Sequence[Step]:
         """End the stream; return the steps that can be seen now."""
+        if self._taken is not None:
+            self._taken.append((_FLUSH, batch))
         self._is_flushed = True
         return self._pipeline.flush(batch)
 
@@ -92,14 +119,21 @@ class ModelMachine(Generic[TaskT]):
 
     def saved(self) -> object:
         """Return what a checkpoint holds."""
-        return deepcopy(self._pipeline), self._is_flushed
+        if self._taken is None:
+            assert not self._pipeline.task.n_accepted, "the first checkpoint is that of the start"
+            self._taken = []
+        return len(self._taken)
 
     def restore(self, saved: object) -> None:
         """Forget everything and go on from a checkpoint."""
-        assert isinstance(saved, tuple)
-        pipeline, is_flushed = deepcopy(saved)
-        self._go_on_with(pipeline, is_flushed=is_flushed)
-
-    def _go_on_with(self, pipeline: TaskPipeline[TaskT], *, is_flushed: bool) -> None:
-        self._pipeline, self._is_flushed = pipeline, is_flushed
-        self.arrive, self.end_batch = pipeline.arrive, pipeline.end_batch
+        assert isinstance(saved, int)
+        assert self._taken is not None
+        taken, self._taken = self._taken[:saved], []
+        self._pipeline, self._is_flushed = self._make(), False
+        for what, batch in taken:
+            if isinstance(what, Event):
+                self.arrive(what, batch)
+            elif what == _END:
+                self.end_batch(batch)
+            else:
+                self.flush(batch)

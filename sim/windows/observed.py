@@ -13,9 +13,10 @@ from model.windows.query import Query
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.run import Arrived
+from sim.windows.corrector import Corrected
 from sim.windows.machine import QueryT
 from sim.windows.record import Accepted, Seen, of_kind
-from sim.windows.room import Corrected, Room
+from sim.windows.room import Room
 
 SAMPLES = 300
 """Rows of a series, at most."""
@@ -59,7 +60,7 @@ class Observed:
     @property
     def corrected(self) -> Sequence[Corrected]:
         """Corrections, in the order in which they could be seen."""
-        return self.room.corrected
+        return self.room.corrector.corrected
 
     @cached_property
     def grid_us(self) -> FloatArray:
@@ -69,7 +70,7 @@ class Observed:
             ends_us = end_us  # a cluster that is behind goes on long after the last batch
         rows = min(SAMPLES, int(np.ceil(ends_us / self.query.slide_us)))
         grid_us = np.linspace(0.0, ends_us, rows, endpoint=False)[1:]
-        return np.append(grid_us, max(end_us, *grid_us[-1:]))
+        return np.append(grid_us, max([end_us, *grid_us[-1:]]))
 
     def _numbered(self, events: Sequence[Event]) -> dict[str, int]:
         if not self.query.keyed:

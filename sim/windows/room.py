@@ -8,67 +8,31 @@ Rules of this file:
   served in order: one link, one queue, one server.
 * The end of a batch travels as a mark behind the tuples of the batch, so that a slow task ends its
   batch later than a fast one and still ends the same batch. A mark is a checkpoint.
-* A correction is due, planned and carried out on the state of the task at its mark. What takes time
-  is reading the history: until the corrector has done that, nobody sees the revisions, and the
-  pairs count as pending for the onlooker.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from itertools import chain
-from math import inf
-from typing import Generic, NamedTuple, TypeAlias
+from typing import Any, Generic, NamedTuple
 
 import simpy
 
-from model.vocabulary import Event, Step, Trace, task_of
-from model.vocabulary.answers import Cleared, Correction, Revision
+from model.vocabulary import Event, Fault, Trace, task_of
 from model.vocabulary.settings import require
 from model.windows.pipeline import distinct
 from model.windows.query import Query
 from sim.kernel.distributions import Constant, endless
 from sim.kernel.faults import Fail
 from sim.kernel.link import Link
-from sim.kernel.plain import plain
-from sim.kernel.plan import ORDINARY, Plan
+from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import Offer, Station, Worker, connect
+from sim.windows.corrector import Corrector, WindowTuning
 from sim.windows.machine import Machine, QueryT
 from sim.windows.record import TaskRecord
 
 PRODUCER = "sim"
 CORRECTOR = "corrector"
-
-
-@plain
-@dataclass(frozen=True, slots=True)
-class WindowTuning:
-    """What corrections cost. Raises ``ValueError`` with one sentence that names a bad value."""
-
-    corrector: Worker = ORDINARY
-    """The worker that makes corrections, one after the other."""
-    correction_us: float = 100_000.0
-    """Work of any correction, before it reads the first row."""
-    row_us: float = 1.0
-    """Work of a row that a correction reads; a row is read once for each window it is in."""
-
-    def __post_init__(self) -> None:
-        limit = self.corrector.queue_limit
-        require(limit is None, "queue_limit of the corrector", limit, "None, which is no limit")
-        for name in ("correction_us", "row_us"):
-            value = getattr(self, name)
-            require(0 <= value < inf, name, value, "finite and at least 0")
-
-
-class Corrected(NamedTuple):
-    """A correction that can be seen."""
-
-    at_us: float
-    task: int
-    revisions: Sequence[Revision]
-    cleared: Sequence[Cleared]
 
 
 class _Item(NamedTuple):
@@ -78,9 +42,6 @@ class _Item(NamedTuple):
     batch: int
     work_us: float
     is_flush: bool = False
-
-
-_Correcting: TypeAlias = tuple[int, Sequence[Revision], Sequence[Cleared]]
 
 
 class Room(Generic[QueryT]):
@@ -97,10 +58,8 @@ class Room(Generic[QueryT]):
         self.query = query
         self.start_us = plan.epoch_us
         self.batches = 0
-        self.corrected: list[Corrected] = []
-        """Corrections, in the order in which they could be seen."""
-        self.tuning = plan.tuned(WindowTuning())
-        self.workers: dict[str, Station[_Item] | Station[_Correcting]] = {}
+        self.corrector = Corrector(env, plan.tuned(WindowTuning()))
+        self.workers: dict[str, Station[Any]] = {}
         self.links: dict[str, Link[_Item]] = {}
         self._env, self._plan = env, plan
         service = plan.cluster.service
@@ -108,11 +67,8 @@ class Room(Generic[QueryT]):
         self._work_us = endless(service, rng)
         self._tasks: dict[str, int] = {}
         self.tasks = [self._task(number, machine, seeds) for number, machine in enumerate(machines)]
+        self.workers[CORRECTOR] = self.corrector.station
         self._sheds = any(worker.when_full == "drop" for worker in plan.cluster.workers)
-        self.corrector = Station[_Correcting](
-            env, self.tuning.corrector, self._correct, restart=_keep_on
-        )
-        self.workers[CORRECTOR] = self.corrector
 
     # ------------------------------------------------------------------------ what the run calls
 
@@ -147,13 +103,19 @@ class Room(Generic[QueryT]):
     def end_us(self) -> float:
         """When the last tuple or mark had been served and the last correction could be seen."""
         served_us = [task.station.inside.changed_us for task in self.tasks]
-        return max(*served_us, self.corrector.inside.changed_us)
+        return max(*served_us, self.corrector.station.inside.changed_us)
 
     def trace(self) -> Trace:
         """Return what was observed, without the times."""
         steps = chain.from_iterable(task.record.steps() for task in self.tasks)
         finals = chain.from_iterable(task.machine.final() for task in self.tasks)
         return Trace(PRODUCER, distinct(chain(steps, finals)))
+
+    def kills(self) -> tuple[Fault, ...]:
+        """Return a kill of each micro-batch that the failure of a worker interrupted."""
+        last = self.batches if self._plan.flush else self.batches - 1
+        batches = self.corrector.interrupted.union(*(task.interrupted for task in self.tasks))
+        return tuple([Fault("kill", batch) for batch in sorted(batches) if batch <= last])
 
     # --------------------------------------------------------------------------------- its parts
 
@@ -167,29 +129,16 @@ class Room(Generic[QueryT]):
         plan, name = self._plan, f"worker-{number}"
         worker = plan.cluster.worker(number)
         fails = any(isinstance(each, Fail) and each.worker == name for each in plan.faults)
-        task = Task(self._env, worker, machine, fails, partial(self._plan_correction, number))
+        task = Task(self._env, number, worker, machine, self.corrector, fails)
         self.workers[name] = task.station
         tier = plan.way(plan.log_place, worker.place)
         if tier is not None:
             noise = plan.cluster.noise
             rng = seeds.stream(f"log>{name}/link") if noise.is_random else None
-            link = Link[_Item](self._env, tier, task.offer, noise, rng, once=True)
+            link = Link[_Item](self._env, tier, task.put, noise, rng, once=True)
             task.travel(link, 8.0 * plan.cluster.tuple_bytes)
             self.links[f"log>{name}"] = link
         return task
-
-    def _plan_correction(self, number: int, steps: Sequence[Step]) -> None:
-        """Have the corrector make the correction that a task recorded, if it did."""
-        if any(isinstance(step, Correction) for step in steps):
-            revisions = [step for step in steps if isinstance(step, Revision)]
-            cleared = [step for step in steps if isinstance(step, Cleared)]
-            rows = sum(step.n for step in revisions)
-            work_us = self.tuning.correction_us + self.tuning.row_us * rows
-            self.corrector.offer((number, revisions, cleared), work_us)
-
-    def _correct(self, correction: _Correcting, _arrived_us: float, _started_us: float) -> None:
-        self.corrector.checkpoint()
-        self.corrected.append(Corrected(self._env.now, *correction))
 
 
 class Task:
@@ -198,30 +147,45 @@ class Task:
     def __init__(
         self,
         env: simpy.Environment,
+        number: int,
         worker: Worker,
         machine: Machine,
+        corrector: Corrector,
         fails: bool,
-        ended: Callable[[Sequence[Step]], object],
     ) -> None:
         # Two servers would let a tuple overtake the one before it.
         require(worker.servers == 1, "servers of a worker", worker.servers, "1")
         self.machine = machine
         self.record = TaskRecord()
+        self.batch = 0
+        """The micro-batch, or the flush, that the task is at."""
+        self.interrupted: set[int] = set()
+        """Micro-batches in which the worker failed."""
         self.station = Station[_Item](
             env, worker, self._serve, restart=self._restart if fails else None
         )
-        self.send: Callable[[_Item], object] = self.offer
-        self._env = env
-        self._ended = ended
+        self._env, self._number, self._corrector = env, number, corrector
         self._link: Link[_Item] | None = None
+        self._bits = 0.0
         self._saved = machine.saved() if fails else None
         self._saves = fails
+        self._is_over = False
 
     def travel(self, link: Link[_Item], bits: float) -> None:
-        """Let everything for the task come over a link; a mark has no size."""
-        self._link = link
+        """Let everything for the task come over a link; a tuple has this size, a mark has none."""
+        self._link, self._bits = link, bits
         connect(link, self._enter)
-        self.send = lambda item: link.send(item, 0.0 if item.event is None else bits)
+
+    def send(self, item: _Item) -> None:
+        """Send the task a tuple or a mark; what the log has taken in is not dropped."""
+        if self._link is not None:
+            self._link.send(item, 0.0 if item.event is None else self._bits)
+        else:
+            self.put(item)
+
+    def put(self, item: _Item) -> None:
+        """Put something into the queue, even a full one that drops."""
+        self.station.offer(item, item.work_us, must=True)
 
     def admits(self) -> bool:
         """Say whether there is room, for a tuple that may be shed."""
@@ -230,10 +194,6 @@ class Task:
             return True
         on_the_way = 0 if self._link is None else self._link.inside
         return station.waiting + on_the_way < worker.queue_limit or station.inside.value == 0
-
-    def offer(self, item: _Item) -> Offer:
-        """Put something into the queue; what the log has taken in is not dropped."""
-        return self.station.offer(item, item.work_us, must=True)
 
     def _enter(self, item: _Item, entered: Callable[[], object]) -> Offer:
         return self.station.offer(item, item.work_us, entered, must=True)
@@ -255,14 +215,13 @@ class Task:
         if self._saves:
             self._saved = machine.saved()
             self.record.save()
-        self._ended(steps)
+        self._corrector.begin(self._number, batch, steps)
+        self.batch, self._is_over = batch + 1, mark.is_flush
 
     def _restart(self) -> None:
         """Go on from the last mark, after a failure."""
+        if not self._is_over:
+            self.interrupted.add(self.batch)
         self.machine.restore(self._saved)
         self.record.go_back()
         self.record.gauge(self.machine.gauges(), self._env.now)
-
-
-def _keep_on() -> None:
-    """Keep what was corrected: a correction is one transaction."""

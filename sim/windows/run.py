@@ -57,7 +57,8 @@ class TimedRoom(Generic[QueryT]):
             arrived.events,
             config.to_json(),
             arrived.cuts,
-            seed=seed,
+            room.kills(),
+            seed,
             flush=plan.flush,
             name=plan.name,
         )

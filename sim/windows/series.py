@@ -73,10 +73,10 @@ def _sampled(run: SeenRun, grid_us: FloatArray, wait: str, share: str) -> dict[s
         share: ratio((shares * is_streaming).sum(axis=1), streaming),
         "queue": np.sum(queues, axis=0),
         **{f"queue_{task}": queue for task, queue in enumerate(queues)},
-        "queue_corrector": room.corrector.inside.at(looks_us),
+        "queue_corrector": room.corrector.station.inside.at(looks_us),
         "utilisation": np.mean(busy, axis=0),
         **{f"utilisation_{task}": each for task, each in enumerate(busy)},
-        "utilisation_corrector": room.corrector.busy.means(grid_us),
+        "utilisation_corrector": room.corrector.station.busy.means(grid_us),
     }
 
 

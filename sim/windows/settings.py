@@ -11,7 +11,7 @@ from sim.kernel.source import Source
 from sim.kernel.station import Worker
 from sim.kernel.trigger import Every
 from sim.settings import AUTO, NO, YES, Setting, Word, integer, is_yes, number
-from sim.windows.room import WindowTuning
+from sim.windows.corrector import WindowTuning
 from sim.windows.scenarios import scenario
 
 CLUSTER_DEFAULTS: Mapping[str, Setting] = {

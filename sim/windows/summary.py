@@ -86,7 +86,7 @@ def _load(run: SeenRun) -> Summary:
     entered_us = np.concatenate([pairs.entered_us for pairs in run.pairs])
     left_us = np.concatenate([pairs.left_us for pairs in run.pairs]).clip(max=now_us)
     workers = {str(number): station.busy for number, station in enumerate(stations)}
-    workers["corrector"] = room.corrector.busy
+    workers["corrector"] = room.corrector.station.busy
     return {
         "duration_us": now_us,
         # Little's law: the time that tuples were kept is the area under their number.
