@@ -1,0 +1,329 @@
+"""Links: order, bandwidth, latency, congestion, loss with and without retry, replayed copies."""
+
+from collections.abc import Callable
+from math import inf
+
+import numpy as np
+import pytest
+import simpy
+
+from sim.kernel.distributions import Constant, Exponential
+from sim.kernel.link import HERE, QUIET, Link, Noise, Place, Tier, Tiers
+from sim.statistics import clopper_pearson
+
+TIERS = Tiers()
+TEN = Tier(latency_us=100.0, bandwidth_mbps=10.0)  # 10 bits per microsecond
+RETRY = Noise(retry_us=1_000.0)
+
+
+class Run:
+    """A link and what came out of it, with the times."""
+
+    def __init__(
+        self, tier: Tier = TEN, noise: Noise = QUIET, seed: int = 0, *, once: bool = False
+    ) -> None:
+        self.env = simpy.Environment()
+        self.got: list[tuple[float, int]] = []
+        self.lost: list[int] = []
+        self.copied: list[int] = []
+        rng = np.random.default_rng(seed)
+        self.link: Link[int] = Link(self.env, tier, self.receive, noise, rng, once=once)
+        self.link.lose_message = self.lost.append
+        self.link.copy_message = self.copied.append
+
+    def receive(self, message: int) -> None:
+        self.got.append((self.env.now, message))
+
+    def at(self, time_us: float, action: str, *arguments: float) -> None:
+        method = getattr(self.link, action)
+        simpy.Timeout(self.env, time_us).callbacks.append(lambda _: method(*arguments))
+
+    def finish(self) -> list[tuple[float, int]]:
+        self.env.run()
+        self.link.check()
+        assert self.link.inside == 0
+        return self.got
+
+
+@pytest.mark.parametrize(
+    ("other", "tier"),
+    [
+        (Place(0, 0, 0), Tier(0.1, 20_000.0)),
+        (Place(0, 0, 1), Tier(20.0, 2_500.0)),
+        (Place(0, 1, 0), Tier(200.0, 100.0)),
+        (Place(1, 0, 0), Tier(350.0, 10.0)),
+    ],
+)
+def test_tier_of_two_places(other: Place, tier: Tier) -> None:
+    assert TIERS.between(HERE, other) == TIERS.between(other, HERE) == tier
+
+
+def test_messages_are_sent_one_after_the_other_then_travel_together() -> None:
+    run = Run()
+    run.link.send(1, 1_000)
+    run.link.send(2, 500)
+    run.at(400.0, "send", 3, 1_000)
+    assert run.finish() == [(200.0, 1), (250.0, 2), (600.0, 3)]
+
+
+@pytest.mark.parametrize("tier", TIERS, ids=Tiers._fields)
+def test_a_saturated_link_delivers_its_bandwidth(tier: Tier) -> None:
+    run = Run(tier)
+    sizes = [int(bits) for bits in np.random.default_rng(1).integers(100, 10_000, 1_000)]
+    for number, bits in enumerate(sizes):
+        run.link.send(number, bits)
+    arrivals = run.finish()
+    assert [number for _, number in arrivals] == list(range(1_000))
+    sending_us = arrivals[-1][0] - tier.latency_us
+    assert sum(sizes) / sending_us == pytest.approx(tier.bandwidth_mbps, rel=1e-9)
+
+
+def test_messages_without_size_keep_their_order() -> None:
+    run = Run(Tier(0.1, 3.0))
+    for number in range(50):
+        run.link.send(number, number % 2)
+    assert [number for _, number in run.finish()] == list(range(50))
+
+
+# ------------------------------------------------------------------------- holds, congestion
+
+
+def test_a_hold_stops_what_is_not_sent_and_only_that() -> None:
+    run = Run()
+    for number in (1, 2, 3):
+        run.link.send(number, 1_000)  # sent at 100, 200, 300
+    run.at(150.0, "hold")
+    run.at(160.0, "send", 4, 1_000)
+    run.at(1_150.0, "release")
+    # 1 was on its way; 2 was half sent and goes on with its second half.
+    assert run.finish() == [(200.0, 1), (1_300.0, 2), (1_400.0, 3), (1_500.0, 4)]
+
+
+def test_holds_add_up() -> None:
+    run = Run()
+    run.link.hold()
+    run.link.send(1, 1_000)
+    run.at(10.0, "hold")
+    run.at(20.0, "release")
+    run.at(30.0, "release")
+    assert run.finish() == [(230.0, 1)]
+    with pytest.raises(ValueError, match="holds to release is 0; it must be above 0"):
+        run.link.release()
+
+
+def test_a_hold_before_anything_is_sent_completely() -> None:
+    run = Run()
+    run.link.send(1, 1_000)
+    run.at(40.0, "hold")
+    run.at(50.0, "release")
+    run.at(60.0, "send", 2, 1_000)
+    assert run.finish() == [(210.0, 1), (310.0, 2)]
+
+
+def test_a_congested_link_has_a_share_of_its_bandwidth() -> None:
+    run = Run()
+    for number in (1, 2, 3):
+        run.link.send(number, 1_000)
+    run.at(150.0, "congest", 0.5)  # 1 was on its way, half of 2 is left
+    run.at(250.0, "clear", 0.5)  # 2 has just been sent
+    assert run.finish() == [(200.0, 1), (350.0, 2), (450.0, 3)]
+
+
+def test_shares_multiply_and_a_share_of_nothing_stops_the_link() -> None:
+    run = Run()
+    run.link.congest(0.5)
+    run.link.congest(0.5)
+    run.link.send(1, 1_000)  # would take 400
+    run.at(200.0, "congest", 0.0)
+    run.at(300.0, "clear", 0.0)  # half is left, at a quarter of the bandwidth
+    run.at(400.0, "clear", 0.5)  # a quarter is left, at half of it
+    assert run.finish() == [(550.0, 1)]
+
+
+def test_the_bandwidth_is_the_old_one_after_many_congestions() -> None:
+    run = Run()
+    for _ in range(50):
+        for share in (0.1, 0.3, 0.7):
+            run.link.congest(share)
+        for share in (0.3, 0.1, 0.7):
+            run.link.clear(share)
+    run.link.send(1, 1_000)
+    ((at_us, _),) = run.finish()
+    assert at_us == pytest.approx(200.0, rel=1e-9)
+
+
+def test_congestion_while_a_worker_holds_the_link() -> None:
+    run = Run()
+    run.link.send(1, 1_000)
+    run.at(50.0, "hold")
+    run.at(60.0, "congest", 0.5)
+    run.at(70.0, "release")  # half is left, at half of the bandwidth
+    run.at(500.0, "clear", 0.5)
+    assert run.finish() == [(270.0, 1)]
+
+
+# ---------------------------------------------------------------------------- loss, copies
+
+
+def test_losing_and_replaying_chosen_messages() -> None:
+    run = Run()
+    for number in range(4):
+        run.link.send(number, 1_000)
+    run.link.lose(1)
+    run.link.replay(2, 1_000.0)
+    run.link.lose(99)
+    assert run.finish() == [(200.0, 0), (400.0, 2), (500.0, 3), (1_400.0, 2)]
+    assert (run.link.lost, run.link.replayed, run.link.arrived) == (1, 1, 3)
+    assert (run.lost, run.copied) == ([1], [2])
+
+
+def test_a_lost_message_takes_its_time() -> None:
+    run = Run()
+    run.link.lose(0)
+    run.link.send(0, 1_000)
+    run.link.send(1, 1_000)
+    assert run.finish() == [(300.0, 1)]
+
+
+def test_a_lost_message_is_sent_again_and_holds_up_those_behind_it() -> None:
+    run = Run(noise=RETRY)
+    for number in range(3):
+        run.link.send(number, 1_000)
+    run.at(1_250.0, "send", 3, 1_000)
+    run.link.lose(1)
+    # 1 would arrive at 300; it is sent again after 1,000 and travels for 100 once more. 2 has been
+    # there since 400 and waits for its turn, as in a TCP connection; 3 overtakes nobody.
+    assert run.finish() == [(200.0, 0), (1_400.0, 1), (1_400.0, 2), (1_450.0, 3)]
+    assert (run.link.retried, run.link.lost, run.link.arrived) == (1, 0, 4)
+    assert run.lost == []
+
+
+def test_a_retry_is_not_stopped_by_what_happens_to_the_line_meanwhile() -> None:
+    run = Run(noise=RETRY)
+    run.link.send(0, 1_000)
+    run.link.send(1, 1_000)
+    run.link.lose(0)
+    run.at(150.0, "congest", 0.5)  # half of 1 is left
+    run.at(210.0, "hold")
+    run.at(5_000.0, "release")
+    run.at(9_000.0, "clear", 0.5)
+    # 1 had 10 us of 100 left on a line with half of the bandwidth: 2 * 20 after the release.
+    assert run.finish() == [(1_300.0, 0), (5_140.0, 1)]
+
+
+def test_a_message_lost_and_replayed_arrives_twice_after_its_retry() -> None:
+    run = Run(noise=RETRY)
+    run.link.send(0, 1_000)
+    run.link.lose(0)
+    run.link.replay(0, 50.0)
+    assert run.finish() == [(1_300.0, 0), (1_350.0, 0)]
+
+
+def test_a_copy_that_is_recognised_is_discarded() -> None:
+    run = Run(once=True)
+    for number in range(3):
+        run.link.send(number, 1_000)
+    run.link.replay(1, 10.0)
+    assert run.finish() == [(200.0, 0), (300.0, 1), (400.0, 2)]
+    assert (run.link.replayed, run.copied) == (1, [])
+
+
+def noisy(noise: Noise) -> Run:
+    run = Run(noise=noise, seed=4)
+    for number in range(5_000):
+        run.link.send(number, 10)
+    run.finish()
+    return run
+
+
+def test_noise_has_its_probabilities() -> None:
+    link = noisy(Noise(loss=0.1, replay=0.2)).link
+    # A correct link fails one of the two for one seed in 5,000.
+    assert clopper_pearson(link.lost, link.sent, 0.9999).contains(0.1)
+    assert clopper_pearson(link.replayed, link.arrived, 0.9999).contains(0.2)
+
+
+def test_with_retries_noise_loses_nothing_and_retries_may_be_lost_again() -> None:
+    run = noisy(Noise(loss=0.2, retry_us=100.0))
+    link = run.link
+    assert [number for _, number in run.got] == list(range(5_000))
+    # Each transmission is lost with probability 0.2, so that 1,250 retries are expected.
+    assert clopper_pearson(link.retried, link.sent + link.retried, 0.9999).contains(0.2)
+    assert link.lost == 0
+
+
+def test_more_loss_loses_more_of_the_same() -> None:
+    def came(noise: Noise) -> set[int]:
+        return {number for _, number in noisy(noise).got}
+
+    calm = came(Noise(loss=0.1))
+    assert came(Noise(loss=0.2)) < calm
+    assert came(Noise(loss=0.1, replay=0.3, replay_after=Exponential(5.0))) == calm
+
+
+# ------------------------------------------------------------------------------- invariants
+
+
+def test_check_notices_a_message_that_has_vanished() -> None:
+    run = Run()
+    run.link.send(1, 1_000)
+    run.link.check()
+    run.link._flying.clear()
+    with pytest.raises(AssertionError):
+        run.link.check()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_order_and_conservation_whatever_goes_wrong(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    noise = Noise(loss=0.1, retry_us=40.0 if seed % 2 else None, replay=0.1)
+    run = Run(Tier(20.0, 1.0), noise, seed, once=seed % 4 < 2)
+    for number, time_us in enumerate(sorted(rng.uniform(0, 1_000, 200).tolist())):
+        run.at(time_us, "send", number, float(rng.integers(0, 20)))
+    for time_us in rng.uniform(0, 1_000, 5).tolist():
+        for begin, end, given in (("hold", "release", ()), ("congest", "clear", (0.3,))):
+            run.at(time_us, begin, *given)
+            run.at(time_us + 60.0, end, *given)
+    for stop_us in range(50, 1_500, 50):
+        run.env.run(until=stop_us)
+        run.link.check()
+    got = [number for _, number in run.finish()]
+    assert len(got) == run.link.arrived + (0 if run.link.once else run.link.replayed)
+    assert run.link.arrived + run.link.lost == 200
+    assert run.link.replayed > 0
+    assert (run.link.retried if seed % 2 else run.link.lost) > 0
+    # Without its copies, in the order in which it was sent.
+    firsts = list(dict.fromkeys(got))
+    assert firsts == sorted(firsts)
+    if seed % 2:
+        assert firsts == list(range(200))
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Run(Tier(-1, 10)), r"Tier.latency_us is -1; it must be finite and at least 0"),
+        (lambda: Run(Tier(inf, 10)), r"Tier.latency_us is inf; it must be finite and at least 0"),
+        (lambda: Run(Tier(1, 0)), r"Tier.bandwidth_mbps is 0; it must be above 0"),
+        (lambda: Run(Tier(1, -5)), r"Tier.bandwidth_mbps is -5; it must be above 0"),
+        (lambda: Noise(loss=2), r"Noise.loss is 2; it must be between 0 and 1"),
+        (lambda: Noise(replay=-1, replay_after=Constant(1)), r"Noise.replay is -1; it must be"),
+        (lambda: Noise(retry_us=0), r"Noise.retry_us is 0; it must be finite and above 0"),
+        (
+            lambda: Noise(loss=1, retry_us=5.0),
+            r"Noise.loss is 1; it must be below 1, or no retry ever arrives",
+        ),
+        (
+            lambda: Link(simpy.Environment(), TEN, print, Noise(loss=0.5)),
+            "needs a random stream of its own",
+        ),
+        (lambda: Run().link.congest(1.5), r"share is 1.5; it must be between 0 and 1"),
+        (
+            lambda: Run().link.clear(0.5),
+            r"share is 0.5; it must be that of a congestion in force",
+        ),
+    ],
+)
+def test_bad_values_are_named(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()

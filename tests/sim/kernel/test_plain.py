@@ -1,0 +1,145 @@
+"""Plans as plain data: whatever is registered comes back from JSON as it was."""
+
+import json
+from typing import Any
+
+import pytest
+
+from sim.kernel import plain
+from sim.kernel.disorder import Burst, Gap, Regime, Straggler
+from sim.kernel.distributions import (
+    Constant,
+    Exponential,
+    Lognormal,
+    Mixture,
+    Pareto,
+    Sum,
+    Uniform,
+)
+from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
+from sim.kernel.link import Noise, Place, Tier, Tiers
+from sim.kernel.plain import from_plain, to_plain
+from sim.kernel.plan import EPOCH_2020_US, Cluster, Plan
+from sim.kernel.source import Recording, Row, Source
+from sim.kernel.station import Worker
+from sim.kernel.trigger import At, Every, EveryTuples
+from sim.windows.corrector import WindowTuning
+
+KERNEL = {
+    *("Constant", "Uniform", "Exponential", "Pareto", "Lognormal", "Mixture", "Sum"),
+    *("Burst", "Regime", "Gap", "Straggler"),
+    *("Pause", "Slow", "Fail", "Congest", "Lose", "Replay", "Duplicate"),
+    *("Place", "Tier", "Tiers", "Noise", "Worker", "Cluster", "Plan"),
+    *("Source", "Row", "Recording", "Every", "EveryTuples", "At"),
+}
+"""Every class of the kernel that a plan may hold."""
+
+SOURCE = Source(
+    events=5,
+    interval=Exponential(7.0),
+    delay=Sum((Lognormal(3.0, 0.5), Mixture(0.1, Uniform(1.0, 2.0), Pareto(2.0, 1.5)))),
+    in_order=True,
+    keys=("ä", ""),
+    zipf=0.5,
+    place=Place(rack=1),
+    relay=0,
+)
+ROWS = (
+    Row(EPOCH_2020_US, EPOCH_2020_US + 9, "a", -1.5),
+    Row(EPOCH_2020_US + 1, EPOCH_2020_US + 9, "b", 0.1, 7, "s"),
+)
+EVERYTHING = Plan(
+    (SOURCE, Recording(ROWS)),
+    (Worker(0.5, 2, 3, "drop", Place(0, 1, 2)),),
+    Exponential(9.0),
+    Cluster((Worker(0.1),), Constant(5.0), 10, Noise(0.1, 50.0, 0.2, Uniform(0, 4))),
+    WindowTuning(Worker(2.0), 7.0),
+    (
+        Burst(1, 2, 0.5, Exponential(3.0), 0, 9),
+        Regime(2, Constant(1)),
+        Gap(1, 2, source=1),
+        Straggler(0, 2.0, 5),
+    ),
+    (
+        Pause("relay-0", 1, 2),
+        Slow("worker-0", 1, 2, 3.5),
+        Fail("worker-0", 1, 2),
+        Congest("relay-0>log", 1, 2, 0.25),
+        Lose("relay-0>log", 3),
+        Replay("relay-0>log", 4, 5),
+        Duplicate("source-0", 0, 1),
+    ),
+    Noise(loss=0.5, retry_us=8.0),
+    Tiers(process=Tier(0.2, 10_000.0)),
+    Place(2),
+    EveryTuples(4),
+    flush=False,
+    epoch_us=5,
+    name="everything",
+)
+PLANS = (
+    EVERYTHING,
+    Plan(()),
+    Plan((Source(3),), trigger=Every(5)),
+    Plan((Source(3),), trigger=At((1, 2))),
+)
+
+
+def written(value: object) -> str:
+    return json.dumps(to_plain(value), allow_nan=False)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=lambda plan: plan.name)
+def test_a_plan_comes_back_from_json(plan: Plan) -> None:
+    again = from_plain(json.loads(written(plan)))
+    assert again == plan
+    assert repr(again) == repr(plan)
+    assert hash(again) == hash(plan)
+
+
+def test_every_class_of_the_kernel_is_written_by_these_plans() -> None:
+    def kinds(data: Any) -> set[str]:
+        if isinstance(data, list):
+            return set().union(*map(kinds, data))
+        if isinstance(data, dict):
+            return {data["is"]}.union(*map(kinds, data.values())) if "is" in data else set()
+        return set()
+
+    found = set().union(*(kinds(to_plain(plan)) for plan in PLANS))
+    registered = {
+        name for name, kind in plain._KINDS.items() if kind.__module__.startswith("sim.kernel.")
+    }
+    assert registered == KERNEL
+    assert found - {"WindowTuning"} == KERNEL
+
+
+def test_fields_with_their_default_are_left_out() -> None:
+    assert to_plain(Plan((Source(3),))) == {
+        "is": "Plan",
+        "sources": [{"is": "Source", "events": 3}],
+    }
+    assert to_plain(Pause("w", 1, 2)) == {"is": "Pause", "worker": "w", "at_us": 1, "for_us": 2}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"is": "Sauce", "events": 1}, r"there is no 'Sauce' in a plan; did you mean 'Source'\?"),
+        ({"events": 1}, r"there is no None in a plan"),
+        ({"is": ["Source"]}, r"there is no \['Source'\] in a plan"),
+        (
+            {"is": "Source", "event": 1},
+            r"Source has no 'event'; did you mean 'events'\?; it has events, interval",
+        ),
+        ({"is": "Source"}, r"is no Source: .*missing 1 required positional argument: 'events'"),
+        ({"is": "Source", "events": -1}, r"Source.events is -1; it must be between 0"),
+        (
+            {"is": "Plan", "sources": [{"is": "Plan", "sources": 5}]},
+            r"is no Plan: 'int' object is not iterable",
+        ),
+    ],
+)
+def test_what_is_not_a_plan_is_refused_in_one_sentence(data: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as refusal:
+        from_plain(data)
+    assert "\n" not in str(refusal.value)

@@ -1,0 +1,385 @@
+"""Validation of the simulator: queues and links whose behaviour theory knows.
+
+Every queue is built from the parts that the rooms use: a Poisson source, the log, a link, a relay,
+a worker. Means are compared by batch means at confidence 0.999: a correct simulator would fail any
+one comparison for about one seed in 1,000; the seeds are fixed. Each interval must also be narrow,
+or the comparison would show nothing, and planted mistakes must be noticed.
+
+Formulas, where nothing else is said: L. Kleinrock, "Queueing Systems, Volume 1: Theory". How many
+customers it takes: W. Whitt, "Planning queueing simulations", Management Science 35(11), 1989.
+"""
+
+from collections import deque
+from functools import cache
+from math import exp, factorial
+
+import numpy as np
+import pytest
+import simpy
+from scipy import stats
+
+from model.vocabulary import Event
+from sim.kernel.distributions import Constant, Distribution, Exponential, FloatArray, endless
+from sim.kernel.link import Link, Place, Tier, Tiers
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.plan import Plan
+from sim.kernel.run import run
+from sim.kernel.seeds import Seeds
+from sim.kernel.source import Source, Tuple
+from sim.kernel.station import Offer, Station, Worker
+from sim.kernel.trigger import Every
+from sim.statistics import Interval, batch_means
+
+CONFIDENCE = 0.999
+BATCHES = 30
+WARM_UP = 5_000
+SERVICE_US = 10_000.0
+"""So long that a source may round event times to microseconds."""
+MARKOV, DETERMINISTIC = Exponential(SERVICE_US), Constant(SERVICE_US)
+LATENCY_US = 30_000.0
+HOUR_US = 3_600_000_000
+
+
+class Queue:
+    """A room: one worker behind the log; what it did with each customer."""
+
+    def __init__(
+        self, env: simpy.Environment, seeds: Seeds, worker: Worker, service: Distribution
+    ) -> None:
+        self.env = env
+        self.station = Station[int](env, worker, self._serve)
+        self.workers = {"worker-0": self.station}
+        self.links: dict[str, Link[int]] = {}
+        self.came_us: list[float] = []
+        self.is_lost: list[bool] = []
+        self.work_us: list[float] = []
+        self.wait_us: list[float] = []
+        """By customer, in order of service."""
+        self.stay_us: list[float] = []
+        rng = None if isinstance(service, Constant) else seeds.stream("service")
+        self._works = endless(service, rng)
+
+    def admits(self, _: Tuple) -> bool:
+        return True
+
+    def arrive(self, _: Event) -> None:
+        work_us = next(self._works)
+        self.came_us.append(self.env.now)
+        self.work_us.append(work_us)
+        self.is_lost.append(self.station.offer(len(self.came_us), work_us) is Offer.DROPPED)
+
+    def _serve(self, _: int, arrived_us: float, started_us: float) -> None:
+        self.wait_us.append(started_us - arrived_us)
+        self.stay_us.append(self.env.now - arrived_us)
+
+    def end_batch(self) -> None:
+        """Do nothing: there are no micro-batches here."""
+
+    flush = end_batch
+
+    def check(self) -> None:
+        self.station.check()
+
+    def wait(self) -> Interval:
+        """Return the mean wait."""
+        return interval(self.wait_us)
+
+
+def poisson(load: float, customers: int, servers: int = 1) -> Source:
+    """Return a Poisson process that keeps so many servers busy for a share of the time."""
+    return Source(customers, Exponential(SERVICE_US / (load * servers)), high=1)
+
+
+def queue(
+    load: float,
+    customers: int,
+    seed: int,
+    worker: Worker | None = None,
+    service: Distribution = MARKOV,
+    servers: int | None = None,
+) -> Queue:
+    """Run customers through a worker; ``servers`` are those that the load is meant for."""
+    worker = worker or Worker()
+    plan = Plan((poisson(load, customers, servers or worker.servers),), trigger=Every(HOUR_US))
+    return run(plan, seed, lambda env, seeds: Queue(env, seeds, worker, service))[0]
+
+
+def interval(values: object) -> Interval:
+    """Return the mean of values in order of time, without the warm-up."""
+    return batch_means(np.asarray(values, dtype=float)[WARM_UP:], CONFIDENCE, batches=BATCHES)
+
+
+def assert_mean(found: Interval, theory: float, narrow: float) -> None:
+    assert found.contains(theory), (found, theory)
+    assert found.half_width < narrow * theory, (found, theory)
+
+
+# -------------------------------------------------------------------------------------- theory
+
+
+def erlang_b(load: float, servers: int) -> float:
+    """Return the share of customers lost when nobody can wait; ``load`` in servers."""
+    terms = [load**n / factorial(n) for n in range(servers + 1)]
+    return terms[-1] / sum(terms)
+
+
+def erlang_c(load: float, servers: int) -> float:
+    """Return the share of customers that have to wait; ``load`` in servers."""
+    lost = erlang_b(load, servers)
+    return lost / (1 - load / servers * (1 - lost))
+
+
+def mm_wait_us(load: float, servers: int = 1) -> float:
+    """Return the mean wait in M/M/c."""
+    return erlang_c(load * servers, servers) * SERVICE_US / (servers * (1 - load))
+
+
+def md1_wait_us(load: float) -> float:
+    """Return the mean wait in M/D/1 (Pollaczek and Khinchine)."""
+    return SERVICE_US * load / (2 * (1 - load))
+
+
+def md1k_lost(load: float, places: int) -> float:
+    """Return the share of customers lost in M/D/1/K, where K counts the one in service.
+
+    Embedded Markov chain: a departing customer leaves n behind; during the next service a Poisson
+    number comes, of whom as many enter as there is room for. With pi_0 the probability of leaving
+    nobody, 1 - 1/(pi_0 + load) are lost. Source: D. Gross, C. M. Harris, "Fundamentals of Queueing
+    Theory", the section on M/G/1/K.
+    """
+    come = [exp(-load) * load**n / factorial(n) for n in range(places)]
+    chain = np.zeros((places, places))
+    for left in range(places):
+        start = max(left - 1, 0)  # those still there when the next service has begun
+        chain[left, start:] = come[: places - start]
+        chain[left, -1] += 1 - chain[left].sum()
+    balance = np.vstack([chain.T - np.eye(places), np.ones(places)])
+    pi = np.linalg.lstsq(balance, np.append(np.zeros(places), 1.0), rcond=None)[0]
+    return float(1 - 1 / (pi[0] + load))
+
+
+def test_formulas_on_known_values() -> None:
+    assert erlang_b(1.0, 1) == 0.5
+    assert erlang_c(0.7, 1) == pytest.approx(0.7)
+    assert erlang_c(1.0, 2) == pytest.approx(1 / 3)
+    assert mm_wait_us(0.5) == pytest.approx(SERVICE_US)
+    # Without a queue only the mean service time matters; with a long one nobody is lost.
+    assert md1k_lost(0.8, 1) == pytest.approx(erlang_b(0.8, 1))
+    assert md1k_lost(0.8, 60) == pytest.approx(0.0, abs=1e-9)
+    # At K = 2 by hand: pi_0 = e^-load, because the last service let nobody in.
+    assert md1k_lost(0.8, 2) == pytest.approx(1 - 1 / (exp(-0.8) + 0.8))
+
+
+# --------------------------------------------------------------------------------------- queues
+
+
+@cache
+def mm1() -> Queue:
+    """Return a run that several tests look at."""
+    return queue(0.7, 200_000, seed=1)
+
+
+def test_mm1() -> None:
+    assert_mean(mm1().wait(), mm_wait_us(0.7), narrow=0.08)
+    assert_mean(queue(0.5, 100_000, seed=1).wait(), mm_wait_us(0.5), narrow=0.08)
+
+
+def test_waits_of_mm1_have_their_distribution() -> None:
+    """P(wait > t) = load exp(-(1 - load) t / service)."""
+    waits_us = np.array(mm1().wait_us)
+    for services, narrow in ((0, 0.02), (2, 0.05), (8, 0.3)):
+        share = 0.7 * exp(-0.3 * services)
+        assert_mean(interval(waits_us > services * SERVICE_US), share, narrow)
+
+
+@pytest.mark.parametrize("load", [0.5, 0.7])
+def test_md1(load: float) -> None:
+    found = queue(load, 80_000, seed=2, service=DETERMINISTIC).wait()
+    assert_mean(found, md1_wait_us(load), narrow=0.08)
+
+
+@pytest.mark.parametrize("servers", [2, 5])
+def test_mmc(servers: int) -> None:
+    found = queue(0.7, 100_000, seed=3, worker=Worker(servers=servers)).wait()
+    assert_mean(found, mm_wait_us(0.7, servers), narrow=0.15)
+
+
+def test_speed_is_service_at_a_multiple_of_it() -> None:
+    found = queue(0.35, 80_000, seed=4, worker=Worker(speed=0.5)).wait()
+    assert_mean(found, 2 * mm_wait_us(0.7), narrow=0.15)
+
+
+def test_loss_where_nobody_can_wait() -> None:
+    worker = Worker(servers=3, queue_limit=0, when_full="drop")
+    found = queue(0.8, 80_000, seed=5, worker=worker)
+    assert_mean(interval(found.is_lost), erlang_b(0.8 * 3, 3), narrow=0.05)
+    assert sum(found.is_lost) == found.station.dropped
+
+
+@pytest.mark.parametrize("places", [2, 4])
+def test_loss_where_few_can_wait(places: int) -> None:
+    worker = Worker(queue_limit=places - 1, when_full="drop")
+    found = queue(0.8, 80_000, seed=6, worker=worker, service=DETERMINISTIC)
+    assert_mean(interval(found.is_lost), md1k_lost(0.8, places), narrow=0.08)
+
+
+# ------------------------------------------------------------------------------- links, tandems
+
+
+def test_a_link_is_a_queue_with_its_bandwidth_as_server() -> None:
+    """Poisson messages of one size meet M/D/1, and then the latency."""
+    load, customers = 0.7, 80_000
+    tiers = Tiers(rack=Tier(LATENCY_US, 0.08))  # 800 bits in 10,000 us
+    source = Source(customers, Exponential(SERVICE_US / load), bits=800, place=Place(node=1))
+    events = simulate_arrivals(Plan((source,), tiers=tiers), 7).events
+    took_us = np.array([event.arrival_us - event.event_time_us for event in events])
+    found = interval(took_us - SERVICE_US - LATENCY_US)
+    assert_mean(found, md1_wait_us(load), narrow=0.08)
+
+
+def tandem(latency_us: float, customers: int) -> tuple[FloatArray, Queue]:
+    """A relay at load 0.5, a link, and a worker at load 0.6: time before the log, and the worker.
+
+    The link is so fast that nothing waits for it.
+    """
+    source = poisson(0.5, customers)
+    plan = Plan(
+        (Source(source.events, source.interval, relay=0),),
+        (Worker(place=Place(node=1)),),
+        relay_service=MARKOV,
+        tiers=Tiers(rack=Tier(latency_us, 1e9)),
+        trigger=Every(HOUR_US),
+    )
+    service = Exponential(1.2 * SERVICE_US)
+    room, arrived = run(plan, 8, lambda env, seeds: Queue(env, seeds, Worker(), service))
+    took_us = [event.arrival_us - event.event_time_us for event in arrived.events]
+    return np.array(took_us, dtype=float), room
+
+
+@cache
+def two_in_a_row() -> tuple[FloatArray, Queue]:
+    """Return a run that several tests look at."""
+    return tandem(LATENCY_US, 110_000)
+
+
+TANDEM_US = SERVICE_US / (1 - 0.5) + LATENCY_US
+"""Mean time from a tuple's creation to the log."""
+
+
+def test_a_tandem_of_two_queues_with_a_link_between() -> None:
+    """What leaves M/M/1 is Poisson, so that the second queue waits as if it were the first.
+
+    Source: P. J. Burke, "The output of a queuing system", Operations Research 4(6), 1956.
+    """
+    took_us, second = two_in_a_row()
+    assert_mean(interval(took_us), TANDEM_US, narrow=0.03)
+    assert_mean(second.wait(), 1.2 * mm_wait_us(0.6), narrow=0.1)
+
+
+def test_what_leaves_a_queue_is_poisson_and_independent_of_the_past() -> None:
+    took_us, second = two_in_a_row()
+    gaps_us = np.diff(second.came_us)[WARM_UP:]
+    mean_us = SERVICE_US / 0.5
+    assert_mean(batch_means(gaps_us, CONFIDENCE, BATCHES), mean_us, narrow=0.02)
+    # Kolmogorov and Smirnov: a correct simulator fails for one seed in 1,000.
+    assert stats.kstest(gaps_us / mean_us, "expon").pvalue > 0.001
+    # Gaps are independent of each other, and the times in both queues of each other (E. Reich,
+    # "Waiting times when queues are in tandem", Annals of Mathematical Statistics 28, 1957).
+    stays_us = np.array(second.stay_us)
+    for one, other in ((gaps_us[:-1], gaps_us[1:]), (took_us[WARM_UP:], stays_us[WARM_UP:])):
+        products = (one - one.mean()) * (other - other.mean()) / (one.std() * other.std())
+        correlation = batch_means(products, CONFIDENCE, BATCHES)
+        assert correlation.contains(0.0), correlation
+        assert correlation.half_width < 0.03
+
+
+def test_the_throughput_of_a_link_is_its_bandwidth() -> None:
+    tier = Tier(LATENCY_US, 0.08)
+    source = Source(20_000, Constant(0), bits=800, place=Place(node=1))  # all of them at once
+    events = simulate_arrivals(Plan((source,), tiers=Tiers(rack=tier)), 7).events
+    first, last = events[0], events[-1]
+    throughput = 800 * (len(events) - 1) / (last.arrival_us - first.arrival_us)
+    assert throughput == pytest.approx(tier.bandwidth_mbps, rel=1e-9)
+    assert first.arrival_us - first.event_time_us == SERVICE_US + LATENCY_US
+
+
+# ---------------------------------------------------------------------------------------- laws
+
+
+def test_utilisation_law() -> None:
+    for found, servers, speed in (
+        (mm1(), 1, 1.0),
+        (queue(0.7, 50_000, 9, Worker(0.5, servers=4), servers=2), 4, 0.5),
+    ):
+        station, end_us = found.station, found.station.inside.changed_us
+        busy_us = station.busy.mean(end_us) * end_us
+        # As an identity, of the work that there was; and as a law, of the work to be expected.
+        assert busy_us == pytest.approx(sum(found.work_us) / speed, rel=1e-9)
+        grid_us = np.linspace(0.0, end_us, BATCHES + 1)[1:]
+        share = batch_means(station.busy.means(grid_us) / servers, CONFIDENCE, BATCHES)
+        assert_mean(share, 0.7, narrow=0.04)
+
+
+def test_little_from_both_sides() -> None:
+    """L measured over time against lambda * W measured per customer; all have left."""
+    for found in (mm1(), two_in_a_row()[1]):
+        station, end_us = found.station, found.station.inside.changed_us
+        expected = station.served / end_us * float(np.mean(found.stay_us))
+        assert station.inside.mean(end_us) == pytest.approx(expected, rel=1e-9)
+        assert np.mean(found.stay_us) == pytest.approx(
+            np.mean(found.wait_us) + np.mean(found.work_us), rel=1e-9
+        )
+
+
+# ------------------------------------------------------------------------------ planted mistakes
+
+
+def test_a_worker_that_is_a_little_slow_is_noticed() -> None:
+    slow = queue(0.7, 200_000, seed=1, worker=Worker(1 / 1.03)).wait()
+    assert not slow.contains(mm_wait_us(0.7))
+
+
+def test_another_distribution_of_service_is_noticed() -> None:
+    deterministic = queue(0.7, 50_000, seed=1, service=DETERMINISTIC).wait()
+    assert not deterministic.contains(mm_wait_us(0.7))
+
+
+def test_one_server_too_many_is_noticed() -> None:
+    five = queue(0.7, 50_000, seed=3, worker=Worker(servers=5), servers=4).wait()
+    assert not five.contains(mm_wait_us(0.7, 4))
+
+
+def test_one_place_too_many_is_noticed() -> None:
+    worker = Worker(queue_limit=4, when_full="drop")
+    found = queue(0.8, 50_000, seed=6, worker=worker, service=DETERMINISTIC)
+    assert not interval(found.is_lost).contains(md1k_lost(0.8, 4))
+
+
+class LastFirst(deque[object]):
+    """A queue whose next one is the last one that came."""
+
+    def popleft(self) -> object:
+        return self.pop()
+
+
+class Unfair(Queue):
+    """Whoever came last is served first: the same mean wait, but long waits are longer."""
+
+    def __init__(
+        self, env: simpy.Environment, seeds: Seeds, worker: Worker, service: Distribution
+    ) -> None:
+        super().__init__(env, seeds, worker, service)
+        self.station._queue = LastFirst()  # type: ignore[assignment]
+
+
+def test_another_order_of_service_is_noticed() -> None:
+    plan = Plan((poisson(0.7, 100_000),), trigger=Every(HOUR_US))
+    found = run(plan, 1, lambda env, seeds: Unfair(env, seeds, Worker(), MARKOV))[0]
+    assert found.wait().contains(mm_wait_us(0.7))
+    long = interval(np.array(found.wait_us) > 2 * SERVICE_US)
+    assert not long.contains(0.7 * exp(-0.6))
+
+
+def test_a_latency_that_is_forgotten_is_noticed() -> None:
+    took_us, _ = tandem(0.9 * LATENCY_US, 40_000)
+    assert not interval(took_us).contains(TANDEM_US)

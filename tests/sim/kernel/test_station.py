@@ -1,0 +1,355 @@
+"""Stations: queues, servers, speed, pauses, failures with and without a checkpoint."""
+
+from collections.abc import Callable
+from math import inf
+from typing import Any, Literal, cast
+
+import numpy as np
+import pytest
+import simpy
+
+from sim.kernel.link import Link, Tier
+from sim.kernel.station import Offer, Station, Worker, connect
+
+TEN_US = 10.0
+
+
+class Run:
+    """A station and what it served: (item, arrived, started, ended)."""
+
+    def __init__(self, worker: Worker, *, restarts: bool = False) -> None:
+        self.env = simpy.Environment()
+        self.served: list[tuple[int, float, float, float]] = []
+        self.entered: list[tuple[float, int]] = []
+        self.gone: list[int] = []
+        self.restarted_us: list[float] = []
+        restart = self.restart if restarts else None
+        self.station: Station[int] = Station(self.env, worker, self.done, restart=restart)
+        self.station.drop_item = self.gone.append
+
+    def done(self, item: int, arrived_us: float, started_us: float) -> None:
+        self.served.append((item, arrived_us, started_us, self.env.now))
+
+    def restart(self) -> None:
+        self.restarted_us.append(self.env.now)
+
+    def at(self, time_us: float, action: Callable[..., Any], *arguments: Any) -> None:
+        simpy.Timeout(self.env, time_us).callbacks.append(lambda _: action(*arguments))
+
+    def offer(self, item: int, work_us: float = TEN_US, *, must: bool = False) -> Offer:
+        entered = lambda: self.entered.append((self.env.now, item))  # noqa: E731
+        return self.station.offer(item, work_us, entered, must=must)
+
+    def finish(self) -> list[tuple[int, float, float, float]]:
+        self.env.run()
+        self.station.check()
+        return self.served
+
+
+def test_first_come_first_served() -> None:
+    run = Run(Worker())
+    assert [run.offer(item) for item in (1, 2)] == [Offer.ENTERED] * 2
+    run.at(50.0, run.offer, 3)
+    assert run.finish() == [(1, 0, 0, 10), (2, 0, 10, 20), (3, 50, 50, 60)]
+    assert run.station.utilisation() == 0.5
+    assert run.station.inside.peak == 2
+    assert run.station.inside.mean(60.0) == (2 * 10 + 10 + 10) / 60
+
+
+def test_servers_and_speed_and_work_of_each_item() -> None:
+    run = Run(Worker(speed=0.5, servers=2))
+    for item, work_us in ((1, 10.0), (2, 5.0), (3, 10.0)):
+        run.offer(item, work_us)
+    assert run.finish() == [(2, 0, 0, 10), (1, 0, 0, 20), (3, 0, 10, 30)]
+
+
+def test_an_item_without_work_is_served_at_once_and_in_its_turn() -> None:
+    run = Run(Worker())
+    for item, work_us in ((1, 10.0), (2, 0.0), (3, 5.0)):
+        run.offer(item, work_us)
+    assert run.finish() == [(1, 0, 0, 10), (2, 0, 10, 10), (3, 0, 10, 15)]
+
+
+def test_dropping_when_full() -> None:
+    run = Run(Worker(queue_limit=1, when_full="drop"))
+    outcomes = [run.offer(item) for item in range(4)]
+    assert outcomes == [Offer.ENTERED, Offer.ENTERED, Offer.DROPPED, Offer.DROPPED]
+    assert [item for item, *_ in run.finish()] == [0, 1]
+    assert run.station.dropped == 2
+    assert run.gone == [2, 3]
+
+
+def test_what_must_enter_is_not_dropped() -> None:
+    run = Run(Worker(queue_limit=1, when_full="drop"))
+    for item in (0, 1):
+        run.offer(item)
+    assert run.offer(2, must=True) is Offer.ENTERED
+    # It takes room: what need not enter finds the queue longer than its limit.
+    run.at(15.0, run.offer, 3)
+    assert [item for item, *_ in run.finish()] == [0, 1, 2]
+    assert (run.station.dropped, run.station.inside.peak) == (1, 3)
+
+
+def test_what_must_enter_waits_at_the_door_of_a_worker_that_blocks() -> None:
+    run = Run(Worker(queue_limit=0))
+    run.offer(0)
+    assert run.offer(1, must=True) is Offer.BLOCKED
+    assert [item for item, *_ in run.finish()] == [0, 1]
+
+
+def test_blocking_when_full() -> None:
+    run = Run(Worker(queue_limit=1))
+    outcomes = [run.offer(item) for item in range(4)]
+    assert outcomes == [Offer.ENTERED, Offer.ENTERED, Offer.BLOCKED, Offer.BLOCKED]
+    # A blocked item arrives when it enters: the wait at the door is counted apart.
+    assert run.finish() == [(0, 0, 0, 10), (1, 0, 10, 20), (2, 10, 20, 30), (3, 20, 30, 40)]
+    assert run.entered == [(10, 2), (20, 3)]
+    assert (run.station.blocked, run.station.blocked_us, run.station.at_door) == (2, 30, 0)
+
+
+def test_nobody_overtakes_those_at_the_door() -> None:
+    run = Run(Worker(servers=2, queue_limit=0))
+    run.station.pause()
+    # Told that 1 has entered, its sender offers 3 at once, while 2 still stands at the door.
+    run.station.offer(1, TEN_US, lambda: run.offer(3))
+    run.offer(2)
+    run.at(5.0, run.station.resume)
+    assert run.finish() == [(1, 5, 5, 15), (2, 5, 5, 15), (3, 15, 15, 25)]
+
+
+def test_a_pause_keeps_everything() -> None:
+    run = Run(Worker())
+    run.offer(1)
+    run.offer(2)
+    run.at(4.0, run.station.pause)
+    run.at(5.0, run.station.pause)
+    run.at(50.0, run.station.resume)
+    run.at(60.0, run.offer, 3)
+    run.at(104.0, run.station.resume)
+    assert run.finish() == [(1, 0, 0, 110), (2, 0, 110, 120), (3, 60, 120, 130)]
+    assert run.station.utilisation() == 30 / 130
+    with pytest.raises(ValueError, match="pauses to undo is 0; it must be above 0"):
+        run.station.resume()
+
+
+def test_slowdowns_apply_at_once_and_multiply() -> None:
+    run = Run(Worker())
+    run.offer(1)
+    run.at(2.0, run.station.slow, 2.0)  # 8 us of work left
+    run.at(6.0, run.station.slow, 3.0)  # 6 left, six times slower
+    run.at(24.0, run.station.unslow, 2.0)  # 3 left, three times slower
+    run.at(27.0, run.station.unslow, 3.0)  # 2 left, at full speed
+    assert run.finish() == [(1, 0, 0, 29)]
+    with pytest.raises(ValueError, match=r"factor is 3.0; it must be that of a slowdown in force"):
+        run.station.unslow(3.0)
+
+
+def test_a_pause_during_a_slowdown() -> None:
+    run = Run(Worker())
+    run.offer(1)
+    run.station.slow(2.0)
+    run.at(10.0, run.station.pause)  # 5 us of work left
+    run.at(15.0, run.station.unslow, 2.0)
+    run.at(20.0, run.station.resume)
+    assert run.finish() == [(1, 0, 0, 25)]
+
+
+def test_a_failure_loses_what_the_worker_holds() -> None:
+    run = Run(Worker(queue_limit=1))
+    for item in (1, 2, 3):
+        run.offer(item)
+    run.at(5.0, run.station.fail)
+    run.at(6.0, run.offer, 4)
+    run.at(30.0, run.station.recover)
+    run.at(40.0, run.offer, 5)
+    assert run.finish() == [(5, 40, 40, 50)]
+    assert run.entered == [(5, 3)]  # the sender must not wait for ever
+    assert run.station.lost == 4
+    assert run.gone == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match="failures to undo is 0; it must be above 0"):
+        run.station.recover()
+
+
+def test_a_link_stands_still_while_a_worker_is_full() -> None:
+    run = Run(Worker(queue_limit=1))
+    link: Link[int] = Link(run.env, Tier(0.0, 1.0), print)
+    connect(link, lambda item, entered: run.station.offer(item, TEN_US, entered))
+    for item in range(5):
+        link.send(item, 1)  # one a microsecond, ten times what the worker can do
+    served = run.finish()
+    assert [ended for *_, ended in served] == [11, 21, 31, 41, 51]
+    # 0 serves, 1 waits, 2 stands at the door and stops the link; then one by one.
+    assert [arrived for _, arrived, _, _ in served] == [1, 2, 11, 21, 31]
+    assert (run.station.blocked, link.inside) == (3, 0)
+
+
+# --------------------------------------------------------------------------------- checkpoints
+
+
+def test_a_worker_that_restarts_serves_again_what_came_since_its_checkpoint() -> None:
+    run = Run(Worker(), restarts=True)
+    for item in (1, 2, 3, 4):
+        run.offer(item)
+    run.at(10.0, run.station.checkpoint)  # 1 is done, 2 in service
+    run.at(35.0, run.station.fail)  # 2 and 3 are done since, 4 is half done
+    run.at(40.0, run.offer, 5)  # the queue is durable: it takes in what comes meanwhile
+    run.at(50.0, run.station.recover)
+    served = run.finish()
+    assert served[:3] == [(1, 0, 0, 10), (2, 0, 10, 20), (3, 0, 20, 30)]
+    # What was done and is to be done again has come again when the worker failed.
+    assert served[3:] == [(2, 35, 50, 60), (3, 35, 60, 70), (4, 0, 70, 80), (5, 40, 80, 90)]
+    station = run.station
+    assert run.restarted_us == [35]
+    assert (station.repeated, station.served, station.lost, station.offered) == (2, 7, 0, 5)
+    assert station.inside.at([34, 36, 41, 91]).tolist() == [1, 3, 4, 0]
+    area_us = 4 * 10 + 3 * 10 + 2 * 10 + 1 * 5 + 3 * 5 + 4 * 20 + 3 * 10 + 2 * 10 + 1 * 10
+    assert station.inside.mean(90.0) == pytest.approx(area_us / 90)
+
+
+def test_without_a_checkpoint_a_worker_starts_from_the_beginning() -> None:
+    run = Run(Worker(), restarts=True)
+    run.offer(1)
+    run.offer(2)
+    run.at(20.0, run.station.fail)  # set up before the service of 2, it comes before its end
+    run.at(21.0, run.station.recover)
+    assert [item for item, *_ in run.finish()] == [1, 1, 2]
+
+
+def test_a_worker_that_fails_twice_before_it_recovers_restarts_once() -> None:
+    run = Run(Worker(), restarts=True)
+    run.offer(1)
+    run.at(5.0, run.station.fail)
+    run.at(6.0, run.station.fail)
+    run.at(10.0, run.station.recover)
+    run.at(20.0, run.station.recover)
+    assert run.finish() == [(1, 0, 20, 30)]
+    assert run.restarted_us == [5]
+
+
+def test_a_failure_in_a_pause_and_a_slowdown() -> None:
+    run = Run(Worker(), restarts=True)
+    run.offer(1)
+    run.station.slow(2.0)
+    run.at(4.0, run.station.pause)
+    run.at(5.0, run.station.fail)
+    run.at(6.0, run.station.recover)
+    run.at(10.0, run.station.resume)
+    # All of its work is to be done again, two times slower.
+    assert run.finish() == [(1, 0, 10, 30)]
+
+
+def test_a_failure_when_nothing_is_left_to_do_changes_nothing() -> None:
+    run = Run(Worker(), restarts=True)
+    run.offer(1)
+    run.at(15.0, run.station.checkpoint)
+    run.at(100.0, run.station.fail)
+    run.at(110.0, run.station.recover)
+    run.finish()
+    assert run.station.inside.changed_us == 10.0
+    assert run.restarted_us == [100]
+
+
+def test_a_full_worker_that_restarts_keeps_those_at_the_door_waiting() -> None:
+    run = Run(Worker(queue_limit=1), restarts=True)
+    outcomes = [run.offer(item) for item in (1, 2, 3)]
+    assert outcomes == [Offer.ENTERED, Offer.ENTERED, Offer.BLOCKED]
+    run.at(12.0, run.station.fail)  # 1 is done, 2 in service, 3 has entered at 10
+    run.at(20.0, run.station.recover)
+    assert [item for item, *_ in run.finish()] == [1, 1, 2, 3]
+    assert run.entered == [(10, 3)]
+
+
+def test_several_servers_cannot_go_back_to_a_checkpoint() -> None:
+    with pytest.raises(ValueError, match=r"Worker.servers is 2; it must be 1 where it restarts"):
+        Run(Worker(servers=2), restarts=True)
+
+
+# ---------------------------------------------------------------------------------- invariants
+
+
+def test_check_notices_a_lost_item() -> None:
+    run = Run(Worker())
+    run.offer(1)
+    run.offer(2)
+    run.station._queue.clear()
+    with pytest.raises(AssertionError):
+        run.finish()
+
+
+def test_check_notices_a_level_that_is_wrong() -> None:
+    run = Run(Worker())
+    run.offer(1)
+    run.at(5.0, lambda: run.station.inside.set(3, 5.0))
+    with pytest.raises(AssertionError):
+        run.finish()
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize("seed", range(20))
+def test_little_and_conservation_whatever_goes_wrong(seed: int, *, restarts: bool) -> None:
+    rng = np.random.default_rng(seed)
+    when_full: Literal["block", "drop"] = "block" if seed % 2 else "drop"
+    servers = 1 if restarts else 2
+    worker = Worker(servers=servers, queue_limit=3, when_full=when_full)
+    run = Run(worker, restarts=restarts)
+    for item, time_us in enumerate(rng.uniform(0, 1_000, 200)):
+        run.at(float(time_us), run.offer, item, float(rng.exponential(5 * servers)))
+    station = run.station
+    for begin, end in ((station.pause, station.resume), (station.fail, station.recover)):
+        for time_us in rng.uniform(0, 1_000, 5):
+            run.at(float(time_us), begin)
+            run.at(float(time_us) + 30.0, end)
+    for time_us in rng.uniform(0, 1_000, 5):
+        run.at(float(time_us), station.slow, 3.0)
+        run.at(float(time_us) + 50.0, station.unslow, 3.0)
+        run.at(float(time_us), station.checkpoint)
+    for stop_us in range(50, 1_500, 50):
+        run.env.run(until=stop_us)
+        station.check()
+    run.finish()
+    assert station.offered == 200
+    assert station.inside.value == 0
+    assert station.served > 0
+    assert (station.repeated if restarts else station.lost) > 0
+    assert (station.blocked if seed % 2 else station.dropped) > 0
+    items = [item for item, *_ in run.served]
+    assert len(set(items)) == 200 - station.dropped - station.lost
+    assert len(items) - len(set(items)) == station.repeated
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda: Worker(speed=0), r"Worker.speed is 0; it must be finite and above 0"),
+        (lambda: Worker(speed=inf), r"Worker.speed is inf; it must be finite and above 0"),
+        (lambda: Worker(servers=0), r"Worker.servers is 0; it must be at least 1"),
+        (lambda: Worker(queue_limit=-1), r"Worker.queue_limit is -1; it must be at least 0"),
+        (
+            lambda: Worker(when_full=cast("Literal['block']", "wait")),
+            r"Worker.when_full is 'wait'; it must be 'block' or 'drop'",
+        ),
+        (lambda: Run(Worker()).station.slow(-2), r"factor is -2; it must be finite and above 0"),
+    ],
+)
+def test_bad_values_are_named(build: Callable[[], object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        build()
+
+
+def test_work_may_depend_on_what_was_done_before() -> None:
+    env = simpy.Environment()
+    done: list[tuple[str, float]] = []
+    station: Station[str] = Station(
+        env,
+        Worker(speed=0.5),
+        lambda item, _arrived_us, _started_us: done.append((item, env.now)),
+        work=lambda _item: 10.0 * (1 + len(done)),
+    )
+    for item in ("a", "b"):
+        station.offer(item)
+    simpy.Timeout(env, 30.0).callbacks.append(lambda _: station.pause())
+    simpy.Timeout(env, 130.0).callbacks.append(lambda _: station.resume())
+    env.run()
+    # The next service begins before the end of the last one is told; what is interrupted is not
+    # asked for again.
+    assert done == [("a", 20.0), ("b", 140.0)]
