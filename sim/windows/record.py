@@ -3,9 +3,10 @@
 Rules of this file:
 
 * What a failure takes back is taken back here, too: a step counts once.
-* A tuple is accepted unless the machine rejected it or its identity had come before.
+* A tuple is accepted unless the machine rejected it, or its identity had come before and is known.
 """
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, NamedTuple, cast
@@ -13,7 +14,7 @@ from typing import Generic, NamedTuple, cast
 import numpy as np
 
 from model.vocabulary import Event, Step
-from model.vocabulary.answers import Rejected
+from model.vocabulary.answers import Late, Rejected
 from model.vocabulary.trace import StepT
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
@@ -118,25 +119,45 @@ class TaskRecord:
 
     def accepted(self, *, dedup: bool) -> tuple[Accepted, dict[type[Step], Seen[Step]]]:
         """Return the accepted tuples, and the steps by kind; ``dedup``: redeliveries are none."""
+        rows = self._causes()
         rejected = {step.seq for step in self._steps if isinstance(step, Rejected)}
         good = [event.seq not in rejected for event in self._events]
         if dedup:
-            good = list(_first_deliveries(self._events, good))
+            # A redelivery whose identity was forgotten takes part once more, and is late.
+            steps = zip(rows, self._steps, strict=True)
+            late = {row for row, step in steps if isinstance(step, Late)}
+            firsts = _first_deliveries(self._events, good)
+            good = [is_first or row in late for row, is_first in enumerate(firsts)]
         mask = np.array(good, dtype=np.bool_)
         served_us = np.array(self._served_us, dtype=np.float64)[mask]
         events = [event for event, is_good in zip(self._events, good, strict=True) if is_good]
         # What a task waits after a tuple was set in the instant in which it was served.
         wait_us = self.wait_us.at(np.nextafter(served_us, np.inf))
         number = np.append(np.cumsum(mask) - 1, -1)  # of the accepted tuple; none before the first
-        at_us, rows = np.array(self._at_us), number[np.array(self._rows, dtype=np.int64)]
+        at_us, causes = np.array(self._at_us), number[np.array(rows, dtype=np.int64)]
         places: dict[type[Step], list[int]] = defaultdict(list)
         for place, step in enumerate(self._steps):
             places[type(step)].append(place)
         seen = {
-            kind: Seen(at_us[of_it], rows[of_it], [self._steps[place] for place in of_it])
+            kind: Seen(at_us[of_it], causes[of_it], [self._steps[place] for place in of_it])
             for kind, of_it in places.items()
         }
         return Accepted(events, served_us, wait_us), seen
+
+    def _causes(self) -> list[int]:
+        """Return the tuple that caused each step.
+
+        A machine that answers at the end of a batch names the tuple of a late pair in the step.
+        """
+        deliveries: dict[int, list[int]] = defaultdict(list)
+        for row, event in enumerate(self._events):
+            deliveries[event.source_id].append(row)
+        rows = list(self._rows)
+        for place, step in enumerate(self._steps):
+            if isinstance(step, Late):
+                of_it = deliveries[step.source_id]
+                rows[place] = of_it[bisect_right(of_it, rows[place]) - 1]
+        return rows
 
 
 def of_kind(seen: dict[type[Step], Seen[Step]], kind: type[StepT]) -> Seen[StepT]:

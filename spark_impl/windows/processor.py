@@ -25,6 +25,8 @@ from spark_impl.windows.shares import PATH, Given, Shares
 from spark_impl.windows.sink import Write
 from spark_impl.windows.slots import task_of_slot
 
+STATE_NAME = "task"
+"""Name of the one state variable."""
 BATCH = "streaming.sql.batchId"
 """Where Spark says to its tasks which micro-batch they belong to."""
 STATE = StructType([StructField("state", BinaryType())])
@@ -53,7 +55,7 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the one state variable."""
-        self._state = handle.getValueState("task", STATE)
+        self._state = handle.getValueState(STATE_NAME, STATE)
 
     def handleInputRows(  # noqa: N802 (the name is Spark's)
         self,

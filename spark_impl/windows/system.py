@@ -1,6 +1,6 @@
 """Pipelines over windows as Systems: workloads in, traces out."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from spark_impl.windows.answers import EXACT, results
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.packs import CASE, common_config, drive, schema_of
-from spark_impl.windows.processor import WindowProcessor
+from spark_impl.windows.processor import STATE_NAME, WindowProcessor
 from spark_impl.windows.query import WindowedQuery
 from spark_impl.windows.room import Room
 from spark_impl.windows.store import Store, load_store
@@ -51,24 +51,68 @@ def run_workloads(
     return read_trace(room, spark, store, batches)
 
 
+class TaskInProcess:
+    """The processor of one task without Spark: micro-batches in, the steps of the stream part out.
+
+    State is held by Spark's test driver, as the bytes that its state store would hold.
+    """
+
+    def __init__(self, room: Room[Any], config: Any, task: int) -> None:
+        self._room = room
+        self._asked = room.asked(config)
+        self._place = Store(Path(), room)
+        self._task = task
+        self._tester = TwsTester(WindowProcessor(room, config))
+
+    def batch(self, events: Sequence[Event], batch: int) -> list[Step]:
+        """Process a micro-batch of at least one arrival."""
+        rows = [event._asdict() for event in events]
+        table = pa.Table.from_pylist(rows, schema=schema_of())
+        return self._process(encode(self._asked, table), batch)
+
+    def flush(self, batch: int) -> list[Step]:
+        """End the stream."""
+        return self._process(None, batch)
+
+    def saved(self) -> object:
+        """Return the task's state."""
+        return self._tester.peekValueState(STATE_NAME, self._task)
+
+    def restore(self, saved: object) -> None:
+        """Go on from a state; ``None`` is that of a task that has seen nothing."""
+        if saved is None:
+            self._tester.deleteState(STATE_NAME, self._task)
+        else:
+            assert isinstance(saved, tuple)
+            self._tester.updateValueState(STATE_NAME, self._task, saved)
+
+    def _process(self, block: bytes | None, batch: int) -> list[Step]:
+        found = [row.asDict() for row in self._tester.test(self._task, [Row(block=block)])]
+        steps: list[Step] = []
+        for name, table in sink.tables(self._place, self._asked, found).items():
+            if name in _words(self._room):
+                rows = table.append_column("batch", pa.array([batch] * table.num_rows))
+                steps.extend(_steps(self._room, self._asked, name, rows.to_pylist()))
+        return steps
+
+
 def run_in_process(room: Room[Any], workload: Workload) -> Trace:
     """Run the processor without Spark: the steps of the stream part."""
     config = room.read(workload.config)
-    asked = room.asked(config)
-    tester = TwsTester(WindowProcessor(room, config))
-    place = Store(Path(), room)
-    tasks: set[int] = set()
+    tasks: dict[int, TaskInProcess] = {}
     steps: list[Step] = []
     batches = list(workload.batches())
-    for batch, events in enumerate([*batches, None] if workload.flush else batches):
-        given = dict.fromkeys(tasks) if events is None else _blocks(asked, events)
-        tasks |= set(given)
-        for task, block in sorted(given.items()):
-            found = [row.asDict() for row in tester.test(task, [Row(block=block)])]
-            for name, table in sink.tables(place, asked, found).items():
-                if name in _words(room):
-                    rows = table.append_column("batch", pa.array([batch] * table.num_rows))
-                    steps.extend(_steps(room, asked, name, rows.to_pylist()))
+    for batch, events in enumerate(batches):
+        by_task: dict[int, list[Event]] = {}
+        for event in events:
+            by_task.setdefault(task_of(event.key, room.asked(config).tasks), []).append(event)
+        for task, own in sorted(by_task.items()):
+            if task not in tasks:
+                tasks[task] = TaskInProcess(room, config, task)
+            steps += tasks[task].batch(own, batch)
+    if workload.flush:
+        for _, running in sorted(tasks.items()):
+            steps += running.flush(len(batches))
     return Trace("spark", steps)
 
 
@@ -121,13 +165,3 @@ def _steps(
         else:
             yield word(**{field: row[field] for field in word._fields})
     yield from pairs
-
-
-def _blocks(asked: Asked, events: Iterable[Event]) -> dict[int, bytes]:
-    by_task: dict[int, list[dict[str, Any]]] = {}
-    for event in events:
-        by_task.setdefault(task_of(event.key, asked.tasks), []).append(event._asdict())
-    return {
-        task: encode(asked, pa.Table.from_pylist(rows, schema=schema_of()))
-        for task, rows in by_task.items()
-    }

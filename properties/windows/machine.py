@@ -1,0 +1,57 @@
+"""The state operator of the Spark side as the machine of a simulated task."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from model.vocabulary import Event, Step
+from model.vocabulary.answers import Final
+from sim.windows.machine import Gauges
+from spark_impl.windows.room import Room
+from spark_impl.windows.system import TaskInProcess
+
+
+class SparkMachine:
+    """One task of the pipeline in process; it works on a micro-batch when that is over.
+
+    Corrections need Spark, so its steps are those of the stream part, and it has no final answers.
+    """
+
+    def __init__(self, room: Room[Any], config: Any, number: int) -> None:
+        self._task = TaskInProcess(room, config, number)
+        self._events: list[Event] = []
+        self._has_begun = False
+
+    def arrive(self, event: Event, _batch: int) -> Sequence[Step]:
+        """Keep an arrival until its micro-batch is over."""
+        self._events.append(event)
+        return ()
+
+    def end_batch(self, batch: int) -> Sequence[Step]:
+        """Process the micro-batch."""
+        events, self._events = self._events, []
+        self._has_begun |= bool(events)
+        return self._task.batch(events, batch) if events else ()
+
+    def flush(self, batch: int) -> Sequence[Step]:
+        """End the stream; a task without a tuple is not there at all."""
+        return self._task.flush(batch) if self._has_begun else ()
+
+    def final(self) -> Sequence[Final]:
+        """Return no answers: they are made by corrections."""
+        return ()
+
+    def gauges(self) -> Gauges | None:
+        """Hide where the task stands: that is in its state."""
+        return None
+
+    def saved(self) -> object:
+        """Return the operator's state, between two micro-batches."""
+        assert not self._events
+        return self._task.saved(), self._has_begun
+
+    def restore(self, saved: object) -> None:
+        """Forget everything and go on from a state."""
+        assert isinstance(saved, tuple)
+        state, self._has_begun = saved
+        self._events = []
+        self._task.restore(state)
