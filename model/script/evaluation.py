@@ -8,20 +8,22 @@ Rules of this file:
   the same stream share.
 """
 
-from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 from math import inf
+from typing import TypeAlias
 
+from model.script.folding import Slices
 from model.script.graph import CONSTANT, OPERATION, SENSOR, UNION, Graph, Node
-from model.script.partial import Partial, Units, answer, in_units, of_values
+from model.script.partial import answer, in_units, of_values
 from model.script.rules import Rules, cutting_of
-from model.script.slices import Cutting, slice_around
 from model.script.stream import Point, Stream, before, known
 from model.vocabulary.script import END_US, MILLISECOND_US
 
 CONSTANT_STREAM = Stream((), END_US)
+Latest: TypeAlias = dict[int, float | None]
+"""By input of an operation: its latest value; ``None`` before it had one."""
 
 
 def evaluate(graph: Graph, sensors: Mapping[str, Stream], rules: Rules) -> list[Stream]:
@@ -34,10 +36,14 @@ def evaluate(graph: Graph, sensors: Mapping[str, Stream], rules: Rules) -> list[
             source = node.inputs[0]
             if source not in slices:
                 cutting = cutting_of(rules, spans[source], graph.per_hour[source])
-                slices[source] = Slices(cutting, streams[source], rules)
-            made = slices[source].window(node)
+                slices[source] = Slices(cutting, rules)
+                slices[source].take(*streams[source][:2])
+            made = window(node, slices[source], 0, rules)
         elif node.kind == OPERATION:
-            made = operation(node, graph.nodes, streams, rules)
+            latest = first_values(node, graph.nodes)
+            until_us = until_us_of(node, (streams[each].until_us for each in latest), rules)
+            points = {each: before(streams[each].points, until_us) for each in latest}
+            made = operation(node, latest, points, until_us, rules)
         elif node.kind == UNION:
             made = union(node, [streams[each] for each in node.inputs], rules)
         else:
@@ -55,6 +61,15 @@ def until_us_of(node: Node, inputs_us: Iterable[int], rules: Rules) -> int:
     return rules.stamp_us((least_us // slide_us + 1) * slide_us)
 
 
+def known_at_first(graph: Graph, rules: Rules) -> list[int]:
+    """Until when every node is known before anything has come."""
+    until_us: list[int] = []
+    for node in graph.nodes:
+        inputs_us = [until_us[each] for each in node.inputs]
+        until_us.append(0 if node.kind == SENSOR else until_us_of(node, inputs_us, rules))
+    return until_us
+
+
 def union(node: Node, parts: Sequence[Stream], rules: Rules) -> Stream:
     """All tuples of all parts, in order."""
     until_us = until_us_of(node, (part.until_us for part in parts), rules)
@@ -64,65 +79,27 @@ def union(node: Node, parts: Sequence[Stream], rules: Rules) -> Stream:
     return Stream(tuple(sorted(points)), until_us)
 
 
-class Slices:
-    """One stream in pieces, for all windows over it."""
-
-    def __init__(self, cutting: Cutting, source: Stream, rules: Rules) -> None:
-        self.rules = rules
-        self.until_us = source.until_us
-        stamps = [stamp for stamp, _ in source.points]
-        values = [value for _, value in source.points]
-        whole, scale = in_units(values)
-        origin_us = rules.origin_us(stamps)
-        self.starts_us: list[int] = []
-        self.parts: list[Partial] = []
-        first = 0
-        while first < len(stamps):
-            start_us, end_us = slice_around(cutting, stamps[first] - origin_us)
-            behind = bisect_left(stamps, end_us + origin_us, first)
-            units = Units(whole[first:behind], scale)
-            self.starts_us.append(start_us + origin_us)
-            self.parts.append(of_values(values[first:behind], units))
-            first = behind
-
-    def window(self, node: Node) -> Stream:
-        """A fold of slices for every window that has one."""
-        assert node.span is not None
-        length_us, slide_us = (span * MILLISECOND_US for span in node.span)
-        until_us = until_us_of(node, (self.until_us,), self.rules)
-        ends_us = {
-            end_us
-            for start_us in self.starts_us
-            for end_us in range(
-                (start_us // slide_us + 1) * slide_us, start_us + length_us + 1, slide_us
-            )
-        }
-        values = {}
-        for end_us in ends_us:
-            values[self.rules.stamp_us(end_us)] = self._fold(node.op, end_us - length_us, end_us)
-        return known(values, until_us)
-
-    def _fold(self, op: str, start_us: int, end_us: int) -> float:
-        first = bisect_left(self.starts_us, start_us)
-        parts = self.parts[first : bisect_left(self.starts_us, end_us, first)]
-        return self.rules.mean(parts) if op == "avg" else answer(op, parts)
+def window(node: Node, slices: Slices, from_us: int, rules: Rules) -> Stream:
+    """The windows that end at ``from_us`` or later, as far as they are known."""
+    values = {rules.stamp_us(end_us): value for end_us, value in slices.windows(node, from_us)}
+    return known(values, until_us_of(node, (slices.until_us,), rules))
 
 
 # ------------------------------------------------------------------------------------ operations
 
 
-def operation(node: Node, nodes: Sequence[Node], streams: Sequence[Stream], rules: Rules) -> Stream:
-    """Runs through the stamps of all inputs, and knows the latest value of each."""
-    latest = {
-        each: nodes[each].value if nodes[each].kind == CONSTANT else None for each in node.inputs
-    }
-    until_us = until_us_of(node, (streams[each].until_us for each in node.inputs), rules)
-    updates = merge(*([(*point, each) for point in streams[each].points] for each in latest))
-    points: list[Point] = []
+def operation(
+    node: Node,
+    latest: Latest,
+    points: Mapping[int, Sequence[Point]],
+    until_us: int,
+    rules: Rules,
+) -> Stream:
+    """Runs through the stamps of new tuples of the inputs, and updates the latest values."""
+    updates = merge(*([(*point, each) for point in new] for each, new in points.items()))
+    made: list[Point] = []
     undefined: set[int] = set()
     for stamp, group in groupby(updates, lambda update: update[0]):
-        if stamp >= until_us:
-            break
         # In order of value: of several at one time the greatest stays.
         for at_once in [list(group)] if rules.is_atomic else [[each] for each in group]:
             latest.update({each: value for _, value, each in at_once})
@@ -131,10 +108,17 @@ def operation(node: Node, nodes: Sequence[Node], streams: Sequence[Stream], rule
             if len(defined) == len(values):
                 value = computed(node.op, defined) + 0.0
                 if abs(value) < inf:
-                    points.append((stamp, value))
+                    made.append((stamp, value))
                 else:
                     undefined.add(stamp)
-    return Stream(tuple(sorted(points)), until_us, frozenset(undefined))
+    return Stream(tuple(sorted(made)), until_us, frozenset(undefined))
+
+
+def first_values(node: Node, nodes: Sequence[Node]) -> Latest:
+    """The latest values of the inputs of an operation before anything has come."""
+    return {
+        each: nodes[each].value if nodes[each].kind == CONSTANT else None for each in node.inputs
+    }
 
 
 def computed(op: str, values: Sequence[float]) -> float:

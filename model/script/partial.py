@@ -54,6 +54,26 @@ def of_values(values: Sequence[float], units: Units) -> Partial:
     return Partial(len(whole), sum(whole), squares, min(values), max(values), scale)
 
 
+def rescaled(part: Partial, scale: int) -> Partial:
+    """Return the same part in smaller units, of which ``scale`` are 1."""
+    factor = scale // part.scale
+    return part._replace(
+        total=part.total * factor, squares=part.squares * factor * factor, scale=scale
+    )
+
+
+def merged(one: Partial, other: Partial) -> Partial:
+    """Return the part of all values of two parts of one scale."""
+    return Partial(
+        one.n + other.n,
+        one.total + other.total,
+        one.squares + other.squares,
+        min(one.least, other.least),
+        max(one.greatest, other.greatest),
+        one.scale,
+    )
+
+
 def mean(parts: Sequence[Partial]) -> float:
     """Sum by number, over all parts."""
     n = sum([part.n for part in parts])

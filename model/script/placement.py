@@ -13,6 +13,7 @@ Rules of this file:
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 from model.script.graph import SENSOR, Graph
@@ -30,7 +31,7 @@ class Unit(NamedTuple):
     sensors: frozenset[int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Placement:
     """A worker for every computed node, and the sensors that every worker gets."""
 
@@ -46,16 +47,21 @@ class Placement:
         """By worker: the tuples of sensors that it is sent in an hour."""
         return tuple(Fraction(load_of(self.graph, at)) for at in self.hosts)
 
+    @cached_property
+    def readers(self) -> Mapping[int, tuple[int, ...]]:
+        """By computed node that is read elsewhere: other workers that read its results."""
+        found: dict[int, set[int]] = {}
+        for number in self.graph.computed:
+            for each in self.graph.streams(number):
+                if each in self.worker and self.worker[each] != self.worker[number]:
+                    found.setdefault(each, set()).add(self.worker[number])
+        return {each: tuple(sorted(workers)) for each, workers in sorted(found.items())}
+
     @property
     def derived(self) -> Fraction:
         """Results that go to another worker than the one that has them, an hour."""
-        away = {
-            (each, self.worker[number])
-            for number in self.graph.computed
-            for each in self.graph.streams(number)
-            if each in self.worker and self.worker[each] != self.worker[number]
-        }
-        return sum((self.graph.per_hour[each] for each, _ in away), Fraction())
+        rates = self.graph.per_hour
+        return sum((rates[each] * len(to) for each, to in self.readers.items()), Fraction())
 
     @property
     def communication(self) -> Fraction:

@@ -26,8 +26,8 @@ class Rules:
     scope: Callable[[str], str] = lambda workflow: workflow
     """Within what a name is looked up."""
     choose: Callable[[Iterable[Span], Fraction], Choice] = choose
-    origin_us: Callable[[Sequence[int]], int] = lambda _stamps: 0
-    """Where slices are counted from, by the stamps of a stream."""
+    origin_us: Callable[[int], int] = lambda _first_us: 0
+    """Where slices are counted from, by the first stamp of a stream."""
     stamp_us: Callable[[int], int] = lambda end_us: end_us - MILLISECOND_US
     """Of the result of a window that ends there."""
     mean: Callable[[Sequence[Partial]], float] = partial.mean

@@ -49,11 +49,11 @@ def _as_set(parts: Iterable[int]) -> tuple[int, ...]:
     return tuple(sorted(set(parts)))
 
 
-def _first_stamp(stamps: Sequence[int]) -> int:
-    return min(stamps, default=0)
+def _first_stamp(first_us: int) -> int:
+    return first_us
 
 
-def _just_after(_stamps: Sequence[int]) -> int:
+def _just_after(_first_us: int) -> int:
     return 1
 
 

@@ -1,0 +1,95 @@
+"""Admission: which arrivals of a sensor are let in, and its watermark (docs/script.md, section 4).
+
+Rules of this file:
+
+* An arrival is judged by the watermark before it; cluster and watermark move after.
+* A sensor stands by itself: what others send changes nothing, wherever it is let in.
+"""
+
+from collections.abc import Iterable
+from math import isfinite
+
+from model.script.rules import Rules
+from model.vocabulary import Event, ScriptConfig
+from model.vocabulary.script import REASON_LATE, REASON_NOT_FINITE, TIME_END_US
+from model.windows.cluster import Cluster, wait_us
+
+REDELIVERED = ""
+"""Why an arrival takes part in nothing that has been let in before. It is no rejection."""
+
+
+class Clock:
+    """Where one sensor stands."""
+
+    __slots__ = ("cluster", "ids", "latest_us", "watermark_us")
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.watermark_us = 0
+        self.latest_us = 0
+        self.ids: dict[int, int] = {}
+        """Event times of the tuples that were let in, by identity."""
+        self.cluster = cluster
+
+
+class Intake:
+    """Sensors whose tuples are let in, or not."""
+
+    def __init__(self, config: ScriptConfig, rules: Rules, sensors: Iterable[str]) -> None:
+        clusters: dict[str, Cluster] = {}
+        self.clocks: dict[str, Clock] = {}
+        """By sensor; everything that changes."""
+        for sensor in sensors:
+            whose = rules.cluster_of(sensor)
+            self.clocks[sensor] = Clock(clusters.setdefault(whose, Cluster(config.cluster)))
+        self._rules = rules
+        self._lateness_us = config.lateness_us
+        self._watermark = config.watermark
+
+    def why_not(self, event: Event) -> str | None:
+        """Take the next arrival; return ``None`` if it is let in, and otherwise why not.
+
+        Raises ``ValueError`` with one sentence for an event time that cannot be.
+        """
+        seq, source_id, sensor, stamp_us, value, _, _ = event
+        if not 0 <= stamp_us < TIME_END_US:
+            told = f"arrival {seq} has the event time {stamp_us}"
+            msg = f"{told}; it must be at least 0 and below 2^61"
+            raise ValueError(msg)
+        if not isfinite(value):
+            return REASON_NOT_FINITE
+        clock = self.clocks[sensor]
+        if stamp_us < clock.watermark_us:
+            if self._rules.enters_late:
+                self._advance(clock, stamp_us)
+            return REASON_LATE
+        if source_id in clock.ids:
+            return REDELIVERED
+        clock.ids[source_id] = stamp_us
+        self._advance(clock, stamp_us)
+        return None
+
+    def forget(self) -> None:
+        """Forget identities below the watermarks: a redelivery of them is late."""
+        for clock in self.clocks.values():
+            if clock.watermark_us:
+                kept = {each: at for each, at in clock.ids.items() if at >= clock.watermark_us}
+                clock.ids = kept
+
+    def _advance(self, clock: Clock, stamp_us: int) -> None:
+        lateness_us = self._lateness_us
+        if lateness_us is None:
+            return
+        if self._watermark != "fixed":
+            self._follow(clock, stamp_us, lateness_us)
+            return
+        reached_us = stamp_us - lateness_us
+        for each in (clock,) if self._rules.is_per_sensor else self.clocks.values():
+            if reached_us > each.watermark_us:
+                each.watermark_us = reached_us
+
+    def _follow(self, clock: Clock, stamp_us: int, most_us: int) -> None:
+        """One more arrival enters the cluster; the watermark is behind the latest by its wait."""
+        clock.cluster.enter(stamp_us)
+        clock.latest_us = max(clock.latest_us, stamp_us)
+        reached_us = clock.latest_us - wait_us(self._watermark, most_us, clock.cluster)
+        clock.watermark_us = self._rules.watermark_us(clock.watermark_us, reached_us)

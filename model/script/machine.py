@@ -1,0 +1,284 @@
+"""One worker of a placement, input by input: what it knows, and what follows when it knows more.
+
+Source: docs/script.md, sections 4 to 8.
+
+Rules of this file:
+
+* There is no time in it. A worker is given the arrivals of the sensors that it hosts, each in order
+  of its sensor, what other workers tell it, and the end; the order among these changes no result.
+* A stream is a log of tuples and a stamp until which it is known. Whatever reads it takes the
+  tuples between the stamps until which it was known before and is now, once.
+* Being told something a second time changes nothing: results of a stream come in the order of their
+  stamps, so an old one is recognised.
+* Nothing is kept that nobody here will look at again.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from typing import NamedTuple, TypeAlias
+
+from model.script.evaluation import (
+    Latest,
+    first_values,
+    known_at_first,
+    operation,
+    until_us_of,
+    window,
+)
+from model.script.folding import Slices
+from model.script.intake import Clock, Intake
+from model.script.placement import Placement
+from model.script.rules import RULES, Rules, cutting_of
+from model.script.share import Share, share_of
+from model.script.stream import Point, Stream
+from model.vocabulary import Event, ScriptConfig
+from model.vocabulary.script import END_US, Rejected
+
+
+class Told(NamedTuple):
+    """What a worker tells another one of a window or an operation."""
+
+    node: int
+    point: Point | None
+    """A result; ``None``: the stream is known further without one."""
+    until_us: int | None
+    """Until when the stream is known; ``None``: more of its results follow."""
+
+
+class Rise(NamedTuple):
+    """A window or an operation is known further than before."""
+
+    node: int
+    stream: Stream
+    """What is new of it; known until the same stamp as all of it."""
+
+    def told(self) -> list[Told]:
+        """Return what those who read it are told: each result, or that there is none."""
+        points, until_us = self.stream.points, self.stream.until_us
+        if not points:
+            return [Told(self.node, None, until_us)]
+        last = len(points) - 1
+        return [
+            Told(self.node, point, until_us if number == last else None)
+            for number, point in enumerate(points)
+        ]
+
+
+Found: TypeAlias = Rejected | Rise
+NOTHING: Sequence[Found] = ()
+
+
+class Log:
+    """A stream as far as it has come, without what everybody here has taken."""
+
+    __slots__ = ("due_us", "last_us", "points", "until_us")
+
+    def __init__(self, until_us: int) -> None:
+        self.points: list[Point] = []
+        """By stamp and value."""
+        self.until_us = until_us
+        """Every tuple with a stamp below this has come."""
+        self.last_us = -1
+        """Stamp of the last result of another worker."""
+        self.due_us = 0
+        """Nobody knows more before the stream is known until here."""
+
+    def between(self, since_us: int, until_us: int) -> list[Point]:
+        """Return the tuples from one stamp on to before another one."""
+        first = bisect_left(self.points, (since_us,))
+        return self.points[first : bisect_left(self.points, (until_us,), first)]
+
+    def forget(self, before_us: int) -> None:
+        """Drop the tuples below a stamp."""
+        del self.points[: bisect_left(self.points, (before_us,))]
+
+
+class State(NamedTuple):
+    """What a worker remembers; by node, if nothing else is said."""
+
+    clocks: dict[str, Clock]
+    """By sensor."""
+    logs: dict[int, Log]
+    """Sensors and results that are read here."""
+    slices: dict[int, Slices]
+    """By the stream that is cut."""
+    next_us: dict[int, int]
+    """By window: the first end that has not been passed."""
+    latest: dict[int, Latest]
+    """By operation: the latest values of its inputs."""
+    known_us: dict[int, int]
+    """Until when own windows and operations are known."""
+
+
+class Worker:
+    """One worker: takes in what it is sent, and computes what it has to."""
+
+    def __init__(
+        self, config: ScriptConfig, placement: Placement, number: int, rules: Rules = RULES
+    ) -> None:
+        self._share = share = share_of(placement, number)
+        self._rules = rules
+        self._intake = Intake(config, rules, share.sensors)
+        self._state = _at_first(share, self._intake, rules)
+        self.known_us = self._least_known_us()
+        """Before this stamp all results of the worker are there."""
+
+    # ----------------------------------------------------------------------------------- inputs
+
+    def take(self, event: Event) -> Sequence[Found]:
+        """Take the next arrival of a sensor that is hosted here.
+
+        Raises ``ValueError`` with one sentence for an event time that cannot be.
+        """
+        sensor = event.key
+        reason = self._intake.why_not(event)
+        number = self._share.sensors[sensor]
+        log = self._state.logs.get(number)
+        if log is not None and reason is None:
+            insort(log.points, (event.event_time_us, event.value + 0.0))
+        rejected: Sequence[Found] = NOTHING
+        if reason and sensor in self._share.says:
+            rejected = (Rejected(event.seq, reason),)
+        until_us = self._state.clocks[sensor].watermark_us
+        if log is None or until_us <= log.until_us:
+            return rejected
+        log.until_us = until_us
+        if until_us < log.due_us:
+            return rejected
+        steps_us = self._share.steps_us[number]
+        log.due_us = min([(until_us // step_us + 1) * step_us for step_us in steps_us])
+        return [*rejected, *self._follow({number}, self._share.below[number])]
+
+    def hear(self, told: Told) -> Sequence[Found]:
+        """Take what another worker tells, perhaps a second time."""
+        node, point, until_us = told
+        log = self._state.logs[node]
+        if point is not None and point[0] > log.last_us:
+            log.last_us = point[0]
+            log.points.append(point)
+        if until_us is None or until_us <= log.until_us:
+            return NOTHING
+        log.until_us = until_us
+        return self._follow({node}, self._share.below[node])
+
+    def end_batch(self) -> Sequence[Found]:
+        """End a micro-batch: nothing follows from it, but some things may be forgotten."""
+        self._intake.forget()
+        return NOTHING
+
+    def flush(self) -> Sequence[Found]:
+        """End the streams of all sensors together."""
+        logs = self._state.logs
+        for clock in self._state.clocks.values():
+            clock.watermark_us = END_US
+        risen = {number for number in self._share.sensors.values() if number in logs}
+        for number in risen:
+            logs[number].until_us = END_US
+        return self._follow(risen, self._share.own)
+
+    # -------------------------------------------------------------------------------- checkpoints
+
+    def saved(self) -> State:
+        """Return what a checkpoint holds."""
+        return deepcopy(self._state)
+
+    def restore(self, saved: State) -> None:
+        """Forget everything and go on from a checkpoint."""
+        self._state = deepcopy(saved)
+        self._intake.clocks = self._state.clocks
+        self.known_us = self._least_known_us()
+
+    # ---------------------------------------------------------------------------- what follows
+
+    def _follow(self, risen: set[int], below: Iterable[int]) -> list[Found]:
+        """Compute what is new where streams are known further; ``below`` in order of computing."""
+        logs, known_us = self._state.logs, self._state.known_us
+        found: list[Found] = []
+        computed: list[int] = []
+        for number in below:
+            if risen.isdisjoint(self._share.reads[number]):
+                continue
+            stream = self._new_of(number)
+            if stream is None:
+                continue
+            known_us[number] = stream.until_us
+            if number in logs:
+                logs[number].points += stream.points
+                logs[number].until_us = stream.until_us
+            risen.add(number)
+            computed.append(number)
+            found.append(Rise(number, stream))
+        if computed:
+            self._forget(computed)
+            self.known_us = self._least_known_us()
+        return found
+
+    def _new_of(self, number: int) -> Stream | None:
+        """Return what is new of a window or an operation; ``None`` if it is not known further."""
+        node, state, rules = self._share.graph.nodes[number], self._state, self._rules
+        if node.span is None:
+            inputs_us = [self._until_us(each) for each in node.inputs]
+            since_us, until_us = state.known_us[number], until_us_of(node, inputs_us, rules)
+            if until_us <= since_us:
+                return None
+            latest = state.latest[number]
+            points = {each: self._between(each, since_us, until_us) for each in latest}
+            return operation(node, latest, points, until_us, rules)
+        (source,) = node.inputs
+        source_us, from_us = self._until_us(source), state.next_us[number]
+        if source_us < from_us:
+            return None  # no end of the window has been passed
+        slices = state.slices[source]
+        slices.take(self._between(source, slices.until_us, source_us), source_us)
+        slide_us = self._share.slide_us[number]
+        state.next_us[number] = (source_us // slide_us + 1) * slide_us
+        return window(node, slices, from_us, rules)
+
+    def _until_us(self, number: int) -> int:
+        """Until when an input is known."""
+        logs = self._state.logs
+        return min([logs[part].until_us for part in self._share.parts[number]], default=END_US)
+
+    def _between(self, number: int, since_us: int, until_us: int) -> Sequence[Point]:
+        """Tuples of an input, in order."""
+        logs = self._state.logs
+        parts = [logs[part].between(since_us, until_us) for part in self._share.parts[number]]
+        return parts[0] if len(parts) == 1 else sorted([point for part in parts for point in part])
+
+    def _forget(self, computed: Iterable[int]) -> None:
+        """Drop what all readers of the inputs of some nodes have taken, and closed slices."""
+        share, state = self._share, self._state
+        for stream in {each for number in computed for each in share.reads[number]}:
+            readers = share.readers[stream]
+            state.logs[stream].forget(min([self._taken_us(each) for each in readers]))
+        windows = [number for number in computed if number in share.slide_us]
+        for source in {share.graph.nodes[number].inputs[0] for number in windows}:
+            ends = [(state.next_us[each], share.length_us[each]) for each in share.windows[source]]
+            state.slices[source].forget(min([end_us - length_us for end_us, length_us in ends]))
+
+    def _taken_us(self, number: int) -> int:
+        """Until which stamp a window or an operation has taken its inputs."""
+        share, state = self._share, self._state
+        if number in share.slide_us:
+            return state.slices[share.graph.nodes[number].inputs[0]].until_us
+        return state.known_us[number]
+
+    def _least_known_us(self) -> int:
+        return min(self._state.known_us.values(), default=END_US)
+
+
+def _at_first(share: Share, intake: Intake, rules: Rules) -> State:
+    """What a worker remembers before anything has come."""
+    graph, nodes = share.graph, share.graph.nodes
+    known_us, spans, rates = known_at_first(graph, rules), graph.spans(), graph.per_hour
+    cuttings = {each: cutting_of(rules, spans[each], rates[each]) for each in share.windows}
+    operations = [each for each in share.own if nodes[each].span is None]
+    return State(
+        clocks=intake.clocks,
+        logs={stream: Log(known_us[stream]) for stream in share.readers},
+        slices={each: Slices(cutting, rules) for each, cutting in cuttings.items()},
+        next_us=dict(share.slide_us),
+        latest={each: first_values(nodes[each], nodes) for each in operations},
+        known_us={each: known_us[each] for each in share.own},
+    )

@@ -1,0 +1,171 @@
+"""Workers of a placement, fed in any order: what they find out together.
+
+Rules of this file:
+
+* The arrivals of a sensor come to a worker in their order, and what one worker tells another comes
+  in its order. Everything else may come before or after anything else.
+* A worker may go back to where it was saved. What it was given since is given to it again, and what
+  it tells a second time is on its way a second time.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeAlias
+
+from model.script.evaluation import known_at_first
+from model.script.graph import SENSOR, Graph, compile_graph
+from model.script.machine import Found, Rise, State, Told, Worker
+from model.script.placement import Placement
+from model.script.rules import RULES, Rules
+from model.script.stream import Stream
+from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary.script import Rejected
+
+Placing: TypeAlias = Callable[[Graph, ScriptConfig], Placement]
+Input: TypeAlias = Event | Told | None
+"""What a worker is given; ``None`` is the end."""
+
+
+def anywhere(random: Random) -> Placing:
+    """Return a placement in which every computation is at any worker."""
+
+    def place(graph: Graph, config: ScriptConfig) -> Placement:
+        worker = {each: random.randrange(config.workers) for each in graph.computed}
+        hosts: list[set[int]] = [set() for _ in range(config.workers)]
+        for number, at in worker.items():
+            streams = graph.streams(number)
+            hosts[at] |= {each for each in streams if graph.nodes[each].kind == SENSOR}
+        for sensor in sorted(frozenset().union(*hosts)):
+            hosts[random.randrange(config.workers)].add(sensor)  # that need not read it
+        return Placement("anywhere", graph, worker, tuple(frozenset(each) for each in hosts))
+
+    return place
+
+
+@dataclass
+class Desk:
+    """A worker with what it was given and found since it was saved."""
+
+    worker: Worker
+    saved: State
+    given: list[Input] = field(default_factory=list)
+    kept: list[Found] = field(default_factory=list)
+    """What it found before it was saved."""
+    found: list[Found] = field(default_factory=list)
+
+    def take(self, given: Input) -> list[Found]:
+        """Give the worker something; return what follows."""
+        self.given.append(given)
+        if given is None:
+            new = self.worker.flush()
+        else:
+            new = self.worker.take(given) if isinstance(given, Event) else self.worker.hear(given)
+        self.found += new
+        return list(new)
+
+    def save(self) -> None:
+        """Keep everything so far."""
+        self.found += self.worker.end_batch()
+        self.saved = self.worker.saved()
+        self.kept += self.found
+        self.given, self.found = [], []
+
+    def go_back(self) -> list[Found]:
+        """Start again from where the worker was saved; return what it finds again."""
+        again, self.given, self.found = self.given, [], []
+        self.worker.restore(self.saved)
+        return [each for given in again for each in self.take(given)]
+
+
+class Interleaving:
+    """One way through a workload."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        placing: Placing,
+        random: Random,
+        rules: Rules = RULES,
+        *,
+        eventful: float = 0.1,
+    ) -> None:
+        """``eventful`` is the probability that a worker is saved, or goes back, after a step."""
+        config = ScriptConfig.from_json(workload.config)
+        self.graph = compile_graph(config, rules)
+        self.placement = placing(self.graph, config)
+        self.went_back = 0
+        """How often a worker went back and had something to do again."""
+        self.told = 0
+        """Messages between workers."""
+        self._random, self._rules, self._eventful = random, rules, eventful
+        workers = [Worker(config, self.placement, n, rules) for n in range(config.workers)]
+        self.desks = [Desk(each, each.saved()) for each in workers]
+        self._arrivals: dict[tuple[str, int], deque[Input]] = {}
+        """By sensor and worker."""
+        self._messages: dict[tuple[int, int], deque[Input]] = {}
+        """By sender and reader."""
+        ends = range(config.workers) if workload.flush else ()
+        self._ends: dict[int, deque[Input]] = {each: deque([None]) for each in ends}
+        for event in workload.arrivals:
+            for worker, hosts in enumerate(self.placement.hosts):
+                if any(self.graph.nodes[each].sensor == event.key for each in hosts):
+                    self._arrivals.setdefault((event.key, worker), deque()).append(event)
+
+    def run(self) -> None:
+        """Go on until nobody has anything left to do."""
+        while ways := [*self._ways()]:
+            to, left = self._random.choice(ways)
+            self._send(to, self.desks[to].take(left.popleft()))
+            if self._random.random() < self._eventful:
+                desk = self.desks[to]
+                if self._random.random() < 0.5:
+                    desk.save()
+                else:
+                    self.went_back += bool(desk.given)
+                    self._send(to, desk.go_back())
+
+    def streams(self) -> dict[int, Stream]:
+        """Return what was found out of each window and operation."""
+        points: dict[int, list[tuple[int, float]]] = {each: [] for each in self.graph.computed}
+        undefined: dict[int, list[int]] = {each: [] for each in self.graph.computed}
+        until_us = known_at_first(self.graph, self._rules)
+        for found in self._found():
+            if isinstance(found, Rise):
+                points[found.node] += found.stream.points
+                undefined[found.node] += sorted(found.stream.undefined)
+                until_us[found.node] = found.stream.until_us
+        for number, stamps in undefined.items():
+            assert len(set(stamps)) == len(stamps), f"node {number} is undefined at {stamps}"
+        return {
+            each: Stream(tuple(points[each]), until_us[each], frozenset(undefined[each]))
+            for each in self.graph.computed
+        }
+
+    def rejected(self) -> list[Rejected]:
+        """Return the arrivals that are refused, in the order of their numbers."""
+        return sorted(each for each in self._found() if isinstance(each, Rejected))
+
+    def _found(self) -> Iterator[Found]:
+        for desk in self.desks:
+            yield from desk.kept
+            yield from desk.found
+
+    def _ways(self) -> Iterator[tuple[int, deque[Input]]]:
+        """What may come next: a worker, and what is on one way to it."""
+        for ways in (self._arrivals, self._messages):
+            for (_, worker), left in ways.items():
+                if left:
+                    yield worker, left
+        for worker, end in self._ends.items():
+            if end and not any(left for (_, to), left in self._arrivals.items() if to == worker):
+                yield worker, end
+
+    def _send(self, sender: int, found: Iterable[Found]) -> None:
+        """Put what others read on its way."""
+        for each in found:
+            if isinstance(each, Rise):
+                for reader in self.placement.readers.get(each.node, ()):
+                    self._messages.setdefault((sender, reader), deque()).extend(each.told())
+                    self.told += len(each.told())
