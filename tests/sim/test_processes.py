@@ -10,7 +10,6 @@ from model.vocabulary import Event
 from sim.kernel.disorder import measure
 from sim.kernel.distributions import FloatArray
 from sim.kernel.log import simulate_arrivals
-from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from sim.processes import DEPENDENT, INDEPENDENT, MINUTE_US, PROCESSES, SECOND_US
 from sim.windows.scenarios import SCENARIOS
@@ -67,16 +66,3 @@ def test_bursts_come_again_and_regimes_change() -> None:
         delay_us = delays_us(events)
         assert delay_us[within].mean() > 5 * delay_us[~within].mean()
         assert np.unique((at_us[within] - first_us) // period_us).size > 1
-
-
-def test_a_delay_by_value_needs_values_that_are_not_negative() -> None:
-    with pytest.raises(ValueError, match=r"Source.low is -1; it must be at least 0"):
-        Source(10, low=-1, delay_by_value_us=1.0)
-    with pytest.raises(ValueError, match=r"Source.delay_by_value_us is -1.0; it must be finite"):
-        Source(10, delay_by_value_us=-1.0)
-
-
-def test_the_largest_value_takes_longest() -> None:
-    plan = Plan((Source(200, delay_by_value_us=1_000.0),))
-    for event in simulate_arrivals(plan, 1).events:
-        assert event.arrival_us - event.event_time_us == event.value * 1_000

@@ -10,7 +10,6 @@ from model.vocabulary import Event
 from sim.kernel.disorder import Disorder, measure
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import EPOCH_2020_US, replay
-from sim.kernel.source import Row
 from sim.scenarios import SCENARIOS, umts
 from sim.statistics import batch_means
 
@@ -88,13 +87,13 @@ def test_against_the_recording(runs: dict[int, list[Disorder]]) -> None:
     for session, rows in frame.groupby("session"):
         columns = ("event_time", "arrival_time", "key", "value")
         trace = [
-            Row(int(e), int(a), str(k), float(v))
-            for e, a, k, v in zip(*(rows[c] for c in columns), strict=True)
+            Event(seq, seq, str(key), int(event_us), float(value), int(arrival_us))
+            for seq, (event_us, arrival_us, key, value) in enumerate(
+                zip(*(rows[column] for column in columns), strict=True)
+            )
         ]
         events = simulate_arrivals(replay(trace, f"umts, recorded, {session}"), 1).events
-        assert [(e.event_time_us, e.arrival_us, e.key, e.value) for e in events] == [
-            tuple(row) for row in trace
-        ]
+        assert events == tuple(trace)
         assert_alike(measure(events), runs[rows["key"].nunique()])
 
 

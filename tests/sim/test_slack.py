@@ -3,15 +3,16 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import fields, replace
-from math import isfinite
+from math import isfinite, nan
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
-from sim.slack.timed import room_of
-from sim.windows.timed import Cluster
+from simpy import Environment
 
 from model.claims import Outcome
 from model.slack import run as model_run
@@ -19,26 +20,50 @@ from model.slack.claims import check
 from model.vocabulary import Event, Fault, SlackConfig, Workload
 from model.vocabulary.slack import Cleared, Correction, Final, Late, Result
 from model.windows.correction import Window
+from sim.kernel import faults
 from sim.kernel.distributions import Constant, Exponential
-from sim.kernel.plan import Plan, replay
-from sim.kernel.source import Row, Source
+from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import replay as replayed
+from sim.kernel.run import run as run_room
+from sim.kernel.seeds import Seeds
+from sim.kernel.source import Recording, Row, Source
 from sim.kernel.station import Worker
-from sim.kernel.trigger import cut
+from sim.kernel.trigger import Every
 from sim.scenarios import umts
 from sim.slack import DEFAULTS, Run, from_settings, make_system, simulate
+from sim.slack.run import machine_of
 from sim.statistics import batch_means
-from sim.windows.observed import observe
+from sim.windows.corrector import WindowTuning
+from sim.windows.observed import Observed
+from sim.windows.room import Room
+from sim.windows.scenarios import bursts as bursts_plan
+from sim.windows.seen import SeenRun, seen_in
 
 ROOT = Path(__file__).resolve().parents[2]
 SECOND_US = 1_000_000
 QUERY = SlackConfig(size_us=10 * SECOND_US, slide_us=2 * SECOND_US, tasks=2)
-BUSY = (Worker(Exponential(5_000.0)), Worker(Exponential(5_000.0), speed=0.5))
+BUSY = Cluster((Worker(), Worker(0.5)), Exponential(5_000.0))
 CONTROLS = ("conformal", "fixed", "max", "pd", "pd-clamped")
+
+
+def bursty(cluster: Cluster = BUSY, **changes: Any) -> Plan:
+    return replace(bursts_plan(0), cluster=cluster, **changes)
 
 
 @pytest.fixture(scope="module")
 def bursts() -> Run:
-    return simulate("bursts", QUERY, 1, workers=BUSY)
+    return simulate(bursty(), QUERY, 1)
+
+
+def run_of(plan: Plan, config: SlackConfig, seed: int) -> SeenRun:
+    """Run a plan, and look at all of it."""
+    machines = [machine_of(config, number) for number in range(config.tasks)]
+
+    def build(env: Environment, seeds: Seeds) -> Room[SlackConfig]:
+        return Room(env, seeds, plan, config, machines)
+
+    room, arrived = run_room(plan, seed, build)
+    return seen_in(Observed(room, arrived))
 
 
 def random_workload(seed: int) -> Workload:
@@ -89,7 +114,7 @@ def test_a_replayed_workload_has_the_trace_of_the_model() -> None:
 @pytest.mark.parametrize("control", CONTROLS)
 def test_a_simulated_run_has_the_trace_of_the_model_and_keeps_every_promise(control: str) -> None:
     config = replace(QUERY, control=control, gamma_us=SECOND_US)
-    run = simulate(umts(5, messages=500), config, 5, workers=BUSY)
+    run = simulate(replace(umts(5, messages=500), cluster=BUSY), config, 5)
     assert run.trace.digest() == model_run(run.workload).digest()
     assert run.trace.digest() == make_system()(run.workload).digest()
     verdicts = check(run.workload, run.trace)
@@ -97,12 +122,9 @@ def test_a_simulated_run_has_the_trace_of_the_model_and_keeps_every_promise(cont
 
 
 def test_slower_workers_and_slower_corrections_change_no_step(bursts: Run) -> None:
+    workers = (Worker(), Worker(0.05))
     slow = simulate(
-        "bursts",
-        QUERY,
-        1,
-        workers=(Worker(Exponential(9_000.0)), Worker(Constant(200_000.0))),
-        batch_worker=Worker(speed=0.01),
+        bursty(Cluster(workers, Exponential(9_000.0)), tuning=WindowTuning(Worker(0.01))), QUERY, 1
     )
     assert slow.workload == bursts.workload
     assert slow.trace.digest() == bursts.trace.digest()
@@ -142,24 +164,24 @@ def test_the_same_seed_gives_the_same_run_whatever_the_hash_seed() -> None:
 START_US = 1_000_000
 
 
-def rows(*times_us: tuple[int, int, float]) -> Plan:
-    """Tuples by event time, arrival and value."""
-    return replay([Row(START_US + ts, START_US + at, "a", v) for ts, at, v in times_us], "by hand")
+def rows(*times_us: tuple[int, int, float], cluster: Cluster, **changes: Any) -> Plan:
+    """Return tuples by event time, arrival and value."""
+    recorded = [Row(START_US + ts, START_US + at, "a", value) for ts, at, value in times_us]
+    return Plan((Recording(tuple(recorded)),), cluster=cluster, epoch_us=START_US, **changes)
+
+
+BY_HAND = rows(
+    *((0, 0, 1.0), (5, 6, 2.0), (12, 13, 4.0), (3, 20, 8.0), (31, 32, 16.0)),
+    cluster=Cluster(service=Constant(1.0)),
+    tuning=WindowTuning(correction_us=7.0, row_us=2.0),
+    trigger=Every(25),
+)
+"""Served one after the other, 1 us each; the fourth is late, the fifth closes the second."""
+TUMBLING = SlackConfig(size_us=10, slide_us=10, control="max", max_age_us=5)
 
 
 def by_hand() -> Run:
-    """Served one after the other, 1 us each; the fourth is late, the fifth closes the second."""
-    plan = rows((0, 0, 1.0), (5, 6, 2.0), (12, 13, 4.0), (3, 20, 8.0), (31, 32, 16.0))
-    config = SlackConfig(size_us=10, slide_us=10, control="max", max_age_us=5)
-    return simulate(
-        plan,
-        config,
-        0,
-        workers=(Worker(Constant(1.0)),),
-        correction_us=7.0,
-        row_us=2.0,
-        trigger_interval_us=25,
-    )
+    return simulate(BY_HAND, TUMBLING, 0)
 
 
 def test_a_run_small_enough_to_be_computed_by_hand() -> None:
@@ -189,7 +211,7 @@ def test_a_run_small_enough_to_be_computed_by_hand() -> None:
         "mean_buffered": ((14 - 1) + (14 - 7) + (33 - 14) + (50 - 33)) / 50,
         "peak_buffered": 2,
         "utilisation_0": 5 / 50,
-        "utilisation_batch_worker": 13 / 50,
+        "utilisation_corrector": 13 / 50,
     }
     assert {name: run.summary[name] for name in expected} == pytest.approx(expected)
 
@@ -216,26 +238,26 @@ def test_pairs_are_those_that_a_loop_would_find() -> None:
     # Windows with and without many pairs.
     many = from_settings({"messages": "40"}, 1).workload
     for workload in (many, *map(random_workload, range(40))):
-        start_us = START_US
-        room = room_of(workload, Cluster((Worker(Constant(0.5)),)), start_us)
-        room.run()
-        observed = observe(room)
-        answers = observed.answers
+        plan = replayed(
+            workload.arrivals, "again", workload.cuts, cluster=Cluster(service=Constant(0.5))
+        )
+        seen = run_of(plan, SlackConfig.from_json(workload.config), 0)
+        observed, answers, query = seen.observed, seen.answers, seen.observed.query
         closed = answers.by_stream
         first_us = dict(zip(closed.window.tolist(), closed.at_us.tolist(), strict=True))
         numbers = {window: number for number, window in enumerate(answers.windows)}
-        for timed, pairs in zip(room.tasks, observed.pairs, strict=True):
-            seen = timed.of(Late)
-            late = set(zip(seen.rows, [step.start_us for step in seen.steps], strict=True))
+        for task, pairs in zip(observed.tasks, seen.pairs, strict=True):
+            found = task.of(Late)
+            late = set(zip(found.rows, [step.start_us for step in found.steps], strict=True))
             waits, total = [], 0
-            for row, event in enumerate(timed.accepted):
-                for index in room.config.windows.indices(event.event_time_us):
+            for row, event in enumerate(task.accepted.events):
+                for index in query.windows.indices(event.event_time_us):
                     total += 1
-                    start = room.config.windows.start_us(index)
-                    key = event.key if room.config.keyed else ""
-                    number = numbers.get(Window(timed.task.number, start, key), -1)
+                    start = query.windows.start_us(index)
+                    key = event.key if query.keyed else ""
+                    number = numbers.get(Window(task.number, start, key), -1)
                     if (row, start) not in late and number in first_us:
-                        waits.append(first_us[number] - (event.arrival_us - start_us))
+                        waits.append(first_us[number] - (event.arrival_us - plan.epoch_us))
             assert pairs.total == total
             assert sorted(pairs.latency_us.tolist()) == pytest.approx(sorted(waits))
 
@@ -246,7 +268,10 @@ def test_max_waits_longer_than_conformal_on_umts() -> None:
     waiting: dict[str, list[float]] = {}
     for control in ("max", "conformal"):
         config = replace(QUERY, control=control)
-        runs = [simulate(umts(seed, messages=600), config, seed, workers=BUSY) for seed in seeds]
+        runs = [
+            simulate(replace(umts(seed, messages=600), cluster=BUSY), config, seed)
+            for seed in seeds
+        ]
         waiting[control] = [float(run.summary["mean_latency_us"]) for run in runs]
     differences = np.subtract(waiting["max"], waiting["conformal"])
     interval = batch_means(differences, confidence=0.95, batches=len(differences))
@@ -256,9 +281,7 @@ def test_max_waits_longer_than_conformal_on_umts() -> None:
 def test_slower_workers_mean_longer_waiting() -> None:
     """The same arrivals, the same draws of service times, workers of one half to a tenth."""
     summaries = [
-        simulate(
-            "bursts", QUERY, 1, workers=tuple(replace(worker, speed=speed) for worker in BUSY)
-        ).summary
+        simulate(bursty(replace(BUSY, workers=(Worker(speed),))), QUERY, 1).summary
         for speed in (1.0, 0.5, 0.2)
     ]
     for name in ("mean_latency_us", "mean_window_latency_us", "mean_queue", "utilisation_0"):
@@ -271,7 +294,7 @@ def test_busy_workers_do_the_work_they_are_given(bursts: Run) -> None:
     busy_us = sum(
         float(bursts.summary[f"utilisation_{n}"])
         * float(bursts.summary["duration_us"])
-        * BUSY[n].speed
+        * BUSY.workers[n].speed
         for n in range(2)
     )
     mean_us = busy_us / int(bursts.summary["arrivals"])
@@ -294,14 +317,6 @@ def test_series_are_one_table(bursts: Run) -> None:
 # ------------------------------------------------------------------------------------ at the edges
 
 
-def test_a_trigger_cuts_between_arrivals() -> None:
-    events = [Event(n, n, "a", 0, 1.0, at) for n, at in enumerate((0, 9, 10, 10, 35))]
-    assert cut(events, 0, 10) == ((2, 4), (10.0, 20.0, 40.0))
-    assert cut([], 0, 10) == ((), ())
-    with pytest.raises(ValueError, match="trigger_interval_us is 0; it must be above 0"):
-        cut(events, 0, 0)
-
-
 def test_nothing_arrives() -> None:
     run = simulate(Plan((Source(events=0),)), QUERY, 0)
     assert len(run.trace) == 0
@@ -312,25 +327,39 @@ def test_nothing_arrives() -> None:
 
 def test_tuples_between_windows_are_nobodys() -> None:
     config = SlackConfig(size_us=1, slide_us=10, control="max")
-    run = simulate(rows((5, 5, 1.0), (15, 15, 1.0)), config, 0)
+    run = simulate(rows((5, 5, 1.0), (15, 15, 1.0), cluster=BUSY), config, 0)
     assert len(run.trace.of(Result)) == 0
     assert run.summary["pairs"] == 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"workers": ()}, "workers is ()"),
-        ({"workers": (Worker(servers=2),)}, "servers of a worker is 2; it must be 1"),
-        ({"workers": (Worker(queue_limit=5),)}, "queue_limit of a worker is 5"),
-        ({"row_us": -1.0}, "row_us is -1.0"),
-        ({"samples": 0}, "samples is 0"),
-    ],
+TWO_SERVERS = Cluster((Worker(servers=2),))
+REFUSED: tuple[tuple[Callable[[], Plan], str], ...] = (
+    (lambda: bursty(Cluster(())), "Cluster.workers is (); it must be at least one worker"),
+    (lambda: bursty(TWO_SERVERS), "servers of a worker is 2; it must be 1"),
+    (
+        lambda: bursty(tuning=WindowTuning(Worker(queue_limit=5))),
+        "queue_limit of the corrector is 5; it must be None, which is no limit",
+    ),
+    (lambda: bursty(tuning=WindowTuning(row_us=-1.0)), "row_us is -1.0; it must be finite and at"),
+    (lambda: bursty(tuning=WindowTuning(correction_us=nan)), "correction_us is nan; it must be"),
+    (lambda: bursty(tuning="slow"), "Plan.tuning is 'slow'; it must be a WindowTuning"),
+    (
+        lambda: bursty(faults=(faults.Pause("worker-2", 1, 1),)),
+        "target of pause is 'worker-2'; it must be one of worker-0, worker-1, corrector",
+    ),
+    (
+        lambda: bursty(faults=(faults.Lose("log>worker-0", 1),)),
+        "target of lose is 'log>worker-0'; it must be one of source-0>log",
+    ),
 )
-def test_what_cannot_be_is_refused(changes: dict[str, object], message: str) -> None:
+
+
+@pytest.mark.parametrize(("build", "message"), REFUSED)
+def test_what_cannot_be_is_refused(build: Callable[[], Plan], message: str) -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 (compared below)
-        simulate("umts", QUERY, 0, **changes)  # type: ignore[arg-type]
+        simulate(build(), QUERY, 0)
     assert str(refusal.value).startswith(message)
+    assert "\n" not in str(refusal.value)
 
 
 # ---------------------------------------------------------------------------------------- settings

@@ -11,29 +11,28 @@ from model.vocabulary.answers import Final, Late, Result
 from model.vocabulary.watermark import Clock
 from model.watermark import run as model_run
 from sim.kernel.distributions import Constant
-from sim.kernel.plan import Plan, replay
-from sim.kernel.source import Row
-from sim.kernel.station import Worker
+from sim.kernel.plan import Cluster, Plan
+from sim.kernel.source import Recording, Row
 from sim.watermark import DEFAULTS, Run, from_settings, make_system, simulate
 from sim.watermark.figures import plot_run
+from sim.windows.scenarios import phases as phases_plan
 
 SECOND_US = 1_000_000
 QUERY = WatermarkConfig(10 * SECOND_US, 10 * SECOND_US, 8 * SECOND_US, k=20, tasks=2)
-AT_ONCE = (Worker(Constant(0.0)),)
+AT_ONCE = Cluster(service=Constant(0.0))
 
 
 @pytest.fixture(scope="module")
 def phases() -> Run:
-    return simulate("phases", QUERY, 1)
+    return simulate(phases_plan(1), QUERY, 1)
 
 
 def by_hand() -> Plan:
     """Two windows of one key, the second tuple of the first window late."""
-    rows = [(1, 1, 1), (8, 8, 2), (12, 12, 4), (9, 13, 8), (22, 22, 16)]
-    return replay(
-        (Row(at * SECOND_US, came * SECOND_US, "a", float(value)) for at, came, value in rows),
-        "by hand",
-    )
+    times_s = [(1, 1, 1), (8, 8, 2), (12, 12, 4), (9, 13, 8), (22, 22, 16)]
+    rows = [Row(at * SECOND_US, came * SECOND_US, "a", float(value)) for at, came, value in times_s]
+    recording = Recording(tuple(rows))
+    return Plan((recording,), cluster=AT_ONCE, epoch_us=SECOND_US, name="by hand")
 
 
 def test_a_run_has_the_trace_of_the_model(phases: Run) -> None:
@@ -53,7 +52,7 @@ def test_calm_and_storm_come_by_turns(phases: Run) -> None:
 
 def test_figures_of_a_run_by_hand() -> None:
     config = replace(QUERY, tasks=1, max_wait_us=0)
-    timed = simulate(by_hand(), config, 0, workers=AT_ONCE)
+    timed = simulate(by_hand(), config, 0)
     assert timed.summary["late_pairs"] == 1
     # [0, 10) opens at 1 s and closes at 12 s with two tuples, [10, 20) at 12 s and 22 s with one.
     assert timed.summary["performance_ratio"] == pytest.approx((2 + 1) / (11 + 10))

@@ -1,0 +1,292 @@
+"""Windowed rooms when things go wrong: every fault costs time, and changes what arrives or nothing.
+
+Whatever happens, the trace of a run is the model's trace of the run's workload.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from model.slack import run as model_slack
+from model.vocabulary import Fault, SlackConfig, Trace, WatermarkConfig, Workload
+from model.vocabulary.answers import Correction, Final
+from model.watermark import run as model_watermark
+from sim.kernel.disorder import Burst
+from sim.kernel.distributions import Exponential
+from sim.kernel.run import Arrived, Run
+from sim.kernel.run import run as run_room
+from sim.settings import with_defaults
+from sim.slack import DEFAULTS as SLACK_DEFAULTS
+from sim.slack import simulate as simulate_slack
+from sim.slack.run import machine_of as slack_machine
+from sim.watermark import DEFAULTS as WATERMARK_DEFAULTS
+from sim.watermark import simulate as simulate_watermark
+from sim.watermark.run import machine_of as watermark_machine
+from sim.windows.room import Room
+from sim.windows.settings import plan_of
+
+SECOND_US = 1_000_000
+SEED = 3
+SIZE_US, SLIDE_US = 2 * SECOND_US, SECOND_US
+SETTINGS = {
+    "scenario": "bursts",
+    "messages": "400",
+    "tiers": "node,rack,elsewhere",
+    "speeds": "1,0.5,0.7",
+    "service_us": "6000",
+    "correction_us": "300000",
+}
+"""16 seconds, about 100 tuples a second; three workers, each at the end of a link of its own."""
+STORMS = tuple(Burst(at * SECOND_US, SECOND_US, 0.3, Exponential(2.0 * SECOND_US)) for at in (3, 8))
+
+
+class Timed(NamedTuple):
+    """A windowed room, and a query for it."""
+
+    simulate: Callable[..., Run]
+    model: Callable[[Workload], Trace]
+    machine_of: Callable[..., Any]
+    defaults: Mapping[str, Any]
+    query: Any
+
+
+ROOMS = {
+    "slack": Timed(
+        simulate_slack,
+        model_slack,
+        slack_machine,
+        SLACK_DEFAULTS,
+        SlackConfig(SIZE_US, SLIDE_US, tasks=3, control="pd", max_age_us=SECOND_US),
+    ),
+    "watermark": Timed(
+        simulate_watermark,
+        model_watermark,
+        watermark_machine,
+        WATERMARK_DEFAULTS,
+        WatermarkConfig(
+            SIZE_US, SLIDE_US, SECOND_US, tasks=3, k=20, corrections=True, max_age_us=SECOND_US
+        ),
+    ),
+}
+
+
+@cache
+def run(name: str, *changes: tuple[str, str]) -> Run:
+    """Run a room with these settings instead of those above."""
+    timed = ROOMS[name]
+    given = with_defaults({**SETTINGS, **dict(changes)}, timed.defaults)
+    plan = replace(plan_of(given, SEED), disturbances=STORMS)
+    return timed.simulate(plan, timed.query, SEED)
+
+
+def parts(name: str, *changes: tuple[str, str]) -> tuple[Room[Any], Arrived]:
+    """Return the room of such a run, and what arrived."""
+    timed, plan = ROOMS[name], run(name, *changes).plan
+    machines = [timed.machine_of(timed.query, number) for number in range(3)]
+    return run_room(plan, SEED, lambda env, seeds: Room(env, seeds, plan, timed.query, machines))
+
+
+@pytest.fixture(params=ROOMS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+FAULTS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "nothing": (),
+    "pause": (("faults", "pause worker-0 5000000 2000000"),),
+    "slow": (("faults", "slow worker-0 4000000 6000000 4"),),
+    "fail": (("faults", "fail worker-0 5400000 1000000"),),
+    "two fail": (("faults", "fail worker-0 5400000 1000000; fail worker-2 5700000 3000000"),),
+    "fails twice": (("faults", "fail worker-0 5400000 1000000; fail worker-0 6100000 2000000"),),
+    "congest": (("faults", "congest log>worker-1 5000000 3000000"),),
+    "congest to a share": (("faults", "congest log>worker-0 1000000 9000000 0.00001"),),
+    "lose": (("faults", "lose log>worker-1 100"),),
+    "replay": (("faults", "replay log>worker-1 100 5000"),),
+    "duplicate": (("faults", "duplicate source-0 50 3000000"),),
+    "lose on the way": (("faults", "lose source-1>log 30; lose source-2>log 31"),),
+    "replay on the way": (("faults", "replay source-1>log 30 2500000"),),
+    "pause corrector": (("faults", "pause corrector 3000000 9000000"),),
+    "fail corrector": (("faults", "fail corrector 6000000 1000000"),),
+    "loss": (("loss", "0.05"), ("retry_us", "50000")),
+    "block": (("queue_limit", "3"), ("service_us", "12000")),
+    "drop": (("queue_limit", "3"), ("when_full", "drop"), ("service_us", "12000")),
+    "drop without links": (("tiers", "none"), ("queue_limit", "0"), ("when_full", "drop")),
+    "block without links": (("tiers", "none"), ("queue_limit", "0")),
+    "block and fail": (
+        *(("queue_limit", "3"), ("service_us", "12000")),
+        ("faults", "fail worker-0 5400000 1000000; lose log>worker-1 100"),
+    ),
+    "drop and fail": (
+        *(("queue_limit", "3"), ("when_full", "drop"), ("service_us", "12000")),
+        ("faults", "fail worker-0 5400000 1000000; congest log>worker-1 5000000 3000000"),
+    ),
+}
+OF_THE_CLUSTER = (
+    *("pause", "slow", "fail", "two fail", "fails twice", "congest", "congest to a share"),
+    *("lose", "replay", "pause corrector", "fail corrector", "block", "block and fail"),
+)
+"""These cost time, and change nothing that arrives."""
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_the_trace_is_the_models_whatever_goes_wrong(name: str, fault: str) -> None:
+    found = run(name, *FAULTS[fault])
+    assert found.trace.digest() == ROOMS[name].model(found.workload).digest()
+    assert found.trace.of(Correction)
+    assert found.trace.of(Final)
+
+
+@pytest.mark.parametrize("fault", OF_THE_CLUSTER)
+def test_faults_of_the_cluster_change_no_arrival(name: str, fault: str) -> None:
+    calm, found = run(name), run(name, *FAULTS[fault])
+    assert found.workload.with_(faults=()) == calm.workload
+    assert found.trace.digest() == calm.trace.digest()
+    # Only a copy that is discarded, and a corrector that fails when idle, cost no time.
+    assert found.digest != calm.digest or fault in ("replay", "fail corrector")
+
+
+def longer(name: str, fault: str, figure: str) -> float:
+    """Return by how much a figure is larger than in a calm run."""
+    calm, found = run(name), run(name, *FAULTS[fault])
+    return float(found.summary[figure]) - float(calm.summary[figure])
+
+
+# -------------------------------------------------------------------- what each of them costs
+
+
+@pytest.mark.parametrize("fault", ["pause", "slow", "fail", "congest", "congest to a share"])
+def test_what_stops_a_worker_makes_answers_late(name: str, fault: str) -> None:
+    assert longer(name, fault, "mean_latency_us") > 30_000
+
+
+def test_a_paused_worker_does_nothing_and_its_queue_grows(name: str) -> None:
+    series = run(name, *FAULTS["pause"]).series
+    # Rows stand for the interval that ends there; the pause is from 5 to 7 s.
+    in_it = (series["time_us"] > 6 * SECOND_US) & (series["time_us"] <= 7 * SECOND_US)
+    assert (series["utilisation_0"][in_it] == 0.0).all()
+    assert (series["utilisation_1"][in_it] > 0.0).all()
+    assert series["queue_0"][in_it].max() > 20
+
+
+def test_a_failed_worker_serves_again_from_its_last_mark(name: str) -> None:
+    calm, found = run(name), run(name, *FAULTS["fail"])
+    assert "served_again" not in calm.summary
+    assert 0 < int(found.summary["served_again"]) < 60
+    # It failed at 5.4 s, in the micro-batch that had begun at 5 s.
+    assert found.workload.faults == (Fault("kill", 5),)
+
+
+def test_failures_of_several_workers_kill_each_batch_once(name: str) -> None:
+    assert run(name, *FAULTS["two fail"]).workload.faults == (Fault("kill", 5),)
+    again = run(name, *FAULTS["fails twice"])
+    # Down from 5.4 to 8.1 s: the second failure interrupts nothing new.
+    assert again.workload.faults == (Fault("kill", 5),)
+    once = run(name, *FAULTS["fail"])
+    assert again.summary["served_again"] == once.summary["served_again"]
+
+
+def test_a_corrector_that_fails_kills_the_batch_of_its_correction(name: str) -> None:
+    room, _ = parts(name)
+    first = room.corrector.corrected[0]
+    at_us = round(first.at_us) - 1_000  # under way
+    changes = (("faults", f"fail corrector {at_us} 500000"),)
+    found = run(name, *changes)
+    (kill,) = found.workload.faults
+    begun = min(step.batch for step in found.trace.of(Correction))
+    assert kill == Fault("kill", begun)
+    again, _ = parts(name, *changes)
+    # All of its work, which is at least 0.3 s, is done again after half a second.
+    assert again.corrector.corrected[0].at_us > first.at_us + 700_000
+    assert again.corrector.corrected[0][1:] == first[1:]
+    assert found.trace.digest() == ROOMS[name].model(found.workload).digest()
+
+
+@pytest.mark.parametrize("faults", ["fail worker-0 1000000000 1", "fail corrector 1000000000 1"])
+def test_a_failure_after_the_end_is_nobodys(name: str, faults: str) -> None:
+    calm, found = run(name), run(name, ("faults", faults))
+    assert found.workload.faults == ()
+    assert found.digest == calm.digest
+
+
+def test_a_failure_before_the_flush_kills_the_flush(name: str) -> None:
+    room, arrived = parts(name)
+    at_us = round(arrived.ends_us[-1]) + 1  # the marks are on their way, or wait
+    found = run(name, ("faults", f"fail worker-1 {at_us} 1000"))
+    last = room.batches
+    assert found.workload.faults in ((Fault("kill", last - 1),), (Fault("kill", last),))
+    assert found.trace.digest() == ROOMS[name].model(found.workload).digest()
+
+
+def test_a_congested_link_holds_back_what_is_for_its_worker(name: str) -> None:
+    series = run(name, *FAULTS["congest"]).series
+    in_it = (series["time_us"] > 6 * SECOND_US) & (series["time_us"] <= 8 * SECOND_US)
+    assert (series["utilisation_1"][in_it] == 0.0).all()
+    assert (series["queue_1"][in_it] == 0.0).all()
+    assert (series["utilisation_0"][in_it] > 0.0).all()
+    assert np.nanmax(series["watermark_lag_us"][in_it]) > SECOND_US
+
+
+def test_a_lost_message_is_sent_again_and_a_copy_is_discarded(name: str) -> None:
+    lost, _ = parts(name, *FAULTS["lose"])
+    assert [link.retried for link in lost.links.values()] == [0, 1, 0]
+    replayed, _ = parts(name, *FAULTS["replay"])
+    assert [link.replayed for link in replayed.links.values()] == [0, 1, 0]
+    served = [task.station.served for task in replayed.tasks]
+    assert served == [task.station.served for task in parts(name)[0].tasks]
+    noisy, arrived = parts(name, *FAULTS["loss"])
+    assert sum(link.retried for link in noisy.links.values()) > 20
+    assert sum(link.lost for link in noisy.links.values()) == arrived.counts["lost"] == 0
+
+
+def test_what_is_lost_on_the_way_to_the_log_never_arrives(name: str) -> None:
+    arrivals = len(run(name).workload.arrivals)
+    assert len(run(name, *FAULTS["lose on the way"]).workload.arrivals) == arrivals - 2
+    for fault in ("replay on the way", "duplicate"):
+        found = run(name, *FAULTS[fault])
+        assert len(found.workload.arrivals) == arrivals + 1
+        assert found.summary["redelivered"] == 1
+
+
+def test_a_paused_corrector_leaves_pairs_pending(name: str) -> None:
+    calm, found = run(name).series, run(name, *FAULTS["pause corrector"]).series
+    in_it = (found["time_us"] > 4 * SECOND_US) & (found["time_us"] <= 12 * SECOND_US)
+    assert (found["utilisation_corrector"][in_it] == 0.0).all()
+    assert found["queue_corrector"][in_it].max() > calm["queue_corrector"].max()
+    assert found["pending_pairs"].mean() > 1.5 * calm["pending_pairs"].mean()
+    assert found["pending_pairs"][-1] == 0
+    assert longer(name, "pause corrector", "mean_correction_latency_us") > SECOND_US
+
+
+# --------------------------------------------------------------------------- queues with limits
+
+
+def test_a_full_worker_holds_its_link_and_nobody_is_shed(name: str) -> None:
+    room, arrived = parts(name, *FAULTS["block"])
+    assert sum(task.station.blocked for task in room.tasks) > 20
+    assert max(task.station.inside.peak for task in room.tasks) == 1 + 3
+    assert arrived.counts["shed"] == 0
+
+
+def test_a_full_worker_sheds_where_the_plan_says_so(name: str) -> None:
+    calm, found = run(name), run(name, *FAULTS["drop"])
+    shed = int(found.summary["shed"])
+    assert shed > 20
+    assert int(found.summary["arrivals"]) + shed == int(calm.summary["arrivals"])
+    room, _ = parts(name, *FAULTS["drop"])
+    assert sum(task.station.dropped for task in room.tasks) == 0  # nothing behind the log
+    kept = {event.source_id for event in found.workload.arrivals}
+    assert kept < {event.source_id for event in calm.workload.arrivals}
+    # Of a marks' batch the queue may hold more than tuples have room for.
+    marks = room.batches + 1
+    assert max(task.station.inside.peak for task in room.tasks) <= 1 + 3 + marks
+
+
+def test_the_same_seed_gives_the_same_run_with_all_of_it(name: str) -> None:
+    timed = ROOMS[name]
+    for fault in ("loss", "drop and fail", "two fail"):
+        found = run(name, *FAULTS[fault])
+        assert timed.simulate(found.plan, timed.query, SEED).digest == found.digest
