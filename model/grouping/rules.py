@@ -67,11 +67,11 @@ class Learnt(NamedTuple):
 
 def first_table(config: GroupingConfig, rules: Rules) -> Table:
     """Of window 0, in which no key is heavy."""
-    return _table(config, rules, 0, 0, {}, 0, None)
+    return _table(config, rules, 0, config.times_of(0), {}, 0, None)
 
 
-def rebalance(before: Table, learnt: Learnt, batch: int) -> Table:
-    """The table of the next window, which starts with a micro-batch."""
+def rebalance(before: Table, learnt: Learnt, times_us: tuple[int, ...]) -> Table:
+    """The table of the next window, in which a tuple takes these times."""
     config, rules = before.config, before.rules
     merged = merge_all(config, rules, learnt.summaries)
     limit = config.theta_share * learnt.tuples
@@ -81,7 +81,7 @@ def rebalance(before: Table, learnt: Learnt, batch: int) -> Table:
         weights = {key: each.counted for key, each in heavy.items()}
         tuples = [sum(each) for each in zip(*learnt.buckets, strict=True)]
         placement = place(config, weights, tuples)
-    return _table(config, rules, before.window + 1, batch, heavy, learnt.tuples, placement)
+    return _table(config, rules, before.window + 1, times_us, heavy, learnt.tuples, placement)
 
 
 def merge_all(config: GroupingConfig, rules: Rules, summaries: Sequence[Summary]) -> Summary:
@@ -103,12 +103,11 @@ def _table(
     config: GroupingConfig,
     rules: Rules,
     window: int,
-    batch: int,
+    times_us: tuple[int, ...],
     heavy: Mapping[str, Count],
     tuples: int,
     placement: Placement | None,
 ) -> Table:
-    times_us = config.times_of(batch)
     cost = rules.costs.get(config.policy)
     return Table(
         config,

@@ -23,7 +23,9 @@ def table(heavy: dict[str, int], tuples: int = 100, **config: Any) -> Table:
     given = GroupingConfig(**{"instances": 5, "theta": 0.04, **config})
     keys = {key: Count(count, 0) for key, count in heavy.items()}
     buckets = [0] * (2 * given.instances)
-    return rebalance(first_table(given, RULES), Learnt(tuples, [keys], [buckets]), 0)
+    return rebalance(
+        first_table(given, RULES), Learnt(tuples, [keys], [buckets]), given.times_of(0)
+    )
 
 
 def text(key: str) -> int:
@@ -130,8 +132,8 @@ def test_a_bucket_that_has_less_than_its_heavy_keys_weighs_nothing() -> None:
 def test_the_map_stays_when_keys_become_light() -> None:
     config = GroupingConfig(3, "dkg", theta=0.3)
     learnt = Learnt(9, [{"a": Count(6, 0)}], [[0, 6, 0, 3, 0, 0]])
-    one = rebalance(first_table(config, RULES), learnt, 1)
-    two = rebalance(one, Learnt(9, [{"b": Count(6, 0)}], [[9, 9, 9, 9, 9, 9]]), 2)
+    one = rebalance(first_table(config, RULES), learnt, config.times_of(1))
+    two = rebalance(one, Learnt(9, [{"b": Count(6, 0)}], [[9, 9, 9, 9, 9, 9]]), config.times_of(2))
     assert one.placement == two.placement
     assert set(two.heavy) == {"b"}
     assert [one.candidates(key) for key in KEYS] == [two.candidates(key) for key in KEYS]

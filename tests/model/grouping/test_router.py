@@ -28,7 +28,7 @@ def hot(**config: Any) -> Table:
     """A table in which "h" is heavy."""
     given = GroupingConfig(**{"instances": 4, **config})
     learnt = Learnt(10, [{"h": Count(6, 0)}], [[0] * 2 * given.instances])
-    return rebalance(first_table(given, RULES), learnt, 0)
+    return rebalance(first_table(given, RULES), learnt, given.times_of(0))
 
 
 def cold(**config: Any) -> Table:
