@@ -1,15 +1,16 @@
 """Room ``grouping``, timed: what unequal instances make of a skewed stream (docs/grouping.md)."""
 
 from sim.grouping.policies import side_by_side
-from sim.grouping.run import Run, make_system, simulate, simulate_arrived
+from sim.grouping.run import make_system, replay, simulate
 from sim.grouping.settings import DEFAULTS, from_settings
+from sim.kernel.run import Run
 
 __all__ = [
     "DEFAULTS",
     "Run",
     "from_settings",
     "make_system",
+    "replay",
     "side_by_side",
     "simulate",
-    "simulate_arrived",
 ]

@@ -12,14 +12,16 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from statistics import fmean
 
+from model.grouping.machine import Machine
 from model.grouping.rules import RULES
 from model.grouping.variants import VARIANTS
 from sim.grouping.policies import Side, side_by_side
+from sim.grouping.run import backlog_of, simulate
 from sim.grouping.settings import TIMES, given
-from sim.grouping.summary import Summary
-from sim.kernel.log import simulate_arrivals
+from sim.kernel.recorder import Summary
 
 SEED = 1
 BASE: Mapping[str, str] = {"tuples": "15000", "window_tuples": "2500", "batch_tuples": "500"}
@@ -31,8 +33,8 @@ def _summaries(
 ) -> dict[str, Summary]:
     """By policy, on the same arrivals."""
     asked = given(settings)
-    arrivals = simulate_arrivals(asked.plan, seed)
-    return {each: asked.run(arrivals, each, backlog=backlog).summary for each in policies}
+    plan = backlog_of(asked.plan, seed) if backlog else asked.plan
+    return {each: simulate(plan, asked.of(each), seed).summary for each in policies}
 
 
 def _share(summary: Summary) -> float:
@@ -197,10 +199,11 @@ def propagation() -> Iterator[tuple[str, float]]:
     Twelve equal instances on all tiers, whose work is short beside the way to the far ones.
     """
     asked = given({**BASE, "speeds": "1", "service_us": "80", "queue_limit": "50"})
-    arrivals = simulate_arrivals(asked.plan, SEED)
+    plan = backlog_of(asked.plan, SEED)
     with_it = VARIANTS["with_propagation"].rules
     for name, rules in (("left out", RULES), ("included", with_it)):
-        summary = asked.run(arrivals, "tag", backlog=True, rules=rules).summary
+        machine = partial(Machine, rules=rules)
+        summary = simulate(plan, asked.of("tag"), SEED, machine=machine).summary
         yield f"propagation {name}: share", _share(summary)
         yield f"propagation {name}: rho", float(summary["mean_rho"])
 

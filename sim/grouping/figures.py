@@ -4,69 +4,53 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from sim.drawing import BLACK, BLUE, GREEN, ORANGE, line, over_time, save
-from sim.grouping.run import Run
-from sim.grouping.series import Series
+from sim.drawing import BLACK, BLUE, GREEN, ORANGE, Line, Panel, draw_timed_run, save
+from sim.kernel.run import Run
 
-MILLISECOND_US = 1e3
 VIOLET = "#AA4499"
 
 
 def plot_run(run: Run, path: Path) -> None:
     """Write a run as one SVG.
 
-    Latency, tuples served and waiting, how busy instances are, balance and measured times, all
-    over the time since the start of the run.
+    Faults, instances, latency, tuples served and waiting, balance and measured times, all over the
+    time since the start of the run.
     """
     save(draw_run, (run,), path)
 
 
+PANELS = (
+    Panel("Tuples served", "thousand a second", (Line("served_hz", "all instances", 1e3),)),
+    Panel(
+        "Tuples that have arrived and are not served",
+        "tuples",
+        (Line("waiting", "at senders, under way\nand at instances"),),
+    ),
+    Panel(
+        "Time in which an instance works",
+        "%",
+        (Line("busiest", "busiest", 0.01), Line("idlest", "idlest", 0.01)),
+    ),
+    Panel(
+        "Makespan of a window over that of a fluid, and what times are known",
+        "%",
+        (Line("rho", "rho", 0.01), Line("wrong", "times off by", 0.01)),
+    ),
+)
+
+
 def draw_run(run: Run) -> Figure:
-    """The figure that :func:`plot_run` writes."""
+    """Return the figure that :func:`plot_run` writes."""
     summary = run.summary
     title = (
         f"{summary['input']}\n"
         f"{summary['policy']}, {summary['instances']} instances, seed {summary['seed']}"
     )
-    draws = (_latency, _served, _waiting, _busy, _balance)
-    return over_time(draws, 9.5, title, run.series)
-
-
-def _latency(axes: Axes, series: Series) -> None:
-    axes.set_title("From arrival at a sender until served")
-    axes.set_ylabel("milliseconds")
-    line(axes, series, "latency_us", MILLISECOND_US, "mean", BLUE, "-")
-
-
-def _served(axes: Axes, series: Series) -> None:
-    axes.set_title("Tuples served")
-    axes.set_ylabel("thousand a second")
-    line(axes, series, "served_hz", 1e3, "all instances", BLUE, "-")
-
-
-def _waiting(axes: Axes, series: Series) -> None:
-    axes.set_title("Tuples that have arrived and are not served")
-    axes.set_ylabel("tuples")
-    line(axes, series, "waiting", 1, "at senders and\ninstances", ORANGE, "-")
-
-
-def _busy(axes: Axes, series: Series) -> None:
-    axes.set_title("Share of the time in which an instance works")
-    axes.set_ylabel("%")
-    line(axes, series, "busiest", 0.01, "busiest", ORANGE, "-")
-    line(axes, series, "idlest", 0.01, "idlest", BLUE, "--")
-
-
-def _balance(axes: Axes, series: Series) -> None:
-    axes.set_title("Makespan of a window over that of a fluid, and what times are known")
-    axes.set_ylabel("%")
-    line(axes, series, "rho", 0.01, "rho", BLACK, "-")
-    line(axes, series, "wrong", 0.01, "times off by", GREEN, "-.")
+    return draw_timed_run(run, title, PANELS)
 
 
 # ------------------------------------------------------------------------------------ many runs

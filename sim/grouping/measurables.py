@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from sim.grouping.policies import side_by_side
+from sim.grouping.run import simulate
 from sim.grouping.settings import DEFAULTS, from_settings, given
-from sim.kernel.log import simulate_arrivals
 from sim.moments import moments
 from sim.sweep.measurable import Figures, Measurable, Settings
 
@@ -15,10 +15,10 @@ def timed(settings: Settings, seed: int) -> Figures:
 
 
 def timed_policies(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
-    """The same of several policies, for which arrivals are simulated once."""
+    """The same of several policies, for which a backlog is simulated once."""
     asked = given(settings)
-    arrivals = simulate_arrivals(asked.plan, seed)
-    return [asked.run(arrivals, each, backlog=asked.backlog).summary for each in policies]
+    plan = asked.plans(seed)
+    return [simulate(plan, asked.of(each), seed).summary for each in policies]
 
 
 def side(settings: Settings, seed: int) -> Figures:
@@ -27,7 +27,7 @@ def side(settings: Settings, seed: int) -> Figures:
 
 
 def sides(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
-    """The same of several policies, for which arrivals are simulated once."""
+    """The same of several policies, for which a backlog is simulated once."""
     asked = {**settings, "policies": ",".join(policies)}
     return [each._asdict() for each in side_by_side(asked, seed)]
 

@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from model.vocabulary.grouping import POLICIES
+from sim.grouping.run import backlog_of, simulate
 from sim.grouping.settings import DEFAULTS, Given, given
-from sim.kernel.log import Arrivals, simulate_arrivals
+from sim.kernel.plan import Plan
 from sim.settings import chosen
 
 
@@ -31,7 +32,7 @@ class Side(NamedTuple):
     mean_rho: float
     mean_imbalance: float
     instances_a_key: float
-    """On the mean over keys and windows."""
+    """On average over keys and windows."""
 
 
 def named(text: str) -> tuple[str, ...]:
@@ -52,19 +53,19 @@ def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[Side, ...]:
     than two full windows, of which there is no balance to tell.
     """
     asked = given(settings)
-    arrivals = simulate_arrivals(asked.plan, seed)
+    backlog = backlog_of(asked.plan, seed)
     policies = named(str(settings.get("policies", DEFAULTS["policies"])))
-    return tuple([_side(asked, arrivals, policy) for policy in policies])
+    return tuple([_side(asked, backlog, policy, seed) for policy in policies])
 
 
-def _side(asked: Given, arrivals: Arrivals, policy: str) -> Side:
-    full = asked.run(arrivals, policy, backlog=True).summary
-    run = full if asked.backlog else asked.run(arrivals, policy, backlog=False).summary
+def _side(asked: Given, backlog: Plan, policy: str, seed: int) -> Side:
+    full = simulate(backlog, asked.of(policy), seed).summary
+    run = full if asked.is_backlog else simulate(asked.plan, asked.of(policy), seed).summary
     if "mean_rho" not in run:
         msg = f"tuples is {run['tuples']}; it takes two windows to see how a policy balances"
         raise ValueError(msg)
     throughput_hz = float(full["served_hz"])
-    keeps_up = not asked.backlog and throughput_hz >= float(run["offered_hz"])
+    keeps_up = not asked.is_backlog and throughput_hz >= float(run["offered_hz"])
     return Side(
         policy,
         throughput_hz,

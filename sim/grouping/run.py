@@ -1,123 +1,80 @@
-"""One timed run of room ``grouping``: a stream over unequal instances, and figures."""
+"""Timed runs of room ``grouping``: a plan, a configuration and a seed in; trace and figures out."""
 
-from dataclasses import dataclass
+from dataclasses import replace
 
-from model.grouping.rules import RULES
-from model.grouping.table import Rules
-from model.vocabulary import GroupingConfig, System, Trace, Workload
-from model.vocabulary.settings import require
-from sim.grouping.crew import Crew
-from sim.grouping.series import Series, series_of
-from sim.grouping.summary import Summary, summary_of
-from sim.grouping.timed import Room
-from sim.kernel.log import Arrivals, simulate_arrivals
+from model.grouping.machine import Machine as ModelMachine
+from model.vocabulary import GroupingConfig, System, Workload
+from sim.clusters import STATED
+from sim.grouping.instances import check
+from sim.grouping.machine import MachineOf
+from sim.grouping.room import Room
+from sim.grouping.series import series_of
+from sim.grouping.summary import summary_of
+from sim.kernel import plan as plans
+from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan
-from sim.kernel.recorder import digest_of
-from sim.kernel.run import uncollected
-
-PRODUCER = "sim"
-ORDINARY = Crew()
-BATCH_TUPLES = 1_000
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """What a run gave."""
-
-    workload: Workload
-    """The arrivals in their order, micro-batches, and the times that senders went by: the model or
-    Spark, given this, must route alike."""
-    trace: Trace
-    series: Series
-    """Columns of one table; see :func:`sim.grouping.series.series_of`."""
-    summary: Summary
-    """Figures by name; see :mod:`sim.grouping.summary`."""
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over everything in this run, in hexadecimal."""
-        return digest_of(self.trace, self.workload, self.summary, self.series)
+from sim.kernel.recorder import Summary
+from sim.kernel.run import Run, run
+from sim.kernel.source import Recording, Row
 
 
 def simulate(
-    plan: Plan,
-    config: GroupingConfig,
-    seed: int,
-    *,
-    crew: Crew = ORDINARY,
-    batch_tuples: int = BATCH_TUPLES,
-    measured: bool = False,
-    backlog: bool = False,
-    rules: Rules = RULES,
+    plan: Plan, config: GroupingConfig, seed: int, *, machine: MachineOf | None = None
 ) -> Run:
     """Run a plan through senders and instances until every tuple has been served.
 
-    Arrivals and the work of each tuple depend on the seed and not on ``config``: all policies meet
-    the same. A micro-batch has ``batch_tuples`` tuples. With ``measured`` a window takes the times
-    that were measured before it, and those of ``config`` are a first guess. With ``backlog`` all
-    tuples are there when the run starts, so that it takes as long as the work does.
-
-    The same seed gives the same run. Raises ``ValueError`` with one sentence that names the
-    offending value.
+    Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: all
+    policies meet the same. ``machine`` makes the senders and what is behind them (the model's, if
+    nothing is said). The same seed gives the same run. Raises ``ValueError`` with one sentence that
+    names the offending value.
     """
-    return simulate_arrived(
-        simulate_arrivals(plan, seed),
-        config,
-        crew=crew,
-        start_us=None if backlog else plan.epoch_us,
-        batch_tuples=batch_tuples,
-        measured=measured,
-        rules=rules,
-    )
-
-
-@uncollected()
-def simulate_arrived(
-    arrivals: Arrivals,
-    config: GroupingConfig,
-    *,
-    crew: Crew = ORDINARY,
-    start_us: int | None = None,
-    batch_tuples: int = BATCH_TUPLES,
-    measured: bool = False,
-    rules: Rules = RULES,
-) -> Run:
-    """The same for arrivals that are there; ``start_us`` is the start, or after the last of them.
-
-    What arrives before the start waits for it.
-    """
-    require(batch_tuples > 0, "batch_tuples", batch_tuples, "above 0")
-    events = arrivals.events
-    cuts = tuple(range(batch_tuples, len(events), batch_tuples))
+    check(plan)
+    made = (machine or ModelMachine)(config)
+    room, arrived = run(plan, seed, lambda env, seeds: Room(env, seeds, plan, config, made))
     workload = Workload(
-        "grouping", events, config.to_json(), cuts, seed=arrivals.seed, name=arrivals.name
+        "grouping",
+        arrived.events,
+        room.config.to_json(),
+        arrived.cuts,
+        room.kills(),
+        seed,
+        plan.flush,
+        plan.name,
     )
-    if start_us is None:
-        start_us = events[-1].arrival_us if events else 0
-    room = Room(workload, crew, start_us, rules, measured)
-    room.run()
-    head: Summary = {"input": workload.name, "seed": workload.seed, "policy": config.policy}
-    return Run(
-        workload.with_(config=room.config.to_json()),
-        trace_of(room),
-        series_of(room),
-        {**head, **summary_of(room)},
+    trace = room.trace()
+    head: Summary = {"input": plan.name, "seed": seed, "policy": config.policy}
+    summary = {**head, **summary_of(room, arrived, trace)}
+    return Run(plan, workload, trace, series_of(room), summary)
+
+
+def backlog_of(plan: Plan, seed: int) -> Plan:
+    """Return the plan in which everything that would arrive is there when the run starts.
+
+    So the run takes as long as the work does. What happened on the way to the log is over.
+    """
+    on_the_way = {f"source-{n}" for n in range(len(plan.sources))}
+    on_the_way |= {f"relay-{n}" for n in range(len(plan.relays))}
+    rows = [
+        Row(event.event_time_us, plan.epoch_us, event.key, event.value, event.source_id)
+        for event in simulate_arrivals(plan, seed).events
+    ]
+    return replace(
+        plan,
+        sources=(Recording(tuple(rows)),),
+        relays=(),
+        disturbances=(),
+        faults=tuple([each for each in plan.faults if each[0].split(">")[0] not in on_the_way]),
     )
 
 
-def trace_of(room: Room) -> Trace:
-    """Routes, heavy keys, partial aggregates and answers."""
-    return Trace(PRODUCER, [*room.senders.steps, *room.senders.results()])
+def replay(workload: Workload) -> Run:
+    """Replay a workload through the stated cluster: arrivals when they came, its batches."""
+    plan = plans.replay(
+        workload.arrivals, workload.name, workload.cuts, flush=workload.flush, cluster=STATED
+    )
+    return simulate(plan, GroupingConfig.from_json(workload.config), workload.seed)
 
 
 def make_system() -> System:
-    """The timed room as a System: a workload's arrivals are replayed when they came."""
-
-    @uncollected()
-    def replay(workload: Workload, /) -> Trace:
-        start_us = workload.arrivals[0].arrival_us if workload.arrivals else 0
-        room = Room(workload, ORDINARY, start_us, RULES)
-        room.run()
-        return trace_of(room)
-
-    return replay
+    """Return the timed room as a System."""
+    return lambda workload: replay(workload).trace

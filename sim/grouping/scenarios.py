@@ -5,11 +5,12 @@ Keys are ``k0``, ``k1``, ...; the share of key number i, from 0, is proportional
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
 from sim.kernel.distributions import Exponential
-from sim.kernel.faults import Schedule, Slow
+from sim.kernel.faults import Slow
 from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 
@@ -36,13 +37,6 @@ class Size(NamedTuple):
         return self.tuples / self.rate_hz * SECOND_US
 
 
-class Scenario(NamedTuple):
-    """What arrives, and what slows instances down."""
-
-    plan: Plan
-    faults: Schedule = ()
-
-
 def _source(size: Size, tuples: int, start_us: float = 0.0, shift: int = 0) -> Source:
     """Keys with their ranks moved on by ``shift``."""
     return Source(
@@ -55,12 +49,12 @@ def _source(size: Size, tuples: int, start_us: float = 0.0, shift: int = 0) -> S
     )
 
 
-def steady(size: Size) -> Scenario:
+def steady(size: Size) -> Plan:
     """Nothing changes."""
-    return Scenario(Plan((_source(size, size.tuples),), name="steady, simulated"))
+    return Plan((_source(size, size.tuples),), name="steady, simulated")
 
 
-def drift(size: Size) -> Scenario:
+def drift(size: Size) -> Plan:
     """Now and then other keys are the hot ones."""
     part_us, shift = size.duration_us / DRIFTS, max(1, size.keys // DRIFTS)
     firsts = [n * size.tuples // DRIFTS for n in range(DRIFTS + 1)]
@@ -68,10 +62,10 @@ def drift(size: Size) -> Scenario:
         _source(size, end - first, n * part_us, n * shift)
         for n, (first, end) in enumerate(pairwise(firsts))
     ]
-    return Scenario(Plan(tuple(sources), name="drift of keys, simulated"))
+    return Plan(tuple(sources), name="drift of keys, simulated")
 
 
-def swap(size: Size) -> Scenario:
+def swap(size: Size) -> Plan:
     """Half way the instances exchange their speeds, the first with the last and so on."""
     at_us = round(size.duration_us / 2)
     pairs = zip(size.speeds, reversed(size.speeds), strict=True)
@@ -80,23 +74,20 @@ def swap(size: Size) -> Scenario:
         for i, (before, after) in enumerate(pairs)
         if before != after
     ]
-    plan = steady(size).plan.sources
-    return Scenario(Plan(plan, name="swap of speeds, simulated"), tuple(faults))
+    return replace(steady(size), faults=tuple(faults), name="swap of speeds, simulated")
 
 
-def stragglers(size: Size) -> Scenario:
+def stragglers(size: Size) -> Plan:
     """One instance after the other is five times slower for its part of the run."""
     part_us = round(size.duration_us / len(size.speeds))
     faults = [
         Slow(f"worker-{i}", i * part_us, max(1, part_us), TIMES_SLOWER)
         for i in range(len(size.speeds))
     ]
-    return Scenario(
-        Plan(steady(size).plan.sources, name="stragglers in turn, simulated"), tuple(faults)
-    )
+    return replace(steady(size), faults=tuple(faults), name="stragglers in turn, simulated")
 
 
-SCENARIOS: Mapping[str, Callable[[Size], Scenario]] = {
+SCENARIOS: Mapping[str, Callable[[Size], Plan]] = {
     "steady": steady,
     "drift": drift,
     "swap": swap,

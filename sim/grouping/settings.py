@@ -4,20 +4,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from model.grouping.rules import RULES
-from model.grouping.table import Rules
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
 from model.vocabulary.settings import require
-from sim.grouping.crew import TIER_NAMES, Crew
-from sim.grouping.run import Run, simulate_arrived
+from sim import clusters
+from sim.grouping import instances
+from sim.grouping.room import GroupingTuning
+from sim.grouping.run import backlog_of, simulate
 from sim.grouping.scenarios import SCENARIOS, Size
-from sim.kernel.distributions import Constant, Distribution, Exponential, mean_us
-from sim.kernel.log import Arrivals, simulate_arrivals
+from sim.kernel.distributions import mean_us
 from sim.kernel.plan import Plan
+from sim.kernel.run import Run
+from sim.kernel.trigger import EveryTuples
 from sim.settings import AUTO, BACKLOG, NONE, Setting, Word, chosen, integer, number, with_defaults
 
-SERVICES = ("exponential", "constant")
 TIMES = ("measured", "given")
 
 DEFAULTS: Mapping[str, Setting] = {
@@ -38,16 +38,14 @@ DEFAULTS: Mapping[str, Setting] = {
     "draw_tuples": AUTO,
     "hash_seed": 42,
     "times": Word("measured", TIMES),  # between windows; given: those that are true at the start
-    # What they route to.
     "batch_tuples": 1_000,
-    # Of the instances, in turn.
+    # What they route to: the instances, in turn.
+    **clusters.DEFAULTS,
     "speeds": "1,0.2",
-    "tiers": Word("process,node,rack,elsewhere", TIER_NAMES, is_list=True),
-    "service": Word("exponential", SERVICES),
-    "service_us": 200.0,  # mean, at speed 1
-    "tuple_bytes": 100,
+    "tiers": Word("process,node,rack,elsewhere", clusters.TIERS, is_list=True),
+    "service_us": 200.0,
     "queue_limit": 100,
-    # That stand side by side.
+    # Policies that stand side by side.
     "policies": Word("all", ("all", NONE, *POLICIES), is_list=True),
 }
 """Every setting with its default; ``auto`` is what docs/grouping.md says happens by itself."""
@@ -58,22 +56,16 @@ class Given(NamedTuple):
 
     plan: Plan
     config: GroupingConfig
-    crew: Crew
-    batch_tuples: int
-    measured: bool
-    backlog: bool
+    is_backlog: bool
+    """Whether everything is there when the run starts."""
 
-    def run(self, arrivals: Arrivals, policy: str, *, backlog: bool, rules: Rules = RULES) -> Run:
-        """Make it, for what has arrived of the plan."""
-        return simulate_arrived(
-            arrivals,
-            replace(self.config, policy=policy),
-            crew=self.crew,
-            start_us=None if backlog else self.plan.epoch_us,
-            batch_tuples=self.batch_tuples,
-            measured=self.measured,
-            rules=rules,
-        )
+    def plans(self, seed: int) -> Plan:
+        """Return the plan of the run."""
+        return backlog_of(self.plan, seed) if self.is_backlog else self.plan
+
+    def of(self, policy: str) -> GroupingConfig:
+        """Return the configuration of another policy."""
+        return replace(self.config, policy=policy)
 
 
 def from_settings(settings: Mapping[str, str], seed: int) -> Run:
@@ -82,28 +74,29 @@ def from_settings(settings: Mapping[str, str], seed: int) -> Run:
     Raises ``ValueError`` with one sentence that names the offending key or value.
     """
     asked = given(settings)
-    arrivals = simulate_arrivals(asked.plan, seed)
-    return asked.run(arrivals, asked.config.policy, backlog=asked.backlog)
+    return simulate(asked.plans(seed), asked.config, seed)
 
 
 def given(settings: Mapping[str, str]) -> Given:
-    """What :func:`from_settings` runs."""
+    """Return what :func:`from_settings` runs."""
     texts = with_defaults(settings, DEFAULTS)
-    crew, n = _crew(texts), integer("instances", texts["instances"])
+    n = integer("instances", texts["instances"])
     require(n > 0, "instances", n, "greater than 0")
-    measured = texts["times"] == "measured"
-    guess_us = (max(1, round(mean_us(crew.service))),) * n
-    times_us = guess_us if measured else crew.times_us(n)
-    size = _size(texts, crew, n)
-    plan, faults = chosen("scenario", texts["scenario"], SCENARIOS)(size)
-    return Given(
+    # How fast a stream is follows from what serves it.
+    hardware = Plan((), cluster=clusters.cluster_of(texts))
+    instances.check(hardware)
+    is_measured = texts["times"] == "measured"
+    plan = chosen("scenario", texts["scenario"], SCENARIOS)(_size(texts, hardware, n))
+    plan = replace(
         plan,
-        _config(texts, crew, n, times_us),
-        replace(crew, faults=faults),
-        integer("batch_tuples", texts["batch_tuples"]),
-        measured,
-        texts["load"] == BACKLOG,
+        cluster=hardware.cluster,
+        tuning=GroupingTuning(measured=is_measured),
+        faults=(*plan.faults, *clusters.faults_of(texts)),
+        trigger=EveryTuples(integer("batch_tuples", texts["batch_tuples"])),
     )
+    guess_us = (max(1, round(mean_us(plan.cluster.service))),) * n
+    times_us = guess_us if is_measured else instances.times_us(hardware, n)
+    return Given(plan, _config(texts, hardware, n, times_us), texts["load"] == BACKLOG)
 
 
 def _real(texts: Mapping[str, str], key: str, *, above_0: bool = True) -> float:
@@ -112,7 +105,7 @@ def _real(texts: Mapping[str, str], key: str, *, above_0: bool = True) -> float:
     return value
 
 
-def _size(texts: Mapping[str, str], crew: Crew, n: int) -> Size:
+def _size(texts: Mapping[str, str], hardware: Plan, n: int) -> Size:
     tuples, keys = (integer(key, texts[key]) for key in ("tuples", "keys"))
     for key, value in (("tuples", tuples), ("keys", keys)):
         require(value > 0, key, value, "above 0")
@@ -122,31 +115,12 @@ def _size(texts: Mapping[str, str], crew: Crew, n: int) -> Size:
         require(0.001 <= load <= 1_000, "load", texts["load"], "from 0.001 to 1000")
     zipf = _real(texts, "zipf", above_0=False)
     require(zipf >= 0, "zipf", texts["zipf"], "at least 0")
-    speeds = tuple([crew.speeds[i % len(crew.speeds)] for i in range(n)])
-    return Size(tuples, keys, zipf, load * crew.ideal_hz(n), speeds)
-
-
-def _crew(texts: Mapping[str, str]) -> Crew:
-    service_us = _real(texts, "service_us")
-    service: Distribution = Constant(service_us)
-    if texts["service"] == "exponential":
-        service = Exponential(service_us)
-    numbers = {name: at for at, name in enumerate(TIER_NAMES)}
-    return Crew(
-        speeds=tuple([float(number("speeds", each, float)) for each in _parts(texts, "speeds")]),
-        tiers=tuple([chosen("tiers", each, numbers) for each in _parts(texts, "tiers")]),
-        service=service,
-        tuple_bytes=integer("tuple_bytes", texts["tuple_bytes"]),
-        queue_limit=integer("queue_limit", texts["queue_limit"]),
-    )
-
-
-def _parts(texts: Mapping[str, str], key: str) -> list[str]:
-    return [each.strip() for each in texts[key].split(",")]
+    speeds = tuple([hardware.cluster.worker(i).speed for i in range(n)])
+    return Size(tuples, keys, zipf, load * instances.ideal_hz(hardware, n), speeds)
 
 
 def _config(
-    texts: Mapping[str, str], crew: Crew, n: int, times_us: tuple[int, ...]
+    texts: Mapping[str, str], hardware: Plan, n: int, times_us: tuple[int, ...]
 ) -> GroupingConfig:
     def optional(key: str, kind: type[int] | type[float]) -> float | None:
         return None if texts[key] == AUTO else number(key, texts[key], kind, other=AUTO)
@@ -156,7 +130,7 @@ def _config(
         n,
         texts["policy"],
         ((0, times_us),),
-        latency_us=crew.latency_us(n),
+        latency_us=instances.latency_us(hardware, n),
         senders=integer("senders", texts["senders"]),
         window_tuples=integer("window_tuples", texts["window_tuples"]),
         theta=optional("theta", float),
@@ -164,6 +138,6 @@ def _config(
         gamma=_real(texts, "gamma"),
         alpha=_real(texts, "alpha", above_0=False),
         draw_tuples=None if draw_tuples is None else int(draw_tuples),
-        tiers=crew.tier_numbers(n),
+        tiers=instances.tier_numbers(hardware, n),
         hash_seed=integer("hash_seed", texts["hash_seed"]),
     )

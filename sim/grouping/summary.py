@@ -9,53 +9,54 @@ Rules of this file:
   full. The first one, in which nothing is known yet, stands by itself.
 """
 
-from typing import TypeAlias
-
 import numpy as np
 
 from model.grouping.balance import imbalance, rho
-from model.vocabulary.grouping import Heavy
-from sim.grouping.timed import Room, Seen, Span
+from model.vocabulary import Trace
+from model.vocabulary.grouping import Answer, Heavy, Partial
+from sim.grouping.instances import ideal_hz, times_us
+from sim.grouping.record import Seen, Span
+from sim.grouping.room import Room
 from sim.kernel.distributions import FloatArray
-
-Figure: TypeAlias = float | int | str
-Summary: TypeAlias = dict[str, Figure]
-
-
-def summary_of(room: Room) -> Summary:
-    """All figures."""
-    seen = room.seen
-    return {**_counts(room), **_rates(room, seen), **_balance(room, seen), **_load(room, seen)}
+from sim.kernel.recorder import Summary
+from sim.kernel.run import Arrived
 
 
-def _counts(room: Room) -> Summary:
-    config, windows = room.config, len(room.spans)
-    heavy = list(map(type, room.senders.steps)).count(Heavy)
-    by_window = [list(each.values()) for each in room.senders.values.values()]
-    places = sum(len(keys) for window in by_window for keys in window)
-    keys = sum(len({key for keys in window for key in keys}) for window in by_window)
+def summary_of(room: Room, arrived: Arrived, trace: Trace) -> Summary:
+    """Return all figures."""
+    seen, spans = room.record.seen(), room.record.spans
+    counts = _counts(room, spans, arrived, trace)
+    if not len(seen.ended_us):
+        return counts
+    rates, balance = _rates(room, seen, spans), _balance(room, seen, spans)
+    return {**counts, **rates, **balance, **_load(room, seen)}
+
+
+def _counts(room: Room, spans: list[Span], arrived: Arrived, trace: Trace) -> Summary:
+    config, shed = room.config, arrived.counts["shed"]
+    windows, keys = len(spans), len(trace.of(Answer))
     return {
         "instances": config.instances,
         "senders": config.senders,
-        "tuples": len(room.workload.arrivals),
+        "tuples": room.arrivals,
+        **({"shed": shed} if shed else {}),
+        **({"restarts": room.restarts} if room.restarts else {}),
         "windows": windows,
-        **({"mean_heavy_keys": heavy / (windows - 1)} if windows > 1 else {}),
-        **({"instances_a_key": places / keys} if keys else {}),
+        **({"mean_heavy_keys": len(trace.of(Heavy)) / (windows - 1)} if windows > 1 else {}),
+        **({"instances_a_key": len(trace.of(Partial)) / keys} if keys else {}),
         "measurements": len(config.times_us) - 1,
     }
 
 
-def _rates(room: Room, seen: Seen) -> Summary:
+def _rates(room: Room, seen: Seen, spans: list[Span]) -> Summary:
     """How many tuples a second, and how long they took."""
-    if not len(seen.ended_us):
-        return {}
     latency_us = seen.ended_us - seen.arrived_us
     came_us = float(seen.arrived_us[-1])
     return {
         "duration_us": float(seen.ended_us.max()),
-        "ideal_hz": room.crew.ideal_hz(room.config.instances),
+        "ideal_hz": ideal_hz(room.plan, room.config.instances),
         **({"offered_hz": len(latency_us) / came_us * 1e6} if came_us else {}),
-        "served_hz": _served_hz(room, seen),
+        "served_hz": _served_hz(seen, spans),
         **_settled(latency_us),
         "mean_latency_us": float(latency_us.mean()),
         "median_latency_us": float(np.median(latency_us)),
@@ -72,38 +73,28 @@ def _settled(latency_us: FloatArray) -> Summary:
     }
 
 
-def _served_hz(room: Room, seen: Seen) -> float:
+def _served_hz(seen: Seen, spans: list[Span]) -> float:
     """Tuples a second, from the second window until there is nothing to send.
 
     The first window fills the queues, and at the end some instances have nothing to do. Where that
     is all there is, it is the rate of the whole run.
     """
     from_us, until_us = 0.0, float(seen.sent_us.max())
-    if len(room.spans) > 1:
-        from_us = room.spans[1].began_us
+    if len(spans) > 1:
+        from_us = spans[1].began_us
     if until_us <= from_us:
         from_us, until_us = 0.0, float(seen.ended_us.max())
     served = np.count_nonzero((from_us < seen.ended_us) & (seen.ended_us <= until_us))
-    return served / (until_us - from_us) * 1e6
+    return float(served / (until_us - from_us) * 1e6)
 
 
-def counts_of(room: Room, seen: Seen, span: Span) -> list[int]:
-    """Tuples of a window at each instance."""
-    where = seen.instances[span.first : span.end]
-    counts: list[int] = np.bincount(where, minlength=room.config.instances).tolist()
-    return counts
-
-
-def _balance(room: Room, seen: Seen) -> Summary:
-    n, config = room.config.instances, room.config
-    whole = [span for span in room.spans if span.end - span.first >= config.window_tuples]
-    found = [
-        (rho(counts, times_us), imbalance(counts, times_us))
-        for span in whole
-        for counts, times_us in (
-            (counts_of(room, seen, span), room.crew.times_us(n, span.began_us)),
-        )
-    ]
+def _balance(room: Room, seen: Seen, spans: list[Span]) -> Summary:
+    n = room.config.instances
+    found = []
+    for span in spans:
+        if span.end - span.first >= room.config.window_tuples:
+            counts, true_us = seen.counts(span, n), times_us(room.plan, n, span.began_us)
+            found.append((rho(counts, true_us), imbalance(counts, true_us)))
     figures: Summary = {}
     if found:
         figures["first_rho"] = found[0][0]
@@ -116,24 +107,20 @@ def _balance(room: Room, seen: Seen) -> Summary:
 
 def _load(room: Room, seen: Seen) -> Summary:
     """Instances and queues."""
-    if not len(seen.ended_us):
-        return {}
-    n, duration_us = room.config.instances, float(seen.ended_us.max())
-    busy = np.bincount(seen.instances, seen.ended_us - seen.began_us, minlength=n) / duration_us
-    blocked = seen.sent_us > seen.arrived_us
+    duration_us = float(seen.ended_us.max())
+    busy = [instance.station.busy.mean(duration_us) for instance in room.instances]
     return {
-        "busiest": float(busy.max()),
-        "idlest": float(busy.min()),
-        "had_to_wait": float(blocked.mean()),
-        "peak_queue": max(_peak(seen, i) for i in range(n)),
+        "busiest": max(busy),
+        "idlest": min(busy),
+        "had_to_wait": float((seen.sent_us > seen.arrived_us).mean()),
+        "peak_queue": max(_peak(seen, i) for i in range(room.config.instances)),
     }
 
 
 def _peak(seen: Seen, instance: int) -> int:
     """The most tuples under way to an instance or in it, when another one leaves for it."""
     here = seen.instances == instance
-    sent_us, ended_us = seen.sent_us[here], seen.ended_us[here]
     # Both ascend with the order in which tuples left, which with several senders is not theirs.
-    sent_us, ended_us = np.sort(sent_us), np.sort(ended_us)
+    sent_us, ended_us = np.sort(seen.sent_us[here]), np.sort(seen.ended_us[here])
     gone = np.searchsorted(ended_us, sent_us, side="right")
     return int((np.arange(1, len(sent_us) + 1) - gone).max(initial=0))

@@ -1,4 +1,4 @@
-"""The timed room: a seed says everything, times are measured, and what slow instances cost."""
+"""The timed room: a seed says everything, policies side by side, settings, and plots."""
 
 import os
 import subprocess
@@ -11,17 +11,12 @@ import pytest
 from model.claims import Outcome
 from model.grouping import make_system as make_reference
 from model.grouping.claims import judge
-from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES, Heavy, Route
-from sim.grouping import Run, from_settings, make_system, side_by_side, simulate
-from sim.grouping.crew import Crew
+from sim.grouping import Run, from_settings, make_system, side_by_side
 from sim.grouping.figures import plot_run
 from sim.grouping.scenarios import SCENARIOS
-from sim.kernel.distributions import Constant, Exponential
-from sim.kernel.faults import Clog, Slow
-from sim.kernel.link import Tiers
-from sim.kernel.plan import Plan
-from sim.kernel.source import Source
+from sim.grouping.settings import given
+from sim.kernel.link import HERE
 
 SCRIPT = "from tests.sim.test_grouping import small; print(small().digest)"
 
@@ -83,72 +78,7 @@ def test_arrivals_and_work_do_not_depend_on_the_policy() -> None:
     assert one.summary["mean_latency_us"] == other.summary["mean_latency_us"]
 
 
-# --------------------------------------------------------------------------------- measured times
-
-REGULAR = Plan((Source(400, Constant(1_000.0), keys=tuple("abcdefgh")),))
-
-
-def regular(n: int = 2, *, measured: bool = True, **crew: object) -> Run:
-    """A tuple a millisecond in windows of a hundred, each work of 100 us."""
-    config = GroupingConfig(n, "round-robin", ((0, (100,) * n),), window_tuples=100)
-    hardware = Crew(**{"service": Constant(100.0), "tiers": (0,), **crew})  # type: ignore[arg-type]
-    return simulate(REGULAR, config, 1, crew=hardware, batch_tuples=100, measured=measured)
-
-
-def test_times_are_those_that_instances_took() -> None:
-    config = regular(speeds=(1.0, 0.25)).workload.config
-    assert config["times_us"] == [[0, [100, 100]], [1, [100, 400]]]
-    assert regular(speeds=(1.0, 0.25), measured=False).workload.config["times_us"] == [
-        [0, [100, 100]]
-    ]
-
-
-def test_a_line_that_is_slower_than_its_instance_is_the_time() -> None:
-    # 1,000 bytes at 10 Mb/s.
-    timed = regular(tiers=(0, 3), tuple_bytes=1_000)
-    assert timed.workload.config["times_us"][1] == [1, [100, 800]]
-
-
-def test_an_instance_that_has_served_nothing_keeps_its_time() -> None:
-    timed = regular(n=2, measured=True, speeds=(0.5,))
-    assert timed.workload.config["times_us"] == [[0, [100, 100]], [1, [200, 200]]]
-    key = GroupingConfig(9, "key", ((0, (100,) * 9),), window_tuples=100)
-    plan = Plan((Source(300, Constant(1_000.0)),))
-    crew = Crew(speeds=(0.5,), service=Constant(100.0))
-    config = simulate(plan, key, 1, crew=crew, batch_tuples=100, measured=True).workload.config
-    assert sorted(config["times_us"][1][1]) == [100] * 8 + [200]
-
-
-def test_what_is_not_served_by_the_end_of_a_window_is_not_measured_yet() -> None:
-    # Instance 1 gets slow in the second window. At its end it has served 26 tuples of 100 us each,
-    # the last one of the first window among them, and 24 slow ones; its 25th is still there.
-    slow = Slow("worker-1", 150_000, 1_000_000_000, 10.0)
-    times_us = [times for _, times in regular(faults=(slow,)).workload.config["times_us"]]
-    assert [times[0] for times in times_us] == [100] * len(times_us)
-    assert [times[1] for times in times_us] == [100, (26 * 100 + 24 * 1_000) // 50, 1_000]
-
-
-# ------------------------------------------------------------------------------- what costs time
-
-
-def test_a_tuple_takes_its_line_its_way_and_its_work() -> None:
-    timed = simulate(
-        Plan((Source(1),)), GroupingConfig(1), 1, crew=Crew(tiers=(3,), service=Constant(100.0))
-    )
-    assert figure(timed, "mean_latency_us") == pytest.approx(80.0 + 350.0 + 100.0)
-    assert timed.summary["instances_a_key"] == 1
-
-
-def test_a_backlog_is_worked_off_at_the_rate_of_the_instances() -> None:
-    plan = Plan((Source(4_000, Exponential(1_000.0), keys=tuple("abcdefgh")),))
-    crew = Crew(speeds=(1.0, 0.5), service=Constant(100.0), tiers=(0,), queue_limit=10)
-    found = {}
-    for policy in ("round-robin", "tag"):
-        config = GroupingConfig(2, policy, ((0, (100, 200)),), window_tuples=1_000)
-        found[policy] = figure(simulate(plan, config, 1, crew=crew, backlog=True), "served_hz")
-    # In turns the slower one decides; by time both are busy.
-    assert found["round-robin"] == pytest.approx(2 * 5_000, rel=0.01)
-    assert found["tag"] == pytest.approx(10_000 + 5_000, rel=0.01)
+# ------------------------------------------------------------------------------------- figures
 
 
 def test_measured_times_follow_a_swap_of_speeds() -> None:
@@ -192,8 +122,9 @@ def test_all_policies_stand_side_by_side() -> None:
         ("policy", "tga", "policy is 'tga'; it must be one of"),
         ("load", "much", "load is 'much'; it must be a finite number, or backlog"),
         ("load", "0", "load is '0'; it must be from 0.001 to 1000"),
-        ("tiers", "node,far", "tiers is 'far'; it must be one of process, node, rack, elsewhere"),
-        ("speeds", "1,-1", "speeds is -1.0; it must be from a millionth to a million"),
+        ("tiers", "node,far", "tiers is 'far'; it must be one of none, process, node, rack, else"),
+        ("speeds", "1,-1", "speeds is '-1'; it must be above 0"),
+        ("speeds", "1,1e-9", "speeds is 1e-09; it must be from a millionth to a million"),
         ("instances", "0", "instances is 0; it must be greater than 0"),
         ("tuples", "0", "tuples is 0; it must be above 0"),
         ("times", "guessed", "times is 'guessed'; it must be one of measured, given"),
@@ -201,7 +132,11 @@ def test_all_policies_stand_side_by_side() -> None:
         ("zipf", "-1", "zipf is '-1'; it must be at least 0"),
         ("theta", "2", "theta is 2.0; it must be a number greater than 0 and less than 1"),
         ("queue_limit", "0", "queue_limit is 0; it must be above 0"),
-        ("batch_tuples", "0", "batch_tuples is 0; it must be above 0"),
+        ("queue_limit", "few", "queue_limit is 'few'; it must be an integer, or none"),
+        ("when_full", "wait", "when_full is 'wait'; it must be one of block, drop"),
+        ("faults", "fail worker-12 5 5", "target of fail is 'worker-12'; it must be one of"),
+        ("faults", "fail worker-1", "'fail worker-1' is not a fault; write fail worker at_us for"),
+        ("batch_tuples", "0", "EveryTuples.tuples is 0; it must be above 0"),
         ("tupels", "1", "there is no setting 'tupels'; did you mean 'tuples'?"),
     ],
 )
@@ -210,14 +145,11 @@ def test_bad_settings_are_refused(key: str, value: str, sentence: str) -> None:
         from_settings({key: value}, 1)
 
 
-def test_bad_crews_are_refused() -> None:
-    with pytest.raises(ValueError, match="a fault of an instance is Clog"):
-        Crew(faults=(Clog("worker-0", 0, 1),))
-    with pytest.raises(ValueError, match="tiers is 4; it must be 0, 1, 2 or 3"):
-        Crew(tiers=(4,))
-    with pytest.raises(ValueError, match="mean of service is 0; it must be finite and above 0"):
-        Crew(service=Constant(0))
-    assert Crew().table == Tiers()
+def test_speeds_and_tiers_are_those_of_instances_in_turn() -> None:
+    plan = given({"speeds": "1,0.5", "tiers": "elsewhere,process,rack"}).plan
+    workers = [plan.cluster.worker(n) for n in range(12)]
+    assert [worker.speed for worker in workers] == [1.0, 0.5] * 6
+    assert [each.place in (None, HERE) for each in workers] == [False, True, False] * 4
 
 
 def test_balance_takes_two_windows() -> None:

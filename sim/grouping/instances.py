@@ -1,0 +1,88 @@
+"""What a plan says of the instances of an operator: how far away they are, and how long they take.
+
+Source: docs/grouping.md, section 1.
+"""
+
+from collections.abc import Sequence
+from math import inf, prod
+
+from model.vocabulary.grouping import TIME_US_MAX
+from model.vocabulary.settings import require
+from sim.kernel.distributions import mean_us
+from sim.kernel.faults import Slow
+from sim.kernel.link import Tier
+from sim.kernel.plan import Plan
+
+RIGHT_THERE = Tier(0.0, inf)
+"""The way to an instance without a link."""
+
+
+def check(plan: Plan) -> None:
+    """Raise ``ValueError`` with one sentence if its workers cannot be instances."""
+    work_us = mean_us(plan.cluster.service)
+    require(0 < work_us < inf, "mean of Cluster.service", work_us, "finite and above 0")
+    for worker in plan.cluster.workers:
+        # With two servers there is no telling what a tuple takes an instance.
+        require(worker.servers == 1, "servers of a worker", worker.servers, "1")
+        require(worker.queue_limit != 0, "queue_limit", worker.queue_limit, "above 0")
+        good = 1e-6 <= worker.speed <= 1e6
+        require(good, "speeds", worker.speed, "from a millionth to a million")
+
+
+def tier(plan: Plan, instance: int) -> Tier:
+    """Return the way from the log to an instance."""
+    return plan.way(plan.log_place, plan.cluster.worker(instance).place) or RIGHT_THERE
+
+
+def tier_numbers(plan: Plan, n: int) -> tuple[int, ...]:
+    """Return ``tiers`` of a router's configuration: 0 is the same process, 3 is elsewhere."""
+    ways = [tier(plan, instance) for instance in range(n)]
+    return tuple([plan.tiers.index(way) if way in plan.tiers else 0 for way in ways])
+
+
+def latency_us(plan: Plan, n: int) -> tuple[int, ...]:
+    """Return ``latency_us`` of a router's configuration."""
+    return tuple([round(tier(plan, instance).latency_us) for instance in range(n)])
+
+
+def time_us(plan: Plan, instance: int, service_us: float) -> int:
+    """Return ``t_i`` of an instance that serves so long: the larger one of transfer and service."""
+    transfer_us = 8 * plan.cluster.tuple_bytes / tier(plan, instance).bandwidth_mbps
+    return min(TIME_US_MAX, max(1, round(max(transfer_us, service_us))))
+
+
+def times_us(plan: Plan, n: int, at_us: float = 0.0) -> tuple[int, ...]:
+    """Return every ``t_i`` as it is on average, given speeds and slowdowns at a moment."""
+    work_us = mean_us(plan.cluster.service)
+    return tuple([time_us(plan, i, work_us * _slowness(plan, i, at_us)) for i in range(n)])
+
+
+def _slowness(plan: Plan, instance: int, at_us: float) -> float:
+    factors = [
+        fault.factor
+        for fault in plan.faults
+        if isinstance(fault, Slow)
+        and fault.worker == f"worker-{instance}"
+        and fault.at_us <= at_us < fault.at_us + fault.for_us
+    ]
+    return prod(factors) / plan.cluster.worker(instance).speed
+
+
+def ideal_hz(plan: Plan, n: int) -> float:
+    """Return the tuples a second that a fluid could be worked off with, at the start."""
+    return sum(1e6 / each for each in times_us(plan, n))
+
+
+def measured_us(
+    plan: Plan, known_us: Sequence[int], served: Sequence[tuple[int, float]]
+) -> tuple[int, ...]:
+    """Return every ``t_i`` as it was seen: how many tuples an instance served, and how long.
+
+    An instance that has served nothing keeps what was known of it.
+    """
+    return tuple(
+        [
+            time_us(plan, i, busy_us / tuples) if tuples else known_us[i]
+            for i, (tuples, busy_us) in enumerate(served)
+        ]
+    )

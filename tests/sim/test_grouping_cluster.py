@@ -1,0 +1,351 @@
+"""The timed room on small clusters: what costs time, what is measured, and what faults do."""
+
+from dataclasses import replace
+
+import pytest
+
+from model.grouping import make_system as make_reference
+from model.vocabulary import Fault as Kill
+from model.vocabulary import GroupingConfig
+from model.vocabulary.grouping import Route
+from sim.grouping import Run, make_system, simulate
+from sim.grouping.room import GroupingTuning
+from sim.grouping.run import backlog_of
+from sim.grouping.settings import given
+from sim.kernel.distributions import Constant, Distribution, Exponential, Pareto
+from sim.kernel.faults import (
+    Congest,
+    Duplicate,
+    Fail,
+    Fault,
+    Lose,
+    Pause,
+    Replay,
+    Schedule,
+    Slow,
+)
+from sim.kernel.link import HERE, Noise, Place
+from sim.kernel.plan import Cluster, Plan
+from sim.kernel.source import Recording, Row, Source
+from sim.kernel.station import Worker
+from sim.kernel.trigger import Every, EveryTuples, When
+from sim.windows.corrector import WindowTuning
+
+
+def figure(timed: Run, name: str) -> float:
+    return float(timed.summary[name])
+
+
+# ----------------------------------------------------------------------------- small clusters
+
+EPOCH_US = 1_000_000
+SERVICE, TRIGGER = Constant(100.0), EveryTuples(100)
+ELSEWHERE = Place(rack=1)
+"""So far away that a tuple of 100 bytes takes 80 us on the line, and then 350 us."""
+
+
+def cluster(*workers: Worker, service: Distribution = SERVICE, tuple_bytes: int = 100) -> Cluster:
+    """Workers in turn, and tuples that take them 100 us."""
+    retried = Noise(retry_us=1_000.0)
+    return Cluster(workers or (Worker(place=HERE),), service, tuple_bytes, retried)
+
+
+def at(*times_us: int, keys: str = "a") -> Recording:
+    """Return tuples that arrive at these times, with these keys in turn."""
+    rows = [
+        Row(EPOCH_US + time_us, EPOCH_US + time_us, keys[n % len(keys)], float(n))
+        for n, time_us in enumerate(times_us)
+    ]
+    return Recording(tuple(rows))
+
+
+def plan_of(
+    source: Source | Recording,
+    *workers: Worker,
+    faults: Schedule = (),
+    trigger: When = TRIGGER,
+    measured: bool = False,
+    tuple_bytes: int = 100,
+) -> Plan:
+    return Plan(
+        (source,),
+        cluster=cluster(*workers, tuple_bytes=tuple_bytes),
+        faults=faults,
+        trigger=trigger,
+        tuning=GroupingTuning(measured=measured),
+        epoch_us=EPOCH_US,
+    )
+
+
+def latencies_us(plan: Plan, instances: int = 1, policy: str = "round-robin") -> float:
+    """Return the sum of what all tuples took from arrival until they were served."""
+    config = GroupingConfig(instances, policy, latency_us=(0,) * instances)
+    timed = simulate(plan, config, 1)
+    return figure(timed, "mean_latency_us") * figure(timed, "tuples")
+
+
+# --------------------------------------------------------------------------------- measured times
+
+REGULAR = Source(400, Constant(1_000.0), keys=tuple("abcdefgh"))
+
+
+def times_us(*workers: Worker, measured: bool = True, **plan: object) -> list[list[object]]:
+    """Return the times by window of a tuple a millisecond, in turns, in windows of a hundred."""
+    source = plan_of(REGULAR, *workers, measured=measured, **plan)  # type: ignore[arg-type]
+    config = GroupingConfig(2, "round-robin", ((0, (100, 100)),), window_tuples=100)
+    found: list[list[object]] = simulate(source, config, 1).workload.config["times_us"]
+    return found
+
+
+FAST, SLOW = Worker(place=HERE), Worker(0.25, place=HERE)
+
+
+def test_times_are_those_that_instances_took() -> None:
+    assert times_us(FAST, SLOW) == [[0, [100, 100]], [1, [100, 400]]]
+    assert times_us(FAST, SLOW, measured=False) == [[0, [100, 100]]]
+
+
+def test_a_line_that_is_slower_than_its_instance_is_the_time() -> None:
+    # 1,000 bytes at 10 Mb/s.
+    far = Worker(place=ELSEWHERE)
+    assert times_us(FAST, far, tuple_bytes=1_000)[1] == [1, [100, 800]]
+
+
+def test_an_instance_that_has_served_nothing_keeps_its_time() -> None:
+    half = Worker(0.5, place=HERE)
+    assert times_us(half) == [[0, [100, 100]], [1, [200, 200]]]
+    key = GroupingConfig(9, "key", ((0, (100,) * 9),), window_tuples=100)
+    plan = plan_of(Source(300, Constant(1_000.0)), half, measured=True)
+    config = simulate(plan, key, 1).workload.config
+    assert sorted(config["times_us"][1][1]) == [100] * 8 + [200]
+
+
+def test_what_is_not_served_by_the_end_of_a_window_is_not_measured_yet() -> None:
+    # Instance 1 gets slow in the second window. At its end it has served 26 tuples of 100 us each,
+    # the last one of the first window among them, and 24 slow ones; its 25th is still there.
+    slow = Slow("worker-1", 150_000, 1_000_000_000, 10.0)
+    found = [times for _, times in times_us(FAST, faults=(slow,))]
+    assert [times[0] for times in found] == [100] * len(found)  # type: ignore[index]
+    expected = [100, (26 * 100 + 24 * 1_000) // 50, 1_000]
+    assert [times[1] for times in found] == expected  # type: ignore[index]
+
+
+def test_a_window_waits_for_the_trigger_and_times_for_the_first_tuple_after_it() -> None:
+    # The window of 100 tuples is full after 99 ms, and cut after 250 ms; the next one has 250.
+    config = GroupingConfig(1, "key", ((0, (7,)),), window_tuples=100)
+    timed = simulate(plan_of(REGULAR, FAST, trigger=Every(250_000), measured=True), config, 1)
+    assert timed.workload.cuts == (250,)
+    assert timed.workload.config["times_us"] == [[0, [7]], [1, [100]]]
+    # With nothing after the last window, there is nothing to know times for.
+    timed = simulate(plan_of(REGULAR, FAST, trigger=Every(400_000), measured=True), config, 1)
+    assert timed.workload.config["times_us"] == [[0, [7]]]
+
+
+# ------------------------------------------------------------------------------- what costs time
+
+
+def test_a_tuple_takes_its_line_its_way_and_its_work() -> None:
+    config = GroupingConfig(1)
+    timed = simulate(plan_of(at(0), Worker(place=ELSEWHERE)), config, 1)
+    assert figure(timed, "mean_latency_us") == pytest.approx(80.0 + 350.0 + 100.0)
+    assert timed.summary["instances_a_key"] == 1
+    # Without places there is no network.
+    timed = simulate(plan_of(at(0), Worker(0.5)), config, 1)
+    assert figure(timed, "mean_latency_us") == pytest.approx(200.0)
+
+
+def test_a_place_is_free_again_when_the_sender_has_heard_of_it() -> None:
+    # The second tuple leaves after line, way and work of the first one, and the way back.
+    far = Worker(queue_limit=1, place=ELSEWHERE)
+    first_us = 80.0 + 350.0 + 100.0
+    assert latencies_us(plan_of(at(0, 0), far)) == pytest.approx(2 * first_us + first_us + 350.0)
+    # Both are on their way at once, the second one 80 us behind; it waits 20 us for the first one.
+    far = Worker(queue_limit=2, place=ELSEWHERE)
+    assert latencies_us(plan_of(at(0, 0), far)) == pytest.approx(2 * first_us + 80.0 + 20.0)
+
+
+def test_a_full_instance_holds_up_what_is_for_another_one() -> None:
+    # In turns: the third tuple waits for the place of the first one, and holds up the fourth.
+    slow, fast = Worker(0.1, queue_limit=1), Worker(queue_limit=1)
+    assert latencies_us(plan_of(at(0, 0, 0, 0), slow, fast), 2) == 1_000 + 100 + 2_000 + 1_100
+
+
+def test_every_sender_stands_still_by_itself() -> None:
+    config = GroupingConfig(2, "key", senders=2)
+    slow, fast = Worker(0.1, queue_limit=1), Worker(queue_limit=1)
+    key = {
+        simulate(plan_of(at(0, keys=key), slow), config, 1).trace.of(Route)[0].instance: key
+        for key in "abcdefgh"
+    }
+    # Sender 0 stands with its second tuple for the slow instance, and sender 1 goes on.
+    plan = plan_of(at(0, 0, 0, 0, 0, 0, keys=key[0] + key[1]), slow, fast)
+    timed = simulate(plan, config, 1)
+    total_us = (1_000 + 2_000 + 3_000) + (100 + 200 + 300)
+    assert figure(timed, "mean_latency_us") * 6 == pytest.approx(total_us)
+
+
+def test_a_backlog_is_worked_off_at_the_rate_of_the_instances() -> None:
+    workers = [Worker(speed, queue_limit=10, place=HERE) for speed in (1.0, 0.5)]
+    source = Source(4_000, Exponential(1_000.0), keys=tuple("abcdefgh"))
+    plan = plan_of(source, *workers, trigger=EveryTuples(1_000))
+    found = {}
+    for policy in ("round-robin", "tag"):
+        config = GroupingConfig(2, policy, ((0, (100, 200)),), window_tuples=1_000)
+        found[policy] = figure(simulate(backlog_of(plan, 1), config, 1), "served_hz")
+    # In turns the slower one decides; by time both are busy.
+    assert found["round-robin"] == pytest.approx(2 * 5_000, rel=0.01)
+    assert found["tag"] == pytest.approx(10_000 + 5_000, rel=0.01)
+
+
+def test_a_backlog_is_what_would_arrive_all_at_once() -> None:
+    plan = given({"tuples": "300", "scenario": "drift"}).plan
+    plan = replace(plan, faults=(Duplicate("source-0", 3, 10), Pause("worker-1", 5, 5)))
+    backlog = backlog_of(plan, 3)
+    assert backlog.faults == (Pause("worker-1", 5, 5),)
+    config = GroupingConfig(4)
+    one, other = simulate(plan, config, 3), simulate(backlog, config, 3)
+    assert len(one.workload.arrivals) == 301
+    assert {event.arrival_us for event in other.workload.arrivals} == {plan.epoch_us}
+    assert [event[:5] for event in one.workload.arrivals] == [
+        event[:5] for event in other.workload.arrivals
+    ]
+
+
+# ------------------------------------------------------------------------------------- faults
+
+
+def test_the_tuple_in_service_starts_again_after_a_failure() -> None:
+    # 40 us of the second tuple are lost; both wait until the instance is there again.
+    fail = Fail("worker-0", 140, 60)
+    plan = plan_of(at(0, 0, 0), Worker(), faults=(fail,))
+    assert latencies_us(plan) == 100 + 300 + 400
+
+
+@pytest.mark.parametrize(
+    ("fault", "later_us"),
+    [
+        (Pause("worker-0", 450, 1_000), 1_000),
+        (Slow("worker-0", 430, 1_000, 3.0), 200),
+        (Congest("log>worker-0", 40, 1_000), 1_000),
+        (Congest("log>worker-0", 0, 1_000, 0.25), 240),
+        (Lose("log>worker-0", 0), 1_350),
+        (Replay("log>worker-0", 0, 10), 0),
+        (Fail("worker-0", 480, 1_000), 1_050),
+        # What the sender hears later changes nothing for a single tuple.
+        (Lose("worker-0>log", 0), 0),
+    ],
+)
+def test_a_fault_costs_what_it_says(fault: Fault, later_us: int) -> None:
+    plan = plan_of(at(0), Worker(place=ELSEWHERE), faults=(fault,))
+    assert latencies_us(plan) == pytest.approx(530 + later_us)
+
+
+def test_a_place_whose_message_is_lost_is_free_later() -> None:
+    far = Worker(queue_limit=1, place=ELSEWHERE)
+    plan = plan_of(at(0, 0), far, faults=(Lose("worker-0>log", 0),))
+    assert latencies_us(plan) == pytest.approx(530 + 530 + 530 + 350 + 1_350)
+
+
+@pytest.mark.parametrize(
+    ("at_us", "batches"),
+    [
+        (50, ()),  # before the first tuple
+        (150, (0,)),
+        (900, (0,)),  # everything is routed, and one tuple is in service
+        (2_000, ()),  # between two micro-batches
+        (2_999, ()),
+        (3_050, (1,)),
+        (9_000, ()),  # after the end
+    ],
+)
+def test_a_failure_is_a_kill_of_the_micro_batch_that_it_interrupts(
+    at_us: int, batches: tuple[int, ...]
+) -> None:
+    source = at(100, 200, 300, 850, 3_000, 3_100)
+    plan = plan_of(source, Worker(), faults=(Fail("worker-0", at_us, 10),), trigger=EveryTuples(4))
+    timed = simulate(plan, GroupingConfig(1), 1)
+    assert timed.workload.cuts == (4,)
+    assert timed.workload.faults == tuple(Kill("kill", batch) for batch in batches)
+    assert timed.summary["restarts"] == 1
+
+
+ANY: tuple[Fault, ...] = (
+    Pause("worker-1", 3_000, 20_000),
+    Slow("worker-0", 5_000, 50_000, 8.0),
+    Fail("worker-1", 12_000, 3_000),
+    Fail("worker-0", 18_000, 9_000),
+    Congest("log>worker-0", 8_000, 9_000, 0.1),
+    Lose("log>worker-1", 7),
+    Lose("worker-1>log", 3),
+    Replay("log>worker-0", 4, 700),
+    Replay("worker-0>log", 4, 700),
+    Duplicate("source-0", 9, 4_000),
+)
+
+
+@pytest.mark.parametrize("when_full", ["block", "drop"])
+@pytest.mark.parametrize("place", [None, HERE, Place(process=1), Place(node=1), ELSEWHERE])
+@pytest.mark.parametrize("fault", [None, *ANY], ids=str)
+def test_whatever_happens_the_model_does_the_same_with_what_arrived(
+    fault: Fault | None, place: Place | None, when_full: str
+) -> None:
+    is_link = isinstance(fault, Congest | Lose | Replay)
+    if place is None and is_link:
+        pytest.skip("there is no link")
+    worker = Worker(queue_limit=2, when_full=when_full, place=place)  # type: ignore[arg-type]
+    source = Source(200, Exponential(150.0), keys=tuple("abcdefgh"), zipf=1.5)
+    plan = replace(
+        plan_of(source, worker, replace(worker, speed=0.3), measured=True),
+        faults=() if fault is None else (fault,),
+        trigger=EveryTuples(20),
+    )
+    config = GroupingConfig(2, "tag", ((0, (1, 1)),), senders=3, window_tuples=50)
+    timed = simulate(plan, config, 1)
+    assert simulate(plan, config, 1).digest == timed.digest
+    assert ("shed" in timed.summary) == (when_full == "drop")
+    assert timed.summary["tuples"] == 200 + isinstance(fault, Duplicate) - int(
+        timed.summary.get("shed", 0)
+    )
+    assert bool(timed.workload.faults) == isinstance(fault, Fail)
+    expected = make_reference()(timed.workload)
+    assert list(timed.trace.steps()) == list(expected.steps())
+    assert make_system()(timed.workload).digest() == expected.digest()
+
+
+def test_the_log_sheds_what_the_next_sender_has_no_room_for() -> None:
+    # An instance has two places, and the sender two more: of ten tuples at once four are let in,
+    # and of those that come later all that find the sender with one tuple at most.
+    worker = Worker(queue_limit=2, when_full="drop")
+    timed = simulate(plan_of(at(*[0] * 10, 150, 160, 250), worker), GroupingConfig(1), 1)
+    assert timed.summary["shed"] == 6 + 1
+    assert [event.value for event in timed.workload.arrivals] == [0, 1, 2, 3, 10, 12]
+    # With two senders it is that of the next number, whatever room the other one has.
+    config = GroupingConfig(2, "key", senders=2)
+    timed = simulate(plan_of(at(*[0] * 12), worker), config, 1)
+    assert len(timed.workload.arrivals) == 2 + 2 * 2
+
+
+# ----------------------------------------------------------------------------------- bad plans
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"cluster": Cluster(service=Constant(0))},
+            "mean of Cluster.service is 0; it must be finite and above 0",
+        ),
+        (
+            {"cluster": Cluster(service=Pareto(1.0, 1.0))},
+            "mean of Cluster.service is inf; it must be finite and above 0",
+        ),
+        ({"cluster": cluster(Worker(servers=2))}, "servers of a worker is 2; it must be 1"),
+        ({"cluster": cluster(Worker(queue_limit=0))}, "queue_limit is 0; it must be above 0"),
+        ({"tuning": WindowTuning()}, r"Plan.tuning is .* it must be a GroupingTuning"),
+        ({"faults": (Congest("log>worker-1", 1, 1),)}, "target of congest is 'log>worker-1'"),
+    ],
+)
+def test_bad_plans_are_refused(changes: dict[str, object], sentence: str) -> None:
+    plan = plan_of(at(0))
+    with pytest.raises(ValueError, match=sentence):
+        simulate(replace(plan, **changes), GroupingConfig(1), 1)  # type: ignore[arg-type]
