@@ -2,13 +2,10 @@
 
 Rules of this file:
 
-1. Disorder is never drawn as a shuffle: a small plan (sources, network tiers, slow workers, bursts,
-   changes of regime, faults) is drawn, and the simulation says in which order its tuples arrive.
-2. The plan is scaled to the query: intervals are shorter than a window, delays as long as several,
-   so that late tuples are the rule.
-3. Values are integers or dyadic fractions, so that their sums are exact in every order.
-4. No integer is drawn from 100 or more: Hypothesis mixes constants of whatever modules happen to be
-   loaded into wide ranges, and the same seed would draw something else in another process.
+1. Disorder is never drawn as a shuffle: a small plan (``properties/networks.py``) is drawn, and
+   the simulation says in which order its tuples arrive.
+2. Values are integers or dyadic fractions, so that their sums are exact in every order.
+3. No integer is drawn from 100 or more, for the reason given there.
 """
 
 import math
@@ -20,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 
 from hypothesis import strategies as st
 
-from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload
+from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload, task_of
 from model.vocabulary.slack import (
     AGGREGATES,
     CONTROLS,
@@ -28,177 +25,19 @@ from model.vocabulary.slack import (
     SAMPLINGS,
     SELF_SUFFICIENT_AGGREGATES,
 )
-from sim.kernel.disorder import Burst, Disturbance, Regime, Straggler
-from sim.kernel.distributions import (
-    Constant,
-    Distribution,
-    Exponential,
-    Lognormal,
-    Mixture,
-    Pareto,
-    Uniform,
-)
-from sim.kernel.faults import Clog, Duplicate, Fault, Pause, Replay, Slow
-from sim.kernel.link import Place
+from properties import clusters
+from properties.clusters import Shape
+from properties.networks import EVENTS_MAX, SEEDS, STEPS, plans, sources, upto
+from properties.plans import Case
+from sim.kernel.faults import Fail, Fault, Pause
 from sim.kernel.log import simulate_arrivals
-from sim.kernel.plan import Plan
-from sim.kernel.source import IDS_PER_SOURCE, Source
+from sim.kernel.source import IDS_PER_SOURCE
 from sim.kernel.station import Worker
+from sim.windows.corrector import WindowTuning
+from sim.windows.room import CORRECTOR
 
+__all__ = ["SEEDS", "plans", "sources", "upto"]  # beside what is defined here
 CUTS_MAX = 4
-STEPS = 96
-SEEDS = st.integers(0, 99)
-EVENTS_MAX = 24
-"""Tuples of one source: small, so that a failing case is read by a person."""
-
-
-def upto(limit_us: int, above: int = 0) -> st.SearchStrategy[int]:
-    """Times from ``above`` to about ``limit_us``, in equal steps."""
-    return st.integers(0, STEPS).map(lambda step: above + limit_us * step // STEPS)
-
-
-# --------------------------------------------------------------------------------------- plans
-# Strategies are built once a scale: building one takes longer than drawing from it.
-
-
-@cache
-def delays(scale_us: int) -> st.SearchStrategy[Distribution]:
-    """Delays from none to several windows, with light and heavy tails."""
-    return st.sampled_from(
-        [
-            Constant(0),
-            Uniform(0, scale_us / 4),
-            Uniform(0, scale_us),
-            Uniform(0, 4 * scale_us),
-            Exponential(scale_us / 8),
-            Exponential(scale_us),
-            Lognormal(scale_us / 8, 1.0),
-            Lognormal(scale_us, 1.0),
-            Pareto(scale_us / 8, 1.1),
-            Pareto(scale_us / 4, 2.0),
-            Mixture(0.05, Constant(3 * scale_us)),
-            Mixture(0.3, Constant(3 * scale_us)),
-        ]
-    )
-
-
-class Way(NamedTuple):
-    """How the tuples of a source travel: everything but the tuples themselves."""
-
-    delay: Distribution
-    in_order: bool
-    place: Place | None
-    worker: int | None
-
-
-@cache
-def ways(scale_us: int, workers: int) -> st.SearchStrategy[Way]:
-    """A delay, a place in the network or none, a worker or none."""
-    places = st.sampled_from([None, Place(0, 0, 1), Place(0, 1), Place(1)])
-    return st.builds(
-        Way,
-        delays(scale_us),
-        st.booleans(),
-        places,
-        st.sampled_from([None, *range(workers)]),
-    )
-
-
-@cache
-def sources(scale_us: int) -> st.SearchStrategy[Source]:
-    """The tuples of one source: intervals from a sixth of a window to a whole one."""
-    means_us = [scale_us // 6 or 1, scale_us // 2 or 1, scale_us]
-    intervals = [kind(mean_us) for mean_us in means_us for kind in (Constant, Exponential)]
-    return st.builds(
-        Source,
-        events=st.integers(6, EVENTS_MAX),
-        interval=st.sampled_from(intervals),
-        start_us=upto(scale_us),
-        keys=st.sampled_from([("a",), ("b",), ("a", "b"), ("ä", ""), ("a", "b", "c")]),
-        low=st.just(0),
-        high=st.sampled_from([1, 100]),
-        bits=st.sampled_from([0, 800]),
-    )
-
-
-@cache
-def workers(scale_us: int) -> st.SearchStrategy[tuple[Worker, ...]]:
-    """None, one or two, some of them too slow for what comes."""
-    kinds = [
-        Worker(service, speed)
-        for service in (Constant(scale_us // 20), Exponential(scale_us / 8))
-        for speed in (1.0, 0.2)
-    ]
-    return st.lists(st.sampled_from(kinds), max_size=2).map(tuple)
-
-
-@cache
-def disturbances(scale_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
-    """Bursts, changes of regime and stragglers."""
-    times_us = upto(8 * scale_us)
-    lengths_us = upto(4 * scale_us, above=1)
-    some = st.sampled_from([None, *range(sources)])
-    again = st.sampled_from([None, 5 * scale_us])
-    return st.one_of(
-        st.builds(
-            Burst, times_us, lengths_us, st.sampled_from([0.3, 1.0]), delays(scale_us), some, again
-        ),
-        st.builds(Regime, times_us, delays(scale_us), some),
-        st.builds(Straggler, st.integers(0, sources - 1), st.sampled_from([1.0, 5.0]), times_us),
-    )
-
-
-class Targets(NamedTuple):
-    """What faults of a plan may name."""
-
-    sources: tuple[str, ...]
-    links: tuple[str, ...]
-    workers: tuple[str, ...]
-
-
-def targets_of(sources: Sequence[Source], crew: Sequence[Worker]) -> Targets:
-    """Names of sources, links and workers, as plans give them."""
-    names = tuple(f"source-{number}" for number in range(len(sources)))
-    workers = tuple(f"worker-{number}" for number in range(len(crew)))
-    sending = (n for n, source in zip(names, sources, strict=True) if source.place is not None)
-    return Targets(names, (*workers, *sending), workers)
-
-
-@cache
-def faults(scale_us: int, targets: Targets) -> st.SearchStrategy[Fault]:
-    """Redeliveries, and what makes workers and links slow; nothing is lost."""
-    at_us = upto(8 * scale_us)
-    for_us = upto(4 * scale_us, above=1)
-    nth = st.integers(0, EVENTS_MAX)
-    kinds: list[st.SearchStrategy[Fault]] = [
-        st.builds(Duplicate, st.sampled_from(targets.sources), nth, at_us)
-    ]
-    if targets.links:
-        links = st.sampled_from(targets.links)
-        kinds += [st.builds(Clog, links, at_us, for_us), st.builds(Replay, links, nth, at_us)]
-    if targets.workers:
-        names = st.sampled_from(targets.workers)
-        kinds += [
-            st.builds(Pause, names, at_us, for_us),
-            st.builds(Slow, names, at_us, for_us, st.just(8.0)),
-        ]
-    return st.one_of(kinds)
-
-
-@st.composite
-def plans(draw: st.DrawFn, scale_us: int, sent: tuple[Source, ...]) -> Plan:
-    """A way through the network for the tuples of these sources, and what goes wrong there."""
-    crew = draw(workers(scale_us))
-    travelling = tuple(
-        replace(source, **draw(ways(scale_us, len(crew)))._asdict()) for source in sent
-    )
-    return Plan(
-        travelling,
-        crew,
-        tuple(draw(st.lists(disturbances(scale_us, len(sent)), max_size=2))),
-        tuple(draw(st.lists(faults(scale_us, targets_of(travelling, crew)), max_size=3))),
-    )
-
 
 # ------------------------------------------------------------------------------------- queries
 
@@ -316,7 +155,7 @@ def arrival_orders(
     seed = draw(SEEDS)
     found: list[tuple[Event, ...]] = []
     for _ in range(orders):
-        events = simulate_arrivals(draw(plans(scale_us, sent)), seed).events
+        events = simulate_arrivals(draw(plans(scale_us, sent, seed)), seed).events
         delivered = events if config.dedup else without_redeliveries(events)
         found.append(tuple(twist.of(event) for event in delivered))
     return tuple(found)
@@ -354,37 +193,41 @@ def reordered(draw: st.DrawFn, config: Query) -> tuple[Workload, Workload]:
     return _workload(calm, one, draw(cuts(len(one)))), _workload(calm, other, ())
 
 
-class Timing(NamedTuple):
-    """What a timed run needs beside its query."""
-
-    plan: Plan
-    seed: int
-    crew: tuple[Worker, ...]
-    """Workers that serve the tasks."""
-    trigger_interval_us: int
-
-
 @st.composite
-def timings(draw: st.DrawFn, scale_us: int) -> Timing:
-    """A simulated network, and workers for the tasks, some of them too slow."""
-    sent = tuple(draw(st.lists(sources(scale_us), min_size=1, max_size=4)))
-    crew = draw(workers(scale_us)) or (Worker(),)
-    interval_us = draw(st.sampled_from([scale_us // 2, 3 * scale_us]))
-    return Timing(draw(plans(scale_us, sent)), draw(SEEDS), crew, interval_us)
+def timings(draw: st.DrawFn, scale_us: int, tasks: int) -> Case:
+    """Draw a cluster for a windowed room with so many tasks, and how long corrections take."""
+    plan, seed = draw(clusters.cases(Shape(scale_us, tasks, events=(6, 12, 24))))
+    tuning = WindowTuning(
+        Worker(draw(st.sampled_from([1.0, 0.2]))),
+        draw(st.sampled_from([0.0, scale_us / 2, 3.0 * scale_us])),
+        draw(st.sampled_from([0.0, scale_us / 20])),
+    )
+    wrong = draw(st.sampled_from([None, "task fails", "corrector fails", "corrector pauses"]))
+    nth, for_us = draw(st.integers(0, STEPS)), draw(upto(8 * scale_us, above=1))
+    more: tuple[Fault, ...] = ()
+    if wrong is not None and (events := simulate_arrivals(plan, seed).events):
+        # Soon after an arrival: there is something to be served again.
+        event = events[nth * (len(events) - 1) // STEPS]
+        at_us = event.arrival_us - plan.epoch_us + scale_us // 8
+        kind = Pause if wrong == "corrector pauses" else Fail
+        task = f"worker-{task_of(event.key, tasks)}"
+        more = (kind(task if wrong == "task fails" else CORRECTOR, at_us, for_us),)
+    flush = draw(st.sampled_from([True, True, True, False]))
+    return Case(replace(plan, tuning=tuning, faults=(*plan.faults, *more), flush=flush), seed)
 
 
 class TimedCase(NamedTuple):
     """What a timed run of room ``slack`` needs."""
 
     config: SlackConfig
-    timing: Timing
+    timing: Case
 
 
 @st.composite
 def timed_cases(draw: st.DrawFn) -> TimedCase:
     """A query, and how its tuples arrive and are served."""
     config = draw(configs())
-    return TimedCase(config, draw(timings(max(config.size_us, config.slide_us))))
+    return TimedCase(config, draw(timings(max(config.size_us, config.slide_us), config.tasks)))
 
 
 def cases(

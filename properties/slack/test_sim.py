@@ -1,5 +1,8 @@
 """The timed run observes what the model says, and keeps the promises, whatever it costs."""
 
+import json
+from collections import Counter
+
 from hypothesis import given
 
 from model.claims import Outcome
@@ -10,15 +13,25 @@ from properties import packs
 from properties.judge import broken_sentences
 from properties.rooms import room
 from properties.strategies import TimedCase, timed_cases
+from sim.kernel.plain import from_plain, to_plain
 from sim.scenarios import umts
 from sim.slack import Run, simulate
 
 RUNS_FOR_GUARDS = 200
+TROUBLES = ("shed", "held_back", "sent_again", "served_again")
+"""What a run's summary counts, where there was any."""
 
 
 def run(case: TimedCase) -> Run:
-    plan, seed, crew, interval_us = case.timing
-    return simulate(plan, case.config, seed, workers=crew, trigger_interval_us=interval_us)
+    plan, seed = case.timing
+    return simulate(plan, case.config, seed)
+
+
+def troubles_of(runs: list[Run]) -> Counter[str]:
+    """Return in how many runs each trouble was met, and workers failed in a batch."""
+    met = Counter({name: sum(name in timed.summary for timed in runs) for name in TROUBLES})
+    met["kills"] = sum(bool(timed.workload.faults) for timed in runs)
+    return met
 
 
 @given(case=timed_cases())
@@ -28,8 +41,18 @@ def test_a_timed_run_is_a_run_of_the_model_and_keeps_the_promises(case: TimedCas
     expected = slack.reference()(timed.workload)
     difference = slack.compare(timed.workload, expected, timed.trace, slack.words)
     assert not difference.mismatches, "\n".join(difference.sentences)
+    # Values are whole numbers: every sum is exact, and so is the trace.
+    assert timed.trace.digest() == expected.digest()
     broken = broken_sentences(judge(timed.workload, timed.trace).verdicts)
     assert not broken, "\n".join(broken)
+
+
+@given(case=timed_cases())
+def test_a_plan_comes_back_from_its_file(case: TimedCase) -> None:
+    plan = case.timing.plan
+    again = from_plain(json.loads(json.dumps(to_plain(plan), allow_nan=False)))
+    assert again == plan
+    assert repr(again) == repr(plan)
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
@@ -37,6 +60,8 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
     evidence = [judge(timed.workload, timed.trace) for timed in runs]
     for guard in ("late pairs", "mixed tuples", "corrections of several windows", "misses"):
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
+    met = troubles_of(runs)
+    assert min(met.values()) > 3, met
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
 

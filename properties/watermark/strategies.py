@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from model.vocabulary import WatermarkConfig, Workload
 from model.vocabulary.answers import AGGREGATES
-from properties.strategies import UNIT_US, upto, workloads
+from properties.networks import upto
+from properties.strategies import UNIT_US, workloads
 
 PROMISING = ("disorder", "scaled", "fixed")
 """Readings that keep what is promised."""

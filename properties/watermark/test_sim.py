@@ -14,9 +14,12 @@ from model.watermark.claims import judge, over_all
 from model.watermark.identity import IDENTITY
 from properties import packs
 from properties.judge import broken_sentences
-from properties.strategies import Timing, timings
+from properties.plans import Case
+from properties.slack.test_sim import troubles_of
+from properties.strategies import timings
 from properties.watermark.strategies import configs
 from sim.watermark import Run, simulate
+from sim.windows.scenarios import phases
 
 RUNS_FOR_GUARDS = 120
 SECOND_US = 1_000_000
@@ -26,26 +29,28 @@ class TimedCase(NamedTuple):
     """What a timed run needs."""
 
     config: WatermarkConfig
-    timing: Timing
+    timing: Case
 
 
 @st.composite
 def timed_cases(draw: st.DrawFn) -> TimedCase:
     config = draw(configs())
-    return TimedCase(config, draw(timings(max(config.size_us, config.slide_us))))
+    return TimedCase(config, draw(timings(max(config.size_us, config.slide_us), config.tasks)))
 
 
 def run(case: TimedCase) -> Run:
-    plan, seed, crew, interval_us = case.timing
-    return simulate(plan, case.config, seed, workers=crew, trigger_interval_us=interval_us)
+    plan, seed = case.timing
+    return simulate(plan, case.config, seed)
 
 
 @given(case=timed_cases())
 def test_a_timed_run_is_a_run_of_the_model_and_keeps_the_promises(case: TimedCase) -> None:
     timed = run(case)
     # Values are whole numbers: every sum is exact, and so is the comparison.
-    difference = compare(model_run(timed.workload), timed.trace, WORDS, identity=IDENTITY)
+    expected = model_run(timed.workload)
+    difference = compare(expected, timed.trace, WORDS, identity=IDENTITY)
     assert not difference.mismatches, "\n".join(difference.sentences)
+    assert timed.trace.digest() == expected.digest()
     broken = broken_sentences(judge(timed.workload, timed.trace).verdicts)
     assert not broken, "\n".join(broken)
 
@@ -55,6 +60,8 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
     evidence = [judge(timed.workload, timed.trace) for timed in runs]
     for guard in ("calm arrivals", "stormy arrivals", "early answers", "late pairs", "corrections"):
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
+    met = troubles_of(runs)
+    assert min(met.values()) > 3, met
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
 
@@ -62,7 +69,9 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
 def test_every_reading_meets_the_same_arrivals() -> None:
     runs = {
         reading: simulate(
-            "phases", WatermarkConfig(10 * SECOND_US, 10 * SECOND_US, 8 * SECOND_US, reading), 11
+            phases(11),
+            WatermarkConfig(10 * SECOND_US, 10 * SECOND_US, 8 * SECOND_US, reading),
+            11,
         )
         for reading in READINGS
     }

@@ -233,9 +233,14 @@ def _sent(plan: Plan, seeds: Seeds, streams: Sequence[str]) -> list[Sent]:
     ]
 
 
+def last_event_times(plan: Plan, seed: int) -> list[int]:
+    """Return the last event time (us, kernel time) of each source, -1 if it has no tuples."""
+    return [each.last_us for each in _sent(plan, Seeds(seed), ONE_STREAM)]
+
+
 def within_run(plan: Plan, seed: int) -> Plan:
     """Return the plan without the bursts and gaps that would start after its last tuple."""
-    last_us = [each.last_us for each in _sent(plan, Seeds(seed), ONE_STREAM)]
+    last_us = last_event_times(plan, seed)
     kept = [each for each in plan.disturbances if is_within(each, last_us)]
     return replace(plan, disturbances=tuple(kept))
 

@@ -33,14 +33,11 @@ def _counts(run: SeenRun) -> Summary:
         len(each) for each in (answers.windows, answers.first.window, answers.by_stream.window)
     )
     revisions = [step for each in observed.corrected for step in each.revisions]
-    shed, stations = observed.arrived.counts["shed"], observed.room.workers.values()
-    repeated = sum(station.repeated for station in stations)
     return {
         "arrivals": arrivals,
-        **({"shed": shed} if shed else {}),
         "rejected": rejected,
         "redelivered": arrivals - accepted - rejected,
-        **({"served_again": repeated} if repeated else {}),
+        **_troubles(run),
         "batches": observed.room.batches,
         "windows": windows,
         "answered_by_stream": by_stream,
@@ -53,6 +50,19 @@ def _counts(run: SeenRun) -> Summary:
         "corrected_windows": len(revisions),
         "history_rows_read": sum(step.n for step in revisions),
     }
+
+
+def _troubles(run: SeenRun) -> Summary:
+    """What the cluster had trouble with: of each kind, only if there was any."""
+    room, counts = run.observed.room, run.observed.arrived.counts
+    stations, links = room.workers.values(), room.links.values()
+    found = {
+        "shed": counts["shed"],
+        "held_back": sum(station.blocked for station in stations),
+        "sent_again": sum(link.retried for link in links),
+        "served_again": sum(station.repeated for station in stations),
+    }
+    return {name: count for name, count in found.items() if count}
 
 
 def _latencies(run: SeenRun, wait: str) -> Summary:

@@ -13,8 +13,13 @@ from model.vocabulary.slack import (
 )
 from model.windows.evidence import has_exact_sums
 from properties import packs
+from properties.networks import plans
 from properties.strategies import cases, configs, reordered, requirements, timed_cases
 from sim.kernel.disorder import measure
+from sim.kernel.distributions import Constant, Exponential
+from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.source import IDS_PER_SOURCE, Source
 
 DRAWN = packs.collect(cases(), 300, seed=4)
 
@@ -98,7 +103,39 @@ def test_two_orders_are_of_the_same_tuples() -> None:
     assert sum(one != other for one, other in orders) > len(pairs) // 2
 
 
-def test_timed_cases_differ_in_workers() -> None:
-    drawn = packs.collect(timed_cases(), 40, seed=3)
-    assert len({case.timing.crew for case in drawn}) > 3
-    assert any(worker.speed < 1 for case in drawn for worker in case.timing.crew)
+def test_timed_cases_differ_in_workers_and_in_what_goes_wrong() -> None:
+    plans = [case.timing.plan for case in packs.collect(timed_cases(), 120, seed=3)]
+    workers = [worker for plan in plans for worker in plan.cluster.workers]
+    assert len({plan.cluster.workers for plan in plans}) > 10
+    assert {worker.when_full for worker in workers if worker.queue_limit} == {"block", "drop"}
+    assert any(worker.speed < 1 for worker in workers)
+    assert len({plan.way(plan.log_place, worker.place) for plan in plans for worker in workers}) > 3
+    kinds = Counter(type(fault) for plan in plans for fault in plan.faults)
+    assert set(kinds) == {Congest, Duplicate, Fail, Lose, Pause, Replay, Slow}, kinds
+    targets = {fault[0] for plan in plans for fault in plan.faults}
+    assert {"worker-0", "corrector", "log>worker-0", "source-0", "source-0>log"} <= targets
+    assert any(plan.disturbances for plan in plans)
+
+
+def test_ways_to_the_log_go_wrong_in_every_way_and_lose_nothing() -> None:
+    sent = (Source(20, Constant(3_000)), Source(20, Constant(3_000), start_us=5_000))
+    drawn = packs.collect(plans(20_000, sent, 7), 200, seed=5)
+    kinds = Counter(type(fault) for plan in drawn for fault in plan.faults)
+    assert set(kinds) == {Congest, Duplicate, Lose, Pause, Replay, Slow}, kinds
+    met: Counter[str] = Counter()
+    for plan in drawn:
+        found = simulate_arrivals(plan, 7)
+        met.update({name: bool(count) for name, count in found.counts.items()})
+        assert {event.source_id for event in found.events} == {
+            *range(20),
+            *range(IDS_PER_SOURCE, IDS_PER_SOURCE + 20),
+        }
+    assert not any(met[name] for name in ("lost", "dropped", "failed", "shed"))
+    assert min(met[name] for name in ("duplicated", "replayed", "retried", "blocked")) > 3, met
+
+
+def test_bursts_begin_while_something_is_sent_whatever_the_seed() -> None:
+    sent = (Source(6, Exponential(1_000)), Source(6, Exponential(9_000), start_us=5_000))
+    for plan in packs.collect(plans(20_000, sent), 100, seed=5):
+        for seed in range(3):
+            assert simulate_arrivals(plan, seed).events
