@@ -96,6 +96,15 @@ class Admission(NamedTuple):
         return self.streams[S]
 
 
+class Mark(NamedTuple):
+    """How far a gate has come."""
+
+    tuples: Mapping[str, int]
+    """Admitted tuples of each stream."""
+    rejected: int
+    redelivered: int
+
+
 class Gate:
     """Lets arrivals in, or not, one after the other (docs/join.md, section 2)."""
 
@@ -137,6 +146,20 @@ class Gate:
             decisions.append(is_good)
         epochs += [epoch] * (len(tuples) - before)
         return decisions
+
+    def mark(self) -> Mark:
+        """Return how far the gate has come, for :meth:`go_back`."""
+        tuples = {stream: len(admitted.tuples) for stream, admitted in self.admitted.items()}
+        return Mark(tuples, len(self.rejected), self.redelivered)
+
+    def go_back(self, mark: Mark) -> None:
+        """Forget every decision since a mark: its arrivals will be offered again."""
+        for stream, count in mark.tuples.items():
+            tuples, watermarks_us, epochs = self.admitted[stream]
+            self._known[stream].difference_update([each.source_id for each in tuples[count:]])
+            del tuples[count:], watermarks_us[count:], epochs[count:]
+        del self.rejected[mark.rejected :]
+        self.redelivered = mark.redelivered
 
 
 def admission(workload: Workload) -> Admission:

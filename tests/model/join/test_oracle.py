@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from model.join import run
-from model.join.oracle import admission, holds, joined, matches, quick_matches
+from model.join.oracle import Gate, admission, holds, joined, matches, quick_matches
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import (
     REASON_LATE,
@@ -131,6 +131,28 @@ def test_admission_in_the_order_of_its_rules() -> None:
         Rejected("R", 7, 0, REASON_LATE),
         Rejected("R", 8, 2, REASON_LATE),
     ]
+
+
+def test_a_gate_that_goes_back_decides_again_what_it_decided() -> None:
+    case = workload(11)
+    config = JoinConfig.from_json(case.config)
+    once, again = Gate(replace(config, lateness_us=1)), Gate(replace(config, lateness_us=1))
+    half = len(case.arrivals) // 2
+    for event in case.arrivals[:half]:
+        once.offer(event.stream, 0, [event])
+        again.offer(event.stream, 0, [event])
+    mark = again.mark()
+    for event in (*reversed(case.arrivals), *case.arrivals):
+        again.offer(event.stream, 1, [event._replace(value=float("nan"))])
+        again.offer(event.stream, 1, [event])
+    again.go_back(mark)
+    for event in case.arrivals[half:]:
+        assert once.offer(event.stream, 1, [event]) == again.offer(event.stream, 1, [event])
+    assert once.admitted == again.admitted
+    assert once.rejected == again.rejected
+    assert once.redelivered == again.redelivered
+    assert once.rejected
+    assert half
 
 
 def test_a_stream_that_is_none_is_refused() -> None:
