@@ -1,6 +1,7 @@
 """Settings of a cluster, the same in every room: what its workers and links are, and what fails."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import lcm
 
 from model.vocabulary.settings import require
 from sim.kernel.distributions import Constant, Distribution, Exponential
@@ -37,30 +38,42 @@ STATED = Cluster(
 
 def cluster_of(given: Mapping[str, str]) -> Cluster:
     """Read a cluster; ``ValueError`` with one sentence that names the offending key or value."""
-    speeds = [_above_0(given, "speeds", text) for text in given["speeds"].split(",")]
     tiers = [text.strip() for text in given["tiers"].split(",")]
+    count = lcm(len(given["speeds"].split(",")), len(tiers))  # each of them in turn
+    return Cluster(
+        workers_of(given, [place_of(tiers[n % len(tiers)], n) for n in range(count)]),
+        service_of(given),
+        integer("tuple_bytes", given["tuple_bytes"]),
+        noise_of(given),
+    )
+
+
+def workers_of(given: Mapping[str, str], places: Sequence[Place | None]) -> tuple[Worker, ...]:
+    """Read workers that stand at these places."""
+    speeds = [_above_0(given, "speeds", text) for text in given["speeds"].split(",")]
     limit = None
     if given["queue_limit"] != NONE:
         limit = int(number("queue_limit", given["queue_limit"], int, other=NONE))
         require(limit >= 0, "queue_limit", limit, "at least 0")
     when_full = chosen("when_full", given["when_full"], {"block": "block", "drop": "drop"})
-    workers = [
-        Worker(
-            speeds[n % len(speeds)],
-            queue_limit=limit,
-            when_full="drop" if when_full == "drop" else "block",
-            place=place_of(tiers[n % len(tiers)], n),
-        )
-        for n in range(max(len(speeds), len(tiers)))
-    ]
-    return Cluster(
-        tuple(workers),
-        service_of(given),
-        integer("tuple_bytes", given["tuple_bytes"]),
-        Noise(
-            float(number("loss", given["loss"], float)),
-            float(number("retry_us", given["retry_us"], float)),
-        ),
+    return tuple(
+        [
+            Worker(
+                speeds[n % len(speeds)],
+                queue_limit=limit,
+                when_full="drop" if when_full == "drop" else "block",
+                place=place,
+            )
+            for n, place in enumerate(places)
+        ]
+    )
+
+
+def noise_of(given: Mapping[str, str]) -> Noise:
+    """Read the random loss on the cluster's links."""
+    return Noise(
+        float(number("loss", given["loss"], float)),
+        float(number("retry_us", given["retry_us"], float)),
     )
 
 

@@ -1,15 +1,14 @@
 """Room ``join``, timed: what a chain of workers costs and holds (docs/join.md)."""
 
-from sim.join.run import Run, make_system, simulate, simulate_stream, stream_of
+from sim.join.run import ChainRun, make_system, replay, simulate
 from sim.join.settings import DEFAULTS, STANDARD, from_settings
 
 __all__ = [
     "DEFAULTS",
     "STANDARD",
-    "Run",
+    "ChainRun",
     "from_settings",
     "make_system",
+    "replay",
     "simulate",
-    "simulate_stream",
-    "stream_of",
 ]

@@ -1,56 +1,53 @@
-"""Arrivals as columns: made once, at the start of a run."""
+"""Admitted tuples of one stream as columns, which grow as tuples are admitted."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from model.vocabulary import Event
+from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 
-IntArray: TypeAlias = NDArray[np.int64]
-KINDS: tuple[Any, ...] = (np.int64, np.int64, np.int64, np.float64, np.int64, np.object_, np.int64)
+_ROWS = 1_024
+"""For how many tuples there is room at first."""
 
 
-class Columns(NamedTuple):
-    """Arrivals by position, or the admitted tuples of one stream by rank."""
+class Columns:
+    """Admitted tuples by rank; rows behind the last one mean nothing."""
 
-    source_id: IntArray
-    key: IntArray
-    """Number of the key in the order of code points."""
-    event_us: IntArray
-    value: FloatArray
-    arrival_us: IntArray
-    """Since the start of the run."""
-    stream: NDArray[Any]
-    """Of strings."""
-    epoch: IntArray
+    __slots__ = ("_numbers", "epoch", "event_us", "key", "number", "source_id", "value")
 
-    def taken(self, rows: NDArray[Any]) -> "Columns":
-        """These rows, in this order."""
-        return Columns(*[column[rows] for column in self])
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._numbers = numbers  # of keys, by first appearance in either stream
+        self.source_id: IntArray = np.zeros(_ROWS, dtype=np.int64)
+        self.event_us: IntArray = np.zeros(_ROWS, dtype=np.int64)
+        self.value: FloatArray = np.zeros(_ROWS)
+        self.key: NDArray[Any] = np.zeros(_ROWS, dtype=np.object_)
+        """Strings, which compare by code point."""
+        self.number: IntArray = np.zeros(_ROWS, dtype=np.int64)
+        """Number of the key: equal for equal keys."""
+        self.epoch: IntArray = np.zeros(_ROWS, dtype=np.int64)
 
-    def put(self, row: int, others: "Columns") -> None:
-        """Write others over the rows from this one on."""
-        for column, new in zip(self, others, strict=True):
-            column[row : row + len(new)] = new
+    def put(self, rank: int, events: Sequence[Event], epoch: int) -> None:
+        """Write tuples that were admitted in an epoch, the first of them with this rank."""
+        end = rank + len(events)
+        if end > len(self.epoch):
+            self._grow(end)
+        _, source_id, key, event_us, value, _, _ = zip(*events, strict=True)
+        numbers = self._numbers
+        self.source_id[rank:end] = source_id
+        self.event_us[rank:end] = event_us
+        self.value[rank:end] = value
+        self.key[rank:end] = key
+        self.number[rank:end] = [numbers.setdefault(each, len(numbers)) for each in key]
+        self.epoch[rank:end] = epoch
 
-
-def empty(size: int) -> Columns:
-    """Room for so many rows."""
-    return Columns(*[np.zeros(size, dtype=kind) for kind in KINDS])
-
-
-def columns_of(
-    arrivals: Sequence[Event], epochs: Sequence[int] | IntArray, start_us: int
-) -> Columns:
-    """What arrives in a run that starts at this moment, with the epoch of each arrival."""
-    if not arrivals:
-        return empty(0)
-    _, ids, names, event_us, values, at_us, streams = zip(*arrivals, strict=True)
-    numbers = {name: number for number, name in enumerate(sorted(set(names)))}
-    key = [numbers[name] for name in names]
-    columns = (ids, key, event_us, values, at_us, streams, epochs)
-    arrived = Columns(*[np.array(*each) for each in zip(columns, KINDS, strict=True)])
-    return arrived._replace(arrival_us=arrived.arrival_us - start_us)
+    def _grow(self, rows: int) -> None:
+        """Make room for twice as many rows as are needed now."""
+        for name in ("source_id", "event_us", "value", "key", "number", "epoch"):
+            column = getattr(self, name)
+            grown = np.zeros(2 * rows, dtype=column.dtype)
+            grown[: len(column)] = column
+            setattr(self, name, grown)

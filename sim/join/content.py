@@ -11,7 +11,7 @@ Rules of this file:
   decide on each of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast, overload
 
@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.join.worker import Pair, Ranks, other
-from model.vocabulary import JoinConfig
+from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, STREAMS, And, Apart, Band, Equi, Ineq, Predicate, R
-from sim.join.columns import Columns, IntArray, empty
+from sim.join.columns import Columns
+from sim.join.machine import Found
+from sim.kernel.disorder import IntArray
 
 Array: TypeAlias = NDArray[Any]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -81,14 +83,6 @@ def _array(ranks: "Held | Ranks") -> IntArray:
     return ranks.ranks if isinstance(ranks, Held) else np.array(ranks, dtype=np.int64)
 
 
-class Found(NamedTuple):
-    """Pairs of one query, by rank."""
-
-    query: int
-    r: IntArray
-    s: IntArray
-
-
 class Access(NamedTuple):
     """How an index finds candidates: those whose column differs by at most ``width``."""
 
@@ -96,19 +90,18 @@ class Access(NamedTuple):
     width: float
 
 
-EVERYTHING = Access("key", 1 << 40)
+EVERYTHING = Access("number", 1 << 40)
 """Without an index all that is there is compared."""
 
 
 class Index:
     """Contents of both streams, with what was compared and found so far."""
 
-    def __init__(
-        self, config: JoinConfig, sizes: Mapping[str, int], is_indexed: bool = True
-    ) -> None:
+    def __init__(self, config: JoinConfig, is_indexed: bool = True) -> None:
         self.config = config
-        self.columns = {stream: empty(sizes[stream]) for stream in STREAMS}
-        """The admitted tuples by rank; filled as they are admitted."""
+        numbers: dict[str, int] = {}
+        self.columns = {stream: Columns(numbers) for stream in STREAMS}
+        """The admitted tuples of each stream."""
         self.comparisons = 0
         """Candidates that were compared, over all queries."""
         self._found: list[Found] = []
@@ -118,12 +111,12 @@ class Index:
             for _, predicate in config.queries
         ]
 
-    def add(self, stream: str, rank: int, tuples: Columns) -> None:
-        """Tuples have been admitted, the first of them with this rank."""
-        self.columns[stream].put(rank, tuples)
+    def add(self, stream: str, rank: int, events: Sequence[Event], epoch: int) -> None:
+        """Add tuples that were admitted, the first of them with this rank."""
+        self.columns[stream].put(rank, events, epoch)
 
     def take(self) -> list[Found]:
-        """What was found since the last time."""
+        """Return what was found since the last time."""
         found, self._found = self._found, []
         return found
 
@@ -145,7 +138,8 @@ class Index:
         self.comparisons += len(r)
         good = self._is_pair(number, r, s)
         if good.any():
-            self._found.append(Found(number, r[good], s[good]))
+            ids = [self.columns[stream].source_id for stream in STREAMS]
+            self._found.append(Found(number, ids[0][r[good]], ids[1][s[good]]))
 
     def least_us(self, stream: str, ranks: Ranks) -> int:
         """Least event time; ``END_US`` of no tuples."""
@@ -200,7 +194,7 @@ class Index:
             for part in predicate.parts:
                 good &= self._holds(part, r, s)
             return good
-        column = predicate.left if isinstance(predicate, Ineq) else predicate.column
+        column = predicate.left if isinstance(predicate, Ineq) else _column(predicate)
         left = getattr(self.columns["R"], column)[r]
         right = getattr(self.columns["S"], column)[s]
         return _compared(predicate, left, right)
@@ -217,12 +211,17 @@ def _compared(predicate: Predicate, left: Array, right: Array) -> BoolArray:
     return good
 
 
+def _column(predicate: Equi | Band | Apart) -> str:
+    """Return the column that is compared; keys are equal if their numbers are."""
+    return "number" if predicate.column == "key" else predicate.column
+
+
 def _access(config: JoinConfig, predicate: Predicate) -> Access:
     """The best index there is for a predicate: equality, else a band, else the window."""
     parts = list(_parts(predicate))
     for part in parts:
         if isinstance(part, Equi):
-            return Access(part.column, 0)
+            return Access(_column(part), 0)
     for part in parts:
         if isinstance(part, Band):
             return Access(part.column, part.eps)

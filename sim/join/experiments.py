@@ -13,10 +13,11 @@ from math import sqrt
 
 import numpy as np
 
-from model.vocabulary.join import R
-from sim.join.run import Run, arrivals_of
-from sim.join.settings import DEFAULTS, from_settings, plan_of
-from sim.join.summary import Figure
+from model.vocabulary.join import STREAMS, R
+from sim.join.run import ChainRun
+from sim.join.settings import DEFAULTS, from_settings, stream_of
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.recorder import Figure
 from sim.settings import Setting, Word, chosen, number
 
 LIMITS = ("work", "held")
@@ -59,13 +60,13 @@ def largest_rate(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
     return {"largest_rate_hz": low, "unsustained_hz": high}
 
 
-def work_share(run: Run, seconds: float) -> float:
+def work_share(run: ChainRun, seconds: float) -> float:
     """Work of the busiest worker, by the time in which tuples came."""
     busy = max(float(value) for key, value in run.summary.items() if key.startswith("busy_"))
     return busy * float(run.summary["duration_us"]) / (seconds * 1e6)
 
 
-def peak_held(run: Run) -> float:
+def peak_held(run: ChainRun) -> float:
     """The highest mean utilisation."""
     return float(run.summary["peak_utilisation"])
 
@@ -101,7 +102,7 @@ def in_batches(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
     given = {key: str(settings.get(key, default)) for key, default in BATCH_DEFAULTS.items()}
     batch_us = int(number("batch_us", given.pop("batch_us"), int))
     window_us = int(number("window_us", given["window_us"], int))
-    events = arrivals_of(plan_of(given), seed)
+    events = simulate_arrivals(stream_of(given), seed, STREAMS).events
     names = {key: number for number, key in enumerate(sorted({event.key for event in events}))}
     sides = []
     for is_r in (True, False):

@@ -1,180 +1,174 @@
-"""Where the streams enter: who is let in, who is shed, and when a source pauses.
+"""Where the streams enter: who is shed, when the intake pauses, and what is handed over.
 
-Source: docs/join.md, sections 2, 5 and 8.
+Source: docs/join.md, sections 5, 8 and 13.
 
 Rules of this file:
 
-* What an arrival becomes is decided once, when it is taken for the first time, and kept as durable
-  as the arrival: a replayed epoch admits the same.
-* A source is polled: it sees an arrival at the next multiple of ``Crew.intake_us``.
-* The gate is the reference's (``model.join.oracle.Gate``).
+* The log keeps arrivals until they are handed over, and hands them over again after a failure.
+* Whether an arrival is shed is decided once, when it is handed over for the first time, and is as
+  durable as the arrival.
 """
 
-from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
-import simpy
-
-from model.join.oracle import Gate
 from model.vocabulary import Event
-from sim.join.columns import Columns, IntArray
-from sim.join.content import BoolArray, Index
-from sim.join.crew import Crew
-from sim.kernel.distributions import FloatArray
+from sim.join.tuning import ChainTuning
 
 
-class Doors:
-    """Decides on arrivals, in the order in which the sources take them."""
+class Shedding:
+    """Decides which arrivals are shed, each by a uniform draw of its own."""
 
-    def __init__(
-        self, arrivals: Sequence[Event], arrived: Columns, gate: Gate, index: Index
-    ) -> None:
-        self.arrivals = arrivals
-        self.arrived = arrived
-        """The same as columns."""
-        self.gate = gate
-        self.index = index
+    def __init__(self, chances: Iterator[float]) -> None:
         self.share = 0.0
-        """That is shed at present."""
-        self.shed: set[int] = set()
-        """Positions of what was shed."""
+        """The share that is shed at present."""
         self.offered = 0
         """Arrivals that could be shed."""
+        self.shed: set[int] = set()
+        """Numbers, in the log, of those that were."""
+        self._chances = chances
+        self._drawn: list[float] = []
 
-    def decide(self, stream: str, positions: IntArray, chances: FloatArray) -> BoolArray:
-        """Which arrivals of one epoch are admitted; each has a uniform draw of its own."""
-        epochs = self.arrived.epoch
-        epoch = int(epochs[positions[0]])
-        # One arrival of an epoch always stays, so that there is no epoch without arrivals.
-        is_first = positions == epochs.searchsorted(epoch)
-        self.offered += len(positions) - int(is_first[0])
-        good: BoolArray = is_first | (chances >= self.share)
-        self.shed.update(positions[~good].tolist())
-        rank = len(self.gate.admitted[stream].tuples)
-        offered = [self.arrivals[position] for position in positions[good].tolist()]
-        good[good] = self.gate.offer(stream, epoch, offered)
-        self.index.add(stream, rank, self.arrived.taken(positions[good]))
-        return good
+    def decide(self, events: Sequence[Event], first: int) -> None:
+        """Decide on arrivals of an epoch, whose first arrival has this number in the log.
+
+        That one always stays, so that there is no epoch without arrivals.
+        """
+        numbers = [event.seq for event in events if event.seq != first]
+        self.offered += len(numbers)
+        if self.share:
+            self.shed.update([each for each in numbers if self._chance(each) < self.share])
+
+    def _chance(self, number: int) -> float:
+        """Return the draw of an arrival, which does not depend on when it is asked for."""
+        while len(self._drawn) <= number:
+            self._drawn.append(next(self._chances))
+        return self._drawn[number]
 
 
-class Source:
+class Intake:
     """One stream on its way in, a run of arrivals at a time.
 
-    ``admit(stream, n)`` is called when n tuples enter; call :meth:`taken` when they have.
-    ``waits(stream)`` says whether the chain wants a pause. ``wake()`` is called when there may be
-    something to take, and asks the sources to :meth:`look`.
+    ``admit(stream, events)`` is called when a run is handed over; call :meth:`taken` when the
+    worker has taken it. ``has_room(stream)`` says whether the worker's queue takes more,
+    ``waits(stream)`` whether the chain wants a pause.
     """
 
     def __init__(
         self,
-        env: simpy.Environment,
         stream: str,
-        doors: Doors,
-        chances: FloatArray,
-        crew: Crew,
-        admit: Callable[[str, int], object],
+        tuning: ChainTuning,
+        shedding: Shedding,
+        admit: Callable[[str, Sequence[Event]], object],
+        has_room: Callable[[str], bool],
         waits: Callable[[str], bool],
-        wake: Callable[[], None],
     ) -> None:
         self.stream = stream
-        self.other: Source
-        self.positions = np.flatnonzero(doors.arrived.stream == stream)
-        arrived = doors.arrived.taken(self.positions)
-        # As lists: they are looked at one by one.
-        self.times_us: list[int] = arrived.arrival_us.tolist()
-        self.event_us: list[int] = arrived.event_us.tolist()
-        seen_us = -(-arrived.arrival_us // crew.intake_us) * crew.intake_us
-        self._seen_us: list[int] = seen_us.tolist()
-        self._epochs: list[int] = arrived.epoch.tolist()
+        self.events: list[Event] = []
+        """Arrivals in the log."""
         self.at = 0
-        """Arrivals taken."""
-        self.end = 0
-        """Arrivals up to the end of the epoch."""
+        """Arrivals handed over."""
         self.pauses = 0
-        self._env, self._doors, self._crew = env, doors, crew
-        self._chances = chances[self.positions]
-        self._admit, self._waits, self._wake = admit, waits, wake
-        self._entered = [0]
-        """Admitted tuples among the first n arrivals, as far as is decided."""
+        self._tuning, self._shedding = tuning, shedding
+        self._admit, self._has_room, self._waits = admit, has_room, waits
+        self._ends: list[int] = []  # of the epochs that were cut
+        self._epoch: int | None = None  # that is under way
+        self._first = 0  # number of its first arrival in the log
+        self._seen = 0  # arrivals when the intake looked for the last time
+        self._decided = 0
         self._busy = False
-        self._is_asleep = False
         self._is_paused = False
 
-    @property
-    def is_due(self) -> bool:
-        """Whether an arrival is seen that may be handed over, unless there is a pause."""
-        is_free = not self._busy and self.at < self.end
-        return is_free and self._seen_us[self.at] <= self._env.now
+    # ------------------------------------------------------------------------------- epochs
 
-    @property
-    def is_done(self) -> bool:
-        """Whether everything that the epoch has of the stream has entered."""
-        return self.at == self.end and not self._busy
+    def cut(self) -> None:
+        """End the epoch that is arriving."""
+        self._ends.append(len(self.events))
 
-    def begin(self, epoch: int, at: int) -> None:
-        """Start an epoch, perhaps again, at the arrival where it starts."""
-        self.at = at
-        self.end = bisect_right(self._epochs, epoch)
+    def begin(self, epoch: int, first: int, at: int) -> None:
+        """Begin an epoch, perhaps again, at the arrival where it starts."""
+        self._epoch, self._first, self.at = epoch, first, at
         self._busy = self._is_paused = False
 
     def stop(self) -> None:
-        """Hand over nothing more, until the next start."""
-        self.end = self.at
-        self._busy = False
+        """Hand over nothing more until the next epoch begins."""
+        self._epoch = None
+
+    @property
+    def waiting(self) -> int:
+        """Arrivals that were not handed over."""
+        return len(self.events) - self.at
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is known which arrivals the epoch has."""
+        return self._epoch is not None and self._epoch < len(self._ends)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the worker has taken everything that the epoch has of the stream."""
+        return self.is_cut and self.at == self._end and not self._busy
+
+    @property
+    def _end(self) -> int:
+        """Arrivals up to the end of the epoch, as far as they have come."""
+        assert self._epoch is not None
+        return self._ends[self._epoch] if self.is_cut else len(self.events)
+
+    # ------------------------------------------------------------------------------ handing over
+
+    def see(self) -> None:
+        """See what has come."""
+        self._seen = len(self.events)
 
     def taken(self) -> None:
-        """What was handed over has been admitted."""
+        """Note that the worker has taken what was handed over."""
         self._busy = False
 
-    def look(self) -> None:
-        """Hand over what is seen, or wait for it."""
-        while not self._busy and self.at < self.end:
-            now = self._env.now
-            if self._seen_us[self.at] > now:
-                self._sleep()
-                return
-            due = bisect_right(self._seen_us, now, self.at, self.end)
-            if self._has_to_pause():
-                return
-            last = min(due, self.at + self._crew.intake_tuples)
-            self._decide(last)
-            n = self._entered[last] - self._entered[self.at]
-            self.at = last
-            self._busy = n > 0
-            if n:
-                self._admit(self.stream, n)
+    @property
+    def is_due(self) -> bool:
+        """Whether an arrival is seen that can be handed over, unless there is a reason to wait."""
+        return self._epoch is not None and not self._busy and self.at < min(self._seen, self._end)
 
-    def waiting(self) -> int:
-        """Arrivals that have come and are not taken."""
-        return bisect_right(self.times_us, self._env.now) - self.at
-
-    def _sleep(self) -> None:
-        """Wake when the next arrival is seen."""
-        if self._is_asleep:
-            return
-        self._is_asleep = True
-        wake = simpy.Timeout(self._env, self._seen_us[self.at] - self._env.now)
-        wake.callbacks.append(self._wake_up)
-
-    def _wake_up(self, _: simpy.Event) -> None:
-        self._is_asleep = False
-        self._wake()
-
-    def _has_to_pause(self) -> bool:
-        """Only the stream whose next arrival is the later one may pause for the other."""
-        pace_us, other = self._crew.pace_us, self.other
-        if pace_us is None:
+    def hand_over(self, other: "Intake") -> bool:
+        """Hand over what is seen, unless there is a reason to wait; return whether some was."""
+        if not self.is_due or self._has_to_pause(other) or not self._has_room(self.stream):
             return False
-        is_ahead = (
-            other.at < other.end and self.event_us[self.at] - other.event_us[other.at] > pace_us
+        last = min(self._seen, self._end, self.at + self._tuning.intake_tuples)
+        run = self.events[self.at : last]
+        if last > self._decided:
+            self._shedding.decide(self.events[max(self.at, self._decided) : last], self._first)
+            self._decided = last
+        shed = self._shedding.shed
+        kept = [event for event in run if event.seq not in shed] if shed else run
+        self.at = last
+        if kept:
+            self._busy = True
+            self._admit(self.stream, kept)
+        return True
+
+    def _has_to_pause(self, other: "Intake") -> bool:
+        """Say whether the stream waits for the other one, or for tuples that are overdue."""
+        if self._tuning.pace_us is None:
+            return False
+        was_paused, self._is_paused = (
+            self._is_paused,
+            (self._is_ahead(other, self._tuning.pace_us) or self._waits(self.stream)),
         )
-        was_paused, self._is_paused = self._is_paused, is_ahead or self._waits(self.stream)
         self.pauses += self._is_paused and not was_paused
         return self._is_paused
 
-    def _decide(self, last: int) -> None:
-        new = slice(len(self._entered) - 1, last)
-        if new.start < last:
-            decisions = self._doors.decide(self.stream, self.positions[new], self._chances[new])
-            self._entered += (self._entered[-1] + decisions.cumsum()).tolist()
+    def _is_ahead(self, other: "Intake", pace_us: int) -> bool:
+        """Say whether the next arrival lies too far ahead of the other stream's next one.
+
+        As long as that one has not come, the last one stands for it; if none is left in the epoch,
+        there is nothing to wait for. So the two never wait for each other.
+        """
+        if other.at < other._end:
+            reached = other.events[other.at]
+        elif other.is_cut:
+            return False
+        elif other.at:
+            reached = other.events[other.at - 1]
+        else:
+            return True
+        return self.events[self.at].event_time_us - reached.event_time_us > pace_us

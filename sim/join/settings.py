@@ -1,17 +1,22 @@
 """Settings of a run of room ``join``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from math import lcm
 
 from model.join.load import Limits
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.settings import require
-from sim.join.crew import BLOCK_SIZES, SHEDDING, TIERS, Control, Costs, Crew
-from sim.join.run import Run, simulate
+from sim import clusters
+from sim.join.run import ChainRun, simulate
 from sim.join.scenarios import SCENARIOS, Rates
-from sim.kernel.faults import Fail, Schedule
-from sim.kernel.plan import Plan
+from sim.join.tuning import BLOCK_SIZES, SHEDDING, ChainTuning, Control, Costs
+from sim.kernel.distributions import Constant
+from sim.kernel.link import HERE, Place, Tiers
+from sim.kernel.plan import Cluster, Plan
+from sim.kernel.trigger import At, Every, When
 from sim.settings import (
     NEVER,
     NO,
@@ -49,24 +54,22 @@ DEFAULTS: Mapping[str, Setting] = {
     "credit": 4,
     "lateness_us": 200_000,
     # What it runs on.
-    "speeds": "1,0.5",  # of the workers, in turn
-    # Of the boundaries, in turn.
-    "tiers": Word("process,node,rack,elsewhere", TIERS._fields, is_list=True),
+    **{key: clusters.DEFAULTS[key] for key in ("speeds", "queue_limit", "when_full")},
+    # Of the boundaries, in turn; the log stands beside the first worker.
+    "tiers": Word("process,node,rack,elsewhere", Tiers._fields, is_list=True),
+    **{key: clusters.DEFAULTS[key] for key in ("tuple_bytes", "loss", "retry_us", "faults")},
     "message_us": 5.0,
     "tuple_us": 0.2,
     "comparison_us": 0.02,
     "result_us": 0.1,
     "index": YES,
-    "tuple_bytes": 100,
     "header_bytes": 50,
     "intake_us": 10_000,
     "intake_tuples": 256,
     "hint_us": 100_000,
     "pace_us": NEVER,
     "commit_us": 10_000,
-    "trigger_interval_us": 10_000_000,
-    "fail_at_us": NEVER,  # worker 0
-    "fail_for_us": 1_000_000,
+    "trigger_interval_us": 10_000_000,  # never: everything is one epoch
     # Load.
     "capacity": 200,
     "tau0": 0.25,
@@ -99,27 +102,13 @@ STANDARD: Mapping[str, str] = {
 """The standard scenario: a chain at work, by which its speed is measured (docs/join.md)."""
 
 
-def from_settings(settings: Mapping[str, str], seed: int) -> Run:
+def from_settings(settings: Mapping[str, str], seed: int) -> ChainRun:
     """Run with :data:`DEFAULTS`, except for what ``settings`` say.
 
     Raises ``ValueError`` with one sentence that names the offending key or value.
     """
     given = with_defaults(settings, DEFAULTS)
-    run = simulate(
-        plan_of(given),
-        _config(given),
-        seed,
-        crew=_crew(given),
-        control=_control(given),
-        faults=_faults(given),
-        epoch_us=integer("trigger_interval_us", given["trigger_interval_us"]),
-        record=is_yes("record", given["record"]),
-    )
-    end_us = run.summary["duration_us"]
-    if given["fail_at_us"] != NEVER and not run.summary["failures"]:
-        msg = f"fail_at_us is {given['fail_at_us']}; the run is over at {end_us:.0f}, before that"
-        raise ValueError(msg)
-    return run
+    return simulate(plan_of(given), config_of(given), seed)
 
 
 def _real(given: Mapping[str, str], key: str) -> float:
@@ -131,7 +120,26 @@ def _optional(given: Mapping[str, str], key: str) -> int | None:
 
 
 def plan_of(given: Mapping[str, str]) -> Plan:
-    """What arrives, by the settings of streams; all of them have to be there."""
+    """Return what arrives and what serves it; all settings have to be there."""
+    names = [text.strip() for text in given["tiers"].split(",")]
+    # Twice as many workers as there are boundaries in turn: then the places begin again, too.
+    count = 2 * lcm(len(names), len(given["speeds"].split(",")))
+    return replace(
+        stream_of(given),
+        cluster=Cluster(
+            clusters.workers_of(given, _places(names, count)),
+            Constant(_real(given, "tuple_us")),
+            integer("tuple_bytes", given["tuple_bytes"]),
+            clusters.noise_of(given),
+        ),
+        tuning=_tuning(given),
+        faults=clusters.faults_of(given),
+        trigger=_trigger(given),
+    )
+
+
+def stream_of(given: Mapping[str, str]) -> Plan:
+    """Return what arrives, by the settings of streams; all of them have to be there."""
     names = ("rate_r_hz", "rate_s_hz", "seconds")
     amplitude, wave_us = _real(given, "amplitude"), integer("wave_us", given["wave_us"])
     r_hz, s_hz, seconds = (_real(given, key) for key in names)
@@ -142,7 +150,31 @@ def plan_of(given: Mapping[str, str]) -> Plan:
     return chosen("scenario", given["scenario"], SCENARIOS)(rates)
 
 
-def _config(given: Mapping[str, str]) -> JoinConfig:
+def _places(tiers: Sequence[str], count: int) -> list[Place]:
+    """Return places of which neighbours, in a ring, are that far from each other.
+
+    From one to the next the process, the node or the rack changes, and back the next time.
+    """
+    steps = {
+        "process": HERE,
+        "node": Place(process=1),
+        "rack": Place(node=1),
+        "elsewhere": Place(rack=1),
+    }
+    places = [HERE]
+    for n in range(count - 1):
+        step = steps[tiers[n % len(tiers)]]
+        places.append(Place(*[one ^ other for one, other in zip(places[-1], step, strict=True)]))
+    return places
+
+
+def _trigger(given: Mapping[str, str]) -> When:
+    interval_us = _optional(given, "trigger_interval_us")
+    return At(()) if interval_us is None else Every(interval_us)
+
+
+def config_of(given: Mapping[str, str]) -> JoinConfig:
+    """Return the query; all settings have to be there."""
     count = integer("queries", given["queries"])
     require(count > 0, "queries", count, "above 0")
     predicate, eps = PREDICATES[given["predicate"]], _real(given, "eps")
@@ -156,29 +188,25 @@ def _config(given: Mapping[str, str]) -> JoinConfig:
     )
 
 
-def _crew(given: Mapping[str, str]) -> Crew:
-    tiers = TIERS._asdict()
-    names = [name.strip() for name in given["tiers"].split(",")]
-    speeds = [float(number("speeds", text, float)) for text in given["speeds"].split(",")]
-    return Crew(
-        speeds=tuple(speeds),
-        tiers=tuple([chosen("tiers", name, tiers) for name in names]),
-        costs=_costs(given),
-        is_indexed=is_yes("index", given["index"]),
+def _tuning(given: Mapping[str, str]) -> ChainTuning:
+    times = ("intake_us", "intake_tuples", "hint_us", "commit_us")
+    return ChainTuning(
+        _costs(given),
+        _control(given),
+        is_yes("index", given["index"]),
+        **{key: integer(key, given[key]) for key in times},
         pace_us=_optional(given, "pace_us"),
-        **{
-            key: integer(key, given[key])
-            for key in ("intake_us", "intake_tuples", "hint_us", "commit_us")
-        },
+        record=is_yes("record", given["record"]),
     )
 
 
 def _costs(given: Mapping[str, str]) -> Costs:
-    message_us, tuple_us, comparison_us, result_us = (
-        _real(given, key) for key in ("message_us", "tuple_us", "comparison_us", "result_us")
+    message_us, comparison_us, result_us = (
+        _real(given, key) for key in ("message_us", "comparison_us", "result_us")
     )
-    sizes = (integer(key, given[key]) for key in ("tuple_bytes", "header_bytes"))
-    return Costs(message_us, tuple_us, comparison_us, result_us, *sizes)
+    return Costs(
+        message_us, comparison_us, result_us, integer("header_bytes", given["header_bytes"])
+    )
 
 
 def _control(given: Mapping[str, str]) -> Control:
@@ -193,10 +221,3 @@ def _control(given: Mapping[str, str]) -> Control:
         every_us=integer("control_us", given["control_us"]),
         **{key: _real(given, key) for key in ("base", "margin", "smoothing")},
     )
-
-
-def _faults(given: Mapping[str, str]) -> Schedule:
-    at_us = _optional(given, "fail_at_us")
-    if at_us is None:
-        return ()
-    return (Fail("worker-0", at_us, integer("fail_for_us", given["fail_for_us"])),)

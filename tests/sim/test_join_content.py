@@ -8,7 +8,6 @@ import pytest
 from model.join.oracle import holds
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, And, Apart, Band, Equi, Ineq, Predicate, R, S
-from sim.join.columns import columns_of
 from sim.join.content import Held, Index
 
 PREDICATES: tuple[Predicate, ...] = (
@@ -36,13 +35,11 @@ def event(stream: str, n: int, rng: np.random.Generator) -> Event:
 def filled(config: JoinConfig, seed: int) -> tuple[Index, list[Event], list[Event]]:
     rng = np.random.default_rng(seed)
     r, s = ([event(stream, n, rng) for n in range(N)] for stream in (R, S))
-    index = Index(config, {R: N, S: N})
+    index = Index(config)
     # In turns of twenty, each an epoch.
-    everything = columns_of([*r, *s], 2 * [n // 20 for n in range(N)], start_us=0)
     for n in range(0, N, 20):
-        turn = np.arange(n, n + 20)
-        index.add(R, n, everything.taken(turn))
-        index.add(S, n, everything.taken(N + turn))
+        index.add(R, n, r[n : n + 20], n // 20)
+        index.add(S, n, s[n : n + 20], n // 20)
     return index, r, s
 
 
@@ -63,7 +60,7 @@ def test_a_join_finds_what_a_nested_loop_finds(predicate: Predicate, stream: str
         for a, b in pairs
         if abs(r[a].event_time_us - s[b].event_time_us) <= 7 and holds(predicate, r[a], s[b])
     )
-    found = [each for part in index.take() for each in zip(part.r, part.s, strict=True)]
+    found = [each for part in index.take() for each in zip(part.r_ids, part.s_ids, strict=True)]
     assert sorted((int(a), int(b)) for a, b in found) == expected
     assert expected
     assert len(expected) <= index.comparisons <= len(pairs)
@@ -76,7 +73,9 @@ def test_pairs_come_in_the_order_of_the_ranks_that_were_given() -> None:
     block, store = list(range(20, 5, -1)), list(range(N))
     index.join(R, held(block).as_ranks(), held(store).as_ranks())
     (found,) = index.take()
-    places = [(s, block.index(r)) for r, s in zip(found.r.tolist(), found.s.tolist(), strict=True)]
+    places = [
+        (s, block.index(r)) for r, s in zip(found.r_ids.tolist(), found.s_ids.tolist(), strict=True)
+    ]
     assert places == sorted(places)
     assert len(places) > 100
 
@@ -87,9 +86,23 @@ def test_a_query_of_some_epochs_finds_its_epochs_alone() -> None:
     everything = held(list(range(N))).as_ranks()
     index.join(R, everything, everything)
     q, late = index.take()
-    assert len(q.r) == N * N
-    assert sorted(set(late.r.tolist()) | set(late.s.tolist())) == list(range(20, 40))
-    assert len(late.r) == 20 * 20
+    assert len(q.r_ids) == N * N
+    assert sorted(set(late.r_ids.tolist()) | set(late.s_ids.tolist())) == list(range(20, 40))
+    assert len(late.r_ids) == 20 * 20
+
+
+def test_there_is_room_for_any_number_of_tuples() -> None:
+    rng = np.random.default_rng(5)
+    index = Index(JoinConfig(100, (("q", And()),)))
+    events = [event(R, n, rng) for n in range(5_000)]
+    for n in range(0, 5_000, 1_250):
+        index.add(R, n, events[n : n + 1_250], 0)
+    columns = index.columns[R]
+    assert columns.source_id[:5_000].tolist() == list(range(5_000))
+    assert columns.value[:5_000].tolist() == [each.value for each in events]
+    assert columns.key[:5_000].tolist() == [each.key for each in events]
+    numbers = dict(zip(columns.key[:5_000].tolist(), columns.number[:5_000].tolist(), strict=True))
+    assert sorted(numbers.values()) == [0, 1, 2, 3]
 
 
 def test_ranks_are_cut_and_put_together() -> None:

@@ -1,0 +1,239 @@
+"""Workers of a chain at their stations, with links between neighbours and from the log.
+
+Source: docs/join.md, section 13.
+
+Rules of this file:
+
+* What a worker takes from its queue is one service: the machine does it when the service begins;
+  messages leave, and pairs come out, at its end.
+* Workers have queues without a limit: what neighbours send is bounded by the credit.
+* What is on its way when an epoch ends or fails belongs to another ``life``, and is thrown away
+  where it arrives: block numbers start again with every epoch.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+import simpy
+
+from model.vocabulary import Event
+from model.vocabulary.join import R
+from model.vocabulary.settings import require
+from sim.join.machine import NOTHING, Found, Machine, Service
+from sim.join.tuning import Costs
+from sim.kernel.distributions import Constant, endless
+from sim.kernel.link import Link, Place
+from sim.kernel.plan import Plan
+from sim.kernel.seeds import Seeds
+from sim.kernel.station import Station
+
+LOG = "log"
+Do: TypeAlias = Callable[[], Service]
+"""Has the machine do something, and returns what came of it."""
+
+
+class Task:
+    """What stands in a worker's queue. Changed in place, for speed."""
+
+    __slots__ = ("do", "is_message", "service", "stream")
+
+    def __init__(self, do: Do, stream: str | None, *, is_message: bool = True) -> None:
+        self.do = do
+        self.stream = stream
+        """Of the tuples that are admitted; ``None`` for anything else."""
+        self.is_message = is_message
+        self.service = NOTHING
+
+
+class _OnItsWay(NamedTuple):
+    """What becomes a task where it arrives."""
+
+    life: int
+    do: Do
+    stream: str | None
+
+
+class Line:
+    """The workers of a chain.
+
+    ``served(task)`` is called after every service, ``emit(found)`` when pairs come out.
+    """
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        seeds: Seeds,
+        plan: Plan,
+        costs: Costs,
+        machine: Machine,
+        served: Callable[[Task], object],
+        emit: Callable[[Found], object],
+    ) -> None:
+        self.machine = machine
+        self.stations: list[Station[Task]] = []
+        """By number; after a merge the last ones are out of work."""
+        self.links: dict[str, Link[_OnItsWay]] = {}
+        self.workers = 0
+        self.sent: Counter[str] = Counter()
+        """Messages between workers, by kind."""
+        self.tuples_sent = 0
+        """Tuples in these messages."""
+        self.comparisons = 0
+        self._env, self._seeds, self._plan, self._costs = env, seeds, plan, costs
+        self._served, self._emit = served, emit
+        self._tuple_us: list[Iterator[float]] = []  # work of a tuple, by worker
+        self._life = 0
+        self._active: set[int] = set()  # workers that have done something since their last look
+        self._looking: set[int] = set()  # workers with a look in their queue
+
+    # ------------------------------------------------------------------------------ its parts
+
+    def resize(self, workers: int) -> None:
+        """Set the number of workers."""
+        plan = self._plan
+        while len(self.stations) < workers:
+            self.stations.append(self._station(len(self.stations)))
+        self.workers = workers
+        places = [plan.cluster.worker(number).place for number in range(workers)]
+        for number in range(workers):
+            self._connect(LOG, plan.log_place, number, places)
+        for left in range(workers - 1):
+            for one, other in ((left, left + 1), (left + 1, left)):
+                self._connect(f"worker-{one}", places[one], other, places)
+
+    def _station(self, number: int) -> Station[Task]:
+        worker, service = self._plan.cluster.worker(number), self._plan.cluster.service
+        # Two servers would let a message overtake the one before it.
+        require(worker.servers == 1, "servers of a worker", worker.servers, "1")
+        is_random = not isinstance(service, Constant)
+        rng = self._seeds.stream(f"worker-{number}/service") if is_random else None
+        self._tuple_us.append(endless(service, rng))
+        return Station[Task](
+            self._env,
+            replace(worker, queue_limit=None),
+            lambda task, _arrived_us, _started_us: self._finish(number, task),
+            work=partial(self._begin, number),
+        )
+
+    def _connect(
+        self, sender: str, place: Place | None, to: int, places: Sequence[Place | None]
+    ) -> None:
+        """Build the link to a worker, unless it is there, or nothing lies between the two ends."""
+        name, noise = f"{sender}>worker-{to}", self._plan.cluster.noise
+        tier = self._plan.way(place, places[to])
+        if tier is not None and name not in self.links:
+            rng = self._seeds.stream(f"{name}/link") if noise.is_random else None
+            # The log knows its tuples by their numbers; copies of messages are for the protocol.
+            self.links[name] = Link(
+                self._env, tier, partial(self._arrive, to), noise, rng, once=sender == LOG
+            )
+
+    def source(self, stream: str) -> int:
+        """Return the worker at which a stream enters."""
+        return 0 if stream == R else self.workers - 1
+
+    def sheds(self, stream: str) -> bool:
+        """Say whether tuples of a stream are shed when the worker where it enters is full."""
+        return self._plan.cluster.worker(self.source(stream)).when_full == "drop"
+
+    def has_room(self, stream: str) -> bool:
+        """Say whether there is room in the queue of the worker at which a stream enters."""
+        number = self.source(stream)
+        limit, station = self._plan.cluster.worker(number).queue_limit, self.stations[number]
+        return limit is None or station.waiting < limit or station.inside.value == 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no worker has anything in its queue or in service."""
+        return not any(station.inside.value for station in self.stations)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether, on top of that, nothing is on its way."""
+        return self.is_idle and not any(link.inside for link in self.links.values())
+
+    def close(self) -> None:
+        """Forget whom to call, because the run is over."""
+        for station in self.stations:
+            station.close()
+        del self._served, self._emit
+
+    # --------------------------------------------------------------------------------- to it
+
+    def forget(self) -> None:
+        """Begin another life: whatever is still on its way is void."""
+        self._life += 1
+        self._active.clear()
+        self._looking.clear()
+
+    def fail(self) -> None:
+        """Let every worker stand still and lose what it has in its queue."""
+        for station in self.stations:
+            station.fail()
+
+    def recover(self) -> None:
+        """Let the workers work again."""
+        for station in self.stations:
+            station.recover()
+
+    def admit(self, stream: str, events: Sequence[Event]) -> None:
+        """Hand arrivals of a stream over to the worker where it enters."""
+        at = self.source(stream)
+        do = partial(self.machine.admit, at, stream, events)
+        self._send(LOG, at, do, stream, len(events) * self._plan.cluster.tuple_bytes)
+
+    def look(self, *, everyone: bool = False) -> None:
+        """Let workers look what they may do: those that have done something since they looked."""
+        if everyone:
+            self._active.update(range(self.workers))
+        for number in sorted(self._active - self._looking):
+            self._looking.add(number)
+            do = partial(self.machine.look, number)
+            self.stations[number].offer(Task(do, None, is_message=False))
+
+    def _send(self, sender: str, to: int, do: Do, stream: str | None, n_bytes: int) -> None:
+        link, message = self.links.get(f"{sender}>worker-{to}"), _OnItsWay(self._life, do, stream)
+        if link is None:
+            self._arrive(to, message)
+        else:
+            link.send(message, 8 * n_bytes)
+
+    def _arrive(self, at: int, message: _OnItsWay) -> None:
+        if message.life == self._life:
+            self.stations[at].offer(Task(message.do, message.stream))
+
+    # ---------------------------------------------------------------------------- one service
+
+    def _begin(self, at: int, task: Task) -> float:
+        """Let the machine do what a task asks; return the work."""
+        task.service = sent, found, tuples, comparisons = task.do()
+        if task.is_message:
+            self._active.add(at)
+        else:
+            self._looking.discard(at)
+            self._active.discard(at)
+        self.comparisons += comparisons
+        costs = self._costs
+        return (
+            costs.message_us * (task.is_message + len(sent))
+            + sum(islice(self._tuple_us[at], tuples))
+            + costs.comparison_us * comparisons
+            + costs.result_us * sum([len(each.r_ids) for each in found])
+        )
+
+    def _finish(self, at: int, task: Task) -> None:
+        """End a service: messages leave, pairs come out."""
+        tuple_bytes = self._plan.cluster.tuple_bytes
+        for neighbour, message, kind, tuples in task.service.sent:
+            self.sent[kind] += 1
+            self.tuples_sent += tuples
+            do = partial(self.machine.receive, neighbour, at, message)
+            n_bytes = self._costs.header_bytes + tuple_bytes * tuples
+            self._send(f"worker-{at}", neighbour, do, None, n_bytes)
+        for found in task.service.found:
+            self._emit(found)
+        self._served(task)

@@ -1,0 +1,302 @@
+"""The model's chain as the machine of a timed one.
+
+Source: docs/join.md, sections 2 to 7.
+
+Rules of this file:
+
+* What happens is decided and done by the model's table (``model.join.chain``), who is admitted by
+  its gate (``model.join.oracle.Gate``).
+* A message is put into the channel of the model's state when it is taken from a worker's queue, and
+  what the model puts into a channel is taken out at once: on its way it belongs to the simulation.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+from model.join import chain
+from model.join import worker as local
+from model.join.oracle import Gate
+from model.join.recording import Recorder
+from model.join.rules import NUMBERED, Rules
+from model.join.run import next_epoch
+from model.join.sending import is_overdue
+from model.join.state import (
+    Action,
+    Setup,
+    State,
+    channel_of,
+    goes_right,
+    initial,
+    is_quiet,
+    with_channel,
+    with_worker,
+)
+from model.join.worker import Ack, Block, Lane, Worker, lanes
+from model.vocabulary import Event, JoinConfig, Step
+from model.vocabulary.join import NO_WATERMARK_US, STREAMS, R, S
+from sim.join.content import Held, Index
+from sim.join.machine import Found, Gauges, Sent, Service
+from sim.join.tuning import ChainTuning
+
+HINTS_A_WINDOW = 16
+
+
+class Letter(NamedTuple):
+    """What neighbours send each other: a message of the protocol, or none, and hints."""
+
+    message: Block | Ack | None
+    heard_us: int
+    """Watermark, as the sender has heard it, of the stream that the letter goes along with."""
+    size: int
+    """Tuples that the sender holds of the stream that comes the other way."""
+
+
+class ModelChain:
+    """The numbered protocol, sending as docs/join.md, section 5, says."""
+
+    def __init__(self, config: JoinConfig, tuning: ChainTuning, rules: Rules = NUMBERED) -> None:
+        self._config = config
+        self._records = tuning.record and not tuning.control.scale
+        self._index = Index(config, tuning.is_indexed)
+        self._gate = gate = Gate(config)
+        wm_us = (gate.admitted[R].wm_us, gate.admitted[S].wm_us)
+        self._setup = Setup(
+            config.workers,
+            config.window_us,
+            self._index,
+            wm_us,
+            config.block_size,
+            config.credit,
+            rules,
+        )
+        lane = Lane(store=Held().as_ranks())
+        workers = (Worker(lane, lane),) * config.workers
+        self._state = self._kept = initial(self._setup)._replace(workers=workers)
+        self._let_in = gate.mark()
+        self._epoch = 0
+        self._forwards = True  # not while an epoch comes to its end
+        self._recorder: Recorder | None = None
+        self._told: dict[tuple[int, int], tuple[int, int]] = {}
+        """Watermark and size that a neighbour knows, by sender and neighbour."""
+
+    # ---------------------------------------------------------------------------- an epoch
+
+    def begin(self, epoch: int, *, flush: bool) -> None:
+        """Begin an epoch with what the chain held at the last commit."""
+        self._gate.go_back(self._let_in)
+        self._epoch = epoch
+        self._state = next_epoch(self._kept)
+        self._recorder = Recorder(epoch, self._setup) if self._records else None
+        self._forwards = True
+        self._told.clear()
+        if flush:
+            self._state, _ = chain.after(self._setup, self._state, Action("end"))
+
+    def end_intake(self) -> None:
+        """Send no more blocks for balance."""
+        self._forwards = self._state.ended
+
+    def is_over(self) -> bool:
+        """Say whether the chain is quiet and, after a flush, empty."""
+        if self._state.ended:
+            return not any(self._held()) and is_quiet(self._state)
+        return not self._forwards and is_quiet(self._state)
+
+    def commit(self) -> Sequence[Step]:
+        """Keep what the chain holds; return rejections and recorded steps of the epoch."""
+        steps: list[Step] = list(self._gate.rejected[self._let_in.rejected :])
+        if self._recorder is not None:
+            self._recorder.quiet(self._state)
+            steps += self._recorder.steps
+        self._kept = self._state
+        self._let_in = self._gate.mark()
+        return steps
+
+    def resize(self, workers: int) -> Service:
+        """Split the fullest worker, or merge the emptiest neighbours, until there are so many."""
+        state, moved = self._kept, 0
+        while len(state.workers) != workers:
+            action, tuples = _change(state, grow=len(state.workers) < workers)
+            state, _ = chain.after(self._setup, state, action)
+            moved += tuples
+        self._state = self._kept = state
+        return Service(found=self._index.take(), tuples=moved)
+
+    # ------------------------------------------------------------------------ what is looked at
+
+    def set_block_size(self, block_size: int) -> None:
+        """Set the largest block, from the next one on."""
+        if block_size != self._setup.block_size:
+            self._setup = replace(self._setup, block_size=block_size)
+
+    def is_overdue(self, worker: int, stream: str) -> bool:
+        """Say whether the other stream has moved past tuples that could leave a worker."""
+        workers = self._state.workers
+        return len(workers) > 1 and is_overdue(self._setup, workers[worker], stream)
+
+    def gauges(self) -> Gauges:
+        """Return where the chain stands."""
+        workers = self._state.workers
+        return Gauges(list(self._held()), min(workers[0].r.wm_us, workers[-1].s.wm_us))
+
+    def _held(self) -> Iterator[int]:
+        return (len(r.store) + len(s.store) for r, s in self._state.workers)
+
+    # -------------------------------------------------------------------------------- services
+
+    def admit(self, worker: int, stream: str, events: Sequence[Event]) -> Service:
+        """Let arrivals of a stream in, or reject them; join those that are let in."""
+        admitted = self._gate.admitted[stream].tuples
+        rank = len(admitted)
+        self._gate.offer(stream, self._epoch, events)
+        n = len(admitted) - rank
+        before = self._index.comparisons
+        found: list[Found] = []
+        if n:
+            self._index.add(stream, rank, admitted[rank:], self._epoch)
+            found = self._step(Action("admit", worker, stream, n))
+        return self._served(worker, before, found, n)
+
+    def receive(self, worker: int, sender: int, message: object) -> Service:
+        """Take a block or an acknowledgement, perhaps again, and the hints beside it."""
+        assert isinstance(message, Letter)
+        before = self._index.comparisons
+        found: list[Found] = []
+        tuples = 0
+        block = message.message
+        if block is not None:
+            found = self._take(worker, block)
+            tuples = len(block.tuples) if isinstance(block, Block) else 0
+        self._hear(worker, sender, message)
+        return self._served(worker, before, found, tuples)
+
+    def look(self, worker: int) -> Service:
+        """Drop and send what may be dropped and sent, and tell neighbours what is new."""
+        service = self._served(worker, self._index.comparisons, [], 0)
+        return service._replace(sent=[*service.sent, *self._hints(worker)])
+
+    def _served(self, worker: int, compared: int, found: list[Found], tuples: int) -> Service:
+        """Drop and send what may be dropped and sent, and sum up."""
+        tuples += self._drop(worker)
+        if self._forwards:
+            self._forward(worker)
+        sent = self._outbox(worker)
+        if self._state.ended:
+            sent += self._hints(worker)  # at once: everybody waits for the end of both streams
+        tuples += sum([each.tuples for each in sent])
+        return Service(sent, found, tuples, self._index.comparisons - compared)
+
+    def _step(self, action: Action, *, is_again: bool = False) -> list[Found]:
+        """Take an action of the model; return what was found."""
+        before = self._state
+        self._state, _ = chain.after(self._setup, before, action)
+        found = self._index.take()
+        # What comes again is not recorded (docs/join.md, section 9).
+        if self._recorder is not None and not is_again:
+            pairs = sum([len(each.r_ids) for each in found])
+            self._recorder.record(before, action, self._state, pairs)
+        return found
+
+    def _take(self, worker: int, message: Block | Ack) -> list[Found]:
+        to_right = goes_right(message)
+        boundary = worker - 1 if to_right else worker
+        self._state = with_channel(self._state, boundary, to_right, (message,))
+        lane, _ = lanes(self._state.workers[worker], message.stream)
+        if isinstance(message, Block):
+            assert message.number <= lane.received + 1, "links let no block overtake another one"
+            is_again = not self._setup.rules.in_turn(lane, message)
+            what = "receive"
+        else:
+            is_again = not any(
+                copy.sent < 0 and copy.block.number == message.number for copy in lane.copies
+            )
+            what = "acknowledge"
+        return self._step(Action(what, worker, message.stream), is_again=is_again)
+
+    def _drop(self, worker: int) -> int:
+        """Drop what may be dropped; return how many tuples that were."""
+        setup, dropped = self._setup, 0
+        for stream in STREAMS:
+            held = self._state.workers[worker]
+            if local.can_be_dropped(held, stream, setup.window_us, setup.content, setup.rules):
+                self._step(Action("drop", worker, stream))
+                before, after = (
+                    lanes(each, stream)[0] for each in (held, self._state.workers[worker])
+                )
+                dropped += len(before.store) - len(after.store)
+        return dropped
+
+    def _forward(self, worker: int) -> None:
+        for stream in STREAMS:
+            while action := next(chain.forwards(self._setup, self._state, worker, stream), None):
+                self._step(action)
+
+    # -------------------------------------------------------------------------------- messages
+
+    def _outbox(self, worker: int) -> list[Sent]:
+        """Take what a worker has sent out of the model's channels."""
+        sent = []
+        for boundary, to_right in ((worker - 1, False), (worker, True)):
+            if not 0 <= boundary < len(self._state.right):
+                continue
+            channel = channel_of(self._state, boundary, to_right)
+            if channel:
+                self._state = with_channel(self._state, boundary, to_right, ())
+                neighbour = worker + 1 if to_right else worker - 1
+                heard_us, size = self._news(worker, neighbour)
+                self._told[worker, neighbour] = heard_us, size
+                for message in channel:
+                    is_block = isinstance(message, Block)
+                    kind: Literal["block", "ack"] = "block" if is_block else "ack"
+                    tuples = len(message.tuples) if isinstance(message, Block) else 0
+                    sent.append(Sent(neighbour, Letter(message, heard_us, size), kind, tuples))
+        return sent
+
+    def _news(self, worker: int, neighbour: int) -> tuple[int, int]:
+        """Return what a worker tells a neighbour: its watermark that way, its store this way."""
+        r, s = self._state.workers[worker]
+        return (r.heard_us, len(s.store)) if neighbour > worker else (s.heard_us, len(r.store))
+
+    def _hear(self, worker: int, sender: int, letter: Letter) -> None:
+        along, against = (R, S) if sender < worker else (S, R)
+        before = self._state.workers[worker]
+        after = local.told(local.hear(before, along, letter.heard_us), against, letter.size)
+        if after is not before:
+            self._state = with_worker(self._state, worker, after)
+
+    def _hints(self, worker: int) -> list[Sent]:
+        """Tell neighbours what is news to them.
+
+        News is a watermark that has moved by a part of the window (in a flush: by anything), or a
+        store that has changed by a block.
+        """
+        step_us = 1 if self._state.ended else self._config.window_us // HINTS_A_WINDOW + 1
+        step = self._setup.block_size
+        sent: list[Sent] = []
+        for neighbour in (worker - 1, worker + 1):
+            if not 0 <= neighbour < len(self._state.workers):
+                continue
+            heard_us, size = self._news(worker, neighbour)
+            known_us, known = self._told.get((worker, neighbour), (NO_WATERMARK_US, 0))
+            if heard_us - known_us >= step_us or abs(size - known) >= step:
+                self._told[worker, neighbour] = heard_us, size
+                sent.append(Sent(neighbour, Letter(None, heard_us, size), "hint"))
+        return sent
+
+
+def _change(state: State, grow: bool) -> tuple[Action, int]:
+    """Split the fullest worker in two equal parts, or merge the emptiest neighbours.
+
+    Return the number of tuples that move, too.
+    """
+    sizes = [(len(r.store), len(s.store)) for r, s in state.workers]
+    held = [r + s for r, s in sizes]
+    if not grow:
+        at = min(range(len(held) - 1), key=lambda n: held[n] + held[n + 1])
+        return Action("merge", at), held[at + 1]
+    at = max(range(len(held)), key=lambda n: held[n])
+    (of_r, _), half = sizes[at], held[at] // 2
+    if half <= of_r:
+        return Action("split", at, R, half), half
+    return Action("split", at, S, half - of_r), half
