@@ -8,8 +8,8 @@ Rules of this file:
   machine; this ratio hardly does.
 * A room's standard run is what ``straggler sim ROOM`` simulates with its default settings, or with
   those of its standard scenario where it has one, from the seed to trace, series and figures;
-  drawing and judging are left out. ``..._timed_...`` is the part of a run that goes through the
-  room: without arrivals, workload, trace, series and figures.
+  drawing and judging are left out. ``..._timed_...`` is the part of a run that SimPy's event loop
+  takes: without drawing what sources send, and without workload, trace, series and figures.
 * Memory is what a run holds at its peak, by what Python allocates (``tracemalloc``), for each
   tuple that arrives.
 """
@@ -18,18 +18,14 @@ import tracemalloc
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import wraps
 from statistics import median
 from time import perf_counter, process_time
-from typing import ParamSpec, Protocol, TypeVar
+from typing import Any, Protocol
 from unittest.mock import patch
 
 import simpy
 
 from model.vocabulary import Workload
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 ROUNDS = 5
 AT_LEAST_S = 10.0
@@ -81,44 +77,37 @@ def paces(tuples: int, once: Callable[[], Mapping[str, float]]) -> dict[str, flo
     return {name: median(found) for name, found in rates.items()}
 
 
-def standard(simulate: Callable[[int], Run], room: type) -> dict[str, float]:
-    """Figures of a room's standard run, which is made for a seed and goes through a ``room``."""
+def standard(simulate: Callable[[int], Run]) -> dict[str, float]:
+    """Return the figures of a room's standard run, which is made for a seed."""
     tuples = len(simulate(1).workload.arrivals)
-
     return {
         "standard_tuples": tuples,
-        **paces(tuples, lambda: parts("standard_", simulate, room)),
+        **paces(tuples, lambda: parts("standard_", simulate)),
         "standard_peak_bytes_a_tuple": _peak_bytes(simulate) / tuples,
     }
 
 
-def parts(name: str, simulate: Callable[[int], Run], room: type) -> Mapping[str, float]:
-    """Seconds of a run for :func:`paces`: of the whole and, as ``timed_``, through its ``room``."""
-    with _clocked(room) as timed_s:
+def parts(name: str, simulate: Callable[[int], Run]) -> dict[str, float]:
+    """Return for :func:`paces` how long a run takes, and how long its event loop (``timed_``)."""
+    with _clocked() as timed_s:
         started_s = process_time()
         simulate(1)
         return {name: process_time() - started_s, f"{name}timed_": sum(timed_s)}
 
 
 @contextmanager
-def _clocked(room: type) -> Iterator[list[float]]:
-    """How long each making of a room takes, and each run of one."""
+def _clocked() -> Iterator[list[float]]:
+    """Note how long each event loop runs."""
     took_s: list[float] = []
+    run = simpy.Environment.run
 
-    def clocked(function: Callable[P, T]) -> Callable[P, T]:
-        @wraps(function)
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            started_s = process_time()
-            result = function(*args, **kwargs)
-            took_s.append(process_time() - started_s)
-            return result
+    def clocked(env: simpy.Environment, until: Any = None) -> Any:
+        started_s = process_time()
+        result = run(env, until)
+        took_s.append(process_time() - started_s)
+        return result
 
-        return call
-
-    making, running = (
-        patch.object(room, name, clocked(getattr(room, name))) for name in ("__init__", "run")
-    )
-    with making, running:
+    with patch.object(simpy.Environment, "run", clocked):
         yield took_s
 
 

@@ -6,8 +6,6 @@
 
 from functools import partial
 
-from sim.windows.timed import Room
-
 from benchmarks._timed_rooms import paces, parts, standard
 from sim.watermark import from_settings
 
@@ -19,6 +17,6 @@ def measure() -> dict[str, float]:
     sliding = partial(from_settings, SLIDING)
     tuples = len(sliding(1).workload.arrivals)
     return {
-        **standard(partial(from_settings, {}), Room),
-        **paces(tuples, lambda: parts("sliding_", sliding, Room)),
+        **standard(partial(from_settings, {})),
+        **paces(tuples, lambda: parts("sliding_", sliding)),
     }
