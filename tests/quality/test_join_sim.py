@@ -1,7 +1,7 @@
 """Planted bugs in the timed chain: the claims on its runs must catch every one of them."""
 
-from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -11,10 +11,14 @@ from model.join.claims import judge
 from model.join.rules import FIFO, NUMBERED, Rules
 from model.join.scope_claims import LOST, TWICE
 from model.join.state import Action, Setup, State, Step
-from sim.join import Run, from_settings
-from sim.join import timed as room
+from sim.join import DEFAULTS, simulate
+from sim.join import room as timed
 from sim.join.content import Index
-from sim.join.intake import Source
+from sim.join.intake import Intake
+from sim.join.line import Line
+from sim.join.model_chain import ModelChain
+from sim.join.settings import config_of, plan_of
+from sim.settings import with_defaults
 
 BUSY = {
     "scenario": "steady",
@@ -31,23 +35,24 @@ BUSY = {
     "trigger_interval_us": "2500000",
 }
 """Slow links, so that blocks of both streams are often under way at once."""
+FAIL = "fail worker-0 4000000 1000000"
+REPLAY = "; ".join(f"replay worker-0>worker-1 {nth} 100000" for nth in range(100))
 
 
-def broken(**settings: str) -> set[str]:
-    timed: Run = from_settings({**BUSY, **settings}, 1)
-    verdicts = judge(timed.workload, timed.trace).verdicts
-    assert timed.summary["results"]
+def broken(rules: Rules = NUMBERED, **settings: str) -> set[str]:
+    given = with_defaults({**BUSY, **settings}, DEFAULTS)
+    machine = partial(ModelChain, rules=rules)
+    run = simulate(plan_of(given), config_of(given), 1, machine=machine)
+    verdicts = judge(run.workload, run.trace).verdicts
+    assert run.summary["results"]
     return {verdict.claim for verdict in verdicts if verdict.outcome is Outcome.BROKEN}
-
-
-def with_rules(rules: Rules) -> Callable[[room.Room], Setup]:
-    right = room.Room._setup
-    return lambda self: replace(right(self), rules=rules)
 
 
 def test_without_a_bug_nothing_is_broken() -> None:
     assert broken() == set()
-    assert broken(fail_at_us="4000000") == set()
+    assert broken(faults=FAIL) == set()
+    assert broken(faults=REPLAY) == set()
+    assert broken(faults=FAIL, shed="linear", capacity="20") == set()
     assert broken(scale="yes", capacity="40", out_after_us="1000000") == set()
 
 
@@ -60,9 +65,8 @@ def test_without_a_bug_nothing_is_broken() -> None:
     ],
     ids=["no copy", "both visible", "watermark of the source"],
 )
-def test_wrong_rules_are_caught(rules: Rules, claim: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(room.Room, "_setup", with_rules(rules))
-    assert claim in broken()
+def test_wrong_rules_are_caught(rules: Rules, claim: str) -> None:
+    assert claim in broken(rules)
 
 
 @pytest.mark.parametrize(
@@ -70,34 +74,49 @@ def test_wrong_rules_are_caught(rules: Rules, claim: str, monkeypatch: pytest.Mo
     [replace(NUMBERED, forces=False), replace(NUMBERED, drop_wm_us=mistakes.own_wm_us)],
     ids=["balance alone", "local timer"],
 )
-def test_a_chain_that_never_becomes_empty_is_caught(
-    rules: Rules, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(room.Room, "_setup", with_rules(rules))
+def test_a_chain_that_never_becomes_empty_is_caught(rules: Rules) -> None:
     with pytest.raises(AssertionError, match="the chain stands still"):
-        broken(block_size="7")  # so that less than a block is left
+        broken(rules, block_size="7")  # so that less than a block is left
+
+
+def test_a_block_that_is_joined_again_is_caught() -> None:
+    """Without numbers the protocol needs links that double nothing."""
+    assert broken(FIFO) == set()
+    assert TWICE in broken(FIFO, faults=REPLAY)
+
+
+def test_messages_of_an_epoch_that_failed_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Line, "forget", lambda self: self._looking.clear())
+    assert broken(FIFO) == set()
+    assert TWICE in broken(FIFO, faults="fail worker-0 4000000 1")
 
 
 def test_results_of_an_epoch_that_failed_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = room.Room._fail
+    right = timed.Room.fail
 
-    def keeps_its_results(self: room.Room, for_us: int) -> None:
+    def keeps_its_results(self: timed.Room, worker: int) -> None:
         pending = self._pending
-        right(self, for_us)
+        right(self, worker)
         self._pending = pending
 
-    monkeypatch.setattr(room.Room, "_fail", keeps_its_results)
-    assert broken(fail_at_us="4000000") == {TWICE}
+    monkeypatch.setattr(timed.Room, "fail", keeps_its_results)
+    assert broken(faults=FAIL) == {TWICE}
 
 
 def test_a_failure_that_takes_nothing_again_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = Source.begin
+    right = Intake.begin
 
-    def goes_on(self: Source, epoch: int, at: int) -> None:
-        right(self, epoch, max(at, self.at))
+    def goes_on(self: Intake, epoch: int, first: int, at: int) -> None:
+        right(self, epoch, first, max(at, self._decided))
 
-    monkeypatch.setattr(Source, "begin", goes_on)
-    assert LOST in broken(fail_at_us="4000000")
+    monkeypatch.setattr(Intake, "begin", goes_on)
+    assert LOST in broken(faults=FAIL)
+
+
+def test_a_failure_that_keeps_what_was_admitted_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes again after the failure is then known, and takes part in nothing."""
+    monkeypatch.setattr("model.join.oracle.Gate.go_back", lambda _self, _mark: None)
+    assert LOST in broken(faults=FAIL)
 
 
 def test_a_silent_merge_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,4 +132,4 @@ def test_a_silent_merge_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     table["merge"] = table["merge"]._replace(effect=merge)
     monkeypatch.setattr(chain, "TABLE", table)
     scaled = {"scale": "yes", "capacity": "300", "in_after_us": "1000000", "tau0": "0.35"}
-    assert LOST in broken(**scaled)
+    assert LOST in broken(NUMBERED, **scaled)
