@@ -19,6 +19,7 @@ from properties.render import markdown
 from properties.slack.plots import HOUR_US, PICTURES, SEED, arrivals
 from properties.slack.promise import first_answers, warm_up
 from sim.kernel.plan import Plan
+from sim.kernel.trigger import Every
 from sim.slack import simulate
 
 FLIGHTS = PICTURES["flights"].config
@@ -70,8 +71,8 @@ class Row(NamedTuple):
 
 def row(setting: str, config: SlackConfig, plan: Plan) -> Row:
     """Run a query on the flights."""
-    interval_us = PICTURES["flights"].trigger_interval_us
-    run = simulate(plan, config, SEED, trigger_interval_us=interval_us)
+    trigger = Every(PICTURES["flights"].trigger_interval_us)
+    run = simulate(replace(plan, trigger=trigger), config, SEED)
     skipped, flush = warm_up(config), len(tuple(run.workload.batches()))
     answers = first_answers(run.workload, run.trace).after(skipped)
     closed = sorted(

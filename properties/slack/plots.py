@@ -10,9 +10,9 @@ from pathlib import Path
 
 from model.vocabulary import SlackConfig
 from properties import inputs, render
-from sim.kernel.plan import Plan
-from sim.kernel.plan import replay as replayed
-from sim.kernel.source import Row, Source
+from sim.kernel.plan import Plan, replay
+from sim.kernel.source import Source
+from sim.kernel.trigger import Every
 from sim.scenarios import umts
 from sim.slack import Run, simulate
 from sim.slack.figures import plot_controls
@@ -63,23 +63,13 @@ def arrivals(name: str) -> Plan:
         sources = tuple(replace(s, events=MESSAGES) for s in plan.sources if isinstance(s, Source))
         return replace(plan, sources=sources)
     recording = inputs.load(name, SEED)
-    rows = (Row(e.event_time_us, e.arrival_us, e.key, e.value) for e in recording.events[:FLIGHTS])
-    return replayed(rows, recording.label)
+    return replay(recording.events[:FLIGHTS], recording.label)
 
 
 def runs(name: str, picture: Picture, plan: Plan | None = None) -> list[Run]:
     """A timed run of every control; ``plan`` takes the place of the arrivals of that name."""
-    plan = plan or arrivals(name)
-    return [
-        simulate(
-            plan,
-            replace(picture.config, control=control),
-            SEED,
-            trigger_interval_us=picture.trigger_interval_us,
-            samples=120,
-        )
-        for control in CONTROLS
-    ]
+    plan = replace(plan or arrivals(name), trigger=Every(picture.trigger_interval_us))
+    return [simulate(plan, replace(picture.config, control=each), SEED) for each in CONTROLS]
 
 
 def main(arguments: Sequence[str]) -> None:

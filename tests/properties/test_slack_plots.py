@@ -10,8 +10,8 @@ from properties.inputs import missing_recording, recordings_by_name
 from properties.profiles import EFFORTS, effort
 from properties.slack.examples import FLIGHTS, row
 from properties.slack.plots import CONTROLS, PICTURES, arrivals, runs
+from sim.kernel.recorder import Summary
 from sim.kernel.source import Recording
-from sim.windows.summary import Summary
 
 RECORDING = "iot_umts"
 
