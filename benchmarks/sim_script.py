@@ -10,18 +10,17 @@ from functools import partial
 
 from benchmarks._timed_rooms import paces, parts, standard
 from sim.script import from_settings, side_by_side
-from sim.script.timed import Room
 
 LONGER = {"rates_hz": "20", "seconds": "120"}
 
 
 def measure() -> dict[str, float | str]:
-    """Median rates over five rounds, and all placements side by side."""
+    """Return median rates over five rounds, and all placements side by side."""
     longer = partial(from_settings, LONGER)
     tuples = len(longer(1).workload.arrivals)
     return {
-        **standard(partial(from_settings, {}), Room),
-        **paces(tuples, lambda: parts("longer_", longer, Room)),
+        **standard(partial(from_settings, {})),
+        **paces(tuples, lambda: parts("longer_", longer)),
         **dict(_sides()),
     }
 

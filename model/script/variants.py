@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
+from itertools import accumulate
 from math import gcd
 from typing import Any
 
@@ -92,9 +93,13 @@ def _flow(name: str, **statements: Expression) -> Workflow:
 
 def _case(flows: Sequence[Workflow], *measured: Measured, **settings: Any) -> Workload:
     config = ScriptConfig(tuple(flows), (("a", 1), ("b", 1)), **settings)
+    # What is measured later has arrived already: nothing arrives before it.
+    arrived_ms = accumulate((at_ms for _, at_ms, _ in measured), max)
     arrivals = tuple(
-        Event(seq, seq, sensor, at_ms * MILLISECOND_US, value, at_ms * MILLISECOND_US)
-        for seq, (sensor, at_ms, value) in enumerate(measured)
+        Event(seq, seq, sensor, at_ms * MILLISECOND_US, value, now_ms * MILLISECOND_US)
+        for seq, ((sensor, at_ms, value), now_ms) in enumerate(
+            zip(measured, arrived_ms, strict=True)
+        )
     )
     return Workload("script", arrivals, config.to_json())
 

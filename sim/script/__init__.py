@@ -1,15 +1,15 @@
 """Room ``script``, timed: what is sent for sensor scripts, and how soon they answer."""
 
-from sim.script.run import Run, make_system, simulate, simulate_arrived
+from sim.script.run import ScriptRun, make_system, replay, simulate
 from sim.script.settings import DEFAULTS, from_settings
 from sim.script.sides import side_by_side
 
 __all__ = [
     "DEFAULTS",
-    "Run",
+    "ScriptRun",
     "from_settings",
     "make_system",
+    "replay",
     "side_by_side",
     "simulate",
-    "simulate_arrived",
 ]

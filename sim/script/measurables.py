@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from model.script.graph import compile_graph
 from model.script.rules import RULES
-from sim.kernel.log import simulate_arrivals
 from sim.script import by_hand
 from sim.script.placements import PLACEMENTS, predicted
 from sim.script.settings import DEFAULTS, config_of, from_settings, given
@@ -20,10 +19,9 @@ def timed(settings: Settings, seed: int) -> Figures:
 
 
 def timed_placements(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[Figures]:
-    """The same of several placements, for which arrivals are simulated once."""
+    """Return the same of several placements of the same workflows."""
     asked = given(settings, seed)
-    arrivals = simulate_arrivals(asked.plan, seed)
-    return [asked.run(arrivals, each).summary for each in ways]
+    return [asked.run(each).summary for each in ways]
 
 
 def communication(settings: Settings, seed: int) -> Figures:

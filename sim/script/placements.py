@@ -19,6 +19,7 @@ from model.script.placement import (
 )
 from model.script.rules import Rules
 from model.vocabulary import ScriptConfig
+from sim.settings import chosen
 
 Placing: TypeAlias = Callable[[Graph, ScriptConfig, Rules], Placement]
 
@@ -64,6 +65,11 @@ PLACEMENTS: Mapping[str, Placing] = {
 }
 """By name. ``plan`` takes one of the next four, ``by-sensor`` is the baseline. ``literal`` is LPT
 as it is printed: the load of the worker that gets a component stays as it was."""
+
+
+def placing(way: str) -> Placing:
+    """Return the placement called ``way``; ``ValueError`` with a suggestion if there is none."""
+    return chosen("placement", way, PLACEMENTS)
 
 
 def predicted(placed: Placement, config: ScriptConfig) -> dict[str, float | int | str]:

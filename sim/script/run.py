@@ -1,121 +1,75 @@
-"""One timed run of room ``script``: sensors, workers that compute, and figures."""
+"""Timed runs of room ``script`` (docs/script.md): a plan, scripts and a seed in; figures out."""
 
 from dataclasses import dataclass
 
-from model.script.rules import RULES, Rules
-from model.script.run import hosted, results
-from model.vocabulary import ScriptConfig, System, Trace, Workload
-from sim.kernel.log import Arrivals, simulate_arrivals
+from model.vocabulary import ScriptConfig, System, Workload
+from sim.clusters import STATED
 from sim.kernel.plan import Plan
-from sim.kernel.recorder import digest_of
-from sim.kernel.run import uncollected
-from sim.kernel.trigger import cut
-from sim.script.crew import Crew
-from sim.script.placements import PLAN
-from sim.script.series import Series, series_of
-from sim.script.summary import Share, Summary, shares_of, summary_of
-from sim.script.timed import Room
-
-PRODUCER = "sim"
-ORDINARY = Crew()
-TRIGGER_US = 1_000_000
+from sim.kernel.plan import replay as replayed
+from sim.kernel.run import Run, run
+from sim.script.machine import MachineOf, compile_scripts
+from sim.script.room import Room
+from sim.script.series import series_of
+from sim.script.summary import Share, shares_of, summary_of
+from sim.script.tuning import ScriptTuning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """What a run gave."""
+class ScriptRun(Run):
+    """What a timed run gave."""
 
-    workload: Workload
-    """The arrivals in their order, with the micro-batches of a trigger: the model or Spark, given
-    this, must record the same."""
-    trace: Trace
-    series: Series
-    """Columns of one table; see :func:`sim.script.series.series_of`."""
-    summary: Summary
-    """Figures by name; see :mod:`sim.script.summary`."""
     shares: tuple[Share, ...]
     """By worker."""
 
-    @property
-    def digest(self) -> str:
-        """SHA-256 over everything in this run, in hexadecimal."""
-        figures = {**self.summary, "shares": repr(self.shares)}
-        return digest_of(self.trace, self.workload, figures, self.series)
-
 
 def simulate(
-    plan: Plan,
-    config: ScriptConfig,
-    seed: int,
-    *,
-    crew: Crew = ORDINARY,
-    placement: str = PLAN,
-    period_us: int | None = None,
-    rules: Rules = RULES,
-) -> Run:
-    """Run a plan, whose keys are sensors, through workers until everything has been served.
+    plan: Plan, config: ScriptConfig, seed: int, *, machine: MachineOf | None = None
+) -> ScriptRun:
+    """Run a plan, whose keys are sensors, through workers until everything is over.
 
-    Arrivals and the work of each tuple depend on the seed and not on ``config``: all placements
-    (:data:`sim.script.placements.PLACEMENTS`) meet the same. What was sent is compared with what
-    rates predict for ``period_us`` from the start, in which sensors should send.
-
-    The same seed gives the same run. Raises ``ValueError`` with one sentence that names the
-    offending value.
+    Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: all
+    placements meet the same, unless full workers shed. ``machine`` compiles the scripts (the
+    model's, if nothing is said). The same seed gives the same run. Raises ``ValueError`` with one
+    sentence that names the offending value.
     """
-    arrivals = simulate_arrivals(plan, seed)
-    return simulate_arrived(
-        arrivals,
-        config,
-        plan.epoch_us,
-        crew=crew,
-        placement=placement,
-        period_us=period_us,
-        rules=rules,
-    )
-
-
-@uncollected()
-def simulate_arrived(
-    arrivals: Arrivals,
-    config: ScriptConfig,
-    start_us: int,
-    *,
-    crew: Crew = ORDINARY,
-    placement: str = PLAN,
-    period_us: int | None = None,
-    rules: Rules = RULES,
-) -> Run:
-    """The same for arrivals that are there; what arrives before the start waits for it."""
-    cuts, _ = cut(arrivals.events, start_us, TRIGGER_US)
+    tuning = plan.tuned(ScriptTuning())
+    modelled = compile_scripts(config, tuning.placement)
+    scripts = modelled if machine is None else machine(config, tuning.placement)
+    room, arrived = run(plan, seed, lambda env, seeds: Room(env, seeds, plan, config, scripts))
     workload = Workload(
-        "script", arrivals.events, config.to_json(), cuts, seed=arrivals.seed, name=arrivals.name
+        "script",
+        arrived.events,
+        config.to_json(),
+        arrived.cuts,
+        room.kills(),
+        seed,
+        flush=plan.flush,
+        name=plan.name,
     )
-    room = Room(workload, crew, start_us, placement, rules, config)
-    room.run()
-    head: Summary = {"input": workload.name, "seed": workload.seed, "placement": placement}
-    summary = {**head, **summary_of(room, period_us)}
-    shares = shares_of(room, period_us)
-    return Run(workload, trace_of(room), series_of(room), summary, shares)
+    trace = room.trace()
+    return ScriptRun(
+        plan,
+        workload,
+        trace,
+        series_of(room),
+        {
+            "input": plan.name,
+            "seed": seed,
+            "placement": tuning.placement,
+            **summary_of(room, arrived, trace, modelled.placement),
+        },
+        shares_of(room, modelled.placement),
+    )
 
 
-def trace_of(room: Room) -> Trace:
-    """Results as far as workers came with them, rejections, and who was sent what."""
-    steps = [
-        *room.intake.rejected,
-        *results(room.graph, room.known()),
-        *hosted(room.placement),
-    ]
-    return Trace(PRODUCER, steps)
+def replay(workload: Workload) -> ScriptRun:
+    """Replay a workload through the stated cluster: arrivals when they came, its batches."""
+    plan = replayed(
+        workload.arrivals, workload.name, workload.cuts, flush=workload.flush, cluster=STATED
+    )
+    return simulate(plan, ScriptConfig.from_json(workload.config), workload.seed)
 
 
 def make_system() -> System:
-    """The timed room as a System: a workload's arrivals are replayed when they came."""
-
-    @uncollected()
-    def replay(workload: Workload, /) -> Trace:
-        start_us = workload.arrivals[0].arrival_us if workload.arrivals else 0
-        room = Room(workload, ORDINARY, start_us)
-        room.run()
-        return trace_of(room)
-
-    return replay
+    """Return the timed room as a System."""
+    return lambda workload: replay(workload).trace

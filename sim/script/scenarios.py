@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from sim.kernel.disorder import Burst, Disturbance, Gap
 from sim.kernel.distributions import Constant, Exponential
-from sim.kernel.link import HERE, Noise, Place
+from sim.kernel.link import Noise, Place
 from sim.kernel.plan import Plan
 from sim.kernel.source import NO_DELAY, Source
 
@@ -17,8 +17,6 @@ SECOND_US = 1_000_000
 HOUR_US = 3_600 * SECOND_US
 JITTER = Exponential(30_000)
 BURST = Exponential(400_000)
-PLACES = (HERE, Place(process=1), Place(node=1), Place(rack=1))
-"""Of sensors, by the number of their tier."""
 
 
 class Sending(NamedTuple):
@@ -27,10 +25,10 @@ class Sending(NamedTuple):
     sensors: Sequence[tuple[str, int]]
     """Each with its tuples in an hour."""
     seconds: int
-    tier: int | None = None
-    """How far away they are; nothing: right there."""
+    place: Place | None = None
+    """Where they stand; ``None``: right there, without a link in between."""
     loss: float = 0.0
-    """Share of the tuples that get lost on the way."""
+    """Share of the tuples that get lost on the way to the log."""
     tuple_bytes: int = 100
 
     @property
@@ -42,7 +40,6 @@ class Sending(NamedTuple):
 def plan_of(sending: Sending, disorder: str) -> Plan:
     """Sensors, and what disturbs them."""
     disturbances = DISORDERS[disorder](sending)
-    place = None if sending.tier is None else PLACES[sending.tier]
     sources = []
     for number, (sensor, per_hour) in enumerate(sending.sensors):
         interval_us = HOUR_US / per_hour
@@ -53,7 +50,7 @@ def plan_of(sending: Sending, disorder: str) -> Plan:
             delay=NO_DELAY if disorder == CALM else JITTER,
             keys=(sensor,),
             bits=8 * sending.tuple_bytes,
-            place=place,
+            place=sending.place,
         )
         sources.append(source)
     noise = Noise(loss=sending.loss)

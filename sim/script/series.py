@@ -2,30 +2,28 @@
 
 Rules of this file:
 
-* ``time_us`` is kernel time, which is 0 at the start of the run. A row stands for the interval
-  since the row before.
+* ``time_us`` is kernel time, which is 0 at the start of the run. A row stands for that moment, or
+  for the interval since the row before.
 * Where there was nothing to measure stands ``nan``.
 """
 
-from collections.abc import Mapping
 from math import ceil
-from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from sim.kernel.columns import ratio, worked_us
+from sim.kernel.columns import ratio
 from sim.kernel.distributions import FloatArray
-from sim.script.summary import known
-from sim.script.timed import Room
-
-Series: TypeAlias = Mapping[str, FloatArray]
+from sim.kernel.recorder import Series
+from sim.script.room import Room
+from sim.script.summary import answered
 
 ROWS_MAX = 100
 SECOND_US = 1e6
 
 
 def series_of(room: Room) -> Series:
-    """All columns.
+    """Return all columns.
 
     ``tuples_hz``: tuples that came to workers, a tuple at two workers twice; ``most_hz`` and
     ``least_hz``: the same of the worker with the most and with the least; ``results_hz``: results
@@ -33,58 +31,57 @@ def series_of(room: Room) -> Series:
 
     ``latency_us``: from the stamp of a result, which is where its window ends, until it was there;
     mean over the results of the interval, without those that it took the end of the stream to know.
-    ``waiting``: tuples that had come and were not served at its end. ``busiest`` and ``idlest``:
-    share of the interval in which that worker worked.
+    ``watermark_lag_us``: how far the stamp before which no result was missing is behind the time;
+    0 where it was ahead, for a window is known until the next one ends.
+
+    ``queue_0``, ...: what was waiting or in service at a worker: tuples, messages of other workers
+    and marks; ``waiting``: at all of them. ``utilisation_0``, ...: share of the interval in which
+    the worker worked; ``busiest`` and ``idlest``: the same of the worker with the most and with the
+    least.
     """
-    end_us = max(server.free_us for server in room.servers)
+    end_us = room.end_us
     # Most windows slide by seconds: a row for each, as long as they are not too many.
     rows = min(ROWS_MAX, ceil(end_us / SECOND_US) or 1)
-    time_us = np.linspace(0.0, end_us, rows + 1)
-    width_us = end_us / rows
-    came = np.array([_by(flow.due_us, time_us) for flow in room.flows])
-    served = np.array([_by(ended_us, time_us) for ended_us in room.ended_us])
-    sent_us = np.array([each.sent_us for each in room.messages if each.stamp_us is not None])
-    per_second = SECOND_US / width_us if width_us else 0.0
-    tuples_hz = np.diff(came, axis=1) * per_second
-    busy = np.array([_busy(room, each, time_us) for each in range(len(room.servers))])
+    edges_us = np.linspace(0.0, end_us, rows + 1)
+    time_us = edges_us[1:]
+    per_second = SECOND_US * rows / end_us if end_us else 0.0
+    came_hz = np.array([_counts(host.came_us, edges_us) for host in room.hosts]) * per_second
+    sent_us = [sent.at_us for sent in room.sent() for _ in sent.stamps_us]
+    # The last look is when everything is over, and nothing happens after it.
+    looks_us = np.append(time_us[:-1], np.nextafter(end_us, np.inf))
+    queues = np.array([host.station.inside.at(looks_us) for host in room.hosts])
+    busy = np.array([host.station.busy.means(time_us) for host in room.hosts])
+    known_us = np.array([host.record.known_us.at(looks_us) for host in room.hosts]).min(axis=0)
     return {
-        "time_us": time_us[1:],
-        "tuples_hz": tuples_hz.sum(axis=0),
-        "most_hz": tuples_hz.max(axis=0),
-        "least_hz": tuples_hz.min(axis=0),
-        "results_hz": np.diff(_by(sent_us, time_us)) * per_second,
-        "latency_us": _latency_us(room, time_us),
-        "waiting": (came - served).sum(axis=0)[1:].astype(np.float64),
+        "time_us": time_us,
+        "tuples_hz": came_hz.sum(axis=0),
+        "most_hz": came_hz.max(axis=0),
+        "least_hz": came_hz.min(axis=0),
+        "results_hz": _counts(sent_us, edges_us) * per_second,
+        "latency_us": _latency_us(room, edges_us),
+        # What is known at first lies before the run, and what is known in the end has no end.
+        "watermark_lag_us": np.where(
+            (known_us >= 0) & np.isfinite(known_us), np.maximum(time_us - known_us, 0.0), np.nan
+        ),
+        "waiting": queues.sum(axis=0),
+        **{f"queue_{worker}": queue for worker, queue in enumerate(queues)},
         "busiest": busy.max(axis=0),
         "idlest": busy.min(axis=0),
+        **{f"utilisation_{worker}": each for worker, each in enumerate(busy)},
     }
 
 
-def _by(happened_us: FloatArray, time_us: FloatArray) -> FloatArray:
-    """How often something had happened by some times."""
-    count: FloatArray = np.searchsorted(np.sort(happened_us), time_us, side="right").astype(
-        np.float64
-    )
-    return count
+def _counts(happened_us: ArrayLike, edges_us: FloatArray) -> FloatArray:
+    """Count what happened in each interval; the first one has what happened at its start, too."""
+    so_far = np.searchsorted(np.sort(happened_us), edges_us, side="right")
+    so_far[0] = 0
+    return np.diff(so_far).astype(np.float64)
 
 
-def _busy(room: Room, worker: int, time_us: FloatArray) -> FloatArray:
-    """Share of the intervals in which a worker worked."""
-    server, flow, ended_us = room.servers[worker], room.flows[worker], room.ended_us[worker]
-    extra_us = np.array(server.extra_us, dtype=np.float64).reshape(-1, 2)
-    began_us = ended_us - room.work_us[flow.tuples] / room.crew.speed(worker)
-    done_us: FloatArray = worked_us(
-        np.concatenate([began_us, extra_us[:, 0]]),
-        np.concatenate([ended_us, extra_us[:, 1]]),
-        time_us,
-    )
-    worked: FloatArray = np.diff(done_us)
-    return ratio(worked, np.diff(time_us))
-
-
-def _latency_us(room: Room, time_us: FloatArray) -> FloatArray:
-    at_us, late_us = known(room)
-    rows = np.searchsorted(time_us, at_us)
-    sums: FloatArray = np.bincount(rows, late_us, minlength=len(time_us)).astype(np.float64)
-    counts: FloatArray = np.bincount(rows, minlength=len(time_us)).astype(np.float64)
-    return ratio(sums, counts)[1 : len(time_us)]
+def _latency_us(room: Room, edges_us: FloatArray) -> FloatArray:
+    at_us, late_us = answered(room)
+    intervals = np.searchsorted(edges_us[1:], at_us)
+    rows = len(edges_us) - 1
+    sums: FloatArray = np.bincount(intervals, late_us, minlength=rows).astype(np.float64)
+    counts: FloatArray = np.bincount(intervals, minlength=rows).astype(np.float64)
+    return ratio(sums, counts)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from sim.kernel.log import simulate_arrivals
 from sim.script.placements import PLACEMENTS
 from sim.script.settings import DEFAULTS, given
 from sim.settings import NONE, chosen
@@ -46,9 +45,8 @@ def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[Side, ...]:
     Raises ``ValueError`` as :func:`sim.script.from_settings` does.
     """
     asked = given(settings, seed)
-    arrivals = simulate_arrivals(asked.plan, seed)
     found = []
     for placement in named(str(settings.get("placements", DEFAULTS["placements"]))):
-        summary = asked.run(arrivals, placement).summary
+        summary = asked.run(placement).summary
         found.append(Side(**{name: summary.get(name) for name in Side._fields}))  # type: ignore[arg-type]
     return tuple(found)

@@ -6,58 +6,80 @@ Rules of this file:
 * A figure of which nothing was seen is left out.
 * What a placement predicts stands beside what was sent: tuples of sensors, each to every worker
   that hosts it, and results with a stamp within the period. ``predicted`` is by the rates, for
-  results at most.
+  results at most. After a failure a worker sends its results again, and they count again.
 """
 
-from collections import Counter
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from model.vocabulary.script import REASON_LATE
+from model.script.placement import Placement
+from model.vocabulary import Trace
+from model.vocabulary.script import REASON_LATE, Rejected
 from sim.kernel.distributions import FloatArray
+from sim.kernel.recorder import Summary
+from sim.kernel.run import Arrived
 from sim.script.placements import predicted
-from sim.script.timed import Room
-
-Figure: TypeAlias = float | int | str
-Summary: TypeAlias = dict[str, Figure]
+from sim.script.room import Room
 
 HOUR_US = 3_600_000_000
 
 
-def summary_of(room: Room, period_us: int | None) -> Summary:
-    """All figures; without a period those by the hour are left out."""
+def summary_of(room: Room, arrived: Arrived, trace: Trace, placed: Placement) -> Summary:
+    """Return all figures; without a period those by the hour are left out.
+
+    ``placed`` says what is predicted.
+    """
     return {
-        **predicted(room.placement, room.config),
-        **_counts(room),
-        **(_measured(room, period_us) if period_us else {}),
+        **predicted(placed, room.config),
+        **_counts(room, arrived, trace),
+        **_measured(room),
         **_times(room),
         **_load(room),
     }
 
 
-def _counts(room: Room) -> Summary:
-    rejected = room.intake.rejected
-    results = sum(message.stamp_us is not None for message in room.messages)
-    tuples = sum(len(flow.tuples) for flow in room.flows)
+def _counts(room: Room, arrived: Arrived, trace: Trace) -> Summary:
+    messages = [*room.sent()]
+    results = sum(len(sent.stamps_us) for sent in messages)
+    notices = sum(not sent.stamps_us for sent in messages)
+    tuples = sum(len(host.came_us) for host in room.hosts)
+    tuning, asked_for = room.tuning, room.config.asked_for
     return {
-        "tuples": len(room.workload.arrivals),
-        "tuples_dropped": len(room.workload.arrivals) - len(room.sent.sensors),
-        "late": sum(each.reason == REASON_LATE for each in rejected),
-        "results": len(room.told),
+        "tuples": len(arrived.events),
+        "tuples_dropped": sum(event.key not in asked_for for event in arrived.events),
+        "late": sum(each.reason == REASON_LATE for each in trace.of(Rejected)),
+        "results": sum(len(host.record.results) for host in room.hosts),
+        **_troubles(room, arrived),
         "tuples_sent": tuples,
         "results_sent": results,
-        "notices": len(room.messages) - results,
-        "bytes_sent": tuples * room.crew.tuple_bytes + len(room.messages) * room.crew.result_bytes,
+        "notices": notices,
+        "bytes_sent": tuples * room.plan.cluster.tuple_bytes
+        + (results + notices) * tuning.result_bytes,
     }
 
 
-def _measured(room: Room, period_us: int) -> Summary:
-    """What was sent, in the same unit."""
-    hours = period_us / HOUR_US
-    loads = [len(flow.tuples) for flow in room.flows]
-    until_us = room.start_us + period_us
-    results = sum(each.stamp_us is not None and each.stamp_us < until_us for each in room.messages)
+def _troubles(room: Room, arrived: Arrived) -> Summary:
+    """Return what the cluster had trouble with: of each kind, only if there was any."""
+    stations, links = [host.station for host in room.hosts], room.links.values()
+    found = {
+        "shed": arrived.counts["shed"],
+        "held_back": sum(station.blocked for station in stations),
+        "sent_again": sum(link.retried for link in links),
+        "served_again": sum(station.repeated for station in stations),
+    }
+    return {name: count for name, count in found.items() if count}
+
+
+def _measured(room: Room) -> Summary:
+    """Return what was sent, in the unit in which it is predicted."""
+    period_us = room.tuning.period_us
+    if period_us is None:
+        return {}
+    hours, until_us = period_us / HOUR_US, room.plan.epoch_us + period_us
+    loads = [len(host.came_us) for host in room.hosts]
+    results = sum(stamp_us < until_us for sent in room.sent() for stamp_us in sent.stamps_us)
     return {
         "measured_per_hour": (sum(loads) + results) / hours,
         "measured_tuples_per_hour": sum(loads) / hours,
@@ -73,7 +95,7 @@ class Share(NamedTuple):
     predicted_per_hour: float
     """Tuples of sensors, by the rates."""
     measured_per_hour: float | None
-    """Nothing without a period."""
+    """``None``: nobody knows how long sensors should have sent."""
     bytes_received: int
     """With results and notices of other workers."""
     results_sent: int
@@ -81,63 +103,54 @@ class Share(NamedTuple):
     """Share of the time in which it worked."""
 
 
-def shares_of(room: Room, period_us: int | None) -> tuple[Share, ...]:
-    """Every worker's part."""
-    crew, workers = room.crew, range(len(room.servers))
-    came = Counter(message.reader for message in room.messages)
-    went = Counter(message.sender for message in room.messages if message.stamp_us is not None)
-    duration_us = max(server.free_us for server in room.servers)
+def shares_of(room: Room, placed: Placement) -> tuple[Share, ...]:
+    """Return every worker's part; ``placed`` says what is predicted."""
+    plan, end_us, period_us = room.plan, room.end_us, room.tuning.period_us
     found = []
-    for each, load in zip(workers, room.placement.loads, strict=True):
-        tuples = len(room.flows[each].tuples)
-        measured = tuples / (period_us / HOUR_US) if period_us else None
-        size = tuples * crew.tuple_bytes + came[each] * crew.result_bytes
-        busy = worked_us(room, each) / duration_us if duration_us else 0.0
-        found.append(Share(each, float(load), measured, size, went[each], busy))
+    for host, load in zip(room.hosts, placed.loads, strict=True):
+        tuples, station = len(host.came_us), host.station
+        received = tuples * plan.cluster.tuple_bytes + host.heard * room.tuning.result_bytes
+        found.append(
+            Share(
+                host.number,
+                float(load),
+                None if period_us is None else tuples / (period_us / HOUR_US),
+                received,
+                sum(len(sent.stamps_us) for sent in host.sent),
+                station.busy.mean(end_us),
+            )
+        )
     return tuple(found)
 
 
-def served(room: Room) -> tuple[FloatArray, FloatArray]:
-    """Of all tuples at all workers: when they arrived, and when they had been served."""
-    arrived_us = [room.sent.arrived_us[flow.tuples] for flow in room.flows]
-    return np.concatenate(arrived_us), np.concatenate(room.ended_us)
+def answered(room: Room) -> tuple[FloatArray, FloatArray]:
+    """Return when results were there, and how long after their stamps.
 
-
-def known(room: Room) -> tuple[FloatArray, FloatArray]:
-    """When results were there, and how long after their stamps.
-
-    Without those that it took the end of the stream to know.
+    Those that it took the end of the stream to know are left out.
     """
-    told = [each for each in room.told if not each.is_last]
-    at_us = np.array([each.at_us for each in told], dtype=np.float64)
-    stamps_us = np.array([each.stamp_us - room.start_us for each in told], dtype=np.float64)
-    return at_us, at_us - stamps_us
+    results = [each for host in room.hosts for each in host.record.results if not each.is_last]
+    at_us = np.array([each.at_us for each in results], dtype=np.float64)
+    stamps_us = [each.stamp_us - room.plan.epoch_us for each in results]
+    return at_us, at_us - np.array(stamps_us, dtype=np.float64)
 
 
 def _times(room: Room) -> Summary:
-    """How long tuples and results took."""
-    arrived_us, ended_us = served(room)
+    """Return how long tuples and results took."""
+    waited_us = np.concatenate([host.record.waited_us for host in room.hosts])
     return {
-        **_spread("tuple_latency_us", ended_us - arrived_us),
-        **_spread("result_latency_us", known(room)[1]),
+        **_spread("tuple_latency_us", waited_us),
+        **_spread("result_latency_us", answered(room)[1]),
     }
 
 
-def _spread(name: str, times_us: FloatArray) -> Summary:
-    if not len(times_us):
+def _spread(name: str, times_us: ArrayLike) -> Summary:
+    values = np.asarray(times_us, dtype=np.float64)
+    if not len(values):
         return {}
-    p99_us = float(np.percentile(times_us, 99))
-    return {f"mean_{name}": float(times_us.mean()), f"p99_{name}": p99_us}
+    return {f"mean_{name}": float(values.mean()), f"p99_{name}": float(np.percentile(values, 99))}
 
 
 def _load(room: Room) -> Summary:
-    """How much of the time workers work."""
-    duration_us = max(server.free_us for server in room.servers)
-    busy = [share.busy for share in shares_of(room, None)]
-    return {"duration_us": duration_us, "busiest": max(busy), "idlest": min(busy)}
-
-
-def worked_us(room: Room, worker: int) -> float:
-    """How long a worker has worked."""
-    tuples_us = room.work_us[room.flows[worker].tuples].sum() / room.crew.speed(worker)
-    return float(tuples_us) + sum(end - begin for begin, end in room.servers[worker].extra_us)
+    """Return how much of the time workers work."""
+    busy = [host.station.busy.mean(room.end_us) for host in room.hosts]
+    return {"duration_us": room.end_us, "busiest": max(busy), "idlest": min(busy)}

@@ -1,6 +1,8 @@
 """Planted bugs in a timed run of sensor scripts: its trace, or what is sent, gives them away."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import pytest
 
@@ -9,95 +11,183 @@ from model.script import make_system
 from model.script.claims import judge
 from model.script.rules import RULES, Rules
 from model.script.variants import VARIANTS
-from model.vocabulary import Workload
-from model.vocabulary.script import END_US, Result
-from sim.kernel.disorder import IntArray
-from sim.kernel.log import simulate_arrivals
-from sim.script.crew import Crew
-from sim.script.knowing import Knowledge, Rise
-from sim.script.run import trace_of
-from sim.script.settings import given
-from sim.script.timed import Message, Room
+from model.vocabulary import Fault, ScriptConfig
+from model.vocabulary.script import (
+    Arithmetic,
+    Name,
+    Rejected,
+    Result,
+    Sensor,
+    Statement,
+    Undefined,
+    Window,
+    Workflow,
+)
+from sim.kernel.plan import Plan, replay
+from sim.kernel.source import Recording, Row
+from sim.kernel.station import Offer
+from sim.script import ScriptRun, simulate
+from sim.script.host import Host, Item, Mark
+from sim.script.machine import Finding, Message, compile_scripts
+from sim.script.record import WorkerRecord
+from sim.script.room import Room
+from sim.script.settings import Given, given
+from sim.script.tuning import ScriptTuning
 
 SETTINGS = {"sensors": "8", "rates_hz": "5", "seconds": "12", "workers": "3"}
+FAULTS = {
+    "faults": "fail worker-1 5500000 300000; fail worker-2 8700000 300000; "
+    "congest worker-2>worker-0 9000000 20000000 0",
+    "placement": "by-sensor",
+    "result_us": "100000",
+}
 
 
-def workload() -> Workload:
-    asked = given(SETTINGS, 3)
-    events = simulate_arrivals(asked.plan, 3).events
-    return Workload("script", events, asked.config.to_json(), seed=3)
+def asked(**settings: str) -> Given:
+    return given({**SETTINGS, **FAULTS, **settings}, 3)
 
 
-def room(case: Workload) -> Room:
-    found = Room(case, Crew(), case.arrivals[0].arrival_us, "by-sensor")
-    found.run()
-    return found
-
-
-def is_right() -> bool:
-    """Whether the results are those of the model, whatever the placement."""
-    case = workload()
-    return trace_of(room(case)).of(Result) == make_system()(case).of(Result)
+def is_right(run: ScriptRun) -> bool:
+    """Whether everything recorded is what the model records, whatever the placement."""
+    expected = make_system()(run.workload)
+    return all(run.trace.of(word) == expected.of(word) for word in (Result, Undefined, Rejected))
 
 
 def test_nothing_is_found_where_nothing_is_planted() -> None:
-    assert is_right()
+    run = simulate(*asked())
+    assert is_right(run)
+    assert run.summary["served_again"]
+    assert run.summary["results_sent"]
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_rules_with_a_mistake_are_found(name: str) -> None:
     def broken(rules: Rules) -> list[str]:
         case = VARIANTS[name].example
-        start_us = case.arrivals[0].arrival_us if case.arrivals else 0
-        seen = Room(case, Crew(), start_us, rules=rules)
-        seen.run()
-        verdicts = judge(case, trace_of(seen)).verdicts
+        plan = replay(case.arrivals, case.name, case.cuts, flush=case.flush)
+        config = ScriptConfig.from_json(case.config)
+        seen = simulate(plan, config, 0, machine=partial(compile_scripts, rules=rules))
+        verdicts = judge(seen.workload, seen.trace).verdicts
         return [each.claim for each in verdicts if each.outcome is Outcome.BROKEN]
 
     assert not broken(RULES)
     assert VARIANTS[name].promise in broken(VARIANTS[name].rules)
 
 
-def _to_nobody(self: Room, message: Message) -> None:
+# ------------------------------------------------------------------------------------ the bugs
+
+
+def _to_nobody(self: Host, finding: Finding) -> None:
     """Results stay where they are."""
+    self.record.saw(finding, 0.0)
 
 
-def _never_ends(
-    right: Callable[[Knowledge, int, int], Iterator[Rise]],
-) -> Callable[[Knowledge, int, int], Iterator[Rise]]:
-    def rise(self: Knowledge, stream: int, until_us: int) -> Iterator[Rise]:
-        return iter(()) if until_us == END_US else right(self, stream, until_us)
-
-    return rise
+def _without_notices(self: Host, finding: Finding) -> None:
+    messages = [message for message in finding.messages if message.stamps_us]
+    _TELL(self, finding._replace(messages=messages))
 
 
-def _the_first_alone(
-    right: Callable[[Knowledge, int, IntArray], IntArray],
-) -> Callable[[Knowledge, int, IntArray], IntArray]:
-    def moments(self: Knowledge, sensor: int, marks_us: IntArray) -> IntArray:
-        return right(self, sensor, marks_us)[:1]
+def _at_the_first_mark(self: Host, mark: Mark, entered: Callable[[], object] | None) -> Offer:
+    """The end of a batch does not wait for what is sent on from other workers."""
+    if mark.is_from_log:
+        return self.station.offer(mark, 0.0, entered, must=True)
+    return Offer.ENTERED
 
-    return moments
+
+def _from_the_beginning(self: Host) -> None:
+    """A worker that restarts has forgotten what was before its checkpoint."""
+    saved, self._saved = self._saved, self._empty  # type: ignore[attr-defined]
+    _RESTART(self)
+    self._saved = saved
+
+
+def _where_it_was(self: Host) -> None:
+    """A worker that restarts goes on from where it failed, and takes in again what it had."""
+    self._left = self._computing = None
+    self.record.go_back()
+
+
+def _twice(self: WorkerRecord) -> None:
+    """What was seen before a failure is seen again."""
+
+
+def _on_with_the_item(self: Host) -> None:
+    """What was found out when the worker failed is told afterwards."""
+    left, computing = self._left, self._computing
+    _RESTART(self)
+    self._left, self._computing = left, computing
+
+
+def _remembering_nothing(init: Callable[..., None]) -> Callable[..., None]:
+    def planted(self: Host, *given: Any) -> None:
+        init(self, *given)
+        self._empty = self._saved  # type: ignore[attr-defined]
+
+    return planted
+
+
+_TELL, _RESTART = Host._tell, Host._restart
 
 
 @pytest.mark.parametrize(
-    ("planted", "instead"),
+    "planted",
     [
-        ((Room, "_send"), _to_nobody),
-        ((Knowledge, "rise"), _never_ends(Knowledge.rise)),
+        [(Host, "_tell", _to_nobody)],
+        [(Host, "_take_in_mark", _at_the_first_mark)],
+        [
+            (Host, "__init__", _remembering_nothing(Host.__init__)),
+            (Host, "_restart", _from_the_beginning),
+        ],
+        [(Host, "_restart", _where_it_was)],
+        [(WorkerRecord, "go_back", _twice)],
+        [(Host, "_restart", _on_with_the_item)],
     ],
 )
-def test_a_mistake_in_who_knows_what_is_found(
-    monkeypatch: pytest.MonkeyPatch, planted: tuple[type, str], instead: object
+def test_a_mistake_in_the_room_is_found(
+    monkeypatch: pytest.MonkeyPatch, planted: Sequence[tuple[type, str, object]]
 ) -> None:
-    monkeypatch.setattr(*planted, instead)
-    assert not is_right()
+    for each in planted:
+        monkeypatch.setattr(*each)
+    assert not is_right(simulate(*asked()))
 
 
-def test_hearing_too_late_of_a_sensor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    # All is there in the end: without an end it is not.
-    begun = workload().with_(flush=False)
-    expected = make_system()(begun).of(Result)
-    assert trace_of(room(begun)).of(Result) == expected
-    monkeypatch.setattr(Knowledge, "moments", _the_first_alone(Knowledge.moments))
-    assert len(trace_of(room(begun)).of(Result)) < len(expected)
+def test_a_notice_that_is_not_sent_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = (
+        Statement("x", Window("max", Sensor("a"), 1_000, 1_000)),
+        Statement("y", Window("max", Sensor("b"), 500, 1_000)),
+        Statement("z", Arithmetic("-", Name("x"), Name("y"))),
+    )
+    config = ScriptConfig((Workflow("w", said),), (("a", 7_200), ("b", 3_600)), 2, 0, 100)
+    # The last tuple of b is in no window: that z has a last result takes a notice.
+    events = ("a", 100), ("b", 700), ("a", 1_200), ("b", 2_100), ("a", 2_300)
+    rows = [Row(at_ms * 1_000, at_ms * 1_000, sensor, 1.0) for sensor, at_ms in events]
+    tuning = ScriptTuning("all-split")
+    plan = Plan((Recording(tuple(rows)),), tuning=tuning, epoch_us=0)
+    assert is_right(simulate(plan, config, 0))
+    monkeypatch.setattr(Host, "_tell", _without_notices)
+    assert not is_right(simulate(plan, config, 0))
+
+
+def test_what_a_failure_interrupts_is_in_the_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = simulate(*asked())
+    assert run.workload.faults == (Fault("kill", 5), Fault("kill", 8))
+
+
+def test_shedding_behind_the_log_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = {"queue_limit": "1", "when_full": "drop", "service_us": "50000"}
+    run = simulate(*asked(**full))
+    assert run.summary["shed"]
+    assert is_right(run)
+
+    def take_in(self: Host, item: Item, entered: Callable[[], object] | None = None) -> Offer:
+        waiting = self.station.waiting
+        if not isinstance(item, Mark | Message) and waiting > 1:
+            return Offer.DROPPED
+        return _TAKE_IN(self, item, entered)
+
+    monkeypatch.setattr(Room, "admits", lambda self, item: True)
+    monkeypatch.setattr(Host, "take_in", take_in)
+    assert not is_right(simulate(*asked(**full)))
+
+
+_TAKE_IN = Host.take_in

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
-from model.script.evaluation import known_at_first
+from model.script.evaluation import evaluate, known_at_first
 from model.script.graph import SENSOR, Graph, compile_graph
 from model.script.machine import Found, Rise, State, Told, Worker
 from model.script.placement import Placement
 from model.script.rules import RULES, Rules
+from model.script.run import admitted
 from model.script.stream import Stream
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import Rejected
@@ -93,6 +94,7 @@ class Interleaving:
     ) -> None:
         """``eventful`` is the probability that a worker is saved, or goes back, after a step."""
         config = ScriptConfig.from_json(workload.config)
+        self.workload = workload
         self.graph = compile_graph(config, rules)
         self.placement = placing(self.graph, config)
         self.went_back = 0
@@ -146,6 +148,20 @@ class Interleaving:
     def rejected(self) -> list[Rejected]:
         """Return the arrivals that are refused, in the order of their numbers."""
         return sorted(each for each in self._found() if isinstance(each, Rejected))
+
+    def differences(self) -> list[str]:
+        """Return what was found out otherwise than is computed from all tuples at once."""
+        config = ScriptConfig.from_json(self.workload.config)
+        sensors, rejected = admitted(self.workload, config, self._rules)
+        expected, found = evaluate(self.graph, sensors, self._rules), self.streams()
+        wrong = [
+            f"node {number} is {stream}; expected {expected[number]}"
+            for number, stream in found.items()
+            if stream != expected[number]
+        ]
+        if self.rejected() != sorted(rejected):
+            wrong.append(f"rejected are {self.rejected()}; expected {rejected}")
+        return wrong
 
     def _found(self) -> Iterator[Found]:
         for desk in self.desks:

@@ -8,12 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.script.evaluation import evaluate
 from model.script.graph import compile_graph
 from model.script.machine import Found, Rise, Told, Worker
 from model.script.placement import Placement
-from model.script.rules import RULES
-from model.script.run import admitted
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import (
     END_US,
@@ -37,27 +34,13 @@ RUNS_FOR_GUARDS = 200
 MS = 1_000
 
 
-def differences(workload: Workload, seen: Interleaving) -> list[str]:
-    """What workers found out otherwise than is computed at once."""
-    config = ScriptConfig.from_json(workload.config)
-    sensors, rejected = admitted(workload, config, RULES)
-    expected, found = evaluate(seen.graph, sensors, RULES), seen.streams()
-    wrong = []
-    for number, stream in found.items():
-        if stream != expected[number]:
-            wrong.append(f"node {number} is {stream}; expected {expected[number]}")
-    if seen.rejected() != sorted(rejected):
-        wrong.append(f"rejected are {seen.rejected()}; expected {rejected}")
-    return wrong
-
-
 @given(workload=cases(), random=RANDOMS)
 def test_any_order_any_placement_and_any_failure_give_what_all_tuples_mean(
     workload: Workload, random: Random
 ) -> None:
     seen = Interleaving(workload, anywhere(random), random)
     seen.run()
-    assert not differences(workload, seen)
+    assert not seen.differences()
 
 
 def test_interesting_things_happen_on_the_way(seed: int) -> None:

@@ -5,125 +5,37 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
 from model.script import make_system as make_reference
-from model.vocabulary import Event, ScriptConfig, Workload
+from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script import (
-    Arithmetic,
     Hosted,
-    Name,
     Rejected,
     Result,
     Sensor,
     Statement,
     Undefined,
     Union,
-    Window,
     Workflow,
 )
-from sim.kernel.distributions import Constant
-from sim.kernel.link import Tier, Tiers
-from sim.script import Run, from_settings, make_system
-from sim.script.crew import Crew
+from sim.script import ScriptRun, from_settings, make_system, simulate
 from sim.script.figures import plot_run
+from sim.script.machine import CompiledScripts, Machine, ModelScripts, compile_scripts
 from sim.script.placements import PLACEMENTS
 from sim.script.scenarios import DISORDERS
-from sim.script.timed import Room, Told
+from sim.script.settings import given
 from sim.script.workflows import SETS
 
 SCRIPT = "from tests.sim.script.test_timed import small; print(small().digest)"
-SECOND_US = 1_000_000
 
 
-def small(seed: int = 1, **settings: object) -> Run:
+def small(seed: int = 1, /, **settings: object) -> ScriptRun:
     texts = {"sensors": 10, "rates_hz": "5,2", "seconds": 12, "workers": 3, **settings}
     return from_settings({key: str(value) for key, value in texts.items()}, seed)
-
-
-# ------------------------------------------------------------------------------------- by hand
-
-A, B = Sensor("a"), Sensor("b")
-CREW = Crew(
-    tiers=(1,),
-    service=Constant(1_000.0),
-    result_us=100.0,
-    tuple_bytes=125,
-    result_bytes=250,
-    table=Tiers(node=Tier(20.0, 10.0)),
-)
-"""A tuple is 100 us on a line and a result 200, and 20 more to arrive."""
-
-
-def measured(*events: tuple[str, int], flush: bool = True) -> Workload:
-    """Two windows, which LPT gives to two workers, and their difference."""
-    said = (
-        Statement("x", Window("max", A, 1_000, 1_000)),
-        Statement("y", Window("max", B, 1_000, 1_000)),
-        Statement("z", Arithmetic("-", Name("x"), Name("y"))),
-    )
-    sensors = (("a", 7_200), ("b", 3_600))
-    config = ScriptConfig((Workflow("w", said),), sensors, 2, 0, 100)
-    arrivals = tuple(
-        Event(seq, seq, sensor, at_ms * 1_000, float(seq), at_ms * 1_000)
-        for seq, (sensor, at_ms) in enumerate(events)
-    )
-    return Workload("script", arrivals, config.to_json(), flush=flush)
-
-
-def test_a_result_takes_the_way_the_work_and_the_line_to_the_other_worker() -> None:
-    workload = measured(("a", 100), ("b", 300), ("a", 1_200), ("b", 1_600))
-    room = Room(workload, CREW, 0, "all-split")
-    x, y, z = (output.node for output in room.graph.outputs)
-    assert [room.placement.worker[each] for each in (x, y, z)] == [0, 1, 0]
-    room.run()
-    stamp_us = 999_000
-    # The tuple that passes the end: 100 on the line, 20 to arrive, 1,000 of work, 100 for a result.
-    own_us = 1_200_000 + 100 + 20 + 1_000 + 100
-    other_us = 1_600_000 + 100 + 20 + 1_000 + 100
-    # On to the other worker: 200 on the line, 20 to arrive, 100 to be taken; then the difference.
-    both_us = other_us + 200 + 20 + 100 + 100
-    found = [each for each in room.told if not each.is_last]
-    expected = [
-        Told(x, stamp_us, own_us, False),
-        Told(y, stamp_us, other_us, False),
-        Told(z, stamp_us, both_us, False),
-    ]
-    assert found == expected
-    sent = [message for message in room.messages if message.node == y]
-    assert (sent[0].sender, sent[0].reader, sent[0].sent_us) == (1, 0, other_us)
-
-
-def test_without_an_end_nobody_tells_of_what_is_not_known() -> None:
-    workload = measured(("a", 100), ("b", 300), ("a", 1_200), ("b", 1_600), flush=False)
-    room = Room(workload, CREW, 0, "all-split")
-    room.run()
-    assert not any(each.is_last for each in room.told)
-    assert [(each.node, each.stamp_us) for each in room.told] == [
-        (output.node, 999_000) for output in room.graph.outputs
-    ]
-    assert make_system()(workload).of(Result) == make_reference()(workload).of(Result)
-
-
-def test_an_empty_window_is_a_notice() -> None:
-    workload = measured(("a", 100), ("b", 300), ("a", 1_200), ("b", 2_600), ("a", 2_700))
-    room = Room(workload, CREW, 0, "all-split")
-    room.run()
-    y = room.graph.outputs[1].node
-    stamps = [each.stamp_us for each in room.messages if each.node == y]
-    # At 2,600 both ends are passed, at the end the third one: a result each, none for the second.
-    assert stamps == [999_000, 2_999_000]
-    workload = measured(("a", 100), ("b", 1_300), ("a", 1_200), ("b", 2_600), ("a", 2_700))
-    room = Room(workload, CREW, 0, "all-split")
-    room.run()
-    # Of the first window there is nothing but the notice that it is over.
-    assert [each.stamp_us for each in room.messages if each.node == y] == [
-        None,
-        1_999_000,
-        2_999_000,
-    ]
 
 
 # ------------------------------------------------------------------------------ any workflows
@@ -170,7 +82,7 @@ def test_placements_change_who_is_sent_what_and_nothing_else() -> None:
     assert set(hosts["by-unit"]) <= set(hosts["by-sensor"])
 
 
-def test_a_slow_crew_changes_times_alone() -> None:
+def test_slow_workers_change_times_alone() -> None:
     fast, slow = small(), small(speeds="1,0.02")
     assert list(fast.trace.steps()) == list(slow.trace.steps())
     assert fast.summary["tuples_sent"] == slow.summary["tuples_sent"]
@@ -178,17 +90,99 @@ def test_a_slow_crew_changes_times_alone() -> None:
     assert late > 5 * float(fast.summary["mean_result_latency_us"])
 
 
-def test_every_worker_has_the_tuples_of_a_sensor_in_order() -> None:
-    timed = small(scenario="drawn", lateness_us=0)
-    room = Room(timed.workload, CREW, 0, "by-sensor")
-    forwarded = 0
-    for worker, flow in enumerate(room.flows):
-        assert (np.diff(flow.due_us) >= 0).all()
-        for sensor in room.placement.hosts[worker]:
-            own = flow.tuples[room.sent.sensors[flow.tuples] == sensor]
-            assert (own == np.flatnonzero(room.sent.sensors == sensor)).all()
-        forwarded += len(room.placement.hosts[worker])
-    assert forwarded > len(room.config.asked_for)
+FAULTS = {
+    "pause": "pause worker-1 2000000 3000000",
+    "slow": "slow worker-2 3000000 3000000 5",
+    "fail": "fail worker-0 5000000 1000000; fail worker-2 3300000 500000; "
+    "fail worker-1 11900000 3000000",
+    "congest": "congest log>worker-1 3000000 2000000 0.001; congest log>worker-0 5000000 1000000 0",
+    "congest between workers": "congest worker-0>worker-1 3000000 3000000 0; "
+    "congest worker-1>worker-0 3000000 3000000 0.0001",
+    "lose": "lose log>worker-0 10; lose log>worker-1 11; lose worker-0>worker-1 2",
+    "lose on the way to the log": "lose source-1>log 5; lose source-4>log 7",
+    "replay": "replay log>worker-1 20 500000; replay worker-0>worker-1 1 300000; "
+    "replay source-2>log 6 100000",
+    "duplicate": "duplicate source-3 4 200000; duplicate source-6 9 1",
+}
+QUEUES: dict[str, dict[str, object]] = {
+    "any number": {},
+    "block": {"queue_limit": 2, "when_full": "block"},
+    "drop": {"queue_limit": 2, "when_full": "drop"},
+}
+FULL = {"scenario": "drawn", "shared": 4, "service_us": 30_000, "loss": 0.05, "workers": 3}
+
+
+@pytest.mark.parametrize("placement", ["all-split", "by-sensor"])
+@pytest.mark.parametrize("queue", QUEUES)
+@pytest.mark.parametrize("fault", FAULTS)
+def test_whatever_goes_wrong_the_model_records_the_same(
+    fault: str, queue: str, placement: str
+) -> None:
+    timed = small(**FULL, **QUEUES[queue], faults=FAULTS[fault], placement=placement)
+    expected = make_reference()(timed.workload)
+    for word in (Result, Undefined, Rejected):
+        assert timed.trace.of(word) == expected.of(word)
+    assert (
+        timed.digest
+        == small(**FULL, **QUEUES[queue], faults=FAULTS[fault], placement=placement).digest
+    )
+    assert ("shed" in timed.summary) == (queue == "drop")
+    if fault == "fail":
+        assert timed.summary["served_again"]
+        assert {each.kind for each in timed.workload.faults} == {"kill"}
+    else:
+        assert not timed.workload.faults
+
+
+def test_faults_are_met() -> None:
+    calm = small(**FULL, placement="all-split").digest
+    found = {
+        fault: small(**FULL, placement="all-split", faults=faults).digest
+        for fault, faults in FAULTS.items()
+    }
+    # A copy that a link of the cluster discards is the only thing that changes nothing.
+    assert calm not in found.values()
+    assert len(set(found.values())) == len(found)
+
+
+def test_a_worker_far_away_answers_later() -> None:
+    tiers = ("process", "node", "rack", "elsewhere")
+    waits = [
+        float(small(tiers=tier, tuple_bytes=1_000).summary["mean_tuple_latency_us"])
+        for tier in tiers
+    ]
+    assert waits == sorted(waits)
+    assert len(set(waits)) == len(tiers)
+
+
+def test_another_machine_is_asked_everything() -> None:
+    asked: list[tuple[int, str]] = []
+
+    class Watched:
+        """A machine of the model, and who was asked what."""
+
+        def __init__(self, machine: Machine, number: int) -> None:
+            self._machine, self._number = machine, number
+
+        def __getattr__(self, name: str) -> object:
+            asked.append((self._number, name))
+            return getattr(self._machine, name)
+
+    class Scripts(ModelScripts):
+        def machine(self, worker: int) -> Machine:
+            return cast(Machine, Watched(super().machine(worker), worker))
+
+    def compiled(config: ScriptConfig, way: str) -> CompiledScripts:
+        made = compile_scripts(config, way)
+        return Scripts(made.config, made.placement)
+
+    settings = {"sensors": "10", "seconds": "12", "faults": FAULTS["fail"]}
+    plan, config, seed = given(settings, 1)
+    run = simulate(plan, config, seed, machine=compiled)
+    assert run.digest == simulate(plan, config, seed).digest
+    names = {name for _, name in asked}
+    assert names == {"take", "hear", "end_batch", "flush", "known_us", "saved", "restore"}
+    assert {number for number, _ in asked} == {0, 1, 2, 3}
 
 
 def test_a_watermark_that_follows_the_disorder_waits_less_and_lets_less_in() -> None:
@@ -215,7 +209,7 @@ def test_without_lateness_only_the_end_tells() -> None:
 
 @pytest.mark.parametrize("flush", [True, False])
 def test_nothing_at_all_is_a_run(flush: bool) -> None:
-    said = Statement("x", Union((A, B)))
+    said = Statement("x", Union((Sensor("a"), Sensor("b"))))
     config = ScriptConfig((Workflow("w", (said,)),), (("a", 1), ("b", 1)), 2)
     workload = Workload("script", (), config.to_json(), flush=flush)
     assert not len(make_system()(workload))
@@ -234,7 +228,16 @@ def test_nothing_at_all_is_a_run(flush: bool) -> None:
         ({"sensors": "0"}, "sensors is 0"),
         ({"seconds": "0"}, "seconds is 0"),
         ({"rates_hz": "0"}, "tuples of '8MD1-0' in an hour is 0"),
-        ({"loss": "2"}, "loss is '2'"),
+        ({"sensor_loss": "2"}, "sensor_loss is '2'"),
+        ({"loss": "2"}, "Noise.loss is 2.0"),
+        ({"loss": "1"}, "Noise.loss is 1.0"),
+        ({"speeds": "0"}, "speeds is '0'; it must be above 0"),
+        ({"queue_limit": "-1"}, "queue_limit is -1"),
+        ({"when_full": "wait"}, "when_full is 'wait'"),
+        ({"trigger_interval_us": "0"}, "Every.interval_us is 0"),
+        ({"faults": "fail worker-9 1 1"}, "target of fail is 'worker-9'"),
+        ({"faults": "congest log>worker-7 1 1 0"}, "target of congest is 'log>worker-7'"),
+        ({"faults": "burn worker-0 1 1"}, "there is no fault 'burn'"),
         ({"workers": "0"}, "workers is 0"),
         ({"workflows": "0", "scenario": "drawn"}, "workflows is 0"),
         ({"together": "0", "scenario": "drawn"}, "together is 0"),
@@ -261,5 +264,5 @@ def test_a_run_is_drawn_the_same_every_time(tmp_path: Path) -> None:
         plot_run(small(), tmp_path / name)
     text = (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
-    for label in ("gaps-and-bursts, simulated", "3 workers, placement plan", "most", "busiest"):
+    for label in ("gaps-and-bursts, simulated", "3 workers, placement plan", "most", "worker 2"):
         assert label in text

@@ -1,0 +1,203 @@
+"""Runs of two workers that are worked out by hand."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+
+from model.script import make_system as make_reference
+from model.vocabulary import Fault, ScriptConfig
+from model.vocabulary.script import (
+    Arithmetic,
+    Name,
+    Result,
+    Sensor,
+    Statement,
+    Window,
+    Workflow,
+)
+from sim.kernel.distributions import Constant
+from sim.kernel.faults import Congest, Fail, Slow
+from sim.kernel.link import Place, Tier, Tiers
+from sim.kernel.plan import Cluster, Plan
+from sim.kernel.run import run
+from sim.kernel.source import Recording, Row
+from sim.kernel.station import Worker
+from sim.kernel.trigger import At, Every
+from sim.script import make_system, simulate
+from sim.script.machine import compile_scripts
+from sim.script.room import Room
+from sim.script.tuning import ScriptTuning
+
+SECOND_US = 1_000_000
+A, B = Sensor("a"), Sensor("b")
+CLUSTER = Cluster(
+    (Worker(place=Place(process=1)), Worker(place=Place(process=2))),
+    Constant(1_000.0),
+    tuple_bytes=125,
+)
+TUNING = ScriptTuning("all-split", result_us=100.0, result_bytes=250)
+TIERS = Tiers(node=Tier(20.0, 10.0))
+"""A tuple is 100 us on a line and a result 200, and 20 more to arrive."""
+
+
+class ByHand:
+    """A run whose room is looked at."""
+
+    def __init__(self, plan: Plan, config: ScriptConfig) -> None:
+        scripts = compile_scripts(config, TUNING.placement)
+        self.graph, self.worker = scripts.placement.graph, scripts.placement.worker
+        self.room, _ = run(plan, 0, lambda env, seeds: Room(env, seeds, plan, config, scripts))
+        self.run = simulate(plan, config, 0)
+
+    @property
+    def nodes(self) -> list[int]:
+        """Of x, y and z."""
+        return [output.node for output in self.graph.outputs]
+
+    def results(self, worker: int) -> list[tuple[int, float]]:
+        """Stamps of results of a worker, without those that it took the end to know, and when."""
+        results = self.room.hosts[worker].record.results
+        return [(each.stamp_us, each.at_us) for each in results if not each.is_last]
+
+
+def measured(*events: tuple[str, int], flush: bool = True, **changes: Any) -> ByHand:
+    """Two windows, which are computed by two workers, and their difference."""
+    said = (
+        Statement("x", Window("max", A, 1_000, 1_000)),
+        Statement("y", Window("max", B, 1_000, 1_000)),
+        Statement("z", Arithmetic("-", Name("x"), Name("y"))),
+    )
+    sensors = (("a", 7_200), ("b", 3_600))
+    config = ScriptConfig((Workflow("w", said),), sensors, 2, 0, 100)
+    rows = [
+        Row(at_ms * 1_000, at_ms * 1_000, sensor, float(seq))
+        for seq, (sensor, at_ms) in enumerate(events)
+    ]
+    plan = Plan(
+        (Recording(tuple(rows)),),
+        cluster=CLUSTER,
+        tuning=TUNING,
+        tiers=TIERS,
+        trigger=At(()),
+        flush=flush,
+        epoch_us=0,
+    )
+    return ByHand(replace(plan, **changes), config)
+
+
+STREAM = ("a", 100), ("b", 300), ("a", 1_200), ("b", 1_600)
+
+
+def test_a_result_takes_the_way_the_work_and_the_line_to_the_other_worker() -> None:
+    seen = measured(*STREAM)
+    assert [seen.worker[each] for each in seen.nodes] == [0, 1, 0]
+    stamp_us = 999_000
+    # The tuple that passes the end: 100 on the line, 20 to arrive, 1,000 of work, 100 for a result.
+    own_us = 1_200_000 + 100 + 20 + 1_000 + 100
+    other_us = 1_600_000 + 100 + 20 + 1_000 + 100
+    # On to the other worker: 200 on the line, 20 to arrive, 100 to be taken; then the difference.
+    both_us = other_us + 200 + 20 + 100 + 100
+    assert seen.results(0) == [(stamp_us, own_us), (stamp_us, both_us)]
+    assert seen.results(1) == [(stamp_us, other_us)]
+    first = next(seen.room.sent())
+    assert (first.sender, first.reader, first.stamps_us, first.at_us) == (
+        1,
+        0,
+        (stamp_us,),
+        other_us,
+    )
+
+
+def test_a_slow_line_and_a_slow_worker_take_longer() -> None:
+    faults = (
+        Slow("worker-1", 1_600_000, 10_000, 2.0),
+        Congest("worker-1>worker-0", 1_600_000, 10_000, 0.5),
+    )
+    seen = measured(*STREAM, faults=faults)
+    other_us = 1_600_000 + 100 + 20 + 2 * (1_000 + 100)
+    assert seen.results(1) == [(999_000, other_us)]
+    assert seen.results(0)[1] == (999_000, other_us + 2 * 200 + 20 + 100 + 100)
+
+
+def test_a_worker_that_fails_begins_again_behind_its_last_mark() -> None:
+    # It fails while it takes in the second tuple of b, and so has to take in both again.
+    faults = (Fail("worker-1", 1_600_500, 1_000),)
+    seen = measured(*STREAM, faults=faults)
+    other_us = 1_601_500 + 2 * 1_000 + 100
+    assert seen.results(1) == [(999_000, other_us)]
+    assert seen.run.summary["served_again"] == 1
+    assert seen.run.workload.faults == (Fault("kill", 0),)
+    # With a mark between them it has one of them to take in again.
+    marked = measured(*STREAM, faults=faults, trigger=At((2,)))
+    assert marked.results(1) == [(999_000, 1_601_500 + 1_000 + 100)]
+    assert "served_again" not in marked.run.summary
+    assert marked.run.workload.faults == (Fault("kill", 1),)
+
+
+def test_what_was_sent_is_sent_again_after_a_failure_and_changes_nothing() -> None:
+    # The batch ends at 2 s, so that worker 1 takes in everything once more.
+    faults = (Fail("worker-1", 1_700_000, 1_000),)
+    seen = measured(*STREAM, faults=faults, trigger=Every(2 * SECOND_US))
+    early = [sent for sent in seen.room.sent() if sent.stamps_us == (999_000,)]
+    assert [sent.at_us for sent in early] == [1_601_220, 1_701_000 + 2 * 1_000 + 100]
+    assert seen.results(0)[1] == (999_000, 1_601_220 + 420)
+    assert seen.run.summary["served_again"] == 2
+    assert list(seen.run.trace.steps()) == list(measured(*STREAM).run.trace.steps())
+
+
+def test_without_an_end_nobody_tells_of_what_is_not_known() -> None:
+    seen = measured(*STREAM, flush=False)
+    results = [each for host in seen.room.hosts for each in host.record.results]
+    assert [(each.stamp_us, each.is_last) for each in results] == [(999_000, False)] * 3
+    workload = seen.run.workload
+    assert make_system()(workload).of(Result) == make_reference()(workload).of(Result)
+    assert seen.run.trace.of(Result) == make_reference()(workload).of(Result)
+
+
+def test_an_empty_window_is_a_notice() -> None:
+    events = ("a", 100), ("b", 300), ("a", 1_200), ("b", 2_600), ("a", 2_700)
+    stamps = [sent.stamps_us for sent in measured(*events).room.sent()]
+    # At 2,600 both ends are passed, at the end the third one: a result each, none for the second.
+    assert stamps == [(999_000,), (2_999_000,)]
+    events = ("a", 100), ("b", 1_300), ("a", 1_200), ("b", 2_600), ("a", 2_700)
+    stamps = [sent.stamps_us for sent in measured(*events).room.sent()]
+    # Of the first window there is nothing but the notice that it is over.
+    assert stamps == [(), (1_999_000,), (2_999_000,)]
+
+
+def test_series_of_the_run_by_hand() -> None:
+    series = measured(*STREAM).run.series
+    assert series["time_us"][-1] == measured(*STREAM).room.end_us
+    assert len({len(column) for column in series.values()}) == 1
+    rows = len(series["time_us"])
+    assert rows == 2
+    # Both workers have had two tuples, and the second one has sent one result early.
+    assert series["tuples_hz"].sum() * series["time_us"][0] / SECOND_US == pytest.approx(4)
+    assert series["results_hz"].sum() * series["time_us"][0] / SECOND_US == pytest.approx(2)
+    assert series["queue_0"].tolist() == [0, 0]
+    assert (series["waiting"] == series["queue_0"] + series["queue_1"]).all()
+    busy = np.array([series["utilisation_0"], series["utilisation_1"]])
+    assert (series["busiest"] == busy.max(axis=0)).all()
+    # Worker 1: two tuples and two results; worker 0: the same, two messages, two differences.
+    assert (busy * series["time_us"][0]).sum(axis=1) == pytest.approx([2_600, 2_200])
+    assert np.isnan(series["watermark_lag_us"][-1])
+
+
+@pytest.mark.parametrize("when_full", ["block", "drop"])
+def test_a_full_worker_holds_the_line_or_sheds(when_full: Literal["block", "drop"]) -> None:
+    crowd = [("a", 100), *[("b", 300)] * 5]
+    limited = tuple([replace(each, queue_limit=1, when_full=when_full) for each in CLUSTER.workers])
+    seen = measured(*crowd, cluster=replace(CLUSTER, workers=limited), flush=False)
+    arrived = [event.key for event in seen.run.workload.arrivals]
+    waits_us = seen.room.hosts[1].record.waited_us
+    if when_full == "drop":
+        # One is taken at once and one may wait, and what is on the line counts as waiting.
+        assert (arrived, seen.run.summary["shed"]) == (["a", "b"], 4)
+        return
+    assert arrived == ["a", *["b"] * 5]
+    assert "shed" not in seen.run.summary
+    # The line is held while one waits at the door: 120 on the way, then 1,000 each.
+    assert waits_us == pytest.approx([120 + 1_000 * n for n in range(1, 6)])
+    assert seen.room.hosts[1].station.blocked > 0
