@@ -20,6 +20,8 @@ from sim.windows.room import Room
 
 SAMPLES = 300
 """Rows of a series, at most."""
+BEHIND = 1.05
+"""A cluster that takes so many times as long as the arrivals is behind; rows go on to its end."""
 
 
 class Columns(NamedTuple):
@@ -66,8 +68,8 @@ class Observed:
     def grid_us(self) -> FloatArray:
         """The moments that a series has rows for: at most one a slide; the last one is the end."""
         ends_us, end_us = max(self.arrived.ends_us, default=0.0), self.room.end_us
-        if end_us > ends_us + self.query.slide_us:
-            ends_us = end_us  # a cluster that is behind goes on long after the last batch
+        if end_us > BEHIND * ends_us:
+            ends_us = end_us
         rows = min(SAMPLES, int(np.ceil(ends_us / self.query.slide_us)))
         grid_us = np.linspace(0.0, ends_us, rows, endpoint=False)[1:]
         return np.append(grid_us, max([end_us, *grid_us[-1:]]))

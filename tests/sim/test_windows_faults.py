@@ -261,6 +261,15 @@ def test_a_paused_corrector_leaves_pairs_pending(name: str) -> None:
     assert longer(name, "pause corrector", "mean_correction_latency_us") > SECOND_US
 
 
+def test_rows_go_on_while_a_cluster_is_behind(name: str) -> None:
+    found = run(name, ("faults", "slow worker-0 4000000 60000000 8"))
+    series, (_, arrived) = found.series, parts(name, ("faults", "slow worker-0 4000000 60000000 8"))
+    assert series["time_us"][-1] > 1.5 * arrived.ends_us[-1]
+    assert np.diff(series["time_us"]).max() < 2 * SLIDE_US
+    behind = series["time_us"] > arrived.ends_us[-1]
+    assert series["queue_0"][behind].max() > 100
+
+
 # --------------------------------------------------------------------------- queues with limits
 
 
