@@ -71,10 +71,10 @@ def _tuples_per_s() -> float:
 
 def _lane(env: simpy.Environment, rng: np.random.Generator) -> Station[int]:
     """One source, its link and its worker at 80% utilisation."""
-    station = Station[int](env, Worker(Exponential(80.0)), lambda *_: None, rng)
+    station = Station[int](env, Worker(), lambda *_: None)
     link: Link[int] = Link(env, Tiers().rack, lambda _: None)
-    connect(link, station)
-    intervals = endless(Exponential(100.0), rng)
+    works, intervals = (endless(Exponential(mean_us), rng) for mean_us in (80.0, 100.0))
+    connect(link, lambda item, entered: station.offer(item, next(works), entered))
 
     def emit(_: simpy.Event) -> None:
         link.send(link.sent, BITS)
