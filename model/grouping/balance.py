@@ -11,6 +11,7 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import count
 from math import exp, expm1, log, log1p
 
 import numpy as np
@@ -122,6 +123,12 @@ def rho_of_uniform_pairs(n: int, slow: int, times_slower: float, light_share: fl
     return light_share * both_slow * times_slower / slow * speeds - 1
 
 
+def least_work_us(given: Masses, times_us: Sequence[int]) -> float:
+    """lambda* by the way that is quicker: subsets of few instances, splitting for many."""
+    few = len(times_us) <= SUBSETS_MAX
+    return (least_time_us if few else least_time_by_splitting_us)(given, times_us)
+
+
 # ------------------------------------------------------------------------------- what may be
 
 
@@ -154,3 +161,18 @@ def _bound_us(a: float, lambda_us: float, m: int, times_us: Sequence[int], delta
 def _log_expm1(x: float) -> float:
     """ln(e^x - 1) without overflow, and without cancellation near 0."""
     return x + log1p(-exp(-x)) if x > 1 else log(expm1(x))
+
+
+def tuples_above(times_us: Sequence[int]) -> int:
+    """How many tuples of the slowest instance the makespan may be above that of a fluid.
+
+    With two candidates, drawn by speed, a tuple is put on an instance that is more than h tuples
+    above only if both of them are. So the share of the speed that is above is squared with every
+    h, and ends where it is less than that of a single instance (docs/grouping.md, section 7).
+    """
+    slowest_us = max(times_us)
+    least_share = 1 / (total_speed(times_us) * slowest_us)
+    # Quicker instances rise by less than half of that with a tuple: their share falls much faster.
+    slow_speed = sum(1 / time_us for time_us in times_us if 2 * time_us > slowest_us)
+    share = min(0.5, slow_speed / total_speed(times_us))
+    return next(h for h in count(2) if share ** (2**h) <= least_share * (1 + 1e-9))

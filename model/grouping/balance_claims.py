@@ -1,23 +1,30 @@
-"""Promise 5 of docs/grouping.md: balance, where it is known what keys are drawn from.
+"""Promise 5 of docs/grouping.md: balance, if keys are drawn independently of each other.
 
 Rules of this file:
 
-* Every window is judged by itself: its candidates and times are fixed before its tuples come.
-* Work is measured as loads are, by c_i: for ``tag`` that is time, for ``pkg`` tuples.
+* The bounds judge every window by itself: its candidates and times are fixed before its tuples
+  come. It has to be known what keys are drawn from. Work is measured as loads are, by c_i: for
+  ``tag`` that is time, for ``pkg`` tuples.
+* How close a router is to a fluid is judged on average over windows, in tuples: however long
+  windows are, and of any policy by what ``tag`` could do.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from statistics import fmean
+from typing import NamedTuple
 
 from model.claims import Outcome, Verdict
 from model.grouping import balance
 from model.grouping.evidence import Evidence, Window, evidence_of
 from model.grouping.routing_claims import costs_of
 from model.grouping.rules import RULES
-from model.vocabulary import Trace, Workload
+from model.grouping.table import Table
+from model.vocabulary import GroupingConfig, Trace, Workload
 
 UPPER = "no instance has more work than the bound allows"
 LOWER = "no router does better than the candidates allow"
+CLOSE = "the makespan is that of a fluid but for a few tuples"
 ROUNDING = 1e-9
 
 
@@ -114,3 +121,71 @@ def _verdict(claim: str, against: Iterator[str]) -> Verdict:
     if witness:
         return Verdict(claim, Outcome.BROKEN, witness[0], witness)
     return Verdict(claim, Outcome.HOLDS, "Nothing speaks against it.")
+
+
+# --------------------------------------------------------------------------------- how close
+
+
+class Closeness(NamedTuple):
+    """How far a window is from the best that can be done with the candidates of ``tag``."""
+
+    window: int
+    counts: tuple[int, ...]
+    """Tuples at each instance."""
+    times_us: tuple[int, ...]
+    fluid_us: float
+    """The makespan of a fluid that every key spreads over its candidates as is best."""
+
+    @property
+    def above(self) -> float:
+        """By how many tuples of the slowest instance the makespan is above that of the fluid."""
+        makespan_us = max(balance.work_us(self.counts, self.times_us))
+        return (makespan_us - self.fluid_us) / max(self.times_us)
+
+    @property
+    def rho_of_candidates(self) -> float:
+        """What the candidates alone cost: rho of the fluid."""
+        return self.fluid_us * balance.total_speed(self.times_us) / sum(self.counts) - 1
+
+
+def closeness(workload: Workload, trace: Trace) -> tuple[Closeness, ...]:
+    """Return every full window but the first, in which no key is known to be heavy."""
+    seen = evidence_of(workload, trace)
+    tag = evidence_of(workload.with_(config={**workload.config, "policy": "tag"}), trace)
+    full = seen.config.window_tuples
+    return tuple(
+        [
+            Closeness(window.number, seen.counts(window), table.times_us, _fluid_us(window, table))
+            for window, table in ((window, tag.table(window)) for window in tag.windows[1:])
+            if len(window.arrivals) >= full
+        ]
+    )
+
+
+def _fluid_us(window: Window, table: Table) -> float:
+    sets = ((frozenset(table.candidates(key)), f) for key, f in window.frequencies.items())
+    return balance.least_work_us(balance.masses(sets), table.times_us)
+
+
+def check_closeness(workload: Workload, trace: Trace) -> Verdict:
+    """Judge whether the makespan is that of a fluid but for a few tuples of every sender.
+
+    How few follows from the times (:func:`model.grouping.balance.tuples_above`): two, unless there
+    are many instances that are nearly alike. Undetermined without a full window after the first.
+    """
+    found = closeness(workload, trace)
+    if not found:
+        return Verdict(CLOSE, Outcome.UNDETERMINED, "There is no full window after the first.")
+    senders = GroupingConfig.from_json(workload.config).senders
+    # Every sender may be so far above its own part of the fluid.
+    limit = senders * fmean(balance.tuples_above(each.times_us) for each in found)
+    above = fmean(each.above for each in found)
+    sentence = (
+        f"On average over {len(found)} windows, the makespan is {above:.2f} tuples of the slowest "
+        f"instance above that of a fluid; {limit:g} are allowed."
+    )
+    if above <= limit * (1 + ROUNDING):
+        return Verdict(CLOSE, Outcome.HOLDS, sentence)
+    worst = max(found, key=lambda each: each.above)
+    witness = f"Window {worst.window} is {worst.above:.2f} tuples above (counts {worst.counts})."
+    return Verdict(CLOSE, Outcome.BROKEN, sentence, (witness,))

@@ -3,22 +3,23 @@
 Rules of this file:
 
 1. Same seed, same keys: policies and sizes are compared on common random numbers.
-2. A stream has two windows: in the first one nothing is known to be heavy, the second one is what
-   is promised to be balanced.
+2. A stream has two windows or more: in the first one nothing is known to be heavy, the others are
+   promised to be balanced.
 3. What is said about a mean is said with a limit and the probability that the limit is wrong.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 from random import Random
 from statistics import fmean, stdev
 
 from scipy import stats
 
-from model.grouping.balance import rho, total_speed
+from model.grouping.balance import rho, total_speed, work_us
 from model.grouping.evidence import evidence_of
-from model.vocabulary import Event, GroupingConfig, System, Workload
+from model.vocabulary import Event, GroupingConfig, System, Trace, Workload
+from model.vocabulary.grouping import Route
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Draws:
     exponent: float = 1.0
     keys: int = 2_000
     window_tuples: int = 2_000
+    windows: int = 2
 
     @property
     def times_us(self) -> tuple[int, ...]:
@@ -45,9 +47,9 @@ class Draws:
         return max(self.times_us) * total_speed(self.times_us) / self.window_tuples
 
     def workload(self, seed: int) -> Workload:
-        """Two windows of tuples."""
+        """Return so many windows of tuples."""
         shares = [1 / (rank + 1) ** self.exponent for rank in range(self.keys)]
-        drawn = Random(seed).choices(range(self.keys), shares, k=2 * self.window_tuples)
+        drawn = Random(seed).choices(range(self.keys), shares, k=self.windows * self.window_tuples)
         config = GroupingConfig(
             self.instances,
             self.policy,
@@ -85,3 +87,24 @@ def limits(values: Sequence[float], failure: float) -> tuple[float, float]:
     """Lower and upper limit of the mean, each wrong with this probability (Student's t)."""
     wide = float(stats.t.isf(failure, len(values) - 1)) * stdev(values) / sqrt(len(values))
     return fmean(values) - wide, fmean(values) + wide
+
+
+def with_more_rho(workload: Workload, trace: Trace, more: float) -> Trace:
+    """Return the trace with a planted mistake: in every window rho is larger by this much.
+
+    The slowest instance that has the most work gets tuples of other instances.
+    """
+    seen = evidence_of(workload, trace)
+    moved: dict[int, int] = {}
+    for window in seen.windows:
+        times_us = seen.config.times_of(window.first_batch)
+        work = work_us(seen.counts(window), times_us)
+        at = max(range(len(work)), key=lambda i: (times_us[i], work[i]))
+        more_us = more * len(window.arrivals) / total_speed(times_us) + max(work) - work[at]
+        others = [e.seq for e in window.arrivals if seen.instance(e) != at]
+        moved.update(dict.fromkeys(others[: ceil(more_us / times_us[at])], at))
+    steps = [
+        step._replace(instance=moved.get(step.seq, step.instance)) if type(step) is Route else step
+        for step in trace.steps()
+    ]
+    return Trace(trace.producer, steps)

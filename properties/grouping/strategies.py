@@ -6,17 +6,27 @@ Rules of this file:
    ``properties/strategies.py``. Every source has hot keys of its own, so that what is heavy
    changes with who arrives.
 2. Windows are shorter than a stream and summaries smaller than its keys.
+3. A timed case has a cluster of ``properties/clusters.py``. What arrives there has the keys of its
+   sources, or skewed keys and values that are not finite.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, GroupingConfig, Workload, stable_hash
 from model.vocabulary.grouping import POLICIES
+from properties import clusters
+from properties.clusters import Shape
+from properties.plans import Case
 from properties.strategies import SEEDS, cuts, plans, sources
+from sim.grouping.room import GroupingTuning
+from sim.kernel.faults import Congest, Fault, Lose, Replay
 from sim.kernel.log import simulate_arrivals
-from sim.kernel.source import IDS_PER_SOURCE
+from sim.kernel.plan import Plan
+from sim.kernel.source import IDS_PER_SOURCE, Recording, Row
 
 SCALE_US = 8_000
 """To which delays are scaled."""
@@ -87,4 +97,47 @@ def cases(draw: st.DrawFn) -> Workload:
     events = draw(arrivals())
     return Workload(
         "grouping", events, draw(configs()).to_json(), draw(cuts(len(events))), name="generated"
+    )
+
+
+# ------------------------------------------------------------------------------------- in time
+
+
+class TimedCase(NamedTuple):
+    """What a timed run needs."""
+
+    config: GroupingConfig
+    timing: Case
+
+
+@st.composite
+def timed_cases(draw: st.DrawFn) -> TimedCase:
+    """Draw routers, instances near and far, what streams to them, and what goes wrong."""
+    config = draw(configs())
+    shape = Shape(SCALE_US, config.instances, events=(12, 24, 40), batches=(1, 3, 12))
+    plan, seed = draw(clusters.cases(shape))
+    if draw(st.booleans()):
+        # A place is free again when the log hears of it: the way back may be in trouble, too.
+        plan = replace(plan, faults=tuple(map(_on_the_way_back, plan.faults)))
+    if draw(st.sampled_from([False, False, True])):
+        plan = _replaying(draw(arrivals()), plan)
+    plan = replace(plan, tuning=GroupingTuning(measured=draw(st.booleans())))
+    return TimedCase(config, Case(plan, seed))
+
+
+def _on_the_way_back(fault: Fault) -> Fault:
+    if isinstance(fault, Congest | Lose | Replay) and fault.link.startswith("log>"):
+        return fault._replace(link=f"{fault.link.removeprefix('log>')}>log")
+    return fault
+
+
+def _replaying(events: Sequence[Event], plan: Plan) -> Plan:
+    """Return the plan with these arrivals in place of what its sources send."""
+    rows = [Row(e.event_time_us, e.arrival_us, e.key, e.value, e.source_id) for e in events]
+    return replace(
+        plan,
+        sources=(Recording(tuple(rows)),),
+        relays=(),
+        disturbances=(),
+        faults=tuple([fault for fault in plan.faults if "worker-" in fault[0]]),
     )

@@ -1,4 +1,4 @@
-"""The upper bound catches routers that balance badly, by what they do alone."""
+"""Routers that balance badly are caught by what they do alone: by a bound, and beside a fluid."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -53,6 +53,15 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_balance_is_found(name: str) -> None:
     assert broken(CASE, BAD[name]) == {UPPER}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_balance_is_far_from_a_fluid(name: str) -> None:
+    # Two windows: in the first one nothing is known to be heavy.
+    case = CASE.with_(config={**CASE.config, "window_tuples": TUPLES // 2}, cuts=(TUPLES // 2,))
+    assert balance_claims.check_closeness(case, run(case)).outcome is Outcome.HOLDS
+    verdict = balance_claims.check_closeness(case, run(case, BAD[name]))
+    assert verdict.outcome is Outcome.BROKEN, verdict.sentence
 
 
 def test_good_balance_is_not() -> None:
