@@ -10,17 +10,16 @@ Rules of this file:
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
 from math import inf, isclose, prod
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, TypeVar
 
 import simpy
 
 from model.vocabulary.settings import require
-from sim.kernel.link import Link, Place
-from sim.kernel.plain import plain
+from sim.kernel.link import Link
 from sim.kernel.recorder import Level
+from sim.kernel.worker import Worker as Worker
 
 T = TypeVar("T")
 
@@ -33,31 +32,6 @@ class Offer(Enum):
     """The item waits at the door; the sender should offer nothing more until told it entered."""
     DROPPED = "dropped"
     """The item was thrown away: the queue was full, or the worker has failed and forgets."""
-
-
-@plain
-@dataclass(frozen=True, slots=True)
-class Worker:
-    """A worker as data."""
-
-    speed: float = 1.0
-    """Work done per microsecond and server; 0.1 is a worker ten times slower."""
-    servers: int = 1
-    queue_limit: int | None = None
-    """Items that may wait, not counting those in service; ``None``: any number."""
-    when_full: Literal["block", "drop"] = "block"
-    """``block``: an item waits at the door and its sender is told to stop (backpressure);
-    ``drop``: it is thrown away."""
-    place: Place | None = None
-    """Where the worker stands; ``None``: right there, without a link in between."""
-
-    def __post_init__(self) -> None:
-        require(0 < self.speed < inf, "Worker.speed", self.speed, "finite and above 0")
-        require(self.servers >= 1, "Worker.servers", self.servers, "at least 1")
-        good = self.when_full in ("block", "drop")
-        require(good, "Worker.when_full", self.when_full, "'block' or 'drop'")
-        if self.queue_limit is not None:
-            require(self.queue_limit >= 0, "Worker.queue_limit", self.queue_limit, "at least 0")
 
 
 class _Job(Generic[T]):
