@@ -31,6 +31,8 @@ from properties.script.errata import ERRATA
 from properties.script.plan import Plan, as_float, make_plan
 from properties.script.simpler import settings, simpler
 from properties.tables import Columns, cuts_into
+from sim.script.run import replay
+from sim.script.run import simulate as run_plan
 
 GUARD = "work was shared, and tuples were late"
 
@@ -198,6 +200,8 @@ ROOM = Room(
     remarks=remarks,
     explorer=EXPLORER,
     simulate=timed.simulate,
+    simulate_plan=lambda plan, config, seed: run_plan(plan, ScriptConfig.from_json(config), seed),
+    replay=replay,
     plot=timed.plot,
     timed_remarks=timed.remarks,
     beside=timed.beside,

@@ -3,7 +3,7 @@
 Rules of this file:
 
 1. Disorder is never drawn as a shuffle: sources, ways and faults are those of
-   ``properties/strategies.py``.
+   ``properties/networks.py``, clusters those of ``properties/clusters.py``.
 2. Sensors, names and windows are few, so that workflows have something in common, and the same
    name means different things in different ones.
 3. Stamps often fall on the edges of windows, and together.
@@ -11,6 +11,8 @@ Rules of this file:
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import permutations
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 
@@ -31,8 +33,15 @@ from model.vocabulary.script import (
     Workflow,
     is_constant,
 )
-from properties.strategies import SEEDS, cuts, plans, sources
+from properties.clusters import Shape, clusters, faults
+from properties.networks import SEEDS, plans, sources
+from properties.plans import Case
+from properties.strategies import cuts
+from sim.kernel.faults import Fail
 from sim.kernel.log import simulate_arrivals
+from sim.kernel.plan import replay
+from sim.script.placements import PLACEMENTS
+from sim.script.tuning import ScriptTuning
 
 SCALE_US = 8_000
 """To which delays and intervals are scaled."""
@@ -43,6 +52,8 @@ AGGREGATES = st.sampled_from([*WINDOW_OPS, "avg", "avg"])
 """An average is where most mistakes show."""
 NUMBERS = st.sampled_from([0, 1, 2, 0.5, 3.25, 600_000, 1e-7, 1e300])
 RATES = st.sampled_from([60, 3_600, 3_600, 7_200, 72_000, 3_600_000])
+WAYS = ("all-split", "by-sensor", *PLACEMENTS)
+"""Placements, those first in which workers tell each other most: what comes first is drawn most."""
 DEPTH = 3
 """Of generated expressions."""
 
@@ -167,3 +178,42 @@ def cases(draw: st.DrawFn) -> Workload:
     return Workload(
         "script", events, config, draw(cuts(len(events))), flush=flush, name="generated"
     )
+
+
+class TimedCase(NamedTuple):
+    """Scripts, and how their tuples arrive and are served."""
+
+    config: ScriptConfig
+    timing: Case
+
+
+@st.composite
+def timed_cases(draw: st.DrawFn) -> TimedCase:
+    """Draw a stream for scripts, the cluster that it meets, a placement, and what goes wrong."""
+    workload = draw(cases())
+    config = ScriptConfig.from_json(workload.config)
+    if draw(st.booleans()):
+        config = replace(config, workers=3)
+    events = workload.arrivals
+    span_us = events[-1].arrival_us - events[0].arrival_us + 1
+    shape = Shape(SCALE_US, config.workers)
+    cluster = draw(clusters(shape, config.workers * span_us / len(events)))
+    names = [f"worker-{n}" for n, each in enumerate(cluster.workers) if each.place is not None]
+    # Which workers talk to each other, the placement decides: over other links nothing goes.
+    links = [f"log>{name}" for name in names]
+    links += [f"{one}>{other}" for one, other in permutations(names, 2)]
+    wrong = faults(shape, span_us, 1, links)
+    tuning = ScriptTuning(
+        draw(st.sampled_from(WAYS)),
+        draw(st.sampled_from([0.0, SCALE_US / 40, SCALE_US / 4])),
+    )
+    plan = replay(events, "drawn", workload.cuts, flush=workload.flush, cluster=cluster)
+    troubles = draw(st.lists(wrong, max_size=3))
+    if draw(st.booleans()):
+        # Soon after an arrival: there is something to be served again.
+        event = events[draw(st.integers(0, 15)) * (len(events) - 1) // 15]
+        worker = f"worker-{draw(st.integers(0, 3)) % config.workers}"
+        at_us = event.arrival_us - plan.epoch_us + SCALE_US // 8
+        troubles.append(Fail(worker, at_us, SCALE_US))
+    timed = replace(plan, faults=tuple(troubles), tuning=tuning)
+    return TimedCase(config, Case(timed, draw(SEEDS)))

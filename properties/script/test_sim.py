@@ -5,6 +5,8 @@ with a stated probability.
 """
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -15,12 +17,16 @@ from hypothesis import strategies as st
 from model.claims import Outcome
 from model.script import make_system
 from model.script.claims import CASES, judge, over_all
-from model.script.placement import load_cap
+from model.script.evaluation import evaluate
+from model.script.graph import Graph
+from model.script.placement import Placement, load_cap
+from model.script.rules import RULES
+from model.script.run import admitted
+from model.script.stream import Stream
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import (
     Arithmetic,
-    Hosted,
     Rejected,
     Result,
     Sensor,
@@ -31,40 +37,40 @@ from model.vocabulary.script import (
 )
 from properties import packs
 from properties.judge import broken_sentences
-from properties.script.strategies import SENSORS, cases
-from sim.kernel.distributions import Constant, Distribution, Exponential
-from sim.kernel.log import simulate_arrivals
-from sim.script.crew import Crew
+from properties.plans import Case
+from properties.script.strategies import SENSORS, TimedCase, timed_cases
+from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
+from sim.kernel.plan import Plan
+from sim.kernel.run import run as run_plan
+from sim.script import ScriptRun, replay, simulate
+from sim.script.machine import compile_scripts
 from sim.script.placements import PLACEMENTS, PLAN
-from sim.script.run import trace_of
+from sim.script.room import Room
 from sim.script.scenarios import DISORDERS, HOUR_US
 from sim.script.settings import given as given_settings
-from sim.script.timed import Room
+from sim.script.tuning import ScriptTuning
 from sim.script.workflows import SETS
 from sim.statistics import clopper_pearson
 
-RUNS_FOR_GUARDS = 100
+RUNS_FOR_GUARDS = 200
 FAILURE = 1e-6
 """Of an interval."""
-SERVICES: st.SearchStrategy[Distribution] = st.sampled_from([Constant(500.0), Exponential(5_000.0)])
+TROUBLES = ("shed", "held_back", "sent_again", "served_again")
+"""What a run's summary counts, where there was any."""
 
 
 # ------------------------------------------------------------------------------------- any timing
 
 
-class TimedCase(NamedTuple):
-    """A workload, who computes it, and by which placement."""
+def run(case: TimedCase) -> ScriptRun:
+    plan, seed = case.timing
+    return simulate(plan, case.config, seed)
 
-    workload: Workload
-    crew: Crew
-    way: str
 
-    def room(self) -> Room:
-        """The run, made."""
-        start_us = self.workload.arrivals[0].arrival_us if self.workload.arrivals else 0
-        room = Room(self.workload, self.crew, start_us, self.way)
-        room.run()
-        return room
+def planned(case: TimedCase) -> TimedCase:
+    """The same with the placement that docs/script.md takes."""
+    plan, seed = case.timing
+    return case._replace(timing=Case(replace(plan, tuning=ScriptTuning()), seed))
 
 
 _A = Sensor(SENSORS[0])
@@ -81,73 +87,79 @@ DISORDERED = VARIANTS["late_ones_unseen"].example
 """A watermark by disorder that somebody meets, and somebody does not."""
 
 
-@st.composite
-def timed_cases(draw: st.DrawFn) -> TimedCase:
-    """Workers near and far, fast and slow, and every placement."""
-    crew = Crew(
-        speeds=draw(st.sampled_from([(1.0,), (1.0, 0.1), (3.0, 0.2, 1.0)])),
-        tiers=draw(st.sampled_from([(0,), (1, 3), (2, 0, 1)])),
-        service=draw(SERVICES),
-        result_us=draw(st.sampled_from([0.0, 2_000.0])),
-    )
-    return TimedCase(draw(cases()), crew, draw(st.sampled_from(sorted(PLACEMENTS))))
-
-
 @given(case=timed_cases())
 def test_no_claim_is_broken_and_the_model_records_the_same(case: TimedCase) -> None:
-    trace = trace_of(case.room())
-    expected = make_system()(case.workload)
-    # Whoever computes it, and whenever.
+    timed = run(case)
+    expected = make_system()(timed.workload)
+    # Whoever computes it, and whatever goes wrong.
     for word in (Result, Undefined, Rejected):
-        assert trace.of(word) == expected.of(word)
-    if case.way == PLAN:
-        assert trace.of(Hosted) == expected.of(Hosted)
-        broken = broken_sentences(judge(case.workload, trace).verdicts)
+        assert timed.trace.of(word) == expected.of(word)
+    if timed.summary["placement"] == PLAN:
+        assert timed.trace.digest() == expected.digest()
+        broken = broken_sentences(judge(timed.workload, timed.trace).verdicts)
         assert not broken, "\n".join(broken)
 
 
 @given(case=timed_cases())
+def test_a_replay_of_a_timed_run_records_the_same(case: TimedCase) -> None:
+    timed = run(planned(case))
+    assert replay(timed.workload).trace.digest() == timed.trace.digest()
+
+
+@given(case=timed_cases())
 def test_what_is_sent_is_what_came_and_what_was_computed(case: TimedCase) -> None:
-    room = case.room()
-    graph, placed = room.graph, room.placement
-    came = Counter(event.key for event in case.workload.arrivals)
-    for worker, flow in enumerate(room.flows):
+    seen = looked_at(case.timing.plan, case.config, case.timing.seed)
+    graph, placed, room = seen.graph, seen.placed, seen.room
+    came = Counter(event.key for event in seen.events)
+    for worker, host in enumerate(room.hosts):
         hosted = {graph.nodes[each].sensor for each in placed.hosts[worker]}
-        assert len(flow.tuples) == sum(came[sensor] for sensor in hosted)
-    computed = Counter(each.node for each in room.told)
-    assert computed == Counter(
-        {number: len(room.known()[number].points) for number in graph.computed}
+        assert len(host.came_us) == sum(came[sensor] for sensor in hosted)
+    sent = Counter(
+        (each.sender, each.reader, stamp_us) for each in room.sent() for stamp_us in each.stamps_us
     )
-    read = {
-        (each, placed.worker[number])
-        for number in graph.computed
-        for each in graph.streams(number)
-        if each in placed.worker and placed.worker[each] != placed.worker[number]
-    }
-    sent = Counter((each.node, each.reader) for each in room.messages if each.stamp_us is not None)
-    assert sent == Counter({(node, reader): computed[node] for node, reader in read})
+    streams = evaluated(seen)
+    read = Counter(
+        (placed.worker[number], reader, stamp_us)
+        for number, readers in placed.readers.items()
+        for reader in readers
+        for stamp_us, _ in streams[number].points
+    )
+    assert sent.keys() == read.keys()
+    # A worker that has failed sends again what it had sent since its last mark.
+    assert all(sent[key] >= times for key, times in read.items())
+    if not any(isinstance(fault, Fail) for fault in case.timing.plan.faults):
+        assert sent == read
+    results = sum(len(streams[number].points) for number in graph.computed)
+    assert sum(len(host.record.results) for host in room.hosts) == results
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
-    drawn = [TimedCase(each, Crew(), PLAN) for each in (RARE, DISORDERED)]
-    drawn += packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)
-    rooms = [case._replace(way=PLAN).room() for case in drawn]
-    evidence = [judge(room.workload, trace_of(room)) for room in rooms]
+    drawn = packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)
+    runs = [run(planned(case)) for case in drawn]
+    runs += [replay(workload) for workload in (RARE, DISORDERED)]
+    evidence = [judge(timed.workload, timed.trace) for timed in runs]
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
     for guard in CASES:
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
-    messages = [message for room in rooms for message in room.messages]
-    assert any(each.stamp_us is None for each in messages), "there was no notice"
-    assert sum(each.stamp_us is not None for each in messages) > 20, "few results were sent"
-    assert sum(not told.is_last for room in rooms for told in room.told) > 100, "few came early"
-    late_us = [
-        server.ended_us[at] - flow.due_us[at] - room.work_us[flow.tuples[at]] / room.crew.speed(n)
-        for room in rooms
-        for n, (server, flow) in enumerate(zip(room.servers, room.flows, strict=True))
-        for at in range(len(flow.tuples))
-    ]
-    assert sum(each > 1_000 for each in late_us) > 100, "few tuples had to wait"
+
+
+def test_timed_runs_meet_every_trouble(seed: int) -> None:
+    runs = [run(case) for case in packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
+    met = Counter({name: sum(name in timed.summary for timed in runs) for name in TROUBLES})
+    met["kills"] = sum(bool(timed.workload.faults) for timed in runs)
+    met["notices"] = sum(int(timed.summary["notices"]) > 0 for timed in runs)
+    met["results sent"] = sum(int(timed.summary["results_sent"]) > 0 for timed in runs)
+    met["early results"] = sum("mean_result_latency_us" in timed.summary for timed in runs)
+    met["late tuples"] = sum(int(timed.summary["late"]) > 0 for timed in runs)
+    for way in PLACEMENTS:
+        met[way] = sum(timed.summary["placement"] == way for timed in runs)
+    for fault in (Fail, Pause, Slow, Congest, Lose, Replay, Duplicate):
+        met[fault.__name__] = sum(
+            any(isinstance(each, fault) for each in timed.plan.faults) for timed in runs
+        )
+    assert min(met.values()) > 0, met
+    assert min(met[name] for name in (*TROUBLES, "kills", "notices", "results sent")) > 5, met
 
 
 # ------------------------------------------------------------------------------ what is predicted
@@ -155,30 +167,52 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
 SETTINGS = {"sensors": "10", "rates_hz": "10,5", "seconds": "20", "cap_percent": "110"}
 
 
-class Counted(NamedTuple):
-    """A run of named settings."""
+class Looked(NamedTuple):
+    """A run whose room is looked at."""
 
     room: Room
-    hours: Fraction
-    end_us: int
+    placed: Placement
+    events: Sequence[Event]
 
-    def results(self) -> Counter[int]:
-        """Results within the period sent to other workers, by node."""
-        return Counter(
-            each.node
-            for each in self.room.messages
-            if each.stamp_us is not None and each.stamp_us < self.end_us
-        )
+    @property
+    def graph(self) -> Graph:
+        """Of the scripts."""
+        return self.placed.graph
+
+    @property
+    def loads(self) -> list[int]:
+        """By worker: tuples that it was sent."""
+        return [len(host.came_us) for host in self.room.hosts]
+
+    @property
+    def hours(self) -> Fraction:
+        """In which sensors should send."""
+        assert self.room.tuning.period_us is not None
+        return Fraction(self.room.tuning.period_us, HOUR_US)
+
+    def results(self) -> int:
+        """Results within the period sent to other workers."""
+        assert self.room.tuning.period_us is not None
+        end_us = self.room.plan.epoch_us + self.room.tuning.period_us
+        return sum(stamp_us < end_us for sent in self.room.sent() for stamp_us in sent.stamps_us)
 
 
-def counted(seed: int, **settings: object) -> Counted:
+def looked_at(plan: Plan, config: ScriptConfig, seed: int) -> Looked:
+    scripts = compile_scripts(config, plan.tuned(ScriptTuning()).placement)
+    room, arrived = run_plan(plan, seed, lambda env, seeds: Room(env, seeds, plan, config, scripts))
+    return Looked(room, scripts.placement, arrived.events)
+
+
+def evaluated(seen: Looked) -> list[Stream]:
+    """What all tuples mean, computed at once."""
+    config, flush = seen.room.config, seen.room.plan.flush
+    workload = Workload("script", tuple(seen.events), config.to_json(), flush=flush)
+    return evaluate(seen.graph, admitted(workload, config, RULES)[0], RULES)
+
+
+def counted(seed: int, **settings: object) -> Looked:
     texts = {**SETTINGS, **{key: str(value) for key, value in settings.items()}}
-    asked = given_settings(texts, seed)
-    events = simulate_arrivals(asked.plan, seed).events
-    workload = Workload("script", events, asked.config.to_json(), seed=seed)
-    room = Room(workload, asked.crew, asked.plan.epoch_us, asked.placement)
-    room.run()
-    return Counted(room, Fraction(asked.period_us, HOUR_US), asked.plan.epoch_us + asked.period_us)
+    return looked_at(*given_settings(texts, seed))
 
 
 @pytest.mark.parametrize("way", PLACEMENTS)
@@ -186,44 +220,43 @@ def counted(seed: int, **settings: object) -> Counted:
 def test_what_is_sent_is_what_rates_say(seed: int, scenario: str, way: str) -> None:
     # Sensors keep to their rates, and what delays them changes nothing.
     timed = counted(seed, scenario=scenario, placement=way, disorder="bursts")
-    placed, graph = timed.room.placement, timed.room.graph
-    assert [len(flow.tuples) for flow in timed.room.flows] == [
-        load * timed.hours for load in placed.loads
-    ]
-    sent = timed.results()
+    placed, graph = timed.placed, timed.graph
+    assert timed.loads == [load * timed.hours for load in placed.loads]
+    assert timed.room.tuning.period_us is not None
+    end_us = timed.room.plan.epoch_us + timed.room.tuning.period_us
+    streams = evaluated(timed)
     windows, others = Fraction(), Fraction()
-    for number, times in sent.items():
-        readers = len({each.reader for each in timed.room.messages if each.node == number})
-        predicted = readers * graph.per_hour[number] * timed.hours
+    for number, readers in placed.readers.items():
+        within = sum(stamp_us < end_us for stamp_us, _ in streams[number].points)
+        times, predicted = len(readers) * within, len(readers) * graph.per_hour[number]
         # A window has a result each slide; an operation at most one whenever an input has.
         if graph.nodes[number].span is None:
-            assert times <= predicted
+            assert times <= predicted * timed.hours
             others += times
         else:
-            assert times == predicted
+            assert times == predicted * timed.hours
             windows += times
+    assert timed.results() == windows + others
     if scenario != "shared" and way in ("all-split", "by-unit", "by-sensor"):
         assert windows, "no result of a window was sent"
     if not others:
-        assert sum(sent.values()) == placed.derived * timed.hours
+        assert timed.results() == placed.derived * timed.hours
 
 
 def test_gaps_and_losses_send_less(seed: int) -> None:
     loss = 0.2
     without = counted(seed, seconds=60, disorder="jitter")
-    timed = counted(seed, seconds=60, disorder="jitter", loss=loss)
-    dropped = counted(seed, seconds=60, disorder="gaps", loss=loss)
-    sent = len(without.room.workload.arrivals)
-    arrived = len(timed.room.workload.arrivals)
+    timed = counted(seed, seconds=60, disorder="jitter", sensor_loss=loss)
+    dropped = counted(seed, seconds=60, disorder="gaps", sensor_loss=loss)
+    sent, arrived = len(without.events), len(timed.events)
     interval = clopper_pearson(sent - arrived, sent, confidence=1 - FAILURE)
     assert interval.contains(loss), f"{interval} (failure {FAILURE:g})"
     assert interval.half_width < 0.05
     # A third of the sensors for a sixth of the time, of which a fifth is lost anyway.
-    assert len(dropped.room.workload.arrivals) < arrived
+    assert len(dropped.events) < arrived
     for each in (timed, dropped):
-        loads = [len(flow.tuples) for flow in each.room.flows]
-        predicted = [load * each.hours for load in each.room.placement.loads]
-        assert all(load < most for load, most in zip(loads, predicted, strict=True) if most)
+        predicted = [load * each.hours for load in each.placed.loads]
+        assert all(load < most for load, most in zip(each.loads, predicted, strict=True) if most)
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 5), scenario=st.sampled_from(sorted(SETS)))
@@ -232,20 +265,21 @@ def test_what_is_taken_sends_no_more_than_the_baseline_within_the_cap(
 ) -> None:
     settings = {"scenario": scenario, "workers": n, "disorder": "calm", "seconds": 2}
     taken, baseline = (counted(seed, placement=way, **settings) for way in (PLAN, "by-sensor"))
-    config: ScriptConfig = taken.room.config
-    cap = load_cap(taken.room.graph, n, config.cap_percent) * taken.hours
-    loads = [[len(flow.tuples) for flow in each.room.flows] for each in (taken, baseline)]
-    if max(loads[1]) <= cap:
-        assert max(loads[0]) <= cap
-        sent = [sum(each.results().values()) for each in (taken, baseline)]
-        assert sum(loads[0]) + sent[0] <= sum(loads[1]) + sent[1]
+    config = taken.room.config
+    cap = load_cap(taken.graph, n, config.cap_percent) * taken.hours
+    if max(baseline.loads) <= cap:
+        assert max(taken.loads) <= cap
+        sent = [sum(each.loads) + each.results() for each in (taken, baseline)]
+        assert sent[0] <= sent[1]
     # The same tuples go to somebody, whoever that is.
-    assert sum(loads[0]) >= len(taken.room.sent.sensors)
+    assert sum(taken.loads) >= sum(event.key in config.asked_for for event in taken.events)
 
 
-def test_every_disorder_lets_the_model_reject_something(seed: int) -> None:
+def test_every_disorder_lets_a_worker_reject_something(seed: int) -> None:
     late = {
-        disorder: len(counted(seed, disorder=disorder, lateness_us=50_000).room.intake.rejected)
+        disorder: len(
+            counted(seed, disorder=disorder, lateness_us=50_000).room.trace().of(Rejected)
+        )
         for disorder in DISORDERS
     }
     assert late.pop("calm") == 0

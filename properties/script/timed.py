@@ -2,14 +2,20 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from model.vocabulary import ScriptConfig
 from properties.errors import UsageError
 from properties.rooms import Beside, Remark
 from properties.script.limits import WORKERS_MAX
-from sim.script import DEFAULTS, Run, from_settings, side_by_side
+from sim import script
+from sim.kernel.plan import Plan
+from sim.script import DEFAULTS, ScriptRun, from_settings, replay, side_by_side
 from sim.script.placements import PLAN
 from sim.script.sides import Side
 from sim.script.summary import Share
+
+__all__ = ["beside", "plot", "refuse_settings", "remarks", "replay", "simulate", "simulate_plan"]
 
 TUPLES_MAX = 200_000
 LARGEST = {
@@ -53,10 +59,15 @@ def _number(text: object) -> float:
         return 0.0
 
 
-def simulate(settings: Mapping[str, str], seed: int) -> Run:
-    """One timed run."""
+def simulate(settings: Mapping[str, str], seed: int) -> ScriptRun:
+    """Make one timed run."""
     refuse_settings(settings)
     return from_settings(settings, seed)
+
+
+def simulate_plan(plan: Plan, config: Mapping[str, Any], seed: int) -> ScriptRun:
+    """Run a plan and the query of a workload."""
+    return script.simulate(plan, ScriptConfig.from_json(config), seed)
 
 
 SIDES = (
@@ -72,7 +83,7 @@ SIDES = (
 )
 
 
-def beside(_: Run, settings: Mapping[str, str], seed: int) -> Beside | None:
+def beside(_: ScriptRun, settings: Mapping[str, str], seed: int) -> Beside | None:
     """All placements side by side."""
     sides = side_by_side(settings, seed)
     if not sides:
@@ -103,7 +114,7 @@ def _row(side: Side) -> tuple[str, ...]:
     )
 
 
-def remarks(run: Run) -> tuple[Remark, ...]:
+def remarks(run: ScriptRun) -> tuple[Remark, ...]:
     """Every worker's part, and that another placement than the specified one is another one."""
     told = "; ".join(_told(share) for share in run.shares)
     found = [Remark("workers", told, {"workers": [share._asdict() for share in run.shares]})]
@@ -123,7 +134,7 @@ def _told(share: Share) -> str:
     )
 
 
-def plot(run: Run, path: Path) -> None:
+def plot(run: ScriptRun, path: Path) -> None:
     """The run over time, as SVG."""
     # Imported here, for matplotlib takes a second that nothing else on the command line needs.
     from sim.script.figures import plot_run
