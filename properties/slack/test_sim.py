@@ -1,7 +1,6 @@
 """The timed run observes what the model says, and keeps the promises, whatever it costs."""
 
 import json
-from collections import Counter
 
 from hypothesis import given
 
@@ -13,25 +12,17 @@ from properties import packs
 from properties.judge import broken_sentences
 from properties.rooms import room
 from properties.strategies import TimedCase, timed_cases
+from properties.windows.trouble import troubles_of
 from sim.kernel.plain import from_plain, to_plain
 from sim.scenarios import umts
 from sim.slack import Run, simulate
 
 RUNS_FOR_GUARDS = 200
-TROUBLES = ("shed", "held_back", "sent_again", "served_again")
-"""What a run's summary counts, where there was any."""
 
 
 def run(case: TimedCase) -> Run:
     plan, seed = case.timing
     return simulate(plan, case.config, seed)
-
-
-def troubles_of(runs: list[Run]) -> Counter[str]:
-    """Return in how many runs each trouble was met, and workers failed in a batch."""
-    met = Counter({name: sum(name in timed.summary for timed in runs) for name in TROUBLES})
-    met["kills"] = sum(bool(timed.workload.faults) for timed in runs)
-    return met
 
 
 @given(case=timed_cases())

@@ -15,9 +15,9 @@ from model.watermark.identity import IDENTITY
 from properties import packs
 from properties.judge import broken_sentences
 from properties.plans import Case
-from properties.slack.test_sim import troubles_of
 from properties.strategies import timings
 from properties.watermark.strategies import configs
+from properties.windows.trouble import troubles_of
 from sim.watermark import Run, simulate
 from sim.windows.scenarios import phases
 
