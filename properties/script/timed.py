@@ -2,20 +2,14 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from model.vocabulary import ScriptConfig
 from properties.errors import UsageError
 from properties.rooms import Beside, Remark
 from properties.script.limits import WORKERS_MAX
-from sim import script
-from sim.kernel.plan import Plan
-from sim.script import DEFAULTS, ScriptRun, from_settings, replay, side_by_side
+from sim.script import DEFAULTS, ScriptRun, from_settings, side_by_side
 from sim.script.placements import PLAN
 from sim.script.sides import Side
 from sim.script.summary import Share
-
-__all__ = ["beside", "plot", "refuse_settings", "remarks", "replay", "simulate", "simulate_plan"]
 
 TUPLES_MAX = 200_000
 LARGEST = {
@@ -63,11 +57,6 @@ def simulate(settings: Mapping[str, str], seed: int) -> ScriptRun:
     """Make one timed run."""
     refuse_settings(settings)
     return from_settings(settings, seed)
-
-
-def simulate_plan(plan: Plan, config: Mapping[str, Any], seed: int) -> ScriptRun:
-    """Run a plan and the query of a workload."""
-    return script.simulate(plan, ScriptConfig.from_json(config), seed)
 
 
 SIDES = (
