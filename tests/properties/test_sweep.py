@@ -105,7 +105,7 @@ def test_a_broken_expectation_and_a_failed_run_are_told(straggler: Straggler) ->
     done = sweep(straggler, "--junit", "junit.xml", text=text)
     assert done.code == 1
     assert "failed, seed 1, load=backlog tuples=400" in done.err
-    assert "policy=tag speeds=0: speeds is 0.0; it must be from a millionth" in done.err
+    assert "policy=tag speeds=0: speeds is '0'; it must be above 0" in done.err
     assert "    again: straggler sim grouping --seed 1 --set load=backlog" in done.err
     assert "small, broken: TAG is not a thousand times slower" in done.out
     assert "; the ratio of share at slower 2.5, tag / shuffle is" in done.out
