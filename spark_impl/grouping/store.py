@@ -14,11 +14,12 @@ Rules of this file:
 * A file appears under its name when it is complete, or not at all.
 """
 
+import io
 import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +60,7 @@ class Store:
     def standing(self, batch: int) -> Standing:
         """Where the stream stood after a micro-batch."""
         path = self.root / "batches" / f"{batch}.json"
-        return _decoded(json.loads(path.read_text(encoding="utf-8")))
+        return decode_standing(path.read_bytes())
 
     def done(self) -> int:
         """How many micro-batches are done."""
@@ -69,7 +70,7 @@ class Store:
     def finish(self, standing: Standing) -> None:
         """A micro-batch is done; what came two before it is needed no more."""
         batch = standing.batch - 1
-        _write(self.root / "batches" / f"{batch}.json", _encoded(standing))
+        _write(self.root / "batches" / f"{batch}.json", encode_standing(standing))
         for path in self.root.glob("batches/[0-9]*"):
             if int(path.stem) < batch - 1:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -88,34 +89,18 @@ class Store:
         """What a sender holds after a micro-batch; nothing before the first one."""
         if batch < 0:
             return SenderState()
-        table, plain = _read(self.sender_path(batch, sender), _SENDER)
-        keys, counts, errors = (table.column(name).combine_chunks() for name in _COLUMNS)
-        tuples, floor = plain["counted"]
-        return SenderState(
-            loads=tuple(plain["loads"]),
-            routed=plain["routed"],
-            virtual=tuple(plain["virtual"]),
-            sent=tuple((key, tuple(places)) for key, places in plain["sent"]),
-            summary=Summary(keys, _numbers(counts), _numbers(errors), tuples, floor),
-            buckets=tuple(plain["buckets"]),
-        )
+        return decode_state(self.sender_path(batch, sender).read_bytes())
 
     def write_sender(self, batch: int, sender: int, state: SenderState) -> None:
         """What a sender holds after a micro-batch."""
-        plain = state._asdict()
-        summary: Summary = plain.pop("summary")
-        plain["counted"] = [summary.tuples, summary.floor]
-        columns = [summary.keys, pa.array(summary.counts), pa.array(summary.errors)]
-        _write_table(
-            self.sender_path(batch, sender), pa.table(columns, names=_COLUMNS), _SENDER, plain
-        )
+        _write(self.sender_path(batch, sender), encode_state(state))
 
     def load_worked(self, batch: int, instance: int) -> Worked:
         """What an instance did in a micro-batch; nothing if it did nothing."""
         path = self.instance_path(batch, instance)
         if not path.exists():
             return Worked()
-        table, plain = _read(path, _WORKED)
+        table, plain = _read(str(path), _WORKED)
         return Worked(plain["tuples"], plain["busy_us"], table if plain["holds"] else None)
 
     def spent(self, batch: int, instance: int) -> tuple[int, int]:
@@ -135,7 +120,10 @@ class Store:
             "holds": worked.state is not None,
         }
         state = _EMPTY if worked.state is None else worked.state
-        _write_table(self.instance_path(batch, instance), state, _WORKED, plain)
+        path = self.instance_path(batch, instance)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with complete(path) as scratch:
+            _write_table(str(scratch), state, _WORKED, plain)
 
     def instance_path(self, batch: int, instance: int) -> Path:
         """The file of what an instance did in a micro-batch."""
@@ -163,7 +151,7 @@ def open_store(root: Path, config: GroupingConfig) -> Store:
     else:
         with writing(root):
             root.mkdir(parents=True, exist_ok=True)
-        _write(path, wanted)
+        _write(path, _text(wanted))
     return Store(root)
 
 
@@ -172,34 +160,66 @@ def _is_hidden(path: Path) -> bool:
     return path.name.startswith(".")
 
 
-def _write_table(path: Path, table: pa.Table, name: bytes, plain: Any) -> None:
+def encode_state(state: SenderState) -> bytes:
+    """Return the file that holds a sender's state."""
+    plain = state._asdict()
+    summary: Summary = plain.pop("summary")
+    plain["counted"] = [summary.tuples, summary.floor]
+    columns = [summary.keys, pa.array(summary.counts), pa.array(summary.errors)]
+    file = io.BytesIO()
+    _write_table(file, pa.table(columns, names=_COLUMNS), _SENDER, plain)
+    return file.getvalue()
+
+
+def decode_state(data: bytes) -> SenderState:
+    """Return the sender's state that :func:`encode_state` wrote."""
+    table, plain = _read(io.BytesIO(data), _SENDER)
+    keys, counts, errors = (table.column(name).combine_chunks() for name in _COLUMNS)
+    tuples, floor = plain["counted"]
+    return SenderState(
+        loads=tuple(plain["loads"]),
+        routed=plain["routed"],
+        virtual=tuple(plain["virtual"]),
+        sent=tuple((key, tuple(places)) for key, places in plain["sent"]),
+        summary=Summary(keys, _numbers(counts), _numbers(errors), tuples, floor),
+        buckets=tuple(plain["buckets"]),
+    )
+
+
+def _write_table(file: str | BinaryIO, table: pa.Table, name: bytes, plain: Any) -> None:
     """A table, and plain data with it."""
     kept = {**(table.schema.metadata or {}), name: json.dumps(plain).encode("utf-8")}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with complete(path) as scratch:
-        feather.write_feather(table.replace_schema_metadata(kept), str(scratch), compression="zstd")
+    feather.write_feather(table.replace_schema_metadata(kept), file, compression="zstd")
 
 
-def _read(path: Path, name: bytes) -> tuple[pa.Table, Any]:
+def _read(file: str | BinaryIO, name: bytes) -> tuple[pa.Table, Any]:
     """What :func:`_write_table` wrote."""
-    table = feather.read_table(path, memory_map=False)
+    table = feather.read_table(file, memory_map=False)
     return table, json.loads(table.schema.metadata[name])
 
 
-def _write(path: Path, data: Any) -> None:
+def _write(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
     with complete(path) as scratch:
-        scratch.write_text(json.dumps(data, indent=1, ensure_ascii=False), encoding="utf-8")
+        scratch.write_bytes(data)
+
+
+def _text(data: Any) -> bytes:
+    return json.dumps(data, indent=1, ensure_ascii=False).encode("utf-8")
 
 
 def _numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
     return np.array(column, np.int64)
 
 
-def _encoded(standing: Standing) -> dict[str, Any]:
-    return {**standing._asdict(), "table": standing.table._asdict()}
+def encode_standing(standing: Standing) -> bytes:
+    """Return the file that says where a stream stands."""
+    return _text({**standing._asdict(), "table": standing.table._asdict()})
 
 
-def _decoded(data: dict[str, Any]) -> Standing:
+def decode_standing(text: bytes) -> Standing:
+    """Return where a stream stands: what :func:`encode_standing` wrote."""
+    data = json.loads(text)
     table = dict(data["table"])
     table["times"] = tuple(table["times"])
     table["heavy"] = {key: HeavyKey(*each) for key, each in table["heavy"].items()}

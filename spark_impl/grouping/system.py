@@ -16,8 +16,9 @@ from spark_impl.grouping.candidates import candidates
 from spark_impl.grouping.instances import MicroBatch
 from spark_impl.grouping.partials import PARTIAL, answers, merged, partial_aggregates, partials
 from spark_impl.grouping.query import Spreader
-from spark_impl.grouping.router import SenderState, begun, route
+from spark_impl.grouping.router import Instances, SenderState, begun, route
 from spark_impl.grouping.routing import Columns
+from spark_impl.grouping.store import decode_standing, decode_state, encode_standing, encode_state
 from spark_impl.grouping.table import Table
 from spark_impl.grouping.windows import advanced, start
 from spark_impl.systems import one_at_a_time
@@ -66,8 +67,8 @@ def _run(spark: SparkSession, workload: Workload, folder: Path) -> Iterator[Step
         routes, own = observed[-2:]
         parts.append(own)
         yield from _routes(config, routes)
-        yield from _rejected(events)
-    yield from _aggregates(config, parts)
+        yield from rejected(events)
+    yield from _aggregates(config.top, parts)
 
 
 def _observe(
@@ -81,6 +82,57 @@ def _observe(
     spread.unpersist()
 
 
+class SendersInProcess:
+    """All senders of a stream without Spark: micro-batches in, and where their tuples go out."""
+
+    def __init__(self, config: GroupingConfig) -> None:
+        self._config = config
+        self.table = start(config).table
+        self.states = [begun(config, SenderState())] * config.senders
+        """What each sender held after its last micro-batch."""
+
+    def begin_window(self, table: Table) -> list[Heavy]:
+        """Begin a window, which goes by this table; return its heavy keys."""
+        self.table = table
+        self.states = [begun(self._config, state) for state in self.states]
+        return [*_heavy(self._config, table)]
+
+    def route(self, sender: int, keys: pa.StringArray) -> Instances:
+        """Route a sender's part of a micro-batch; return the instance of each tuple."""
+        before = self.states[sender]
+        places, self.states[sender] = route(self._config, self.table, sender, before, keys)
+        return places
+
+    def saved(self) -> object:
+        """Return what is in the store between two micro-batches."""
+        standing = start(self._config)._replace(table=self.table)
+        return encode_standing(standing), tuple(map(encode_state, self.states))
+
+    def restore(self, saved: object) -> None:
+        """Forget everything and go on from what :meth:`saved` returned."""
+        assert isinstance(saved, tuple)
+        standing, states = saved
+        self.table = decode_standing(standing).table
+        self.states = [decode_state(each) for each in states]
+
+
+class InstancesInProcess:
+    """All instances of a stream without Spark: rows in, partial aggregates and answers out."""
+
+    def __init__(self, top: int) -> None:
+        self._top = top
+        self._parts = [PARTIAL.empty_table()]
+
+    def take(self, rows: pa.Table) -> None:
+        """Aggregate rows with ``window``, ``instance``, ``key`` and ``value``."""
+        finite = rows.filter(pc.is_finite(rows.column("value")))
+        self._parts.append(partials(finite, self._top))
+
+    def results(self) -> Iterator[Step]:
+        """Yield the partial aggregates of all rows, and the answers."""
+        return _aggregates(self._top, self._parts)
+
+
 def run_in_process(workload: Workload) -> Trace:
     """Run a workload without Spark: all senders and instances in this process."""
     return Trace(PRODUCER, _in_process(workload))
@@ -89,25 +141,21 @@ def run_in_process(workload: Workload) -> Trace:
 def _in_process(workload: Workload) -> Iterator[Step]:
     config = GroupingConfig.from_json(workload.config)
     standing = start(config)
-    states = [SenderState()] * config.senders
-    parts = []
+    senders, instances = SendersInProcess(config), InstancesInProcess(config.top)
     for events in workload.batches():
         if standing.tuples == 0:
-            states = [begun(config, state) for state in states]
-            yield from _heavy(config, standing.table)
+            yield from senders.begin_window(standing.table)
         rows = _table(events)
         for sender in range(config.senders):
             own = rows.filter(pa.array([event.seq % config.senders == sender for event in events]))
-            keys = own.column("key").combine_chunks()
-            places, states[sender] = route(config, standing.table, sender, states[sender], keys)
+            places = senders.route(sender, own.column("key").combine_chunks())
             own = own.append_column("instance", pa.array(places))
             yield from _routes(config, own)
-            own = own.filter(pc.is_finite(own.column("value")))
             window = pa.repeat(standing.table.window, own.num_rows).cast(pa.int64())
-            parts.append(partials(own.append_column("window", window), config.top))
-        yield from _rejected(events)
-        standing = advanced(config, standing, states, len(events))
-    yield from _aggregates(config, parts)
+            instances.take(own.append_column("window", window))
+        yield from rejected(events)
+        standing = advanced(config, standing, senders.states, len(events))
+    yield from instances.results()
 
 
 def _table(events: Sequence[Event]) -> pa.Table:
@@ -128,16 +176,17 @@ def _routes(config: GroupingConfig, rows: pa.Table) -> Iterator[Route]:
         yield Route(seq, seq % config.senders, instance)
 
 
-def _rejected(events: Sequence[Event]) -> Iterator[Rejected]:
+def rejected(events: Sequence[Event]) -> Iterator[Rejected]:
+    """Yield the arrivals that are in no aggregate."""
     for event in events:
         if not math.isfinite(event.value):
             yield Rejected(event.seq, REASON_NOT_FINITE)
 
 
-def _aggregates(config: GroupingConfig, parts: Sequence[pa.Table]) -> Iterator[Step]:
+def _aggregates(top: int, parts: Sequence[pa.Table]) -> Iterator[Step]:
     """Partial aggregates of all micro-batches of a window together, and the answers."""
     table = pa.concat_tables([PARTIAL.empty_table(), *parts])
-    for row in merged(table, config.top).drop_columns(["values", "top"]).to_pylist():
+    for row in merged(table, top).drop_columns(["values", "top"]).to_pylist():
         yield Partial(**row)
-    for row in answers(table, config.top).to_pylist():
+    for row in answers(table, top).to_pylist():
         yield Answer(**{**row, "top": tuple(row["top"])})

@@ -70,6 +70,11 @@ def mean_times(config: GroupingConfig, standing: Standing) -> tuple[int, ...]:
     return tuple(max(1, round(each)) for each in found)
 
 
+def is_full(config: GroupingConfig, tuples: int) -> bool:
+    """Say whether a micro-batch ends the window, at whose end it has so many tuples."""
+    return tuples >= config.window_tuples
+
+
 def advanced(
     config: GroupingConfig, standing: Standing, senders: Sequence[SenderState], tuples: int
 ) -> Standing:
@@ -79,7 +84,7 @@ def advanced(
         tuples=standing.tuples + tuples,
         routed=standing.routed + tuples,
     )
-    if after.tuples < config.window_tuples:
+    if not is_full(config, after.tuples):
         return after
     measured = mean_times(config, after)
     times = measured or config.times_of(after.batch)
