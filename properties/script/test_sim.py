@@ -26,6 +26,7 @@ from model.script.stream import Stream
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import (
+    WORDS,
     Arithmetic,
     Rejected,
     Result,
@@ -38,6 +39,8 @@ from model.vocabulary.script import (
 from properties import packs
 from properties.judge import broken_sentences
 from properties.plans import Case
+from properties.script.agreement import compare
+from properties.script.machine import SparkScripts
 from properties.script.strategies import SENSORS, TimedCase, timed_cases
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
 from sim.kernel.plan import Plan
@@ -131,6 +134,15 @@ def test_what_is_sent_is_what_came_and_what_was_computed(case: TimedCase) -> Non
         assert sent == read
     results = sum(len(streams[number].points) for number in graph.computed)
     assert sum(len(host.record.results) for host in room.hosts) == results
+
+
+@given(case=timed_cases())
+def test_the_kernel_of_the_spark_side_records_the_same_in_simulated_time(case: TimedCase) -> None:
+    plan, seed = planned(case).timing
+    timed = simulate(plan, case.config, seed, machine=SparkScripts)
+    expected = make_system()(timed.workload)
+    difference = compare(timed.workload, expected, timed.trace, WORDS)
+    assert not difference.mismatches, "\n".join(difference.sentences)
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
