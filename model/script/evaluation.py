@@ -9,7 +9,6 @@ Rules of this file:
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from heapq import merge
 from itertools import groupby
 from math import inf
 from typing import TypeAlias
@@ -96,7 +95,7 @@ def operation(
     rules: Rules,
 ) -> Stream:
     """Runs through the stamps of new tuples of the inputs, and updates the latest values."""
-    updates = merge(*([(*point, each) for point in new] for each, new in points.items()))
+    updates = sorted([(*point, each) for each, new in points.items() for point in new])
     made: list[Point] = []
     undefined: set[int] = set()
     for stamp, group in groupby(updates, lambda update: update[0]):
