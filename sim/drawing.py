@@ -17,6 +17,7 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from sim.kernel.distributions import FloatArray
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Schedule, Slow
@@ -154,8 +155,9 @@ def draw_timed_run(
     ):
         workers = _workers(series, prefix)
         if workers:
-            height = max(1.6, 0.13 * len(workers))
-            draws.append((_by_worker(series, workers, heading, ylabel, unit), height))
+            height = min(max(1.6, 0.13 * len(workers)), 4.5)
+            draw = _by_worker(run, workers, heading, ylabel, unit)
+            draws.append((draw, height))
     for heading, columns in (
         ("Watermark behind the time", lag),
         ("Latency", latency),
@@ -209,9 +211,10 @@ def _workers(series: Columns, prefix: str) -> dict[str, str]:
 
 
 def _by_worker(
-    series: Columns, workers: Mapping[str, str], title: str, ylabel: str, unit: float
+    run: Run, workers: Mapping[str, str], title: str, ylabel: str, unit: float
 ) -> Callable[[Axes], None]:
     """Draw a column of each worker: lines of a few workers, a map of many."""
+    series = run.series
     if sum(label.startswith("worker") for label in workers.values()) <= MOST_LINES:
         lines = tuple([Line(name, label, unit) for name, label in workers.items()])
         return _of_room(series, Panel(title, ylabel, lines))
@@ -237,6 +240,7 @@ def _by_worker(
         kept = [n for n in range(len(names)) if n % step == 0 or not names[n].isdigit()]
         axes.set_yticks(kept, [names[n] for n in kept], fontsize=7.0)
         axes.invert_yaxis()
+        _frame(axes, run.plan.faults, [label.replace(" ", "-") for label in workers.values()])
         bar = axes.inset_axes((1.02, 0.05, 0.02, 0.9))
         axes.figure.colorbar(shown, cax=bar, label=ylabel)
 
@@ -275,16 +279,22 @@ def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
 
 
 def _shade(axes: Axes, faults: Schedule, end_us: float) -> None:
-    """Shade the times of the faults; on a map, which hides a shade, frame them."""
-    is_map = bool(axes.collections)
+    """Shade the times of the faults; a map would hide that."""
     for fault in faults:
         span = _span_s(fault)
-        if span is None or span[0] * SECOND_US > end_us:
-            continue
-        if is_map:
-            axes.axvspan(*span, fill=False, edgecolor="white", linestyle="--")
-        else:
+        if span is not None and span[0] * SECOND_US <= end_us:
             axes.axvspan(*span, color=FAULT_COLOURS[fault.kind], alpha=0.15, linewidth=0, zorder=0)
+
+
+def _frame(axes: Axes, faults: Schedule, workers: Sequence[str]) -> None:
+    """Frame faults on a map: each in the row of the worker concerned, if there is one."""
+    for fault in faults:
+        span = _span_s(fault)
+        target = fault[0].rpartition(">")[2]
+        if span is not None and target in workers:
+            corner = span[0], workers.index(target) - 0.5
+            frame = Rectangle(corner, span[1] - span[0], 1.0, fill=False, edgecolor="white")
+            axes.add_patch(frame)
 
 
 def _span_s(fault: Fault) -> tuple[float, float] | None:

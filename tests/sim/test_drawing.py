@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.patches import Rectangle
 
 from model.vocabulary import Trace, Workload
 from sim.drawing import Line, Panel, draw_timed_run, save
@@ -76,12 +77,19 @@ def spans(run: Run, panel: int) -> list[tuple[float, float]]:
     return [(round(low, 6), round(high, 6)) for low, high in ends]
 
 
-@pytest.mark.parametrize("workers", [2, 9])
-def test_faults_are_shaded_when_they_are_in_force(workers: int) -> None:
-    run = made_up(workers, *FAULTS)
+def test_faults_are_shaded_when_they_are_in_force() -> None:
     # The one after the end of the run is left out.
-    assert spans(run, 1) == [(1, 3), (2, 3), (3, 3.5), (1, 1.5)]
-    assert spans(made_up(workers), 0) == []
+    assert spans(made_up(2, *FAULTS), 1) == [(1, 3), (2, 3), (3, 3.5), (1, 1.5)]
+    assert spans(made_up(2), 0) == []
+
+
+def test_on_a_map_faults_frame_the_row_of_their_worker() -> None:
+    figure = draw_timed_run(made_up(9, *FAULTS[:-1]), "made up", ())
+    frames = [each for each in figure.axes[1].patches if not each.get_fill()]
+    assert all(isinstance(frame, Rectangle) for frame in frames)
+    found = [(frame.get_x(), frame.get_width(), frame.get_y()) for frame in frames]  # type: ignore[attr-defined]
+    # Of a worker, or of the link to it; the relay has no row.
+    assert found == [(2, 1, 0.5), (3, 0.5, -0.5), (1, 0.5, 0.5)]
 
 
 def test_few_workers_are_lines_and_many_are_rows_of_a_map(tmp_path: Path) -> None:
