@@ -71,18 +71,6 @@ def panels(
     return figure, axes
 
 
-def over_time(
-    draws: Sequence[Callable[[Axes, Columns], None]], height: float, title: str, series: Columns
-) -> Figure:
-    """Draw a panel for each of some functions that draw columns of a run, from 0 up."""
-    figure, axes_below = panels(len(draws), (8.0, height), title, TIME_LABEL)
-    for draw, axes in zip(draws, axes_below, strict=True):
-        draw(axes, series)
-        axes.set_ylim(bottom=0)
-        _legend(axes)
-    return figure
-
-
 def line(
     axes: Axes,
     series: Columns,
