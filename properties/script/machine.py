@@ -1,4 +1,4 @@
-"""The kernel of the Spark side as the machines of simulated workers of scripts.
+"""The operator of the Spark side as the machines of simulated workers of scripts.
 
 Rules of this file:
 
@@ -8,27 +8,40 @@ Rules of this file:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import NamedTuple
 
-import numpy as np
-
 from model.vocabulary import Event, ScriptConfig
-from model.vocabulary.script import END_US, Rejected, Result, Undefined
-from model.vocabulary.settings import require
+from model.vocabulary.script import END_US, Result
 from sim.script.machine import Finding, Machine, Message
 from sim.script.placements import PLAN
-from spark_impl.script import encoding
-from spark_impl.script.admission import REASONS, Waiting, waiting_of
-from spark_impl.script.kernel import Found, Given, State, advance
+from sim.settings import chosen
+from spark_impl.script.admission import Waiting, waiting_of
+from spark_impl.script.blocks import Router
+from spark_impl.script.encoding import messages_of
+from spark_impl.script.placement import ALL_SPLIT, BY_HASH, LARGE_SPLIT, WHOLE
 from spark_impl.script.plan import Plan, compile_plan
+from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE
+from spark_impl.script.system import WorkerInProcess, arrivals_table
+
+WAYS: Mapping[str, str | None] = {
+    PLAN: None,
+    "whole": WHOLE,
+    "large-split": LARGE_SPLIT,
+    "all-split": ALL_SPLIT,
+    "by-unit": BY_HASH,
+}
+"""Placements of the simulation that the Spark side has, too, and what it calls them."""
 
 
 class SparkScripts:
     """Scripts as the Spark side compiles and places them."""
 
     def __init__(self, config: ScriptConfig, way: str) -> None:
-        require(way == PLAN, "placement", way, f"{PLAN!r}: the Spark side has no other")
-        self._plan, self._waiting = compile_plan(config), waiting_of(config)
+        self._plan = compile_plan(config, chosen("placement", way, WAYS))
+        self._waiting = waiting_of(config)
+        self._router = Router(self._plan)
 
     @property
     def hosts(self) -> Sequence[frozenset[str]]:
@@ -45,7 +58,7 @@ class SparkScripts:
 
     def machine(self, worker: int) -> Machine:
         """Return the machine of a worker."""
-        return SparkMachine(self._plan, self._waiting, worker)
+        return SparkMachine(self._plan, self._waiting, self._router, worker)
 
 
 class _Block(NamedTuple):
@@ -59,20 +72,19 @@ class _Block(NamedTuple):
 class SparkMachine:
     """One worker of the pipeline in process."""
 
-    def __init__(self, plan: Plan, waiting: Waiting, worker: int) -> None:
+    def __init__(self, plan: Plan, waiting: Waiting, router: Router, worker: int) -> None:
         self.known_us = 0
         """Stamp before which all results of this worker are there."""
-        self._plan, self._waiting, self._share = plan, waiting, plan.share(worker)
-        self._state = encoding.kept(State())
-        self._arrivals: list[tuple[int, int, int, int, float]] = []  # of the micro-batch
+        self._worker = worker
+        self._router = router
+        self._running = WorkerInProcess(plan, waiting, worker)
+        self._events: list[Event] = []  # of the micro-batch
         self._sent: dict[int, int] = {}  # messages, by reader
         self._heard: dict[int, int] = {}  # messages, by sender
 
     def take(self, event: Event) -> Sequence[Finding]:
         """Keep an arrival until its micro-batch is over."""
-        number = self._plan.numbers[event.key]
-        row = (number, event.seq, event.source_id, event.event_time_us, event.value)
-        self._arrivals.append(row)
+        self._events.append(event)
         return ()
 
     def hear(self, content: object) -> Sequence[Finding]:
@@ -81,62 +93,50 @@ class SparkMachine:
         if content.number < self._heard.get(content.sender, 0):
             return ()
         self._heard[content.sender] = content.number + 1
-        return self._advance(Given(messages=encoding.messages_of([content.data])))
+        return self._process(MESSAGE, content.data)
 
     def end_batch(self) -> Sequence[Finding]:
-        """Process the micro-batch, which may have nothing for this worker."""
-        arrivals, self._arrivals = np.array(self._arrivals, encoding.ARRIVAL), []
-        if not len(arrivals):
+        """Process the micro-batch, unless it has nothing for this worker."""
+        events, self._events = self._events, []
+        if not events:
             return ()
-        return self._advance(Given(encoding.arrivals_of([arrivals.tobytes()])))
+        return self._process(ARRIVALS, self._router.blocks(arrivals_table(events))[self._worker])
 
     def flush(self) -> Sequence[Finding]:
         """End the stream."""
-        return self._advance(Given(flush=True))
+        return self._process(FLUSH, None)
 
     def saved(self) -> object:
-        """Return what the state store holds, between two micro-batches."""
-        assert not self._arrivals
-        return self._state, dict(self._sent), dict(self._heard), self.known_us
+        """Return the worker's state, between two micro-batches, and numbers of messages."""
+        assert not self._events
+        return self._running.saved(), dict(self._sent), dict(self._heard), self.known_us
 
     def restore(self, saved: object) -> None:
         """Forget everything and go on from a state."""
         assert isinstance(saved, tuple)
-        self._state, sent, heard, self.known_us = saved
-        self._sent, self._heard, self._arrivals = dict(sent), dict(heard), []
+        state, sent, heard, self.known_us = saved
+        self._running.restore(state)
+        self._sent, self._heard, self._events = dict(sent), dict(heard), []
 
-    def _advance(self, given: Given) -> Sequence[Finding]:
-        before = encoding.restored(self._share, self._state)
-        after, found = advance(self._share, self._waiting, before, given)
-        self._state, self.known_us = encoding.kept(after), found.known_us
-        return [*self._recorded(found, after.known_us), *self._messages(found)]
+    def _process(self, kind: int, block: bytes | None) -> Sequence[Finding]:
+        said = self._running.process(kind, block)
+        self.known_us = said.known_us
+        results = [step for step in said.steps if isinstance(step, Result)]
+        others = [step for step in said.steps if not isinstance(step, Result)]
+        return [Finding(others), *self._computed(results), *self._told(said.messages)]
 
-    def _recorded(self, found: Found, known_us: Mapping[int, int]) -> Iterator[Finding]:
-        refused = zip(found.rejected.tolist(), found.reasons.tolist(), strict=True)
-        yield Finding([Rejected(seq, REASONS[reason]) for seq, reason in refused])
-        for number, stamps in found.undefined.items():
-            writers = self._plan.writers[number]
-            yield Finding(
-                [
-                    Undefined(each.workflow, each.name, at)
-                    for at in stamps.tolist()
-                    for each in writers
-                ]
-            )
-        for number, tuples in found.results.items():
-            named, is_last = self._plan.statements[number], known_us[number] == END_US
-            for at, value in zip(tuples.ts.tolist(), tuples.values.tolist(), strict=True):
-                yield Finding(
-                    [Result(each.workflow, each.name, at, value) for each in named], (), at, is_last
-                )
+    def _computed(self, results: Sequence[Result]) -> Iterator[Finding]:
+        """Yield the results of each stamp, which are one piece of work."""
+        stamp = attrgetter("ts_us")
+        for stamp_us, found in groupby(sorted(results, key=stamp), stamp):
+            yield Finding([*found], stamp_us=stamp_us, is_last=self.known_us == END_US)
 
-    def _messages(self, found: Found) -> Iterator[Finding]:
-        """Yield what all readers are told: a message each."""
-        sent = self._share.sent
-        for reader in sorted({to for number in found.messages for to in sent[number]}):
-            chosen = {n: each for n, each in found.messages.items() if reader in sent[n]}
+    def _told(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Finding]:
+        """Yield what other workers are told: a message each."""
+        for reader, data in messages:
             number = self._sent.get(reader, 0)
             self._sent[reader] = number + 1
-            block = _Block(self._share.worker, number, encoding.message(chosen))
-            stamps_us = [at for each in chosen.values() for at in each.tuples.ts.tolist()]
-            yield Finding((), [Message(reader, block, tuple(stamps_us))])
+            streams = messages_of([data]).values()
+            stamps_us = [stamp_us for each in streams for stamp_us in each.tuples.ts.tolist()]
+            block = _Block(self._worker, number, data)
+            yield Finding(messages=[Message(reader, block, tuple(stamps_us))])

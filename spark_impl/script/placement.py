@@ -8,10 +8,14 @@ Rules of this file:
 
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import NamedTuple
 
 from model.vocabulary import task_of
 from spark_impl.script.graph import Graph, readers
+
+WHOLE, LARGE_SPLIT, ALL_SPLIT, BY_HASH = "whole", "large ones split", "all split", "by hash"
+"""Ways to place computations."""
 
 
 class Piece(NamedTuple):
@@ -58,31 +62,29 @@ class Placing:
 
     def best(self) -> Placement:
         """What is taken of the ways there are."""
-        components = self._components()
-        whole = self._placed("whole", self._longest_first(components))
+        whole = self.placed(WHOLE)
         if max(whole.loads) <= self.cap:
             return whole
-        units = [self._piece([unit]) for unit in self.units]
-        split = [
-            piece
-            for component in components
-            for piece in (
-                [component]
-                if component.load <= self.cap
-                else [self._piece([unit]) for unit in component.units]
-            )
-        ]
-        found = [
-            whole,
-            self._placed("large ones split", self._least_added(split)),
-            self._placed("all split", self._least_added(units)),
-            self._placed("by hash", self._by_hash()),
-        ]
+        found = [whole, *(self.placed(way) for way in (LARGE_SPLIT, ALL_SPLIT, BY_HASH))]
         return min(found, key=lambda each: (max(*each.loads, self.cap), each.communication))
+
+    def placed(self, way: str) -> Placement:
+        """One of the ways; ``ValueError`` for another one."""
+        if way == WHOLE:
+            return self._placed(way, self._longest_first(self._components))
+        if way == LARGE_SPLIT:
+            split = [piece for each in self._components for piece in self._within_cap(each)]
+            return self._placed(way, self._least_added(split))
+        if way == ALL_SPLIT:
+            return self._placed(way, self._least_added(map(self._unit, self.units)))
+        if way == BY_HASH:
+            return self._placed(way, self._by_hash())
+        msg = f"there is no way {way!r} to place computations"
+        raise ValueError(msg)
 
     def baseline(self) -> Placement:
         """Every sensor sent to the hash of its name, and on to where it is needed."""
-        placed = self._placed("by hash", self._by_hash())
+        placed = self.placed(BY_HASH)
         hosts = tuple(
             own | {sensor for sensor, at in self._hashed().items() if at == worker}
             for worker, own in enumerate(placed.hosts)
@@ -100,6 +102,14 @@ class Placing:
         sensors = frozenset().union(*(self.units[unit] for unit in units))
         return Piece(tuple(units), sensors, sum(self._rate[each] for each in sensors))
 
+    def _unit(self, unit: int) -> Piece:
+        return self._piece([unit])
+
+    def _within_cap(self, component: Piece) -> list[Piece]:
+        """The component, or its units if it is too large."""
+        return [component] if component.load <= self.cap else [*map(self._unit, component.units)]
+
+    @cached_property
     def _components(self) -> list[Piece]:
         """Units that hang together by sensors, or by what reads results of both."""
         root = list(range(len(self._graph.nodes)))

@@ -144,8 +144,8 @@ def _by_node(pairs: Iterable[tuple[int, Output]]) -> dict[int, tuple[Output, ...
     return {number: tuple(outputs) for number, outputs in found.items()}
 
 
-def compile_plan(config: ScriptConfig) -> Plan:
-    """Share, cut and place.
+def compile_plan(config: ScriptConfig, way: str | None = None) -> Plan:
+    """Share, cut and place: in the best way, or in the one that is named.
 
     >>> from model.vocabulary.script import Sensor, Statement, Window, Workflow
     >>> both = Window("avg", Sensor("A"), 600_000, 300_000)
@@ -161,4 +161,5 @@ def compile_plan(config: ScriptConfig) -> Plan:
         source: cut([nodes[number] for number in windows], graph.rates[source])
         for source, windows in graph.windows.items()
     }
-    return Plan(graph, cuttings, placing.best(), placing.baseline(), float(placing.cap))
+    placement = placing.best() if way is None else placing.placed(way)
+    return Plan(graph, cuttings, placement, placing.baseline(), float(placing.cap))

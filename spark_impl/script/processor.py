@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 ARRIVALS, MESSAGE, FLUSH = range(3)
 """Kinds of blocks."""
+STATE_NAME = "worker"
+"""Name of the one state variable."""
 _TYPES = {"large": StringType(), "seq": LongType()}
 STATE = StructType(
     [StructField(name, _TYPES.get(name, BinaryType())) for name in encoding.Kept._fields]
@@ -69,7 +71,7 @@ class ScriptProcessor(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the one state variable."""
-        self._state = handle.getValueState("worker", STATE)
+        self._state = handle.getValueState(STATE_NAME, STATE)
 
     def handleInputRows(  # noqa: N802 (the name is Spark's)
         self,

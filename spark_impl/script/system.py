@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -12,18 +12,64 @@ from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import Event, ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Rejected, Result, Undefined
-from spark_impl.script.admission import waiting_of
+from model.vocabulary.trace import Step
+from spark_impl.script.admission import Waiting, waiting_of
 from spark_impl.script.blocks import Router
 from spark_impl.script.plan import Plan, compile_plan
-from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE, ScriptProcessor
+from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE, STATE_NAME, ScriptProcessor
 from spark_impl.script.query import ScriptQuery
 from spark_impl.script.store import load_store
 from spark_impl.script.tables import tables
 from spark_impl.systems import one_at_a_time
 from spark_impl.windows.packs import CASE, common_config, drive, schema_of
-from spark_impl.windows.slots import slots
 
 _WORDS: dict[str, Any] = {"result": Result, "undefined": Undefined, "rejected": Rejected}
+
+
+class Said(NamedTuple):
+    """What a worker finds out in a micro-batch."""
+
+    steps: list[Step]
+    messages: list[tuple[int, bytes]]
+    """Blocks for other workers, each with the worker that it is for."""
+    known_us: int
+    """Stamp before which all results of the worker are there."""
+
+
+class WorkerInProcess:
+    """The processor of one worker without Spark: micro-batches in, steps and messages out.
+
+    State is held by Spark's test driver, as the bytes that its state store would hold.
+    """
+
+    def __init__(self, plan: Plan, waiting: Waiting, worker: int) -> None:
+        self._plan = plan
+        self._worker = worker
+        self._tester = TwsTester(ScriptProcessor(plan, waiting))
+
+    def process(self, kind: int, block: bytes | None) -> Said:
+        """Process a micro-batch of one block, which is of this kind."""
+        # Imported here: every process that works on a query would wait for it.
+        import pandas as pd
+
+        given = pd.DataFrame({"kind": [kind], "block": [block]}, dtype=object)
+        frame: Any = self._tester.testInPandas(self._worker, given)
+        own, *messages = frame.to_dict("records")
+        found = tables(self._plan, own["results"], own["undefined"], own["rejected"])
+        steps = _steps({name: table.to_pylist() for name, table in found.items()})
+        return Said(steps, [(row["to"], row["messages"]) for row in messages], own["known_us"])
+
+    def saved(self) -> object:
+        """Return the worker's state."""
+        return self._tester.peekValueState(STATE_NAME, self._worker)
+
+    def restore(self, saved: object) -> None:
+        """Go on from a state; ``None`` is that of a worker that has seen nothing."""
+        if saved is None:
+            self._tester.deleteState(STATE_NAME, self._worker)
+        else:
+            assert isinstance(saved, tuple)
+            self._tester.updateValueState(STATE_NAME, self._worker, saved)
 
 
 def run_in_process(workload: Workload) -> Trace:
@@ -31,42 +77,36 @@ def run_in_process(workload: Workload) -> Trace:
 
     A message to another worker is a micro-batch of its own, after those that are there already.
     """
-    # Imported here: every process that works on a query would wait for it.
-    import pandas as pd
-
     config = ScriptConfig.from_json(workload.config)
-    plan = compile_plan(config)
+    plan, waiting = compile_plan(config), waiting_of(config)
+    workers = [WorkerInProcess(plan, waiting, number) for number in range(plan.workers)]
     router = Router(plan)
-    tester = TwsTester(ScriptProcessor(plan, waiting_of(config)))
-    numbers = slots(plan.workers)
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in _WORDS}
-    batches: list[list[tuple[int, int, bytes | None]]] = [
-        [(worker, ARRIVALS, block) for worker, block in router.blocks(_table(events)).items()]
-        for events in workload.batches()
-    ]
+    given: deque[tuple[int, int, bytes | None]] = deque()
+    for events in workload.batches():
+        blocks = router.blocks(arrivals_table(events))
+        given.extend((worker, ARRIVALS, block) for worker, block in blocks.items())
     if workload.flush:
-        batches.append([(worker, FLUSH, None) for worker in range(plan.workers)])
-    waiting = deque(chain.from_iterable(batches))
-    while waiting:
-        worker, kind, block = waiting.popleft()
-        given = pd.DataFrame({"kind": [kind], "block": [block]}, dtype=object)
-        frame: Any = tester.testInPandas(numbers[worker], given)
-        for row in frame.to_dict("records"):
-            if row["to"] is None:
-                made = tables(plan, row["results"], row["undefined"], row["rejected"])
-                for name, table in made.items():
-                    found[name] += table.to_pylist()
-            else:
-                waiting.append((row["to"], MESSAGE, row["messages"]))
-    return _trace(plan, found)
+        given.extend((worker, FLUSH, None) for worker in range(plan.workers))
+    steps: list[Step] = []
+    while given:
+        worker, kind, block = given.popleft()
+        said = workers[worker].process(kind, block)
+        steps += said.steps
+        given.extend((to, MESSAGE, message) for to, message in said.messages)
+    return _trace(plan, steps)
 
 
-def _trace(plan: Plan, found: Mapping[str, list[dict[str, Any]]]) -> Trace:
+def _steps(rows: Mapping[str, Iterable[dict[str, Any]]]) -> list[Step]:
     """The steps that rows of the tables stand for."""
-    steps = {name: [word(**row) for row in found[name]] for name, word in _WORDS.items()}
+    return [word(**row) for name, word in _WORDS.items() for row in rows[name]]
+
+
+def _trace(plan: Plan, steps: Iterable[Step]) -> Trace:
+    """What workers found out, and what they are sent."""
     # Windows and operations of one statement may be undefined at the same stamp.
-    steps["undefined"] = list(set(steps["undefined"]))
-    return Trace("spark", chain(plan.hosted(), *steps.values()))
+    undefined = {step: None for step in steps if isinstance(step, Undefined)}
+    others = (step for step in steps if not isinstance(step, Undefined))
+    return Trace("spark", chain(plan.hosted(), others, undefined))
 
 
 def run_workloads(
@@ -95,7 +135,7 @@ def read_traces(config: ScriptConfig, store: Path | None, cases: Iterable[str]) 
             for row in place.read_all(table).drop(["batch"]).to_pylist():
                 found[row.pop(CASE)][table].append(row)
     plan = compile_plan(config)
-    return {name: _trace(plan, own) for name, own in found.items()}
+    return {name: _trace(plan, _steps(own)) for name, own in found.items()}
 
 
 def make_system(master: str = "local[2]") -> System:
@@ -103,6 +143,6 @@ def make_system(master: str = "local[2]") -> System:
     return one_at_a_time(run_workloads, "script", master)
 
 
-def _table(events: Iterable[Event]) -> pa.Table:
-    """Arrivals as a file of a history has them."""
+def arrivals_table(events: Iterable[Event]) -> pa.Table:
+    """Return arrivals as a file of a history has them."""
     return pa.Table.from_pylist([event._asdict() for event in events], schema=schema_of())
