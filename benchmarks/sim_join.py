@@ -12,7 +12,6 @@ from functools import partial
 from benchmarks._timed_rooms import paces, parts, standard
 from sim.join import STANDARD, from_settings
 from sim.join.settings import DEFAULTS
-from sim.join.timed import Room
 
 OTHERS: Mapping[str, Mapping[str, str]] = {
     "blocks_of_20": {**STANDARD, "seconds": "2", "block_size": "20"},
@@ -23,12 +22,12 @@ OTHERS: Mapping[str, Mapping[str, str]] = {
 def measure() -> dict[str, float]:
     """Medians over five rounds."""
     figures = {
-        **standard(partial(from_settings, STANDARD), Room),
+        **standard(partial(from_settings, STANDARD)),
         **_messages("standard", STANDARD),
     }
     for name, settings in OTHERS.items():
         tuples = len(from_settings(settings, 1).workload.arrivals)
-        figures |= paces(tuples, partial(parts, f"{name}_", partial(from_settings, settings), Room))
+        figures |= paces(tuples, partial(parts, f"{name}_", partial(from_settings, settings)))
         figures |= _messages(name, settings)
     for name in ("standard", *OTHERS):
         per_s = figures[f"{name}_tuples_per_s"] * figures[f"{name}_messages_a_tuple"]
@@ -39,9 +38,8 @@ def measure() -> dict[str, float]:
 def _messages(name: str, settings: Mapping[str, str]) -> Mapping[str, float]:
     """How many messages go between workers for each tuple that arrives."""
     run = from_settings(settings, 1)
-    blocks, hint_bytes_per_s, duration_us = (
-        float(run.summary[key]) for key in ("blocks", "hint_bytes_per_s", "duration_us")
-    )
-    hints = hint_bytes_per_s * duration_us / 1e6 / float(str(DEFAULTS["header_bytes"]))
+    blocks, hint_bytes_per_s = (float(run.summary[key]) for key in ("blocks", "hint_bytes_per_s"))
+    span_us = run.workload.arrivals[-1].arrival_us - run.plan.epoch_us
+    hints = hint_bytes_per_s * span_us / 1e6 / float(str(DEFAULTS["header_bytes"]))
     # Each block has one acknowledgement.
     return {f"{name}_messages_a_tuple": (2 * blocks + hints) / len(run.workload.arrivals)}

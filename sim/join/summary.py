@@ -39,8 +39,18 @@ def _counts(run: Observed) -> Summary:
         **({"efficiency": results / comparisons} if comparisons else {}),
         "failures": room.failures,
         "arrivals_taken_again": room.taken_again,
+        **{name: count for name, count in _repeats(run).items() if count},
         "intake_pauses": sum(intake.pauses for intake in room.intakes.values()),
         "resized": ", ".join(f"{each.before} to {each.after}" for each in room.resized) or "no",
+    }
+
+
+def _repeats(run: Observed) -> dict[str, int]:
+    """Return how many messages of the cluster's links were sent again, and how many came again."""
+    links = run.room.line.links.values()
+    return {
+        "sent_again": sum(link.retried for link in links),
+        "came_again": sum(link.replayed for link in links),
     }
 
 
