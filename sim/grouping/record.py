@@ -28,6 +28,7 @@ class Passage:
         "event",
         "instance",
         "sent_us",
+        "services",
         "window",
         "work_us",
     )
@@ -38,6 +39,7 @@ class Passage:
         self.work_us = work_us
         self.arrived_us = arrived_us
         self.instance = -1  # where it was routed
+        self.services = 0  # that began, those that a failure broke off included
         self.sent_us = self.began_us = self.ended_us = inf
 
 

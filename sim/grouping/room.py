@@ -96,8 +96,6 @@ class Room:
         self._over: _Mark | None = None  # the end of that window, if all senders have come to it
         self._saved = machine.saved()
         self._since: list[tuple[int, Passage | None]] = []  # done by senders since it was saved
-        self.restarts = 0
-        """Number of failures."""
         self._interrupted: set[int] = set()
 
     # ------------------------------------------------------------------------ what the run calls
@@ -191,7 +189,6 @@ class Room:
 
     def restart(self) -> None:
         """Go on from the checkpoint of the senders, after the failure of an instance."""
-        self.restarts += 1
         self._note_interruption()
         self.machine.restore(self._saved)
         for sender, passage in self._since:
@@ -324,7 +321,7 @@ class Instance:
         """Senders that stand still until there is a place, in the order in which they asked."""
         # What bounds the queue are the places: what was sent always enters.
         self.station = Station[Passage](
-            env, replace(worker, queue_limit=None), self._serve, restart=room.restart
+            env, replace(worker, queue_limit=None), self._serve, self._begin, room.restart
         )
         self._env, self._room, self._number = env, room, number
         self._tuples, self._busy_us = 0, 0.0  # served since the last measurement, and for how long
@@ -360,6 +357,10 @@ class Instance:
 
     def _enter(self, passage: Passage) -> None:
         self.station.offer(passage, passage.work_us)
+
+    def _begin(self, passage: Passage) -> float:
+        passage.services += 1
+        return passage.work_us
 
     def _serve(self, passage: Passage, _arrived_us: float, started_us: float) -> None:
         room, now = self._room, self._env.now

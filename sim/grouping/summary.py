@@ -33,14 +33,17 @@ def summary_of(room: Room, arrived: Arrived, trace: Trace) -> Summary:
 
 
 def _counts(room: Room, spans: list[Span], arrived: Arrived, trace: Trace) -> Summary:
-    config, shed = room.config, arrived.counts["shed"]
-    windows, keys = len(spans), len(trace.of(Answer))
+    config, windows, keys = room.config, len(spans), len(trace.of(Answer))
+    troubles = {
+        "shed": arrived.counts["shed"],
+        "sent_again": sum(link.retried for link in room.links.values()),
+        "served_again": sum(passage.services - 1 for passage in room.record.passages),
+    }
     return {
         "instances": config.instances,
         "senders": config.senders,
         "tuples": room.arrivals,
-        **({"shed": shed} if shed else {}),
-        **({"restarts": room.restarts} if room.restarts else {}),
+        **{name: count for name, count in troubles.items() if count},
         "windows": windows,
         **({"mean_heavy_keys": len(trace.of(Heavy)) / (windows - 1)} if windows > 1 else {}),
         **({"instances_a_key": len(trace.of(Partial)) / keys} if keys else {}),
