@@ -11,7 +11,8 @@ from properties.durations import LONGEST_US, write_duration
 from properties.errors import UsageError
 from sim.join import DEFAULTS
 from sim.join.scenarios import HIGHEST_VALUE, SECOND_US
-from sim.settings import NEVER
+from sim.kernel.faults import Lasting, schedule_of
+from sim.settings import NONE
 
 WORKERS_MAX = 32
 """Each is a task that runs at the same time as all others."""
@@ -78,13 +79,12 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
             f"seconds is {given['seconds']}: {tuples:,.0f} tuples are more than the"
             f" {TUPLES_MAX:,} that are simulated at most"
         )
-    _refuse_ticks(given, seconds)
+    _refuse_ticks(given, tuples, seconds)
     _refuse_results(given, r_hz * s_hz * seconds * min(2 * window_us / SECOND_US, seconds))
 
 
-def _refuse_ticks(given: Mapping[str, object], seconds: float) -> None:
-    if given["fail_at_us"] != NEVER:
-        seconds += (_number(given["fail_for_us"]) or 0.0) / SECOND_US
+def _refuse_ticks(given: Mapping[str, object], tuples: float, seconds: float) -> None:
+    seconds += _delays_us(given, tuples) / SECOND_US
     for key in OFTEN:
         every_us = _number(given[key]) or 0.0
         if every_us > 0 and seconds * SECOND_US / every_us > TICKS_MAX:
@@ -92,6 +92,17 @@ def _refuse_ticks(given: Mapping[str, object], seconds: float) -> None:
                 f"{key} is {given[key]}: in {seconds:g} s that is more often than the"
                 f" {TICKS_MAX:,} times that are simulated at most"
             )
+
+
+def _delays_us(given: Mapping[str, object], tuples: float) -> float:
+    """Return how much longer than its streams a run may last: for epochs, faults and retries."""
+    epoch_us, loss, retry_us = (
+        _number(given[key]) or 0.0 for key in ("trigger_interval_us", "loss", "retry_us")
+    )
+    retries = tuples * loss / (1 - loss) if 0 < loss < 1 else 0.0
+    faults = schedule_of(str(given["faults"])) if given["faults"] != NONE else ()
+    lasting_us = sum(fault.for_us for fault in faults if isinstance(fault, Lasting))
+    return epoch_us + lasting_us + retries * retry_us
 
 
 def _refuse_results(given: Mapping[str, object], pairs: float) -> None:

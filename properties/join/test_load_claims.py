@@ -18,7 +18,7 @@ from model.join.load_claims import (
 )
 from model.vocabulary.join import END_US
 from properties.join.test_sim_load import CASE_STUDY, HEAVY, OVERLOAD, figure, run
-from sim.join import Run
+from sim.join import ChainRun
 
 SHEDS = {"shed": "linear", "base": 0.2, "margin": 0.1}
 
@@ -28,7 +28,7 @@ leave neighbours that differ by more than a block."""
 
 
 def verdict_on(
-    timed: Run, claim: str, power: int | None = None, within_us: tuple[int, int] | None = None
+    timed: ChainRun, claim: str, power: int | None = None, within_us: tuple[int, int] | None = None
 ) -> Verdict:
     rule = timed.rule._replace(power=power or timed.rule.power)
     first_us, last_us = within_us or (0, END_US)
@@ -88,9 +88,10 @@ def test_queries_share_the_bandwidth_and_chains_do_not() -> None:
     assert apart.bytes == pytest.approx(4 * shared[1].bytes, rel=0.01)
 
 
-def sent(timed: Run) -> int:
-    return round(figure(timed, "bytes_per_s") * figure(timed, "duration_us") / 1e6)
+def sent(timed: ChainRun) -> int:
+    span_us = timed.workload.arrivals[-1].arrival_us - timed.plan.epoch_us
+    return round(figure(timed, "bytes_per_s") * span_us / 1e6)
 
 
-def found(timed: Run) -> int:
+def found(timed: ChainRun) -> int:
     return int(figure(timed, "results"))

@@ -9,7 +9,7 @@ import pytest
 from model.claims import Outcome
 from model.join.claims import judge
 from model.vocabulary.join import Match
-from sim.join import Run, from_settings
+from sim.join import ChainRun, from_settings
 from sim.kernel.link import Tiers
 
 CALM: Mapping[str, float | str] = {
@@ -22,31 +22,32 @@ CALM: Mapping[str, float | str] = {
     "capacity": 1_000,
     "tiers": "node",
     "speeds": "1",
+    "trigger_interval_us": "never",
 }
-"""Far from any limit."""
+"""Far from any limit; all arrivals are one epoch, which ends with the last of them."""
 
 
-def run(**settings: object) -> Run:
+def run(**settings: object) -> ChainRun:
     given = {**CALM, **settings}
     return _run(tuple([(key, str(given[key])) for key in sorted(given)]))
 
 
 @cache
-def _run(settings: tuple[tuple[str, str], ...]) -> Run:
+def _run(settings: tuple[tuple[str, str], ...]) -> ChainRun:
     """Several tests look at the same run."""
     return from_settings(dict(settings), seed=1)
 
 
-def figure(timed: Run, name: str) -> float:
+def figure(timed: ChainRun, name: str) -> float:
     return float(timed.summary[name])
 
 
-def results(timed: Run) -> list[tuple[str, int, int]]:
+def results(timed: ChainRun) -> list[tuple[str, int, int]]:
     """Matches without the epoch that they came in."""
     return sorted(match[:3] for match in timed.trace.of(Match))
 
 
-def assert_all_hold(timed: Run) -> None:
+def assert_all_hold(timed: ChainRun) -> None:
     for verdict in judge(timed.workload, timed.trace).verdicts:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.witness)
     assert figure(timed, "results") > 0
@@ -62,7 +63,6 @@ HEAVY: Mapping[str, float | str] = {
     "workers": 8,
     "capacity": 400,
     "block_size": 50,
-    "trigger_interval_us": 100_000_000,
     "control_us": 100_000,
     "hint_us": 10_000,
 }
@@ -162,7 +162,7 @@ def test_results_come_later_over_farther_tiers() -> None:
 
 
 def test_a_pause_of_the_intake_keeps_the_state_small() -> None:
-    racing = {"scenario": "racing", "trigger_interval_us": 1_000_000_000, "seconds": 40}
+    racing = {"scenario": "racing", "seconds": 40}
     free, paused = run(**racing), run(**racing, pace_us=100_000)
     assert figure(free, "intake_pauses") == 0
     assert figure(paused, "intake_pauses") > 0
@@ -171,7 +171,8 @@ def test_a_pause_of_the_intake_keeps_the_state_small() -> None:
 
 
 def test_a_failure_costs_time_and_no_result() -> None:
-    calm, failed = run(), run(fail_at_us=15_000_000)
+    epochs = {"trigger_interval_us": 10_000_000}
+    calm, failed = run(**epochs), run(**epochs, faults="fail worker-0 15000000 1000000")
     assert figure(failed, "failures") == 1
     assert figure(failed, "arrivals_taken_again") > 0
     assert results(calm) == results(failed)

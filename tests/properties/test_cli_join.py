@@ -229,19 +229,22 @@ def test_sim_draws_nothing_but_svg(straggler: Straggler, tmp_path: Path) -> None
         ("queries=100000", ("queries is 100000", "at most 1,000")),
         ("control_us=1", ("control_us is 1", "more often than the 1,000,000")),
         ("hint_us=1", ("hint_us is 1", "more often")),
-        ("fail_at_us=1s fail_for_us=9999d", ("control_us is", "more often")),
-        ("seconds=5 fail_at_us=100s", ("fail_at_us is 100000000", "before that")),
+        ("faults=fail worker-0 1000000 863913600000000", ("control_us is", "more often")),
+        ("trigger_interval_us=9999d", ("control_us is", "more often")),
+        ("loss=0.99, retry_us=9999s", ("control_us is", "more often")),
+        ("faults=fail worker-0 1000000", ("is not a fault", "write fail worker at_us for_us")),
+        ("faults=fail worker-9 5 1", ("target of fail is 'worker-9'", "one of worker-0")),
         (
-            "predicate=less window_us=1000s rate_r_hz=1000 rate_s_hz=1000 seconds=50",
+            "predicate=less, window_us=1000s, rate_r_hz=1000, rate_s_hz=1000, seconds=50",
             ("predicate is less", "1,250,000,000 results or more"),
         ),
-        ("queries=900 eps=5000", ("predicate is band", "at most 1,000,000")),
+        ("queries=900, eps=5000", ("predicate is band", "at most 1,000,000")),
     ],
 )
 def test_sim_refuses_what_would_not_end(
     straggler: Straggler, settings: str, words: tuple[str, ...]
 ) -> None:
-    given = [part for setting in settings.split() for part in ("--set", setting)]
+    given = [part for setting in settings.split(", ") for part in ("--set", setting)]
     assert_refused(straggler("sim", "join", *given), *words)
 
 

@@ -69,7 +69,8 @@ def test_a_chain_is_plotted_the_same_every_time(tmp_path: Path) -> None:
         "fullest worker",
         "waiting",
         "shed (%)",
-        "From the arrival of the later tuple to the result",
+        "Time in which each worker works",
+        "later tuple's arrival",
         "time since the start of the run (s)",
     ):
         assert label in words
