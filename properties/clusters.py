@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
+from properties.plans import Case
 from sim.kernel.disorder import Burst, Disturbance, Gap, Regime, Straggler
 from sim.kernel.distributions import (
     Constant,
@@ -73,13 +74,6 @@ class Shape(NamedTuple):
     """Links of the cluster that faults may concern, beside those from the log to its workers."""
     sheds: bool = True
     """Whether full workers may shed."""
-
-
-class Case(NamedTuple):
-    """A plan with its seed: everything but the query."""
-
-    plan: Plan
-    seed: int
 
 
 # ------------------------------------------------------------------------------------- streams

@@ -1,41 +1,58 @@
 """Counterexamples as small files that people read and ``straggler replay`` runs again."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from model.vocabulary import Event, Workload, stable_hash
 from properties.errors import UsageError
+from properties.plans import Case
+from sim.kernel.plain import from_plain, to_plain
+from sim.kernel.plan import Plan
 
-VERSION = 1
+RECORDED, SIMULATED = 1, 2
+"""Versions of the file: with a workload, and with the plan of a simulated cluster."""
 FAULTS = ("restart", "kill")
 FOLDER = Path("counterexamples")
 
 
+class Simulated(NamedTuple):
+    """A simulated cluster and its query: SimPy says what its workload is."""
+
+    room: str
+    config: Mapping[str, Any]
+    case: Case
+
+
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A workload on which a system did not do what was promised."""
+    """A workload, or a simulated cluster, on which a system did not do what was promised."""
 
     system: str
     """``spark``, or ``MODULE:FACTORY`` of a foreign system."""
-    workload: Workload
+    given: Workload | Simulated
     kinds: tuple[str, ...]
     """Kinds of steps that were compared."""
     broken: tuple[str, ...]
     """What was expected and what was observed instead, one sentence an element."""
 
+    @property
+    def room(self) -> str:
+        """Name of the room."""
+        return self.given.room
+
     def store(self, folder: Path) -> Path:
         """Write it into ``folder`` under a name made from its content, and return the path."""
-        data = self.workload.to_json()
+        version, data = _to_json(self.given)
         digest = stable_hash(json.dumps(data, sort_keys=True)) & 0xFFFFFFFF
-        path = folder / f"{self.workload.room}-{digest:08x}.json"
-        head = {"counterexample": VERSION, "room": self.workload.room, "system": self.system}
+        path = folder / f"{self.room}-{digest:08x}.json"
+        head = {"counterexample": version, "room": self.room, "system": self.system}
         found = {"kinds": list(self.kinds), "broken": list(self.broken)}
-        record = {**head, **found, "workload": data}
         folder.mkdir(parents=True, exist_ok=True)
-        path.write_text(_layout(record) + "\n", encoding="utf-8")
+        path.write_text(_layout({**head, **found, **data}) + "\n", encoding="utf-8")
         return path
 
     @classmethod
@@ -47,16 +64,40 @@ class Counterexample:
             raise UsageError(f"there is no file {str(path)!r}") from error
         except (OSError, ValueError) as error:
             raise UsageError(f"{path.name} is not a counterexample: {error}") from error
-        if not isinstance(record, dict) or record.get("counterexample") != VERSION:
-            raise UsageError(f"{path.name} is not a counterexample of version {VERSION}")
+        version = record.get("counterexample") if isinstance(record, dict) else None
+        if version not in (RECORDED, SIMULATED):
+            known = f"{RECORDED} or {SIMULATED}"
+            raise UsageError(f"{path.name} is not a counterexample of version {known}")
         try:
-            workload = _workload(record["workload"])
+            given = _workload(record["workload"]) if version == RECORDED else _simulated(record)
             kinds, broken = _texts(record, "kinds"), _texts(record, "broken")
-            return cls(str(record["system"]), workload, kinds, broken)
+            return cls(str(record["system"]), given, kinds, broken)
         except KeyError as error:
             raise UsageError(f"{path.name} is not a counterexample: no {error}") from error
         except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"{path.name} is not a counterexample: {error}") from error
+
+
+def _to_json(given: Workload | Simulated) -> tuple[int, dict[str, Any]]:
+    if isinstance(given, Workload):
+        return RECORDED, {"workload": given.to_json()}
+    data = {"config": dict(given.config), "seed": given.case.seed}
+    return SIMULATED, {**data, "plan": to_plain(given.case.plan)}
+
+
+def _simulated(record: Mapping[str, Any]) -> Simulated:
+    """Read a simulated cluster that people may have edited."""
+    plan, seed, config = from_plain(record["plan"]), record["seed"], record["config"]
+    if not isinstance(plan, Plan):
+        msg = f"its plan is {record['plan']!r}, which is no Plan"
+        raise ValueError(msg)
+    if type(seed) is not int or seed < 0:
+        msg = f"its seed is {seed!r}; it must be an integer, at least 0"
+        raise ValueError(msg)
+    if not isinstance(config, dict):
+        msg = f"its config is {config!r}, which is no object"
+        raise ValueError(msg)
+    return Simulated(str(record["room"]), config, Case(plan, seed))
 
 
 def _texts(record: dict[str, Any], name: str) -> tuple[str, ...]:

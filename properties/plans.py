@@ -9,9 +9,8 @@ Rules of this file:
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from properties.clusters import Case
 from properties.durations import write_duration
 from properties.errors import counted
 from sim.kernel.disorder import Disturbance
@@ -25,6 +24,13 @@ from sim.kernel.trigger import At, Every, EveryTuples
 
 SECONDS_MAX = 60.0
 ONE_BATCH = EveryTuples(1_000_000)
+
+
+class Case(NamedTuple):
+    """A plan with its seed: everything but the query."""
+
+    plan: Plan
+    seed: int
 
 
 def smallest(case: Case, fails: Callable[[Case], bool], seconds: float = SECONDS_MAX) -> Case:

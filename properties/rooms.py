@@ -16,6 +16,8 @@ from model.vocabulary.settings import nearest
 from properties.errata import Erratum
 from properties.errors import UsageError
 from properties.tables import Columns
+from sim.kernel.plan import Plan
+from sim.kernel.run import Run
 
 NAMES = ("slack", "join", "grouping", "watermark", "script")
 """Rooms that are run on data; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
@@ -124,30 +126,6 @@ class PlantedBug(Protocol):
         ...
 
 
-class Timed(Protocol):
-    """A timed run."""
-
-    @property
-    def workload(self) -> Workload:
-        """What arrived."""
-        ...
-
-    @property
-    def trace(self) -> Trace:
-        """What was observed."""
-        ...
-
-    @property
-    def summary(self) -> Mapping[str, float | int | str]:
-        """Figures by name."""
-        ...
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 over everything in the run."""
-        ...
-
-
 class Beside(NamedTuple):
     """What stands beside a timed run: the same arrivals under other settings, as a table."""
 
@@ -205,9 +183,13 @@ class Room:
     """Whether the interesting case occurred."""
     remarks: Callable[[Seen], tuple[Remark, ...]]
     explorer: Explorer
-    simulate: Callable[[Mapping[str, str], int], Timed]
+    simulate: Callable[[Mapping[str, str], int], Run]
     """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be, and
     :class:`UsageError` for a run that would not end."""
+    simulate_plan: Callable[[Plan, Mapping[str, Any], int], Run]
+    """Run a plan and the query of a workload, with a seed."""
+    replay: Callable[[Workload], Run]
+    """Replay a workload through the stated cluster."""
     plot: Callable[[Any, Path], None]
     """A timed run as an SVG file."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()

@@ -9,9 +9,11 @@ from typing import Any
 from model.shrink import smallest
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import kind_of
-from properties.counterexamples import Counterexample
+from properties import plans
+from properties.counterexamples import Counterexample, Simulated
 from properties.errors import counted
 from properties.judge import agree, attempt, broken_sentences
+from properties.plans import Case
 from properties.rooms import Room
 from properties.systems import SPARK
 
@@ -40,21 +42,52 @@ class Trial:
     """Kinds of steps that are compared."""
 
     def broken(self, workload: Workload) -> tuple[str, ...]:
-        """Run a workload: what is broken, in sentences."""
-        observed, failure = attempt(self.system, workload)
-        if failure is not None:
-            return broken_sentences([failure])
-        return self._broken_in(workload, observed, self.words)
+        """Run a workload beside the model: what is broken, in sentences."""
+        return self._broken(self.system, workload, self.room.reference()(workload), self.words)
+
+    def broken_cluster(self, given: Simulated) -> tuple[str, ...]:
+        """Run the workload of a simulated cluster beside the simulation: what is broken."""
+        run = self.room.simulate_plan(given.case.plan, given.config, given.case.seed)
+        return self._broken(self.system, run.workload, run.trace, self.words)
 
     def report(self, workload: Workload, folder: Path) -> list[str]:
         """Shrink a workload that was seen to break something, store it and tell it."""
         small = self._smallest(workload)
-        broken = self.broken(small) or (NOT_AGAIN,)
+        told = _told(small, self.room.settings(small))
+        return self._reported(small, self.broken(small), told, folder)
+
+    def report_cluster(self, given: Simulated, folder: Path) -> list[str]:
+        """Shrink a simulated cluster that was seen to break something, store it and tell it."""
+
+        def fails_in_process(case: Case) -> bool:
+            run = self.room.simulate_plan(case.plan, given.config, case.seed)
+            return bool(self._broken_in_process(run.workload, run.trace))
+
+        def fails(case: Case) -> bool:
+            return bool(self.broken_cluster(given._replace(case=case)))
+
+        # Spark takes seconds a run. What shows in process is made small there, and confirmed.
+        tried = fails_in_process if self.name == SPARK else fails
+        case = plans.smallest(given.case, tried) if tried(given.case) else given.case
+        small = given._replace(case=case if fails(case) else given.case)
+        config = ", ".join(f"{name}={value}" for name, value in given.config.items() if value)
+        told = [f"It takes this cluster, with {config}:"]
+        told += [f"  {line}" for line in plans.told(small.case)]
+        return self._reported(small, self.broken_cluster(small), told, folder)
+
+    def _reported(
+        self,
+        small: Workload | Simulated,
+        broken: tuple[str, ...],
+        told: list[str],
+        folder: Path,
+    ) -> list[str]:
+        broken = broken or (NOT_AGAIN,)
         kinds = tuple(kind_of(word) for word in self.words)
         path = Counterexample(self.name, small, kinds, broken).store(folder)
         return [
             *broken[:SHOWN_SENTENCES],
-            *_told(small, self.room.settings(small)),
+            *told,
             f"Stored in {path}; run it again with: straggler replay {path}",
         ]
 
@@ -62,25 +95,28 @@ class Trial:
         # Spark takes seconds a run. Its state operator alone shows most failures in a millisecond.
         most = self.room.in_process_max
         is_small = most is None or len(workload.arrivals) <= most
-        if self.name == SPARK and is_small and self._broken_in_process(workload):
-            small = shrink(workload, self._broken_in_process, self.room.simpler)
+
+        def fails_in_process(candidate: Workload) -> tuple[str, ...]:
+            return self._broken_in_process(candidate, self.room.reference()(candidate))
+
+        if self.name == SPARK and is_small and fails_in_process(workload):
+            small = shrink(workload, fails_in_process, self.room.simpler)
             if self.broken(small):
                 return small
         if not self.broken(workload):
             return workload
         return shrink(workload, self.broken, self.room.simpler)
 
-    def _broken_in_process(self, workload: Workload) -> tuple[str, ...]:
-        observed, failure = attempt(self.room.in_process, workload)
+    def _broken_in_process(self, workload: Workload, expected: Trace) -> tuple[str, ...]:
+        words = tuple(word for word in self.room.in_process_words if word in self.words)
+        return self._broken(self.room.in_process, workload, expected, words)
+
+    def _broken(
+        self, system: System, workload: Workload, expected: Trace, words: tuple[type, ...]
+    ) -> tuple[str, ...]:
+        observed, failure = attempt(system, workload)
         if failure is not None:
             return broken_sentences([failure])
-        words = tuple(word for word in self.room.in_process_words if word in self.words)
-        return self._broken_in(workload, observed, words)
-
-    def _broken_in(
-        self, workload: Workload, observed: Trace, words: tuple[type, ...]
-    ) -> tuple[str, ...]:
-        expected = self.room.reference()(workload)
         agreement, _ = agree(self.room, workload, expected, observed, words)
         return broken_sentences((*self.room.check(workload, observed).verdicts, agreement))
 

@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 from model.vocabulary import Workload
-from properties import render
+from properties import plans, render
 from properties.commands.diff import chosen_words
-from properties.counterexamples import Counterexample
+from properties.counterexamples import Counterexample, Simulated
 from properties.errors import UsageError
 from properties.rooms import Room, room
 from properties.systems import local_master, opened
@@ -33,26 +33,34 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run it and say whether it still fails."""
     found = Counterexample.load(args.file)
-    tried = room(found.workload.room)
+    tried = room(found.room)
     words = chosen_words(tried, ",".join(found.kinds))
-    _refuse_impossible(args.file.name, tried, found.workload)
+    workload = _workload(args.file.name, tried, found.given)
     name = args.system or found.system
-    master = args.master or local_master(tried.slots(found.workload))
+    master = args.master or local_master(tried.slots(workload))
     with render.progress() as progress, opened(name, master) as system_of:
         progress.add_task(f"running {args.file.name}", total=None)
-        broken = Trial(tried, system_of(tried), name, words).broken(found.workload)
+        trial = Trial(tried, system_of(tried), name, words)
+        if isinstance(found.given, Simulated):
+            broken = trial.broken_cluster(found.given)
+        else:
+            broken = trial.broken(found.given)
     out = render.console()
+    lines = plans.told(found.given.case) if isinstance(found.given, Simulated) else []
     if broken:
-        render.print_lines(out, [*broken, "It still fails."])
+        render.print_lines(out, [*lines, *broken, "It still fails."])
         return 1
-    render.print_lines(out, [f"{args.file.name} does not fail any more."])
+    render.print_lines(out, [*lines, f"{args.file.name} does not fail any more."])
     return 0
 
 
-def _refuse_impossible(file: str, tried: Room, workload: Workload) -> None:
-    """Refuse what not even the reference can run: a file that somebody has edited."""
+def _workload(file: str, tried: Room, given: Workload | Simulated) -> Workload:
+    """Return what is to be run; refuse what not even the reference can run: an edited file."""
     try:
-        tried.refuse(workload)
-        tried.reference()(workload)
+        if isinstance(given, Simulated):
+            given = tried.simulate_plan(given.case.plan, given.config, given.case.seed).workload
+        tried.refuse(given)
+        tried.reference()(given)
     except Exception as error:  # whatever it is, the system on trial has no part in it
         raise UsageError(f"{file} asks for what cannot be run: {error}") from error
+    return given

@@ -13,7 +13,8 @@ from properties.commands.outputs import refuse_unwritable
 from properties.durations import parse_duration_us
 from properties.errors import UsageError
 from properties.judge import judge
-from properties.rooms import NAMES, Beside, Case, Timed, room
+from properties.rooms import NAMES, Beside, Case, room
+from sim.kernel.run import Run
 
 SUMMARY = "one timed run of a room: what waiting, missing and correcting cost"
 
@@ -113,7 +114,7 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _table(timed: Timed) -> Table:
+def _table(timed: Run) -> Table:
     grid = Table(box=None, pad_edge=False, show_header=False)
     grid.add_column()
     grid.add_column(justify="right")

@@ -24,6 +24,8 @@ from properties.rooms import Beside, Case, Explorer, Figure, Figures, Room, Seen
 from properties.tables import Columns, cuts_into
 from sim.grouping import Run, from_settings, side_by_side
 from sim.grouping.policies import Side
+from sim.grouping.run import replay
+from sim.grouping.run import simulate as run_plan
 
 GUARD = "keys were heavy, and merged"
 STAYING = ("key", "dkg", "dag")
@@ -210,6 +212,8 @@ ROOM = Room(
     remarks=lambda _: (),
     explorer=EXPLORER,
     simulate=simulate,
+    simulate_plan=lambda plan, config, seed: run_plan(plan, GroupingConfig.from_json(config), seed),
+    replay=replay,
     plot=plot,
     beside=beside,
     errata=ERRATA,

@@ -25,7 +25,8 @@ from properties.join import inputs, limits, queries
 from properties.join.errata import ERRATA
 from properties.rooms import Case, Explorer, Figure, Figures, Remark, Room, Seen, Skipped
 from properties.tables import Columns, cuts_into
-from sim.join import Run, from_settings
+from sim.join import ChainRun, from_settings, replay
+from sim.join import simulate as run_plan
 
 GUARD = "pairs met where it is difficult"
 COUNTED_MAX = 2_000
@@ -201,13 +202,13 @@ def remarks(seen: Seen) -> tuple[Remark, ...]:
 # --------------------------------------------------------------------------------------- wired up
 
 
-def simulate(settings: Mapping[str, str], seed: int) -> Run:
+def simulate(settings: Mapping[str, str], seed: int) -> ChainRun:
     """One timed run."""
     limits.refuse_settings(settings)
     return from_settings(settings, seed)
 
 
-def timed_remarks(run: Run) -> tuple[Remark, ...]:
+def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
     """Moments in which a worker was fuller than section 8 of docs/join.md says, if there are any.
 
     The other statements are about shedding and scaling, which a run need not have switched on.
@@ -225,7 +226,7 @@ def timed_remarks(run: Run) -> tuple[Remark, ...]:
     )
 
 
-def plot(run: Run, path: FilePath) -> None:
+def plot(run: ChainRun, path: FilePath) -> None:
     """The run over time, as SVG."""
     # Imported here, for matplotlib takes a second that nothing else on the command line needs.
     from sim.join.figures import plot_run
@@ -266,6 +267,8 @@ ROOM = Room(
     remarks=remarks,
     explorer=EXPLORER,
     simulate=simulate,
+    simulate_plan=lambda plan, config, seed: run_plan(plan, JoinConfig.from_json(config), seed),
+    replay=replay,
     plot=plot,
     timed_remarks=timed_remarks,
     errata=ERRATA,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from model.claims import Outcome, Verdict
 from model.slack import make_system
@@ -28,7 +29,9 @@ from properties.slack.errata import ERRATA
 from properties.slack.remarks import remarks
 from properties.windows.cases import Agreement, cases
 from properties.windows.limits import refuse_settings, refuse_workload
+from sim.kernel.plan import Plan
 from sim.slack import Run, from_settings
+from sim.slack import run as timed
 from sim.slack.settings import DEFAULTS
 
 GUARD = "something was late"
@@ -108,6 +111,11 @@ def simulate(settings: Mapping[str, str], seed: int) -> Run:
     return from_settings(settings, seed)
 
 
+def simulate_plan(plan: Plan, config: Mapping[str, Any], seed: int) -> Run:
+    """Run a plan and the query of a workload."""
+    return timed.simulate(plan, SlackConfig.from_json(config), seed)
+
+
 def plot(run: Run, path: Path) -> None:
     """The run over time, as SVG."""
     # Imported here, for matplotlib takes a second that nothing else on the command line needs.
@@ -136,6 +144,8 @@ ROOM = Room(
     remarks=lambda seen: remarks(seen.case, seen.observed),
     explorer=EXPLORER,
     simulate=simulate,
+    simulate_plan=simulate_plan,
+    replay=timed.replay,
     plot=plot,
     errata=ERRATA,
 )

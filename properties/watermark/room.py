@@ -5,9 +5,10 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from model.claims import Outcome, Verdict
-from model.vocabulary import System, Trace, Workload
+from model.vocabulary import System, Trace, WatermarkConfig, Workload
 from model.vocabulary.answers import Final, Late, Rejected, Result
 from model.vocabulary.watermark import WORDS, Clock
 from model.watermark import make_system
@@ -21,7 +22,9 @@ from properties.watermark import queries
 from properties.watermark.errata import ERRATA
 from properties.windows.cases import Agreement, cases
 from properties.windows.limits import refuse_settings
+from sim.kernel.plan import Plan
 from sim.watermark import DEFAULTS, Run, from_settings
+from sim.watermark import run as timed
 
 GUARD = "the wait followed the disorder"
 SECOND_US = 1_000_000
@@ -120,6 +123,11 @@ def simulate(settings: Mapping[str, str], seed: int) -> Run:
     return from_settings(settings, seed)
 
 
+def simulate_plan(plan: Plan, config: Mapping[str, Any], seed: int) -> Run:
+    """Run a plan and the query of a workload."""
+    return timed.simulate(plan, WatermarkConfig.from_json(config), seed)
+
+
 def plot(run: Run, path: Path) -> None:
     """The run over time, as SVG."""
     # Imported here, for matplotlib takes a second that nothing else on the command line needs.
@@ -148,6 +156,8 @@ ROOM = Room(
     remarks=lambda _: (),
     explorer=EXPLORER,
     simulate=simulate,
+    simulate_plan=simulate_plan,
+    replay=timed.replay,
     plot=plot,
     errata=ERRATA,
 )

@@ -69,7 +69,8 @@ def test_a_failure_of_the_stream_is_shrunk_in_process_and_confirmed(tmp_path: Pa
     (stored,) = tmp_path.iterdir()
     found = Counterexample.load(stored)
     assert found.system == SPARK
-    assert len(found.workload.arrivals) <= 3
+    assert isinstance(found.given, Workload)
+    assert len(found.given.arrivals) <= 3
     assert len(runs) == 2, "Spark is for confirming, and for saying what is broken"
 
 
@@ -80,8 +81,9 @@ def test_a_failure_of_corrections_alone_is_shrunk_with_the_whole_pipeline(tmp_pa
     assert broken
     packs.report(slack, PACK, broken, tmp_path)
     found = Counterexample.load(next(tmp_path.iterdir()))
-    assert buggy(found.workload).of(Correction)
-    assert len(found.workload.arrivals) <= 4
+    assert isinstance(found.given, Workload)
+    assert buggy(found.given).of(Correction)
+    assert len(found.given.arrivals) <= 4
     assert any("wrong answers are pending" in sentence for sentence in found.broken)
 
 
@@ -94,7 +96,8 @@ def test_a_failure_that_needs_its_pack_is_stored_as_it_is(tmp_path: Path) -> Non
     told = packs.report(slack, PACK, broken, tmp_path)
     assert "Run again, alone, it breaks nothing" in told
     found = Counterexample.load(next(tmp_path.iterdir()))
-    assert found.workload.arrivals == PACK.cases["case-7"].arrivals
+    assert isinstance(found.given, Workload)
+    assert found.given.arrivals == PACK.cases["case-7"].arrivals
 
 
 @pytest.mark.parametrize("name", ["a", "case-1"])
