@@ -1,0 +1,120 @@
+"""Run many workloads of one query in few jobs on real Spark."""
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+
+from model.vocabulary import Trace, Workload
+from properties.join.packing import taken_apart, together
+from properties.recomputation import Answer, Windows
+from spark_impl import grouping, join, script
+from spark_impl.slack.room import SLACK
+from spark_impl.watermark.room import WATERMARK
+from spark_impl.windows.system import run_workloads
+
+KILLS_MAX = 2
+"""Micro-batches of a pack in which its query is killed: each costs another start of the query."""
+AT_ONCE = 4
+"""Streams of room ``grouping`` whose micro-batches are spread at the same time."""
+
+
+class Ran(NamedTuple):
+    """What a pack gave."""
+
+    traces: Mapping[str, Trace]
+    """By name of the workload."""
+    shared: Trace
+    """Steps that belong to no single workload: the protocol of a chain that all of them share."""
+    kills: int
+    """How often the query was killed."""
+
+
+def run_on_spark(spark: SparkSession, workloads: Mapping[str, Workload]) -> Ran:
+    """Run workloads of one room together; those of most rooms have one configuration.
+
+    A kill strikes the pack as a whole, in the first micro-batches in which any workload has one.
+    """
+    kills = sorted({fault for each in workloads.values() for fault in each.faults})[:KILLS_MAX]
+    kept = {
+        name: each.with_(faults=tuple([fault for fault in each.faults if fault in kills]))
+        for name, each in workloads.items()
+    }
+    room = next(iter(kept.values())).room
+    with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
+        traces, shared = RUNNERS[room](spark, kept, Path(folder))
+    return Ran(traces, shared, len(kills))
+
+
+_Runner = Callable[[SparkSession, Mapping[str, Workload], Path], tuple[Mapping[str, Trace], Trace]]
+NOTHING = Trace("spark", ())
+
+
+def _in_one_query(run: Callable[..., dict[str, Trace]], *given: object) -> _Runner:
+    """Tell the workloads apart by a grouping column."""
+    return lambda spark, cases, folder: (run(*given, spark, cases, folder), NOTHING)
+
+
+def _in_one_chain(
+    spark: SparkSession, cases: Mapping[str, Workload], folder: Path
+) -> tuple[Mapping[str, Trace], Trace]:
+    """Let the workloads follow one another in a chain, and share its epochs."""
+    whole = together(list(cases.values()))
+    trace = join.run_workloads(spark, {"chain": whole}, folder)["chain"]
+    apart = taken_apart(trace, list(cases.values()))
+    return dict(zip(cases, apart, strict=True)), trace
+
+
+def _side_by_side(
+    spark: SparkSession, cases: Mapping[str, Workload], folder: Path
+) -> tuple[Mapping[str, Trace], Trace]:
+    """Spread several streams at the same time: their jobs wait more than they work."""
+
+    def run(number: int, name: str) -> Trace:
+        return grouping.run_workloads(spark, {name: cases[name]}, folder / str(number))[name]
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(cases, pool.map(run, range(len(cases)), cases), strict=True)), NOTHING
+
+
+RUNNERS: Mapping[str, _Runner] = {
+    "slack": _in_one_query(run_workloads, SLACK),
+    "watermark": _in_one_query(run_workloads, WATERMARK),
+    "script": _in_one_query(script.run_workloads),
+    "join": _in_one_chain,
+    "grouping": _side_by_side,
+}
+"""By room."""
+
+
+def windows_in_spark(spark: SparkSession, workloads: Sequence[Workload]) -> list[Windows]:
+    """Recompute the windows of keyed queries as a batch job with Spark's own ``F.window``.
+
+    All queries have one configuration; a tuple that was delivered twice counts once.
+    """
+    size_us, slide_us = (workloads[0].config[name] for name in ("size_us", "slide_us"))
+    rows = [
+        (number, event.source_id, event.key, event.event_time_us, event.value)
+        for number, workload in enumerate(workloads)
+        for event in workload.arrivals
+    ]
+    columns = ["number", "source_id", "key", "event_time_us", "value"]
+    table = pa.table(dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True)))
+    at = F.timestamp_micros("event_time_us")
+    window = F.window(at, f"{size_us} microseconds", f"{slide_us} microseconds")
+    aggregate = getattr(F, workloads[0].config["aggregate"])
+    found = (
+        spark.createDataFrame(table)
+        .dropDuplicates(["number", "source_id"])
+        .groupBy("number", "key", F.unix_micros(window["start"]).alias("start_us"))
+        .agg(aggregate("value").cast("double").alias("value"), F.count("*").alias("n"))
+    )
+    answers: list[dict[tuple[str, int], Answer]] = [{} for _ in workloads]
+    for row in found.toArrow().to_pylist():
+        answers[row["number"]][row["key"], row["start_us"]] = Answer(row["value"], row["n"])
+    return list(answers)

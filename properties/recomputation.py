@@ -1,0 +1,76 @@
+"""Recompute answers from tuples alone, in plain Python: an oracle that imports nothing of ours.
+
+Rules of this file:
+
+* Standard library only. Whoever reads it has to believe nothing else of this repository.
+* It is written for clarity: loops over tuples, no state; of the order only first deliveries count.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+
+class Delivery(NamedTuple):
+    """One delivery of a tuple."""
+
+    identity: int
+    key: str
+    event_time_us: int
+    value: float
+
+
+class Answer(NamedTuple):
+    """The answer for a window and key."""
+
+    value: float
+    n: int
+
+
+Windows = Mapping[tuple[str, int], Answer]
+"""Answers by key and start of the window (us)."""
+
+AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {
+    "sum": sum,
+    "count": lambda values: float(len(values)),
+    "avg": lambda values: sum(values) / len(values),
+    "min": min,
+    "max": max,
+}
+
+
+def window_aggregates(
+    deliveries: Iterable[Delivery], aggregate: str, size_us: int, slide_us: int
+) -> Windows:
+    """Return the exact answer for every window [start, start + size) with at least one tuple.
+
+    Windows start at the multiples of the slide. A tuple that was delivered twice counts once.
+    """
+    seen: set[int] = set()
+    values: dict[tuple[str, int], list[float]] = defaultdict(list)
+    for delivery in deliveries:
+        if delivery.identity in seen:
+            continue
+        seen.add(delivery.identity)
+        start_us = delivery.event_time_us // slide_us * slide_us
+        while start_us + size_us > delivery.event_time_us:
+            values[delivery.key, start_us].append(delivery.value)
+            start_us -= slide_us
+    of = AGGREGATES[aggregate]
+    return {window: Answer(of(found), len(found)) for window, found in values.items()}
+
+
+def joined_pairs(
+    r: Iterable[Delivery],
+    s: Iterable[Delivery],
+    window_us: int,
+    matches: Callable[[Delivery, Delivery], bool],
+) -> set[tuple[int, int]]:
+    """Return the identities of all pairs that match and lie at most ``window_us`` apart."""
+    ss = list(s)
+    return {
+        (one.identity, other.identity)
+        for one in r
+        for other in ss
+        if abs(one.event_time_us - other.event_time_us) <= window_us and matches(one, other)
+    }
