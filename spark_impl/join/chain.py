@@ -167,8 +167,7 @@ def run_in_process(
     choose = random.Random(workload.seed if seed is None else seed)
     killed = {fault.at for fault in workload.faults if fault.kind == "kill"}
     sizes = workers or (given.workers,)
-    states = [encode_state(empty_state())] * sizes[0]
-    admitted = [Counts(0, 0)]
+    chain = ChainInProcess(sizes[0])
     trace: list[Step] = []
     batches: list[Iterable[Event] | None] = [*workload.batches()]
     for epoch, events in enumerate([*batches, None] if workload.flush else batches):
@@ -176,37 +175,55 @@ def run_in_process(
         arrivals = {name: arrivals_of(events or (), name, config.window_us) for name in STREAMS}
         for attempt in range(2 if epoch in killed else 1):
             steps: list[Step] = []
-            chain = _chain(config, states, epoch, admitted, events is None, steps.append)
+            chain.begin(config, steps.append, flush=events is None)
             breaks_off = choose.randint(1, 50) if epoch in killed and attempt == 0 else None
-            _Runner(chain, arrivals, network, choose, events is None).run(breaks_off)
-        states = [encode_state(worker.state()) for worker in chain]
-        r, s = chain[0].state().r_intake, chain[-1].state().s_intake
-        admitted.append(Counts(r.tuples if r else 0, s.tuples if s else 0))
+            _Runner(chain.workers, arrivals, network, choose, events is None).run(breaks_off)
+        chain.commit()
         trace.extend(steps)
-        for worker in chain:
+        for worker in chain.workers:
             trace.extend(results_of(worker, config))
     return Trace("spark", trace)
 
 
-def _chain(
-    config: JoinConfig,
-    states: Sequence[bytes],
-    epoch: int,
-    admitted: Sequence[Counts],
-    flush: bool,
-    record: Callable[[Step], None],
-) -> list[Worker]:
-    """The workers of an epoch, with what those of the epoch before held."""
-    matcher = Matcher(config, ranks=ranks_of(config, epoch, admitted.__getitem__))
-    workers = []
-    for number in range(config.workers):
-        state, found = adopt(
-            lambda old: decode_state(states[old]), len(states), config.workers, number, matcher
-        )
-        workers.append(
-            Worker(config, number, matcher, state, epoch, flush=flush, record=record, found=found)
-        )
-    return workers
+class ChainInProcess:
+    """The workers of a chain without Spark, and what its store holds between epochs."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers: list[Worker] = []
+        """Those of the epoch that began last."""
+        self.matcher: Matcher
+        """Which all of them share."""
+        self._states = [encode_state(empty_state())] * workers
+        self._admitted = [Counts(0, 0)]
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is under way, or the next one."""
+        return len(self._admitted) - 1
+
+    def begin(
+        self, config: JoinConfig, record: Callable[[Step], None], *, flush: bool = False
+    ) -> None:
+        """Begin the epoch, perhaps again, with what the chain held after the one before."""
+        epoch, states = self.epoch, self._states
+        matcher = Matcher(config, ranks=ranks_of(config, epoch, self._admitted.__getitem__))
+        self.matcher, self.workers = matcher, []
+        for number in range(config.workers):
+            state, found = adopt(
+                lambda old: decode_state(states[old]), len(states), config.workers, number, matcher
+            )
+            self.workers.append(
+                Worker(
+                    config, number, matcher, state, epoch, flush=flush, record=record, found=found
+                )
+            )
+
+    def commit(self) -> None:
+        """Keep what the chain holds: the epoch is over."""
+        states = [worker.state() for worker in self.workers]
+        r, s = states[0].r_intake, states[-1].s_intake
+        self._states = [encode_state(state) for state in states]
+        self._admitted.append(Counts(r.tuples if r else 0, s.tuples if s else 0))
 
 
 def make_system(network: Network = FIFO) -> System:

@@ -47,6 +47,12 @@ def is_overdue(lane: Lane, other: Lane, config: JoinConfig) -> bool:
     return lane.store.least_ts() + config.window_us < other.source_us
 
 
+def is_held_up(lane: Lane, other: Lane, config: JoinConfig) -> bool:
+    """Some tuple is overdue, and waits for an acknowledgement."""
+    is_full = lane.ahead is not None and lane.unacknowledged >= config.credit
+    return is_full and is_overdue(lane, other, config)
+
+
 def block_watermark(lane: Lane) -> int:
     """What holds for the stream behind everything that was sent: the store bounds it."""
     if not len(lane.store):
@@ -61,8 +67,7 @@ def room(
 
     The stream whose next arrival is the earlier one never waits for the other.
     """
-    is_full = lane.ahead is not None and lane.unacknowledged >= config.credit
-    if is_full and is_overdue(lane, other, config):
+    if is_held_up(lane, other, config):
         return 0
     lead = max(_LEAD_BLOCKS * config.block_size, RUN)
     furthest = int(np.searchsorted(seqs, other.next_seq)) + lead

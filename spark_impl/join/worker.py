@@ -79,11 +79,12 @@ class Worker:
         self.rejected: list[Rejected] = []
         left = number - 1 if number > 0 else None
         right = number + 1 if number < config.workers - 1 else None
-        self._lanes = {
+        self.lanes = {
             R: self._lane(R, left, right, state.r, state.r_wm_us, state.r_intake),
             S: self._lane(S, right, left, state.s, state.s_wm_us, state.s_intake),
         }
-        for lane in self._lanes.values():
+        """What it keeps, by stream."""
+        for lane in self.lanes.values():
             if lane.behind is None:
                 self._begin_source(lane, flush)
 
@@ -133,16 +134,16 @@ class Worker:
             elif isinstance(message, Hint):
                 self._hear(message)
             elif isinstance(message, End):
-                self._lanes[message.stream].promised = message.blocks
+                self.lanes[message.stream].promised = message.blocks
 
     def work(self) -> None:
         """Drop and forward whatever there is to drop and to forward, then see whether all is over.
 
         This is the policy of section 5; :meth:`forward` alone is what the protocol permits.
         """
-        for lane in self._lanes.values():
+        for lane in self.lanes.values():
             self.drop(lane.stream)
-        for lane in self._lanes.values():
+        for lane in self.lanes.values():
             while blocks := blocks_to_send(*self._both(lane.stream), self._config):
                 self.forward(lane.stream, blocks)
             self._end(lane)
@@ -150,15 +151,15 @@ class Worker:
             self._is_quiet = True
             self._recorder.step(
                 Quiet,
-                len(self._lanes[R].store),
-                len(self._lanes[S].store),
-                self._lanes[R].passed_us,
-                self._lanes[S].passed_us,
+                len(self.lanes[R].store),
+                len(self.lanes[S].store),
+                self.lanes[R].passed_us,
+                self.lanes[S].passed_us,
             )
 
     def can_forward(self, stream: str) -> bool:
         """The protocol permits to send a block, whatever the policy says."""
-        return can_forward(self._lanes[stream], self._config)
+        return can_forward(self.lanes[stream], self._config)
 
     def forward(self, stream: str, blocks: int = 1) -> None:
         """FwdR or FwdS, for :meth:`can_forward`, some times in a row.
@@ -202,7 +203,7 @@ class Worker:
 
     def reconnect(self, neighbour: int) -> None:
         """The connection to a neighbour is a new one: send again what the old one may have lost."""
-        for lane in self._lanes.values():
+        for lane in self.lanes.values():
             if lane.ahead == neighbour:
                 self._send_hint(lane)
                 for copy in lane.copies.values():
@@ -229,7 +230,7 @@ class Worker:
 
     def state(self) -> WorkerState:
         """What is left, once the worker has finished."""
-        r, s = self._lanes[R], self._lanes[S]
+        r, s = self.lanes[R], self.lanes[S]
         return WorkerState(
             r.store.snapshot(),
             s.store.snapshot(),
@@ -331,7 +332,7 @@ class Worker:
 
     def _release(self, lane: Lane) -> None:
         """Remove the copies that nobody needs any more; those of R serve no joins."""
-        received = self._lanes[R].received
+        received = self.lanes[R].received
         done = [
             number
             for number, copy in lane.copies.items()
@@ -369,14 +370,12 @@ class Worker:
         lane.ended = True
 
     def _all_over(self) -> bool:
-        return all(
-            lane.ended and lane.complete and not lane.copies for lane in self._lanes.values()
-        )
+        return all(lane.ended and lane.complete and not lane.copies for lane in self.lanes.values())
 
     @property
     def _draining(self) -> bool:
         """Both intakes have ended: the watermarks of the streams are final."""
-        return all(lane.over for lane in self._lanes.values())
+        return all(lane.over for lane in self.lanes.values())
 
     def _send_hint(self, lane: Lane) -> None:
         if lane.ahead is not None:
@@ -387,7 +386,7 @@ class Worker:
 
     def _both(self, stream: str) -> tuple[Lane, Lane]:
         """The lane of a stream, and that of the other one."""
-        return self._lanes[stream], self._lanes[S if stream == R else R]
+        return self.lanes[stream], self.lanes[S if stream == R else R]
 
     def _emit(self, found: Sequence[Found]) -> Integers:
         """Keep pairs of every query; for each of them where its probing tuple was."""
