@@ -12,17 +12,20 @@ from model.join.run import run as model_run
 from model.vocabulary import Trace
 from model.vocabulary.join import Match, Rejected
 from properties import packs
+from properties.join.machine import SparkMachine
 from properties.join.timed import TimedCase, clusters_of_chains, recordings_on_chains
 from properties.judge import broken_sentences
 from sim.join import ChainRun, simulate
+from sim.join.machine import MachineOf
+from sim.join.model_chain import ModelChain
 from sim.kernel.link import Tier, Tiers
 from sim.kernel.plain import from_plain, to_plain
 
 RUNS_FOR_GUARDS = 100
 
 
-def run(case: TimedCase) -> ChainRun:
-    return simulate(case.plan, case.config, case.seed)
+def run(case: TimedCase, machine: MachineOf = ModelChain) -> ChainRun:
+    return simulate(case.plan, case.config, case.seed, machine=machine)
 
 
 def results(trace: Trace) -> Counter[tuple[str, int, int]]:
@@ -50,6 +53,16 @@ def test_every_pair_comes_out_once_whatever_the_timing(case: TimedCase) -> None:
 @given(case=clusters_of_chains())
 def test_every_pair_comes_out_once_in_any_cluster(case: TimedCase) -> None:
     assert_is_right(run(case))
+
+
+@given(case=recordings_on_chains())
+def test_spark_s_workers_find_every_pair_once_whatever_the_timing(case: TimedCase) -> None:
+    assert_is_right(run(case, SparkMachine))
+
+
+@given(case=clusters_of_chains())
+def test_spark_s_workers_find_every_pair_once_in_any_cluster(case: TimedCase) -> None:
+    assert_is_right(run(case, SparkMachine))
 
 
 def crossed(case: TimedCase) -> Iterator[Tier | None]:

@@ -1,0 +1,115 @@
+"""The workers of the Spark side, chained in process, as the machine of a simulated chain."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from model.vocabulary import Event, JoinConfig, Step
+from model.vocabulary.join import NO_WATERMARK_US, STREAMS, R, S
+from sim.join.machine import Found, Gauges, Sent, Service
+from sim.join.tuning import ChainTuning
+from spark_impl.join.chain import ChainInProcess, arrivals_of
+from spark_impl.join.messages import Ack, Block
+from spark_impl.join.pace import is_held_up
+
+
+class SparkMachine:
+    """A chain whose workers live for an epoch; between two, their states are in a store."""
+
+    def __init__(self, config: JoinConfig, tuning: ChainTuning) -> None:
+        self._config = config
+        self._records = tuning.record and not tuning.control.scale
+        self._chain = ChainInProcess(config.workers)
+        self._steps: list[Step] = []
+
+    # ---------------------------------------------------------------------------- an epoch
+
+    def begin(self, epoch: int, *, flush: bool) -> None:
+        """Begin an epoch with what is in the store, by as many workers as there should be."""
+        assert epoch == self._chain.epoch
+        self._steps = []
+        self._chain.begin(self._config, self._steps.append, flush=flush)
+
+    def end_intake(self) -> None:
+        """End the intakes at both ends; the others hear of it in messages."""
+        self._chain.workers[0].end_intake(R)
+        self._chain.workers[-1].end_intake(S)
+
+    def is_over(self) -> bool:
+        """Say whether every worker has finished."""
+        return all(worker.finished for worker in self._chain.workers)
+
+    def commit(self) -> Sequence[Step]:
+        """Put the states of the workers into the store; return rejections and recorded steps."""
+        self._chain.commit()
+        rejected = [step for worker in self._chain.workers for step in worker.rejected]
+        return [*rejected, *self._steps] if self._records else rejected
+
+    def resize(self, workers: int) -> Service:
+        """Let the next epoch have so many workers; what a merge joins is found when it begins."""
+        self._config = replace(self._config, workers=workers)
+        return Service()
+
+    # ------------------------------------------------------------------------ what is looked at
+
+    def set_block_size(self, block_size: int) -> None:
+        """Set the largest block from the next epoch on."""
+        self._config = replace(self._config, block_size=block_size)
+
+    def is_overdue(self, worker: int, stream: str) -> bool:
+        """Say whether tuples of a stream that are overdue wait for an acknowledgement."""
+        lanes = self._chain.workers[worker].lanes
+        return is_held_up(lanes[stream], lanes[S if stream == R else R], self._config)
+
+    def gauges(self) -> Gauges:
+        """Return what the workers hold, and the lower one of the streams' watermarks."""
+        workers = self._chain.workers
+        if not workers:
+            return Gauges([0] * self._config.workers, NO_WATERMARK_US)
+        held = [sum(len(lane.store) for lane in worker.lanes.values()) for worker in workers]
+        ends = zip((workers[0], workers[-1]), STREAMS, strict=True)
+        return Gauges(held, min(worker.lanes[stream].source_us for worker, stream in ends))
+
+    # -------------------------------------------------------------------------------- services
+
+    def admit(self, worker: int, stream: str, events: Sequence[Event]) -> Service:
+        """Let arrivals in at the worker where a stream enters; the next one has a larger number."""
+        arrivals = arrivals_of(events, stream, self._config.window_us)
+        before = self._sizes(worker)
+        self._chain.workers[worker].admit(stream, arrivals, events[-1].seq + 1)
+        return self._served(worker, self._sizes(worker) - before)
+
+    def receive(self, worker: int, sender: int, message: object) -> Service:
+        """Take a message from a neighbour, perhaps for the second time."""
+        before = self._sizes(worker)
+        self._chain.workers[worker].receive(sender, message)  # type: ignore[arg-type]
+        return self._served(worker, self._sizes(worker) - before)
+
+    def look(self, worker: int) -> Service:
+        """Do what a worker does without being asked."""
+        return self._served(worker, 0)
+
+    def _served(self, number: int, taken: int) -> Service:
+        """Let a worker drop and send; return what has come of everything since the last time."""
+        worker, matcher = self._chain.workers[number], self._chain.matcher
+        before = self._sizes(number)
+        worker.work()
+        outbox, worker.outbox = worker.outbox, []
+        sent = [Sent(neighbour, message, *_counted(message)) for neighbour, message in outbox]
+        found = [
+            Found(query, pairs.r_id, pairs.s_id)
+            for query, parts in enumerate(worker.take_found())
+            for pairs in parts
+        ]
+        compared, matcher.compared = matcher.compared, 0
+        return Service(sent, found, taken + before - self._sizes(number), compared)
+
+    def _sizes(self, worker: int) -> int:
+        return sum(len(lane.store) for lane in self._chain.workers[worker].lanes.values())
+
+
+def _counted(message: object) -> tuple[Literal["block", "ack", "hint"], int]:
+    """Return how a message is counted, and how many tuples it has."""
+    if isinstance(message, Block):
+        return "block", len(message.tuples)
+    return ("ack" if isinstance(message, Ack) else "hint"), 0
