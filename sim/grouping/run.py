@@ -41,10 +41,10 @@ def simulate(
         plan.flush,
         plan.name,
     )
-    trace = room.trace()
+    trace, seen = room.trace(), room.record.seen()
     head: Summary = {"input": plan.name, "seed": seed, "policy": config.policy}
-    summary = {**head, **summary_of(room, arrived, trace)}
-    return Run(plan, workload, trace, series_of(room), summary)
+    summary = {**head, **summary_of(room, seen, arrived, trace)}
+    return Run(plan, workload, trace, series_of(room, seen), summary)
 
 
 def backlog_of(plan: Plan, seed: int) -> Plan:

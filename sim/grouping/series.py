@@ -22,7 +22,7 @@ from sim.kernel.recorder import Series
 ROWS = 100
 
 
-def series_of(room: Room) -> Series:
+def series_of(room: Room, seen: Seen) -> Series:
     """Return all columns.
 
     ``latency_us``: mean over the tuples served in the interval; ``served_hz``; ``waiting``: tuples
@@ -32,7 +32,6 @@ def series_of(room: Room) -> Series:
     that was sent last, by the times that were true when it began; ``wrong``: by how much, on
     average over instances, the times that its senders went by are off.
     """
-    seen = room.record.seen()
     end_us = float(seen.ended_us.max(initial=0.0))
     time_us = np.linspace(0.0, end_us, ROWS + 1)
     return {

@@ -22,9 +22,9 @@ from sim.kernel.recorder import Summary
 from sim.kernel.run import Arrived
 
 
-def summary_of(room: Room, arrived: Arrived, trace: Trace) -> Summary:
+def summary_of(room: Room, seen: Seen, arrived: Arrived, trace: Trace) -> Summary:
     """Return all figures."""
-    seen, spans = room.record.seen(), room.record.spans
+    spans = room.record.spans
     counts = _counts(room, spans, arrived, trace)
     if not len(seen.ended_us):
         return counts
