@@ -11,14 +11,20 @@ from model.join.claims import judge
 from model.join.rules import FIFO, NUMBERED, Rules
 from model.join.scope_claims import LOST, TWICE
 from model.join.state import Action, Setup, State, Step
+from properties.join.machine import SparkMachine
 from sim.join import DEFAULTS, simulate
 from sim.join import room as timed
 from sim.join.content import Index
 from sim.join.intake import Intake
 from sim.join.line import Line
+from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
 from sim.join.settings import config_of, plan_of
 from sim.settings import with_defaults
+from spark_impl.join.matching import Tuples
+from spark_impl.join.messages import Block, Message
+from spark_impl.join.side import Side
+from spark_impl.join.worker import Worker as SparkWorker
 
 BUSY = {
     "scenario": "steady",
@@ -40,8 +46,11 @@ REPLAY = "; ".join(f"replay worker-0>worker-1 {nth} 100000" for nth in range(100
 
 
 def broken(rules: Rules = NUMBERED, **settings: str) -> set[str]:
+    return broken_by(partial(ModelChain, rules=rules), **settings)
+
+
+def broken_by(machine: MachineOf, **settings: str) -> set[str]:
     given = with_defaults({**BUSY, **settings}, DEFAULTS)
-    machine = partial(ModelChain, rules=rules)
     run = simulate(plan_of(given), config_of(given), 1, machine=machine)
     verdicts = judge(run.workload, run.trace).verdicts
     assert run.summary["results"]
@@ -133,3 +142,41 @@ def test_a_silent_merge_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(chain, "TABLE", table)
     scaled = {"scale": "yes", "capacity": "300", "in_after_us": "1000000", "tau0": "0.35"}
     assert LOST in broken(NUMBERED, **scaled)
+
+
+# ----------------------------------------------------------------------------- Spark's own workers
+
+
+def test_without_a_bug_spark_s_workers_break_nothing() -> None:
+    for faults in ("none", FAIL, REPLAY):
+        assert broken_by(SparkMachine, faults=faults) == set()
+
+
+def test_copies_that_spark_s_workers_do_not_meet_are_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = Side.send_oldest
+
+    def forgets(self: Side, wanted: int, _numbers: object) -> Tuples:
+        return right(self, wanted, None)
+
+    monkeypatch.setattr(Side, "send_oldest", forgets)
+    assert LOST in broken_by(SparkMachine)
+
+
+def test_a_block_that_spark_s_workers_take_twice_is_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    right = SparkWorker.receive
+
+    def takes_again(self: SparkWorker, sender: int, *given: Message) -> None:
+        for each in given:
+            next_one = self.lanes[each.stream].received + 1
+            is_block = isinstance(each, Block)
+            right(self, sender, each._replace(number=next_one) if is_block else each)  # type: ignore[call-arg]
+
+    monkeypatch.setattr(SparkWorker, "receive", takes_again)
+    assert broken_by(SparkMachine) == set()
+    # They have then received more blocks than were sent, and wait for ever.
+    with pytest.raises(AssertionError, match="the chain stands still"):
+        broken_by(SparkMachine, faults=REPLAY)
