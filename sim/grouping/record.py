@@ -92,10 +92,10 @@ class Record:
     @property
     def spans(self) -> list[Span]:
         """The windows, in order."""
-        ends = [*(first for first, _, _ in self._windows[1:]), len(self.passages)]
+        bounds = [*(first for first, _, _ in self._windows), len(self.passages)]
         return [
             Span(first, end, began_us, times_us)
-            for (first, began_us, times_us), end in zip(self._windows, ends, strict=True)
+            for (first, began_us, times_us), end in zip(self._windows, bounds[1:], strict=True)
         ]
 
     def seen(self) -> Seen:

@@ -325,6 +325,14 @@ def test_the_log_sheds_what_the_next_sender_has_no_room_for() -> None:
     assert len(timed.workload.arrivals) == 2 + 2 * 2
 
 
+def test_nothing_arrives() -> None:
+    timed = simulate(plan_of(Source(0)), GroupingConfig(3), 1)
+    assert len(timed.trace) == 0
+    assert timed.summary["tuples"] == timed.summary["windows"] == 0
+    assert "mean_latency_us" not in timed.summary
+    assert {len(column) for column in timed.series.values()} == {100}
+
+
 # ----------------------------------------------------------------------------------- bad plans
 
 
