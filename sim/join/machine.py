@@ -10,10 +10,11 @@ Rules of this file:
   nobody else reads: a machine has its own kinds of them.
 
 The model's chain is one machine (:mod:`sim.join.model_chain`). The Spark side's workers, chained in
-process, are another one: ``begin`` makes a ``Worker`` of each state that was kept; ``admit``,
-``receive`` and ``look`` call its ``admit``, its ``receive`` or nothing, then ``work``, and empty
-its outbox and its pairs; ``end_intake`` calls ``end_intake`` at both ends; the epoch is over when
-each worker is ``finished``; ``commit`` keeps their states; ``resize`` is ``adopt``.
+process, are another one (``properties/join/machine.py``): ``begin`` makes a ``Worker`` of each
+state in the store; ``admit``, ``receive`` and ``look`` call its ``admit``, its ``receive`` or
+nothing, then ``work``, and empty its outbox and its pairs; ``end_intake`` ends the intakes at both
+ends; the epoch is over when each worker is ``finished``; ``commit`` puts their states into the
+store, and ``resize`` lets the next ``begin`` adopt them by as many workers as are wanted then.
 """
 
 from collections.abc import Callable, Sequence
