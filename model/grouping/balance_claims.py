@@ -9,10 +9,11 @@ Rules of this file:
   windows are, and of any policy by what ``tag`` could do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from model.claims import Outcome, Verdict
 from model.grouping import balance
@@ -20,12 +21,16 @@ from model.grouping.evidence import Evidence, Window, evidence_of
 from model.grouping.routing_claims import costs_of
 from model.grouping.rules import RULES
 from model.grouping.table import Table
-from model.vocabulary import GroupingConfig, Trace, Workload
+from model.vocabulary import Event, GroupingConfig, Trace, Workload
 
 UPPER = "no instance has more work than the bound allows"
 LOWER = "no router does better than the candidates allow"
 CLOSE = "the makespan is that of a fluid but for a few tuples"
 ROUNDING = 1e-9
+
+Weights: TypeAlias = Mapping[str, int] | Callable[[Event], Mapping[str, int]]
+"""What keys are drawn with: one distribution for all tuples, or that of the source of each. The
+bound adds up what each tuple is expected to cost, so tuples need not be drawn alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +60,9 @@ class Balance:
 
 
 def balances(
-    workload: Workload, trace: Trace, weights: Mapping[str, int], delta: float
+    workload: Workload, trace: Trace, weights: Weights, delta: float
 ) -> tuple[Balance, ...]:
-    """Windows in order; keys are drawn with these weights, whatever came before.
+    """Return windows in order; keys are drawn with these weights, whatever came before.
 
     Raises ``ValueError`` for what the bound does not hold for: several senders, and several
     windows of a policy whose loads go on.
@@ -72,27 +77,41 @@ def balances(
     return tuple(_balance(seen, window, weights, delta) for window in seen.windows)
 
 
-def _balance(seen: Evidence, window: Window, weights: Mapping[str, int], delta: float) -> Balance:
+def _balance(seen: Evidence, window: Window, weights: Weights, delta: float) -> Balance:
     table, costs = seen.table(window), costs_of(seen.config, window)
-    counts = seen.counts(window)
-    total, m = sum(weights.values()), len(window.arrivals)
-    sets = {key: frozenset(table.candidates(key)) for key in {*weights, *window.frequencies}}
-    shares = balance.masses((sets[key], weight / total) for key, weight in weights.items())
-    there = balance.masses((sets[key], f) for key, f in window.frequencies.items())
-    lambda_us = balance.least_time_us(shares, costs)
+    counts, m = seen.counts(window), len(window.arrivals)
+    there = ((frozenset(table.candidates(key)), f) for key, f in window.frequencies.items())
+    work_us = sum(
+        tuples * balance.least_time_us(_shares(drawn, table), costs)
+        for drawn, tuples in _drawn(window, weights)
+    )
     return Balance(
         window.number,
         counts,
         table.times_us,
         max(balance.work_us(counts, costs)),
-        balance.least_time_us(there, costs),
-        balance.largest_work_us(lambda_us, m, costs, delta),
+        balance.least_time_us(balance.masses(there), costs),
+        balance.largest_work_us(work_us / m, m, costs, delta),
     )
 
 
-def check(
-    workload: Workload, trace: Trace, weights: Mapping[str, int], delta: float
-) -> tuple[Verdict, ...]:
+def _drawn(window: Window, weights: Weights) -> list[tuple[Mapping[str, int], int]]:
+    """Return the distributions that the tuples of a window are drawn from, with their numbers."""
+    if isinstance(weights, Mapping):
+        return [(weights, len(window.arrivals))]
+    found = [weights(event) for event in window.arrivals]
+    times = Counter(map(id, found))
+    return [(each, times[number]) for number, each in {id(each): each for each in found}.items()]
+
+
+def _shares(weights: Mapping[str, int], table: Table) -> balance.Masses:
+    """Return the shares of keys with the same candidates."""
+    total = sum(weights.values())
+    sets = ((frozenset(table.candidates(key)), each / total) for key, each in weights.items())
+    return balance.masses(sets)
+
+
+def check(workload: Workload, trace: Trace, weights: Weights, delta: float) -> tuple[Verdict, ...]:
     """Both bounds; the upper one is wrongly called broken with probability delta a window."""
     found = balances(workload, trace, weights, delta)
     return (_verdict(UPPER, _too_much(found, delta)), _verdict(LOWER, _too_little(found)))
