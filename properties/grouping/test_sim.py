@@ -39,7 +39,7 @@ from sim.kernel.station import Worker
 from sim.kernel.trigger import EveryTuples
 from sim.statistics import clopper_pearson
 
-RUNS_FOR_GUARDS = 200
+RUNS_FOR_GUARDS = 500
 TROUBLES = ("shed", "sent_again", "served_again")
 """What a run's summary counts, where there was any."""
 DELTA = 1e-9
