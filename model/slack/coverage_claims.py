@@ -218,9 +218,9 @@ def misses_are_answered_for(truth: Truth, observed: Observed, findings: Findings
         if share.answered_for > allowed + TOLERANCE * share.judged:
             findings.add(
                 share.judged,
-                f"Of {share.judged} judged windows of task {share.task} {share.below} were answered "
-                f"with fewer tuples than required; {share.unknowable} lacked tuples later than any "
-                f"before, {share.on_its_way} closed before the controller heard of a miss, "
-                f"{share.after_judgement} lacked nothing when they were judged. That leaves "
+                f"Of {share.judged} judged windows of task {share.task} {share.below} were "
+                f"answered with fewer tuples than required; {share.unknowable} lacked tuples later "
+                f"than any before, {share.on_its_way} closed before the controller heard of a "
+                f"miss, {share.after_judgement} lacked nothing when they were judged. That leaves "
                 f"{share.answered_for}; allowed are {allowed:g}.",
             )

@@ -41,7 +41,7 @@ class AnyTask(Protocol):
 
 TaskT = TypeVar("TaskT", bound=AnyTask)
 Ended = Callable[[TaskT, int, bool], Iterable[Step]]
-"""What a task records at the end of a batch in which it accepted something, or of a flush (True)."""
+"""What a task records after a batch in which it accepted something, or after a flush (True)."""
 
 
 class TaskPipeline(Generic[TaskT]):
