@@ -4,12 +4,6 @@ Each is one expression of a function of the pipeline, written otherwise. The wor
 as they are, they pass the same cases (``properties/script/test_agreement.py``).
 """
 
-import inspect
-import textwrap
-from collections.abc import Callable
-from types import FunctionType
-from typing import Any, NamedTuple
-
 import pytest
 
 from model.vocabulary import Workload
@@ -28,24 +22,7 @@ from spark_impl.script import (
     slices,
     tables,
 )
-
-
-class Mistake(NamedTuple):
-    """What is written otherwise."""
-
-    function: Callable[..., Any]
-    right: str
-    wrong: str
-
-    def code(self) -> Any:
-        """The function with the mistake, compiled."""
-        assert isinstance(self.function, FunctionType)
-        source = textwrap.dedent(inspect.getsource(self.function))
-        assert source.count(self.right) == 1, f"{self.right!r} is not there once"
-        names: dict[str, Any] = {}
-        exec(source.replace(self.right, self.wrong), self.function.__globals__, names)
-        return names[self.function.__name__].__code__
-
+from tests.quality.mistakes import Mistake
 
 MISTAKES = {
     "a tuple at the watermark is late": Mistake(
@@ -112,7 +89,7 @@ MISTAKES = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_of_the_pipeline_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     mistake = MISTAKES[name]
-    monkeypatch.setattr(mistake.function, "__code__", mistake.code())
+    mistake.plant(monkeypatch)
     cutting._ways.cache_clear()
     found = [case for case, workload in TELLING.items() if is_wrong(workload)]
     cutting._ways.cache_clear()

@@ -1,0 +1,30 @@
+"""Planting of mistakes: one expression of a function, written otherwise."""
+
+import inspect
+import textwrap
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import pytest
+
+
+class Mistake(NamedTuple):
+    """What is written otherwise."""
+
+    function: Callable[..., Any]
+    right: str
+    wrong: str
+
+    def plant(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let the function make the mistake until the test is over."""
+        monkeypatch.setattr(self.function, "__code__", self._code())
+
+    def _code(self) -> Any:
+        """The function with the mistake, compiled."""
+        assert isinstance(self.function, FunctionType)
+        source = textwrap.dedent(inspect.getsource(self.function))
+        assert source.count(self.right) == 1, f"{self.right!r} is not there once"
+        names: dict[str, Any] = {}
+        exec(source.replace(self.right, self.wrong), self.function.__globals__, names)
+        return names[self.function.__name__].__code__
