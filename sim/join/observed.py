@@ -71,15 +71,11 @@ class Observed:
     @cached_property
     def deliveries(self) -> dict[str, Deliveries]:
         """What was let in of each stream: the first delivery of a tuple that was not rejected."""
-        rejected = {step.seq for step in self.rejected}
+        out = self.room.shedding.shed.union(step.seq for step in self.rejected)
         start_us = self.room.plan.epoch_us
         found = {}
-        for stream in STREAMS:
-            events = [
-                event
-                for event in self.events
-                if event.stream == stream and event.seq not in rejected
-            ]
+        for stream, intake in self.room.intakes.items():
+            events = [event for event in intake.events if event.seq not in out]
             ids = np.array([event.source_id for event in events], dtype=np.int64)
             arrival_us = np.array([event.arrival_us - start_us for event in events], dtype=float)
             distinct, first = np.unique(ids, return_index=True)

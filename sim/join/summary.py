@@ -91,7 +91,7 @@ def _bandwidth(run: Observed) -> Summary:
     """Return bytes between workers, against the formula of docs/join.md, section 8."""
     room, span_us = run.room, run.span_us
     sent, tuples = room.line.sent, room.line.tuples_sent
-    if not sent["block"] or not span_us:
+    if not tuples or not span_us:
         return {}
     expected = traffic_of(run)
     headers = expected.header_bytes * (sent["block"] + sent["ack"])
