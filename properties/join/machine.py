@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Literal
 
 from model.vocabulary import Event, JoinConfig, Step
-from model.vocabulary.join import NO_WATERMARK_US, STREAMS, R, S
+from model.vocabulary.join import NO_WATERMARK_US, STREAMS, Drop, R, S
 from sim.join.machine import Found, Gauges, Sent, Service
 from sim.join.tuning import ChainTuning
 from spark_impl.join.chain import ChainInProcess, arrivals_of
-from spark_impl.join.messages import Ack, Block
+from spark_impl.join.messages import Ack, Block, Message
 from spark_impl.join.pace import is_held_up
 
 
@@ -75,15 +75,14 @@ class SparkMachine:
     def admit(self, worker: int, stream: str, events: Sequence[Event]) -> Service:
         """Let arrivals in at the worker where a stream enters; the next one has a larger number."""
         arrivals = arrivals_of(events, stream, self._config.window_us)
-        before = self._sizes(worker)
         self._chain.workers[worker].admit(stream, arrivals, events[-1].seq + 1)
-        return self._served(worker, self._sizes(worker) - before)
+        return self._served(worker, len(events))
 
     def receive(self, worker: int, sender: int, message: object) -> Service:
         """Take a message from a neighbour, perhaps for the second time."""
-        before = self._sizes(worker)
-        self._chain.workers[worker].receive(sender, message)  # type: ignore[arg-type]
-        return self._served(worker, self._sizes(worker) - before)
+        assert isinstance(message, Message)
+        self._chain.workers[worker].receive(sender, message)
+        return self._served(worker, _tuples(message))
 
     def look(self, worker: int) -> Service:
         """Do what a worker does without being asked."""
@@ -91,25 +90,27 @@ class SparkMachine:
 
     def _served(self, number: int, taken: int) -> Service:
         """Let a worker drop and send; return what has come of everything since the last time."""
-        worker, matcher = self._chain.workers[number], self._chain.matcher
-        before = self._sizes(number)
+        worker, matcher, done = self._chain.workers[number], self._chain.matcher, len(self._steps)
         worker.work()
         outbox, worker.outbox = worker.outbox, []
-        sent = [Sent(neighbour, message, *_counted(message)) for neighbour, message in outbox]
+        sent = [Sent(to, message, _kind(message), _tuples(message)) for to, message in outbox]
+        left = sum([each.tuples for each in sent])
+        left += sum([step.tuples for step in self._steps[done:] if isinstance(step, Drop)])
         found = [
             Found(query, pairs.r_id, pairs.s_id)
             for query, parts in enumerate(worker.take_found())
             for pairs in parts
         ]
         compared, matcher.compared = matcher.compared, 0
-        return Service(sent, found, taken + before - self._sizes(number), compared)
-
-    def _sizes(self, worker: int) -> int:
-        return sum(len(lane.store) for lane in self._chain.workers[worker].lanes.values())
+        return Service(sent, found, taken + left, compared)
 
 
-def _counted(message: object) -> tuple[Literal["block", "ack", "hint"], int]:
-    """Return how a message is counted, and how many tuples it has."""
+def _kind(message: Message) -> Literal["block", "ack", "hint"]:
+    """Return how a message is counted."""
     if isinstance(message, Block):
-        return "block", len(message.tuples)
-    return ("ack" if isinstance(message, Ack) else "hint"), 0
+        return "block"
+    return "ack" if isinstance(message, Ack) else "hint"
+
+
+def _tuples(message: Message) -> int:
+    return len(message.tuples) if isinstance(message, Block) else 0
