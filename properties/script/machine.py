@@ -112,8 +112,9 @@ class SparkMachine:
         return self._running.saved(), dict(self._sent), dict(self._heard), self.known_us
 
     def restore(self, saved: object) -> None:
-        """Forget everything and go on from a state."""
+        """Go on from a state; an attempt at the micro-batch has been made, and is forgotten."""
         assert isinstance(saved, tuple)
+        self.end_batch()
         state, sent, heard, self.known_us = saved
         self._running.restore(state)
         self._sent, self._heard, self._events = dict(sent), dict(heard), []

@@ -19,11 +19,13 @@ class SparkMachine:
     def __init__(self, room: Room[Any], config: Any, number: int) -> None:
         self._task = TaskInProcess(room, config, number)
         self._events: list[Event] = []
+        self._batch = 0  # that they belong to
         self._has_begun = False
 
-    def arrive(self, event: Event, _batch: int) -> Sequence[Step]:
+    def arrive(self, event: Event, batch: int) -> Sequence[Step]:
         """Keep an arrival until its micro-batch is over."""
         self._events.append(event)
+        self._batch = batch
         return ()
 
     def end_batch(self, batch: int) -> Sequence[Step]:
@@ -50,8 +52,10 @@ class SparkMachine:
         return self._task.saved(), self._has_begun
 
     def restore(self, saved: object) -> None:
-        """Forget everything and go on from a state."""
+        """Go on from a state; an attempt at the micro-batch has been made, and is forgotten."""
         assert isinstance(saved, tuple)
+        if self._events:
+            self._task.batch(self._events, self._batch)
         state, self._has_begun = saved
         self._events = []
         self._task.restore(state)

@@ -11,7 +11,8 @@ micro-batch, from the state that the sender had before it: it has to choose the 
 leaves the state that goes on, summary included. ``rebalance`` is ``windows.rebalanced`` and, for
 every sender, ``router.begun``; what it returns is what the new table says of its heavy keys.
 ``serve`` keeps rows, of which ``results`` makes ``partials.partials``, ``merged`` and ``answers``.
-``saved`` is the table with the senders' states, all of them plain values.
+``saved`` is the table with the senders' states after their last micro-batches, as the store of the
+stream holds them, and the keys that were routed since.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -8,11 +8,12 @@ Rules of this file:
 * A worker that fails is restored, and is given again what came since. So a message may be heard a
   second time, and then changes nothing.
 
-The model's worker is one machine. The kernel of the Spark side is another one: ``take`` keeps an
-arrival for the micro-batch and answers nothing, ``end_batch`` gives all of them to ``advance`` and
-answers what was found, ``flush`` and ``hear`` are micro-batches of their own. Its admission is that
-of its workers, too. A message is a block of bytes for one other worker, with results of several
-streams; its sender numbers its messages, so that a reader can pass over one that it had before.
+The model's worker is one machine. The operator of the Spark side is another one: ``take`` keeps an
+arrival for the micro-batch and answers nothing, ``end_batch`` gives all of them to the stateful
+processor and answers what was found, ``flush`` and ``hear`` are micro-batches of their own. Its
+admission is that of its workers, too. A message is a block of bytes for one other worker, with
+results of several streams; its sender numbers its messages, so that a reader can pass over one that
+it had before.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
