@@ -18,12 +18,14 @@ from sim.kernel.distributions import Constant, mean_us
 from sim.kernel.faults import Duplicate, Fault, Lose, Pause, Replay
 from sim.kernel.link import RELIABLE, Place
 from sim.kernel.plan import ONE_WORKER, ORDINARY, Plan
-from sim.kernel.source import AnySource, Source
+from sim.kernel.source import AnySource, Recording, Source
 from sim.kernel.station import Worker
 from sim.kernel.trigger import At, Every, EveryTuples
 
 SECONDS_MAX = 60.0
 ONE_BATCH = EveryTuples(1_000_000)
+ROWS_TOLD = 20
+"""Of a recording; longer ones are counted."""
 
 
 class Case(NamedTuple):
@@ -73,6 +75,7 @@ def _fewer(plan: Plan) -> Iterator[Plan]:
             yield from _changed(plan, **{field: parts[:n] + parts[n + 1 :]})
     yield from _with_events(plan, lambda events: events // 2)
     yield from _with_events(plan, lambda events: events - 1)
+    yield from _with_rows(plan)
 
 
 def _plainer(plan: Plan) -> Iterator[Plan]:
@@ -83,6 +86,7 @@ def _plainer(plan: Plan) -> Iterator[Plan]:
     yield from _changed(plan, cluster=replace(cluster, noise=RELIABLE))
     yield from _changed(plan, cluster=replace(cluster, service=ONE_WORKER.service))
     yield from _changed(plan, trigger=ONE_BATCH)
+    yield from _changed(plan, tuning=None)
     for n, worker in enumerate(cluster.workers):
         for other in _plainer_workers(worker):
             workers = (*cluster.workers[:n], other, *cluster.workers[n + 1 :])
@@ -123,6 +127,21 @@ def _with_events(plan: Plan, change: Callable[[int], int]) -> Iterator[Plan]:
             yield from _changed(plan, sources=(*plan.sources[:n], fewer, *plan.sources[n + 1 :]))
 
 
+def _with_rows(plan: Plan) -> Iterator[Plan]:
+    """Leave out a half, a quarter, ... of the tuples that are replayed, down to single ones."""
+    for n, source in enumerate(plan.sources):
+        if not isinstance(source, Recording):
+            continue
+        size = len(source.rows)
+        while size > 1:
+            size = (size + 1) // 2
+            for first in range(0, len(source.rows), size):
+                rows = source.rows[:first] + source.rows[first + size :]
+                fewer = (*plan.sources[:n], replace(source, rows=rows), *plan.sources[n + 1 :])
+                if rows:
+                    yield from _changed(plan, sources=fewer)
+
+
 def _changed(plan: Plan, **changes: object) -> Iterator[Plan]:
     """Return the plan with changes, if it makes sense and is another one."""
     try:
@@ -139,7 +158,11 @@ def _changed(plan: Plan, **changes: object) -> Iterator[Plan]:
 def told(case: Case) -> list[str]:
     """Tell the cluster, what streams to it and what goes wrong, a sentence each."""
     plan = case.plan
-    lines = [_of_source(f"source-{n}", source) for n, source in enumerate(plan.sources)]
+    lines = [
+        line
+        for n, source in enumerate(plan.sources)
+        for line in (_of_source(f"source-{n}", source), *_of_rows(source, plan.epoch_us))
+    ]
     for kind, workers in (("relay", plan.relays), ("worker", plan.cluster.workers)):
         lines += [_of_worker(f"{kind}-{n}", worker) for n, worker in enumerate(workers)]
     work = write_duration(round(mean_us(plan.cluster.service)))
@@ -162,6 +185,18 @@ def _of_source(name: str, source: AnySource) -> str:
         f" on average, delayed by {delay} on average"
         f"{'' if source.relay is None else f', over relay-{source.relay}'}."
     )
+
+
+def _of_rows(source: AnySource, epoch_us: int) -> Iterator[str]:
+    """Tell every tuple of a short recording."""
+    if isinstance(source, Recording) and len(source.rows) <= ROWS_TOLD:
+        for number, row in enumerate(source.rows):
+            identity = number if row.source_id is None else row.source_id
+            at = write_duration(row.arrival_us - epoch_us)
+            yield (
+                f"  Tuple {row.stream or ''}{identity} of key {row.key!r} and value {row.value!r},"
+                f" event time {row.event_time_us}, arrives at {at}."
+            )
 
 
 def _of_worker(name: str, worker: Worker) -> str:
