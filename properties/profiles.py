@@ -58,6 +58,10 @@ EFFORTS = {
 }
 
 
+SIMULATED = {"dev": 25, "ci": 200, "nightly": 5_000}
+"""Drawn clusters that an operator meets in simulated time."""
+
+
 def register() -> None:
     """Make the profiles known to Hypothesis."""
     # Drawing a plan and simulating it is slow for a strategy, and meant to be.
@@ -77,3 +81,8 @@ def register() -> None:
 def effort() -> Effort:
     """The effort of the profile in force."""
     return EFFORTS.get(settings.get_current_profile_name(), EFFORTS[DEFAULT])
+
+
+def simulated() -> int:
+    """Return how many drawn clusters an operator meets in the profile in force."""
+    return SIMULATED.get(settings.get_current_profile_name(), SIMULATED[DEFAULT])

@@ -1,0 +1,64 @@
+"""Spark's own operators in simulated time do what the model does, on every drawn cluster.
+
+They run in process, over links that lose, repeat and delay messages, on workers of unequal speed
+that fail and go on from what Spark's stores would hold: thousands of clusters without a JVM. What
+fails is made smaller and told as a cluster. ``test_promises.py`` does the same with real Spark.
+"""
+
+from collections import Counter
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from properties import packs, profiles
+from properties.timed_operators import OPERATORS, report
+
+CLUSTERS_FOR_GUARDS = 60
+ALWAYS = ("crashes with state", "messages sent again", "shed arrivals")
+NEEDED = {
+    "slack": ("tuples served again", "late pairs"),
+    "watermark": ("tuples served again", "late pairs"),
+    "join": (
+        "epochs redone",
+        "copies met",
+        "messages that came again",
+        "rejected arrivals",
+        "changes of the number of workers",
+    ),
+    "grouping": ("tuples served again", "rebalances", "heavy keys"),
+    "script": (
+        "tuples served again",
+        "results sent between workers",
+        "notices",
+        "late tuples",
+    ),
+}
+"""Cases that matter, by room."""
+
+
+@pytest.mark.timeout(1_800)
+@pytest.mark.parametrize("name", OPERATORS)
+@settings(
+    max_examples=profiles.simulated(),
+    # A cluster that fails is made smaller as a plan, which Hypothesis knows nothing of.
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    report_multiple_bugs=False,
+)
+@given(data=st.data())
+def test_an_operator_does_what_the_model_does(name: str, data: st.DataObject) -> None:
+    operator = OPERATORS[name]
+    drawn = data.draw(operator.drawn)
+    if operator.broken(drawn):
+        pytest.fail(report(operator, drawn), pytrace=False)
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_what_matters_was_among_the_clusters(name: str, seed: int) -> None:
+    operator = OPERATORS[name]
+    clusters = Counter[str]()
+    for drawn in packs.collect(operator.drawn, CLUSTERS_FOR_GUARDS, seed):
+        counts = operator.reached(operator.run(drawn))
+        clusters.update(case for case, count in counts.items() if count)
+    missing = [case for case in (*ALWAYS, *NEEDED[name]) if not clusters[case]]
+    assert not missing, f"undetermined: of {dict(clusters)} there were no {', '.join(missing)}"
