@@ -145,6 +145,11 @@ class Room:
             link.check()
         assert self._served() == self.arrivals, (self._served(), self.arrivals)
 
+    def close(self) -> None:
+        """Forget senders and instances, because the run is over: circles would stay in memory."""
+        self._senders.clear()
+        self.instances.clear()
+
     # ----------------------------------------------------------------------------- what was seen
 
     @property
@@ -325,21 +330,21 @@ class Instance:
         )
         self._env, self._room, self._number = env, room, number
         self._tuples, self._busy_us = 0, 0.0  # served since the last measurement, and for how long
-        self._send: Callable[[Passage], object] = self._enter
-        self._answer: Callable[[], object] = self._free
+        self._bits = 8.0 * plan.cluster.tuple_bytes
+        self._way = self._back = None
         tier = plan.way(plan.log_place, worker.place)
         if tier is not None:
-            bits = 8.0 * plan.cluster.tuple_bytes
-            way = self._link(seeds, f"log>{name}", tier, self._enter)
-            back = self._link(seeds, f"{name}>log", tier, self._free)
-            self._send = lambda passage: way.send(passage, bits)
-            self._answer = lambda: back.send(None, 0.0)
+            self._way = self._link(seeds, f"log>{name}", tier, self._enter)
+            self._back = self._link(seeds, f"{name}>log", tier, self._free)
 
     def take(self, passage: Passage) -> None:
         """Take the tuple of a sender, for which there is a place."""
         self.places -= 1
         passage.sent_us = self._env.now
-        self._send(passage)
+        if self._way is None:
+            self._enter(passage)
+        else:
+            self._way.send(passage, self._bits)
 
     def measure(self) -> tuple[int, float]:
         """Return how many tuples were served since the last time, and how long that took."""
@@ -371,7 +376,10 @@ class Instance:
         self._tuples += 1
         self._busy_us += now - started_us
         self.station.checkpoint()
-        self._answer()
+        if self._back is None:
+            self._free()
+        else:
+            self._back.send(None, 0.0)
 
     def _free(self, _: None = None) -> None:
         """Give the place of a tuple that was served to the sender that asked first."""

@@ -44,7 +44,9 @@ def simulate(
     trace, seen = room.trace(), room.record.seen()
     head: Summary = {"input": plan.name, "seed": seed, "policy": config.policy}
     summary = {**head, **summary_of(room, seen, arrived, trace)}
-    return Run(plan, workload, trace, series_of(room, seen), summary)
+    found = Run(plan, workload, trace, series_of(room, seen), summary)
+    room.close()
+    return found
 
 
 def backlog_of(plan: Plan, seed: int) -> Plan:

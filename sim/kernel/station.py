@@ -254,6 +254,7 @@ class Station(Generic[T]):
         Whoever is called knows this station, and a circle would keep everything in memory.
         """
         self._done = self._work = self._restart = self.drop_item = _ignore
+        self._more = None
 
     def _has_idle_server(self) -> bool:
         return len(self._serving) < self.worker.servers and not self._pauses and not self._failures

@@ -108,6 +108,12 @@ class Room:
         for link in self.links.values():
             link.check()
 
+    def close(self) -> None:
+        """Forget ways between workers, because the run is over: circles would stay in memory."""
+        for host in self.hosts:
+            host.ways.clear()
+            host.fed.clear()
+
     # ------------------------------------------------------------------------- what became of it
 
     @property

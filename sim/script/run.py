@@ -6,6 +6,7 @@ from model.vocabulary import ScriptConfig, System, Workload
 from sim.clusters import STATED
 from sim.kernel.plan import Plan
 from sim.kernel.plan import replay as replayed
+from sim.kernel.recorder import Summary
 from sim.kernel.run import Run, run
 from sim.script.machine import MachineOf, compile_scripts
 from sim.script.room import Room
@@ -47,19 +48,17 @@ def simulate(
         name=plan.name,
     )
     trace = room.trace()
-    return ScriptRun(
+    head: Summary = {"input": plan.name, "seed": seed, "placement": tuning.placement}
+    found = ScriptRun(
         plan,
         workload,
         trace,
         series_of(room),
-        {
-            "input": plan.name,
-            "seed": seed,
-            "placement": tuning.placement,
-            **summary_of(room, arrived, trace, modelled.placement),
-        },
+        {**head, **summary_of(room, arrived, trace, modelled.placement)},
         shares_of(room, modelled.placement),
     )
+    room.close()
+    return found
 
 
 def replay(workload: Workload) -> ScriptRun:
