@@ -83,9 +83,9 @@ def foreign_system(pytestconfig: pytest.Config) -> System | None:
 def spark() -> Iterator[SparkSession]:
     """One session for all tests of a process; started when the first one asks for it.
 
-    It has slots for a chain of four workers, and a task may fail once.
+    It has slots for a chain of eight workers, and a task may fail once.
     """
     from spark_impl.session import session
 
-    with session("local[4,2]") as running:
+    with session("local[8,2]") as running:
         yield running

@@ -28,6 +28,7 @@ from sim.kernel.distributions import (
     Mixture,
     Pareto,
     Uniform,
+    mean_us,
 )
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Slow
 from sim.kernel.link import HERE, RELIABLE, Noise, Place
@@ -74,6 +75,14 @@ class Shape(NamedTuple):
     """Links of the cluster that faults may concern, beside those from the log to its workers."""
     sheds: bool = True
     """Whether full workers may shed."""
+    copies: bool = True
+    """Whether a tuple may come twice."""
+    keys: tuple[tuple[str, ...], ...] = KEYS
+    zipf: tuple[float, ...] = (0.0, 1.0)
+    drifts: bool = False
+    """Whether each source ranks its keys anew, and starts when the one before it is under way."""
+    tunings: tuple[object, ...] = (None,)
+    """What a room asks about its cluster."""
 
 
 # ------------------------------------------------------------------------------------- streams
@@ -116,16 +125,19 @@ def sources(draw: st.DrawFn, shape: Shape, relays: int) -> tuple[Source, ...]:
         interval=draw(intervals(shape.scale_us)),
         delay=draw(delays(shape.scale_us)),
         in_order=draw(st.booleans()),
-        keys=draw(st.sampled_from(KEYS)),
-        zipf=draw(st.sampled_from([0.0, 1.0])),
+        keys=draw(st.sampled_from(shape.keys)),
+        zipf=draw(st.sampled_from(shape.zipf)),
         high=draw(st.sampled_from([100, 1])),
     )
+    later_us = _span_us(source) // number if shape.drifts else shape.scale_us // 7
+    turn = len(source.keys) // number if shape.drifts else 0
     return tuple(
         replace(
             source,
             place=places[n % len(places)],
             relay=0 if relays and n % 2 else None,
-            start_us=n * shape.scale_us // 7,
+            start_us=n * later_us,
+            keys=source.keys[n * turn :] + source.keys[: n * turn],
         )
         for n in range(number)
     )
@@ -188,11 +200,14 @@ def _own(place: Place | None, number: int) -> Place | None:
 @st.composite
 def faults(draw: st.DrawFn, shape: Shape, span_us: int, sent: int, links: Sequence[str]) -> Fault:
     """Draw one thing that goes wrong: with a worker, a link or a source."""
-    kind = draw(st.sampled_from([Fail, Pause, Slow, Congest, Lose, Replay, Duplicate]))
+    kinds: list[type] = [Fail, Pause, Slow, Congest, Lose]
+    kind = draw(st.sampled_from(kinds + [Replay, Duplicate] * shape.copies))
     which, step = draw(st.integers(0, 15)), draw(st.integers(0, STEPS - 1))
     at_us, for_us = span_us * step // STEPS, shape.scale_us * (1 + step % 3)
     worker, source = f"worker-{which % shape.workers}", f"source-{which % sent}"
-    if kind is Duplicate or (not links and kind in (Congest, Lose, Replay)):
+    if not links and kind in (Congest, Lose, Replay):
+        kind = Duplicate if shape.copies else Slow
+    if kind is Duplicate:
         return Duplicate(source, step, for_us)
     if kind is Slow:
         return Slow(worker, at_us, for_us, 8.0)
@@ -209,13 +224,15 @@ def cases(draw: st.DrawFn, shape: Shape) -> Case:
     """Draw a cluster, what streams to it, what goes wrong, and a seed."""
     relays = draw(st.sampled_from([(), (), (Worker(0.5, place=Place(0, 1)),)]))
     sent = draw(sources(shape, len(relays)))
-    span_us = round(sum(_mean_us(each.interval) for each in sent[:1]) * sent[0].events)
+    span_us = max(each.start_us + _span_us(each) for each in sent)
     tuples = sum(each.events for each in sent)
     cluster = draw(clusters(shape, shape.workers * span_us / tuples))
     links = [f"source-{n}>{_end(each)}" for n, each in enumerate(sent) if each.place is not None]
     links += [f"relay-{n}>log" for n in range(len(relays))]
     links += [f"log>worker-{n}" for n, each in enumerate(cluster.workers) if each.place is not None]
-    wrong = faults(shape, span_us, len(sent), (*links, *shape.links))
+    if all(each.place is not None for each in cluster.workers):
+        links += shape.links
+    wrong = faults(shape, span_us, len(sent), links)
     disturbed = disturbances(shape.scale_us, span_us, len(sent))
     batches = draw(st.sampled_from(shape.batches))
     is_timed = draw(st.booleans())
@@ -226,6 +243,7 @@ def cases(draw: st.DrawFn, shape: Shape) -> Case:
         cluster=cluster,
         disturbances=tuple(draw(st.lists(disturbed, max_size=2))),
         faults=tuple(draw(st.lists(wrong, max_size=3))),
+        tuning=draw(st.sampled_from(shape.tunings)),
         trigger=Every(span_us // batches + 1) if is_timed else EveryTuples(tuples // batches + 1),
         name="drawn cluster",
     )
@@ -237,5 +255,6 @@ def _end(source: Source) -> str:
     return "log" if source.relay is None else f"relay-{source.relay}"
 
 
-def _mean_us(interval: Distribution) -> float:
-    return interval.us if isinstance(interval, Constant) else getattr(interval, "mean_us", 0.0)
+def _span_us(source: Source) -> int:
+    """Return how long the tuples of a source last, on average."""
+    return round(mean_us(source.interval) * source.events)

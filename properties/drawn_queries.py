@@ -1,15 +1,18 @@
 """Hypothesis strategies: queries whose promises are checked on Spark, and clusters to suit them."""
 
+from collections.abc import Callable, Mapping
+
 from hypothesis import strategies as st
 
-from model.vocabulary import GroupingConfig, JoinConfig, SlackConfig, WatermarkConfig
+from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
-from properties.clusters import Shape
+from properties.clusters import SEEDS, Shape
 from properties.plans import Case
 from properties.promises import Pack, scaled
+from sim.grouping.room import GroupingTuning
 from sim.kernel.distributions import Exponential
 from sim.kernel.plan import Plan
-from sim.kernel.source import Source
+from sim.kernel.source import IDS_PER_SOURCE, Source
 from sim.kernel.trigger import EveryTuples
 
 UNIT_US = 1_000
@@ -17,6 +20,8 @@ EPS = {"count": 0.1, "sum": 0.05, "avg": 0.03}
 """Errors that first answers of a long stream have now and then, but not too often."""
 WINDOWS_US = ((9_000, 3_000), (8_000, 8_000), (10_000, 4_000))
 """Length and slide."""
+EACH = 200
+"""Tuples an instance in a window: as many as make a growth of rho by 0.02 log2 n two tuples."""
 
 # ----------------------------------------------------------------------------- windowed rooms
 
@@ -132,18 +137,51 @@ def chain_shape(config: JoinConfig) -> Shape:
 
 @st.composite
 def balanced_routers(draw: st.DrawFn) -> GroupingConfig:
-    """Draw routers of the policies that promise balance, for 2 to 16 unequal instances."""
-    n = draw(st.sampled_from([4, 2, 8, 16]))
-    slower = draw(st.sampled_from([1, 10, 3]))
-    times_us = tuple(100 * (slower if i % 2 else 1) for i in range(n))
+    """Draw routers that promise balance, for 2 to 16 instances whose times differ or change."""
+    n = draw(st.sampled_from([4, 16, 8, 2]))
+    alike, unequal = (100,) * n, tuple([1_000 if i % 2 else 100 for i in range(n)])
+    first, later = draw(st.sampled_from([(unequal, alike), (unequal, unequal), (alike, unequal)]))
     return GroupingConfig(
         n,
-        draw(st.sampled_from(["tag", "tag"])),
-        ((0, times_us),),
-        window_tuples=draw(st.sampled_from([100, 200])),
+        times_us=((0, first), (1, later)),
+        window_tuples=EACH * n // 3,
+        hash_seed=draw(SEEDS),
     )
 
 
 def router_shape(config: GroupingConfig) -> Shape:
-    """Return what clusters for a router are like."""
-    return Shape(10 * UNIT_US, config.instances, events=(200,), batches=(3,))
+    """Return what clusters for a router are like: keys drift, no tuple is a copy of another."""
+    return Shape(
+        10 * UNIT_US,
+        config.instances,
+        events=(2 * EACH * config.instances,),
+        batches=(3,),
+        copies=False,
+        keys=(ranks(400), ranks(2_000), ranks(40)),
+        zipf=(1.0, 1.5, 0.5),
+        drifts=True,
+        tunings=(GroupingTuning(measured=True), GroupingTuning()),
+    )
+
+
+def ranks(keys: int) -> tuple[str, ...]:
+    """Return that many keys."""
+    return tuple([f"k{number}" for number in range(keys)])
+
+
+def is_steady(plan: Plan) -> bool:
+    """Return whether all sources draw their keys alike."""
+    return len({(source.keys, source.zipf) for source in _sources(plan)}) == 1
+
+
+def drawn_with(plan: Plan) -> Callable[[Event], Mapping[str, int]]:
+    """Return what keys are drawn with, for a tuple of a plan: weights by key."""
+    weights = [
+        {key: round(1e9 * rank**-source.zipf) for rank, key in enumerate(source.keys, 1)}
+        for source in _sources(plan)
+    ]
+    return lambda event: weights[event.source_id // IDS_PER_SOURCE]
+
+
+def _sources(plan: Plan) -> list[Source]:
+    return [source for source in plan.sources if isinstance(source, Source)]

@@ -12,7 +12,7 @@ class Reached:
 
     def add(self, counts: Mapping[str, int]) -> None:
         """Count cases by name."""
-        self.counts.update(counts)
+        self.counts.update({name: count for name, count in counts.items() if count})
 
     def missing(self, needed: Sequence[str]) -> list[str]:
         """Return the needed cases that never occurred."""

@@ -7,8 +7,9 @@ Rules of this file:
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import ge, gt, le, lt, ne
+from typing import Any, NamedTuple
 
 
 class Delivery(NamedTuple):
@@ -38,6 +39,14 @@ AGGREGATES: Mapping[str, Callable[[list[float]], float]] = {
     "max": max,
 }
 
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "<": lt,
+    "<=": le,
+    ">": gt,
+    ">=": ge,
+    "!=": ne,
+}
+
 
 def window_aggregates(
     deliveries: Iterable[Delivery], aggregate: str, size_us: int, slide_us: int
@@ -61,10 +70,7 @@ def window_aggregates(
 
 
 def joined_pairs(
-    r: Iterable[Delivery],
-    s: Iterable[Delivery],
-    window_us: int,
-    matches: Callable[[Delivery, Delivery], bool],
+    r: Iterable[Delivery], s: Iterable[Delivery], window_us: int, predicate: Sequence[Any]
 ) -> set[tuple[int, int]]:
     """Return the identities of all pairs that match and lie at most ``window_us`` apart."""
     ss = list(s)
@@ -72,5 +78,23 @@ def joined_pairs(
         (one.identity, other.identity)
         for one in r
         for other in ss
-        if abs(one.event_time_us - other.event_time_us) <= window_us and matches(one, other)
+        if abs(one.event_time_us - other.event_time_us) <= window_us
+        and matches(predicate, one, other)
     }
+
+
+def matches(predicate: Sequence[Any], r: Delivery, s: Delivery) -> bool:
+    """Return whether a pair matches a predicate in plain data, such as ``["band", "value", 5]``."""
+    match predicate:
+        case ["equi", column]:
+            return bool(getattr(r, column) == getattr(s, column))
+        case ["band", column, eps]:
+            return bool(abs(getattr(r, column) - getattr(s, column)) <= eps)
+        case ["apart", column, eps]:
+            return bool(abs(getattr(r, column) - getattr(s, column)) > eps)
+        case ["ineq", left, comparison, right]:
+            return COMPARISONS[comparison](getattr(r, left), getattr(s, right))
+        case ["and", *parts]:
+            return all(matches(part, r, s) for part in parts)
+    msg = f"there is no predicate {predicate!r}"
+    raise ValueError(msg)

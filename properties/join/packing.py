@@ -55,7 +55,10 @@ def taken_apart(trace: Trace, workloads: Sequence[Workload]) -> list[Trace]:
         firsts.append(firsts[-1] + len(workload.arrivals))
     for rejected in trace.of(Rejected):
         number = next(n for n, first in enumerate(firsts[1:]) if rejected.seq < first)
-        steps[number].append(rejected._replace(seq=rejected.seq - firsts[number]))
+        source_id = rejected.source_id - number * IDS_A_CASE
+        steps[number].append(
+            rejected._replace(seq=rejected.seq - firsts[number], source_id=source_id)
+        )
     return [Trace(trace.producer, each) for each in steps]
 
 
