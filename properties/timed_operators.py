@@ -8,6 +8,7 @@ Rules of this file:
 * Only what the operator records in process is compared; claims are judged on its own trace.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -45,9 +46,10 @@ from properties.windows.machine import SparkMachine as Task
 from sim import grouping, join, script, slack, watermark
 from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Duplicate, Fail
-from sim.kernel.log import simulate_arrivals
+from sim.kernel.log import simulate_arrivals, within_run
 from sim.kernel.plan import Plan
 from sim.kernel.run import Run
+from sim.kernel.source import Source
 from sim.kernel.trigger import At
 from sim.script.placements import PLAN
 from sim.script.tuning import ScriptTuning
@@ -57,6 +59,8 @@ from spark_impl.watermark.room import WATERMARK
 SHOWN_SENTENCES = 8
 SECONDS_MAX = 20.0
 """For making a cluster smaller."""
+CHAIN_EVENTS_MAX = 72
+"""Tuples of a chain; a few clusters of twice as many took half the time of hundreds."""
 
 
 class Drawn(NamedTuple):
@@ -98,14 +102,19 @@ class Operator:
         """Run the model on a cluster; ``ValueError`` for one that makes no sense."""
         return self.simulate(drawn.case.plan, drawn.config, drawn.case.seed)
 
-    def broken(self, drawn: Drawn) -> tuple[str, ...]:
-        """Run both; return what Spark's operator does wrong, in sentences."""
+    def broken(self, drawn: Drawn, seen: Counter[str] | None = None) -> tuple[str, ...]:
+        """Run both; return what Spark's operator does wrong, in sentences.
+
+        ``seen`` counts the clusters in which Spark's operator met each interesting case.
+        """
         expected = self.expected(drawn)
         try:
             observed = self.run(drawn)
         except Exception as error:  # whatever an operator raises is its failure, not ours
             text = " ".join(str(error).split()) or "no message"
             return (f"the operator raised {type(error).__name__}: {text[:300]}",)
+        if seen is not None:
+            seen.update(self.reached(observed))
         workload, trace, words = observed.workload, expected.trace, self.room.in_process_words
         untold = self.untold(drawn.case.plan)
         other = tuple(_differences(expected.workload, workload))
@@ -117,15 +126,15 @@ class Operator:
         verdicts = self.room.check(workload, Trace(observed.trace.producer, told)).verdicts
         return (*other, *difference.sentences, *broken_sentences(verdicts))
 
-    def reached(self, run: Run) -> dict[str, int]:
-        """Return how often interesting cases occurred in a run, by name."""
-        summary = run.summary
-        return {
+    def reached(self, run: Run) -> list[str]:
+        """Return the interesting cases that occurred in a run."""
+        counts = {
             "crashes with state": sum(fault.at > 0 for fault in run.workload.faults),
-            "messages sent again": int(summary.get("sent_again", 0)),
+            "messages sent again": int(run.summary.get("sent_again", 0)),
             "shed arrivals": has_shed(run),
             **self.counts(run),
         }
+        return [case for case, count in counts.items() if count]
 
 
 def has_shed(run: Run) -> bool:
@@ -236,11 +245,19 @@ def _read_by_all(config: ScriptConfig) -> Workflow:
     return Workflow("read by all", tuple([Statement(f"N{n}", each) for n, each in enumerate(read)]))
 
 
-def _flushed(chain: ChainCase) -> Drawn:
-    """Return it with a flush: only then is every pair due. Load is looked at less often."""
-    control = replace(chain.plan.tuned(ChainTuning()).control, every_us=4 * UNIT_US)
-    plan = replace(_with_tuning(chain.plan, ChainTuning(), control=control), flush=True)
-    return Drawn(chain.config, Case(plan, chain.seed))
+def _chain(drawn: ChainCase) -> Drawn:
+    """Return it with a flush: only then is every pair due. It is short, and rarely idle."""
+    plan, seed = drawn.plan, drawn.seed
+    rarely_us, each = 4 * UNIT_US, CHAIN_EVENTS_MAX // len(plan.sources)
+    control = replace(plan.tuned(ChainTuning()).control, every_us=rarely_us)
+    plan = _with_tuning(plan, ChainTuning(), control=control, hint_us=rarely_us)
+    sources = [
+        replace(source, events=min(source.events, each))
+        for source in plan.sources
+        if isinstance(source, Source)
+    ]
+    shorter = within_run(replace(plan, sources=tuple(sources), flush=True), seed)
+    return Drawn(drawn.config, Case(shorter, seed))
 
 
 # ------------------------------------------------------------------------------- what has to occur
@@ -297,7 +314,7 @@ OPERATORS: Mapping[str, Operator] = {
         ),
         Operator(
             "join",
-            _troubled(clusters_of_chains().map(_flushed)),
+            _troubled(clusters_of_chains().map(_chain)),
             join.simulate,
             Chain,
             _in_join,
