@@ -172,7 +172,8 @@ def _of_room(series: Columns, panel: Panel) -> Callable[[Axes], None]:
         for (name, label, unit), style in zip(panel.lines, cycle(STYLES), strict=False):
             line(axes, series, name, unit, label, *style)
         if panel.is_from_0:
-            axes.set_ylim(bottom=0)
+            highest = max(float(np.nanmax(series[each.column], initial=0)) for each in panel.lines)
+            axes.set_ylim(0, None if highest > 0 else 1)  # not hundredths of nothing
         else:
             axes.margins(y=0.1)
         _legend(axes)

@@ -152,6 +152,12 @@ def test_a_run_without_anything_can_be_drawn(tmp_path: Path) -> None:
     assert "worker 0" in words_of(no_time, tmp_path)
 
 
+@pytest.mark.parametrize(("queue", "top"), [(0.0, 1.0), (0.1, 0.105)])
+def test_an_axis_on_which_everything_is_0_ends_at_1(queue: float, top: float) -> None:
+    figure = draw_timed_run(made_up(1, queue_0=np.linspace(0.0, queue, 10)), "made up", ())
+    assert figure.axes[0].get_ylim() == pytest.approx((0.0, top))
+
+
 @pytest.mark.parametrize(("name", "plot"), [("slack", plot_slack), ("watermark", plot_watermark)])
 def test_a_run_with_faults_is_plotted_the_same_every_time(
     name: str, plot: Any, tmp_path: Path
