@@ -17,13 +17,16 @@ from sim.join.observed import Observed
 from sim.join.room import Room
 from sim.join.series import series_of
 from sim.join.summary import summary_of, traffic_of
-from sim.join.tuning import ChainTuning
+from sim.join.tuning import ChainTuning, Control
 from sim.kernel import plan as plans
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
 from sim.kernel.run import Run, run, uncollected
 
 PRODUCER = "sim"
+USUAL = ChainTuning()
+HINTS_MAX, CONTROLS_MAX = 100_000, 10_000
+"""How often the chain of a replay looks at itself at most, beside what every epoch starts with."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,12 +105,24 @@ def _matches(run: Observed) -> Iterator[Match]:
 
 
 def replay(workload: Workload) -> ChainRun:
-    """Replay a workload through the stated cluster: arrivals when they came, its epochs."""
+    """Replay a workload through the stated cluster: arrivals when they came, its epochs.
+
+    In a recording of months the chain looks at itself less often, because nothing happens at most
+    of these moments: at most 100,000 times for hints, and 10,000 times for its load.
+    """
+    arrivals = workload.arrivals
     plan = plans.replay(
-        workload.arrivals, workload.name, workload.cuts, flush=workload.flush, cluster=STATED
+        arrivals, workload.name, workload.cuts, flush=workload.flush, cluster=STATED
     )
-    plan = replace(plan, tuning=ChainTuning(record=True))
-    return simulate(plan, JoinConfig.from_json(workload.config), workload.seed)
+    span_us = arrivals[-1].arrival_us - arrivals[0].arrival_us if arrivals else 0
+    tuning = ChainTuning(
+        hint_us=max(USUAL.hint_us, span_us // HINTS_MAX),
+        control=Control(every_us=max(USUAL.control.every_us, span_us // CONTROLS_MAX)),
+        record=True,
+    )
+    return simulate(
+        replace(plan, tuning=tuning), JoinConfig.from_json(workload.config), workload.seed
+    )
 
 
 def make_system() -> System:
