@@ -15,6 +15,8 @@ from sim.kernel.plan import Plan
 
 RIGHT_THERE = Tier(0.0, inf)
 """The way to an instance without a link."""
+SPEED_MIN, SPEED_MAX = 1e-6, 1e6
+"""Slowest and fastest instance there may be."""
 
 
 def check(plan: Plan) -> None:
@@ -25,7 +27,7 @@ def check(plan: Plan) -> None:
         # With two servers there is no telling what a tuple takes an instance.
         require(worker.servers == 1, "servers of a worker", worker.servers, "1")
         require(worker.queue_limit != 0, "queue_limit", worker.queue_limit, "above 0")
-        good = 1e-6 <= worker.speed <= 1e6
+        good = SPEED_MIN <= worker.speed <= SPEED_MAX
         require(good, "speeds", worker.speed, "from a millionth to a million")
 
 

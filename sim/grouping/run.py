@@ -5,14 +5,15 @@ from dataclasses import replace
 from model.grouping.machine import Machine as ModelMachine
 from model.vocabulary import GroupingConfig, System, Workload
 from sim.clusters import STATED
-from sim.grouping.instances import check
+from sim.grouping.instances import SPEED_MIN, check
 from sim.grouping.machine import MachineOf
 from sim.grouping.room import Room
 from sim.grouping.series import series_of
 from sim.grouping.summary import summary_of
 from sim.kernel import plan as plans
+from sim.kernel.distributions import Exponential
 from sim.kernel.log import simulate_arrivals
-from sim.kernel.plan import Plan
+from sim.kernel.plan import Cluster, Plan
 from sim.kernel.recorder import Summary
 from sim.kernel.run import Run, run
 from sim.kernel.source import Recording, Row
@@ -70,11 +71,32 @@ def backlog_of(plan: Plan, seed: int) -> Plan:
 
 
 def replay(workload: Workload) -> Run:
-    """Replay a workload through the stated cluster: arrivals when they came, its batches."""
+    """Replay a workload through the stated cluster: arrivals when they came, its batches.
+
+    The instances are as fast as the configuration says at first; see :func:`stated`.
+    """
+    config = GroupingConfig.from_json(workload.config)
     plan = plans.replay(
-        workload.arrivals, workload.name, workload.cuts, flush=workload.flush, cluster=STATED
+        workload.arrivals,
+        workload.name,
+        workload.cuts,
+        flush=workload.flush,
+        cluster=stated(config),
     )
-    return simulate(plan, GroupingConfig.from_json(workload.config), workload.seed)
+    return simulate(plan, config, workload.seed)
+
+
+def stated(config: GroupingConfig) -> Cluster:
+    """Return the stated cluster with the speeds that a configuration states, if it does."""
+    times_us = config.times_of(0)
+    fastest_us = min(times_us)
+    if fastest_us == max(times_us) == 1:
+        return STATED  # nothing is known of the instances
+    workers = [
+        replace(STATED.worker(n), speed=max(SPEED_MIN, fastest_us / time_us))
+        for n, time_us in enumerate(times_us)
+    ]
+    return replace(STATED, workers=tuple(workers), service=Exponential(float(fastest_us)))
 
 
 def make_system() -> System:
