@@ -147,7 +147,8 @@ def _spread(name: str, times_us: ArrayLike) -> Summary:
     values = np.asarray(times_us, dtype=np.float64)
     if not len(values):
         return {}
-    return {f"mean_{name}": float(values.mean()), f"p99_{name}": float(np.percentile(values, 99))}
+    p50, p99 = np.percentile(values, (50, 99)).tolist()
+    return {f"mean_{name}": float(values.mean()), f"p50_{name}": p50, f"p99_{name}": p99}
 
 
 def _load(room: Room) -> Summary:
