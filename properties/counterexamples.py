@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from model.vocabulary import Event, Workload, stable_hash
 from properties.errors import UsageError
 from properties.plans import Case
+from properties.references import MODEL, REFERENCES
 from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import Plan
 
@@ -38,6 +39,8 @@ class Counterexample:
     """Kinds of steps that were compared."""
     broken: tuple[str, ...]
     """What was expected and what was observed instead, one sentence an element."""
+    reference: str = MODEL
+    """With what a workload was compared; a simulated cluster is compared with its simulation."""
 
     @property
     def room(self) -> str:
@@ -50,6 +53,8 @@ class Counterexample:
         digest = stable_hash(json.dumps(data, sort_keys=True)) & 0xFFFFFFFF
         path = folder / f"{self.room}-{digest:08x}.json"
         head = {"counterexample": version, "room": self.room, "system": self.system}
+        if version == RECORDED:
+            head["reference"] = self.reference
         found = {"kinds": list(self.kinds), "broken": list(self.broken)}
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(_layout({**head, **found, **data}) + "\n", encoding="utf-8")
@@ -71,7 +76,7 @@ class Counterexample:
         try:
             given = _workload(record["workload"]) if version == RECORDED else _simulated(record)
             kinds, broken = _texts(record, "kinds"), _texts(record, "broken")
-            return cls(str(record["system"]), given, kinds, broken)
+            return cls(str(record["system"]), given, kinds, broken, _reference(record))
         except KeyError as error:
             raise UsageError(f"{path.name} is not a counterexample: no {error}") from error
         except (TypeError, ValueError, OverflowError) as error:
@@ -98,6 +103,14 @@ def _simulated(record: Mapping[str, Any]) -> Simulated:
         msg = f"its config is {config!r}, which is no object"
         raise ValueError(msg)
     return Simulated(str(record["room"]), config, Case(plan, seed))
+
+
+def _reference(record: Mapping[str, Any]) -> str:
+    reference = record.get("reference", MODEL)  # files of old say nothing
+    if reference not in REFERENCES:
+        msg = f"its reference is {reference!r}; it must be one of {', '.join(REFERENCES)}"
+        raise ValueError(msg)
+    return str(reference)
 
 
 def _texts(record: dict[str, Any], name: str) -> tuple[str, ...]:

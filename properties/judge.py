@@ -21,9 +21,12 @@ from model.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import kind_of
 from properties.errors import UsageError
-from properties.rooms import Case, Evidence, Figures, Remark, Room, Seen
+from properties.predictions import Prediction
+from properties.rooms import Case, Evidence, Expected, Figures, Remark, Room, Seen
 
 AGREEMENT = "equal to the reference"
+NAMES = {"sim": "simulation", "model": "model", "both": "simulation"}
+"""What a system is compared with, by the reference that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +45,31 @@ class Judgement:
     """Time that the system took."""
     digests: tuple[str, str]
     """Of the reference's trace and of the observed one."""
+    reference: str
+    """``sim``, ``model`` or ``both``."""
+    predicted: Prediction
+    """What the simulation says of times."""
+    simulated: tuple[Verdict, ...]
+    """Whether simulation and model agree, if both were asked."""
 
     @property
     def outcome(self) -> Outcome:
         """All verdicts summed up."""
         claims = self.evidence.verdicts
         broken = (verdict for verdict in claims if verdict.outcome is Outcome.BROKEN)
-        return combine([self.agreement, self.guard, *broken])
+        return combine([self.agreement, self.guard, *self.simulated, *broken])
 
     @property
     def broken(self) -> tuple[str, ...]:
         """What is broken, in sentences."""
-        return broken_sentences((*self.evidence.verdicts, self.agreement))
+        return broken_sentences((*self.evidence.verdicts, self.agreement, *self.simulated))
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether what is broken is the simulation alone, and the system is not to blame."""
+        verdicts = (*self.evidence.verdicts, self.agreement, self.guard)
+        is_right = all(verdict.outcome is not Outcome.BROKEN for verdict in verdicts)
+        return is_right and self.outcome is Outcome.BROKEN
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, one object a case."""
@@ -65,6 +81,8 @@ class Judgement:
             **self.figures,
             "mismatches": self.mismatches,
             "seconds": round(self.seconds, 3),
+            "reference": self.reference,
+            **self.predicted._asdict(),
             "label": self.case.input,
             "query": self.case.query,
             "config": dict(self.case.workload.config),
@@ -83,7 +101,12 @@ class Judgement:
                     "sentence": verdict.sentence,
                     "witness": list(verdict.witness),
                 }
-                for verdict in (*self.evidence.verdicts, self.agreement, self.guard)
+                for verdict in (
+                    *self.evidence.verdicts,
+                    self.agreement,
+                    *self.simulated,
+                    self.guard,
+                )
             ],
         }
 
@@ -97,27 +120,35 @@ def broken_sentences(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def judge(room: Room, case: Case, system: System, words: Collection[type]) -> Judgement:
-    """Run the case through the system and the reference and say what holds."""
-    expected = _expected(room, case)
+def judge(
+    room: Room, case: Case, system: System, words: Collection[type], expected: Expected
+) -> Judgement:
+    """Run the case through the system and say what holds, given what the system should observe."""
+    workload = expected.workload
     started_s = time.perf_counter()
-    observed, failure = attempt(system, case.workload)
+    observed, failure = attempt(system, workload)
     seconds = time.perf_counter() - started_s
-    agreement, mismatches = agree(room, case.workload, expected, observed, words)
-    evidence = room.check(case.workload, observed)
-    seen = Seen(case, expected, observed, evidence, words)
+    agreement, mismatches = agree(
+        room, workload, expected.trace, observed, words, differs_from(expected)
+    )
+    evidence = room.check(workload, observed)
+    given = case._replace(workload=workload)
+    seen = Seen(given, expected.trace, observed, evidence, words)
     figures = room.figures(seen)
     return Judgement(
         room,
         case,
         failure or agreement,
         evidence,
-        room.guard(case, figures),
+        room.guard(given, figures),
         figures,
         room.remarks(seen),
         mismatches,
         seconds,
-        (expected.digest(), observed.digest()),
+        (expected.trace.digest(), observed.digest()),
+        expected.reference,
+        expected.predicted,
+        expected.simulated,
     )
 
 
@@ -141,14 +172,6 @@ def attempt(system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
         return Trace("nothing", ()), Verdict(AGREEMENT, Outcome.BROKEN, sentence)
 
 
-def _expected(room: Room, case: Case) -> Trace:
-    try:
-        return room.reference()(case.workload)
-    except OverflowError as error:
-        sentence = f"{case.input}, {case.query}: a result leaves the range of float64"
-        raise UsageError(sentence) from error
-
-
 def _was_interrupted(error: BaseException) -> bool:
     """Whether Ctrl-C came first, and the error while cleaning up after it."""
     earlier: BaseException | None = error
@@ -157,10 +180,23 @@ def _was_interrupted(error: BaseException) -> bool:
     return earlier is not None
 
 
+def differs_from(expected: Expected) -> str:
+    """Return who differs from whom, if a system does not observe what is expected."""
+    return f"the system differs from the {NAMES[expected.reference]}: "
+
+
 def agree(
-    room: Room, workload: Workload, expected: Trace, observed: Trace, words: Collection[type]
+    room: Room,
+    workload: Workload,
+    expected: Trace,
+    observed: Trace,
+    words: Collection[type],
+    differs: str = "",
 ) -> tuple[Verdict, int]:
-    """Whether two traces say the same in these kinds of steps, and in how many they do not."""
+    """Whether two traces say the same in these kinds of steps, and in how many they do not.
+
+    ``differs`` begins the sentence of two that do not.
+    """
     difference = room.compare(workload, expected, observed, words)
     wrong = difference.mismatches
     if not wrong and not difference.compared:
@@ -172,5 +208,6 @@ def agree(
         return Verdict(AGREEMENT, Outcome.HOLDS, sentence), 0
     silent = [kind_of(word) for word in words if expected.of(word) and not observed.of(word)]
     hint = f"; there is no {' or '.join(silent)} step at all (--kinds names those to compare)"
-    sentence = f"{wrong:,} steps are missing, not expected or different{hint if silent else ''}"
+    hint = hint if silent else ""
+    sentence = f"{differs}{wrong:,} steps are missing, not expected or different{hint}"
     return Verdict(AGREEMENT, Outcome.BROKEN, sentence, difference.sentences), wrong

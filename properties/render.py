@@ -18,8 +18,10 @@ from rich.progress import (
 from rich.table import Table
 
 from model.claims import Outcome
+from properties.durations import write_short
 from properties.errors import counted
 from properties.judge import Judgement
+from properties.predictions import MS_US, NO_PREDICTION
 from properties.rooms import Figure, Skipped
 
 NARROWEST = 110
@@ -83,7 +85,7 @@ def overall(judgements: Sequence[Judgement]) -> Outcome:
 
 
 def print_tables(out: Console, judgements: Sequence[Judgement]) -> None:
-    """One for each room, in which a line is a case.
+    """One for each room, in which a line is a case, and one with what the simulation predicted.
 
     A terminal that is too narrow gets fewer figures; a file gets all of them in longer lines. The
     verdict is there in any case.
@@ -96,6 +98,10 @@ def print_tables(out: Console, judgements: Sequence[Judgement]) -> None:
         out.width = max(out.width, _narrowest(out, of_room, shown))
         out.print(_table(of_room, shown))
         out.print()
+        if any(judgement.predicted != NO_PREDICTION for judgement in of_room):
+            out.print(_predictions(of_room))
+            print_prose(out, [of_room[0].room.predictor.told()])
+            out.print()
 
 
 def _narrowest(out: Console, judgements: Sequence[Judgement], shown: Sequence[Figure]) -> int:
@@ -129,6 +135,25 @@ def _table(
     return grid
 
 
+def _predictions(judgements: Sequence[Judgement]) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("predicted", no_wrap=True)
+    grid.add_column("input", overflow="fold", min_width=16)
+    grid.add_column("query", overflow="fold", min_width=16)
+    for heading in ("tuples/s", "p50", "p99"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for judgement in judgements:
+        case, (rate, *latencies_ms) = judgement.case, judgement.predicted
+        grid.add_row(
+            judgement.room.name,
+            escape(case.input),
+            escape(case.query),
+            _written(rate, ",.0f"),
+            *("-" if ms is None else write_short(ms * MS_US) for ms in latencies_ms),
+        )
+    return grid
+
+
 def _written(number: float | None, how: str) -> str:
     return "-" if number is None else format(number, how)
 
@@ -153,8 +178,15 @@ def summary(judgements: Sequence[Judgement], system: str) -> str:
     broken = outcomes.count(Outcome.BROKEN)
     unsaid = outcomes.count(Outcome.UNDETERMINED)
     cases = counted(len(judgements), "comparison")
+    ours = sum(judgement.is_ours for judgement in judgements)
+    if broken and broken == ours:
+        return (
+            f"{broken} of {cases} broken: the simulation does not do what the model does, which is"
+            f" our mistake and says nothing against {system}."
+        )
     if broken:
-        return f"{broken} of {cases} broken: {system} does not do what was promised."
+        more = f", and in {ours} the simulation differs from the model, our mistake" if ours else ""
+        return f"{broken - ours} of {cases} broken: {system} does not do what was promised{more}."
     if unsaid:
         return f"{unsaid} of {cases} undetermined: {_reasons(judgements)}."
     asked = {judgement.room.name: judgement.room for judgement in judgements}

@@ -15,6 +15,7 @@ from model.vocabulary import System, Trace, Workload
 from model.vocabulary.settings import nearest
 from properties.errata import Erratum
 from properties.errors import UsageError
+from properties.predictions import NO_PREDICTION, Prediction, Predictor
 from properties.tables import Columns
 from sim.kernel.plan import Plan
 from sim.kernel.run import Run
@@ -54,6 +55,19 @@ class Figure(NamedTuple):
     heading: str
     format: str = ","
     """How its number is written, as in a format string."""
+
+
+class Expected(NamedTuple):
+    """What a system on trial is given, and what it should observe."""
+
+    reference: str
+    """``sim``, ``model`` or ``both``."""
+    workload: Workload
+    trace: Trace
+    predicted: Prediction = NO_PREDICTION
+    """What the simulation says of times, if there was one."""
+    simulated: tuple[Verdict, ...] = ()
+    """Whether simulation and model agree, if both were asked."""
 
 
 class Remark(NamedTuple):
@@ -190,6 +204,8 @@ class Room:
     """Run a plan and the query of a workload, with a seed."""
     replay: Callable[[Workload], Run]
     """Replay a workload through the stated cluster."""
+    predictor: Predictor
+    """What a replay says of times."""
     plot: Callable[[Any, Path], None]
     """A timed run as an SVG file."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()

@@ -12,8 +12,9 @@ from model.vocabulary.trace import kind_of
 from properties import plans
 from properties.counterexamples import Counterexample, Simulated
 from properties.errors import counted
-from properties.judge import agree, attempt, broken_sentences
+from properties.judge import agree, attempt, broken_sentences, differs_from
 from properties.plans import Case
+from properties.references import MODEL, expect
 from properties.rooms import Room
 from properties.systems import SPARK
 
@@ -40,10 +41,12 @@ class Trial:
     """``spark``, or MODULE:FACTORY."""
     words: tuple[type, ...]
     """Kinds of steps that are compared."""
+    reference: str = MODEL
+    """With what a workload is compared: ``sim``, ``model`` or ``both``."""
 
     def broken(self, workload: Workload) -> tuple[str, ...]:
-        """Run a workload beside the model: what is broken, in sentences."""
-        return self._broken(self.system, workload, self.room.reference()(workload), self.words)
+        """Run a workload beside the reference: what is broken, in sentences."""
+        return self._beside_reference(self.system, workload, self.words)
 
     def broken_cluster(self, given: Simulated) -> tuple[str, ...]:
         """Run the workload of a simulated cluster beside the simulation: what is broken."""
@@ -61,7 +64,8 @@ class Trial:
 
         def fails_in_process(case: Case) -> bool:
             run = self.room.simulate_plan(case.plan, given.config, case.seed)
-            return bool(self._broken_in_process(run.workload, run.trace))
+            words = self._in_process_words
+            return bool(self._broken(self.room.in_process, run.workload, run.trace, words))
 
         def fails(case: Case) -> bool:
             return bool(self.broken_cluster(given._replace(case=case)))
@@ -84,7 +88,7 @@ class Trial:
     ) -> list[str]:
         broken = broken or (NOT_AGAIN,)
         kinds = tuple(kind_of(word) for word in self.words)
-        path = Counterexample(self.name, small, kinds, broken).store(folder)
+        path = Counterexample(self.name, small, kinds, broken, self.reference).store(folder)
         return [
             *broken[:SHOWN_SENTENCES],
             *told,
@@ -97,7 +101,8 @@ class Trial:
         is_small = most is None or len(workload.arrivals) <= most
 
         def fails_in_process(candidate: Workload) -> tuple[str, ...]:
-            return self._broken_in_process(candidate, self.room.reference()(candidate))
+            words = self._in_process_words
+            return self._beside_reference(self.room.in_process, candidate, words)
 
         if self.name == SPARK and is_small and fails_in_process(workload):
             small = shrink(workload, fails_in_process, self.room.simpler)
@@ -107,17 +112,30 @@ class Trial:
             return workload
         return shrink(workload, self.broken, self.room.simpler)
 
-    def _broken_in_process(self, workload: Workload, expected: Trace) -> tuple[str, ...]:
-        words = tuple(word for word in self.room.in_process_words if word in self.words)
-        return self._broken(self.room.in_process, workload, expected, words)
+    @property
+    def _in_process_words(self) -> tuple[type, ...]:
+        return tuple(word for word in self.room.in_process_words if word in self.words)
+
+    def _beside_reference(
+        self, system: System, workload: Workload, words: tuple[type, ...]
+    ) -> tuple[str, ...]:
+        expected = expect(self.room, workload, self.reference, self.words)
+        differs = differs_from(expected)
+        found = self._broken(system, expected.workload, expected.trace, words, differs)
+        return found + broken_sentences(expected.simulated)
 
     def _broken(
-        self, system: System, workload: Workload, expected: Trace, words: tuple[type, ...]
+        self,
+        system: System,
+        workload: Workload,
+        expected: Trace,
+        words: tuple[type, ...],
+        differs: str = "",
     ) -> tuple[str, ...]:
         observed, failure = attempt(system, workload)
         if failure is not None:
             return broken_sentences([failure])
-        agreement, _ = agree(self.room, workload, expected, observed, words)
+        agreement, _ = agree(self.room, workload, expected, observed, words, differs)
         return broken_sentences((*self.room.check(workload, observed).verdicts, agreement))
 
 

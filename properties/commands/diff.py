@@ -22,6 +22,7 @@ from properties.join.inputs import NAMED as PAIRS
 from properties.join.queries import BATCHES as JOIN_BATCHES
 from properties.join.queries import WORKERS as CHAIN_WORKERS
 from properties.judge import Judgement, judge
+from properties.references import BOTH, REFERENCES, expect
 from properties.rooms import NAMES, Case, Room, Skipped, room, rooms
 from properties.script.inputs import NAMED as NETWORKS
 from properties.script.queries import BATCHES as SCRIPT_BATCHES
@@ -85,6 +86,27 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         " pair may be (join)",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there, too")
+    _add_comparison(parser)
+    add_columns(parser)
+    groups: list[tuple[Sequence[str], argparse._ArgumentGroup]] = []
+    for names in (windowed.ROOMS, SERVED, *((name,) for name in NAMES)):
+        groups.append((names, parser.add_argument_group(f"query of {_listed(names)}")))
+    windowed.add_options(groups[0][1])
+    _add_served(groups[1][1])
+    for (name,), group in groups[2:]:
+        room(name).add_options(group)
+    parser.set_defaults(groups=groups)
+
+
+def _add_comparison(parser: argparse.ArgumentParser) -> None:
+    """What is compared with what, and where it is run."""
+    parser.add_argument(
+        "--reference",
+        choices=REFERENCES,
+        default=BOTH,
+        help="what to compare with: a simulation that replays the input through the stated cluster,"
+        " the untimed model, or the simulation, which is then held to the model (both)",
+    )
     parser.add_argument(
         "--system",
         metavar="MODULE:FACTORY",
@@ -104,15 +126,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=counterexamples.FOLDER,
         help="where counterexamples are stored (counterexamples)",
     )
-    add_columns(parser)
-    groups: list[tuple[Sequence[str], argparse._ArgumentGroup]] = []
-    for names in (windowed.ROOMS, SERVED, *((name,) for name in NAMES)):
-        groups.append((names, parser.add_argument_group(f"query of {_listed(names)}")))
-    windowed.add_options(groups[0][1])
-    _add_served(groups[1][1])
-    for (name,), group in groups[2:]:
-        room(name).add_options(group)
-    parser.set_defaults(groups=groups)
 
 
 def _add_served(group: argparse._ArgumentGroup) -> None:
@@ -207,13 +220,17 @@ def _judge_all(
     cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
     task = progress.add_task("", total=len(cases))
     for each, case in cases:
+        progress.update(task, description=f"reference of {case.input}: {case.query}")
+        expected = expect(each, case.workload, args.reference, words[each.name])
         progress.update(task, description=f"{case.input}: {case.query}")
         system = system_of(each)
-        judgement = judge(each, case, system, words[each.name])
+        judgement = judge(each, case, system, words[each.name], expected)
+        del expected  # a large trace, which would be there while the next one is made
         judgements.append(judgement)
         if judgement.outcome is Outcome.BROKEN:
             progress.update(task, description="shrinking the counterexample")
-            trial = witness.Trial(each, system, args.system, words[each.name])
+            kinds = words[each.name]
+            trial = witness.Trial(each, system, args.system, kinds, args.reference)
             reports.append(trial.report(case.workload, args.counterexamples))
         progress.advance(task)
     return judgements, reports

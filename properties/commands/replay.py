@@ -8,6 +8,7 @@ from properties import plans, render
 from properties.commands.diff import chosen_words
 from properties.counterexamples import Counterexample, Simulated
 from properties.errors import UsageError
+from properties.references import MODEL
 from properties.rooms import Room, room
 from properties.systems import local_master, opened
 from properties.witness import Trial
@@ -35,12 +36,12 @@ def run(args: argparse.Namespace) -> int:
     found = Counterexample.load(args.file)
     tried = room(found.room)
     words = chosen_words(tried, ",".join(found.kinds))
-    workload = _workload(args.file.name, tried, found.given)
+    workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system
     master = args.master or local_master(tried.slots(workload))
     with render.progress() as progress, opened(name, master) as system_of:
         progress.add_task(f"running {args.file.name}", total=None)
-        trial = Trial(tried, system_of(tried), name, words)
+        trial = Trial(tried, system_of(tried), name, words, found.reference)
         if isinstance(found.given, Simulated):
             broken = trial.broken_cluster(found.given)
         else:
@@ -54,13 +55,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _workload(file: str, tried: Room, given: Workload | Simulated) -> Workload:
+def _workload(file: str, tried: Room, given: Workload | Simulated, reference: str) -> Workload:
     """Return what is to be run; refuse what not even the reference can run: an edited file."""
     try:
         if isinstance(given, Simulated):
             given = tried.simulate_plan(given.case.plan, given.config, given.case.seed).workload
         tried.refuse(given)
         tried.reference()(given)
+        if reference != MODEL:
+            tried.replay(given)
     except Exception as error:  # whatever it is, the system on trial has no part in it
         raise UsageError(f"{file} asks for what cannot be run: {error}") from error
     return given

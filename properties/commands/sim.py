@@ -13,6 +13,7 @@ from properties.commands.outputs import refuse_unwritable
 from properties.durations import parse_duration_us
 from properties.errors import UsageError
 from properties.judge import judge
+from properties.references import MODEL, expect
 from properties.rooms import NAMES, Beside, Case, room
 from sim.kernel.run import Run
 
@@ -69,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(str(error)) from error
     name = str(timed.summary["input"])
     case = Case(name, name, "", timed.workload, in_order=False)
-    judgement = judge(chosen, case, lambda _: timed.trace, chosen.words)
+    expected = expect(chosen, timed.workload, MODEL, chosen.words)
+    judgement = judge(chosen, case, lambda _: timed.trace, chosen.words, expected)
     out = render.console()
     out.print(_table(timed))
     if beside is not None:

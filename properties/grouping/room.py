@@ -20,6 +20,7 @@ from properties.grouping.balances import Spread, spread
 from properties.grouping.errata import ERRATA
 from properties.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from properties.inputs import PUBLISHED, missing_recording, recordings_by_name
+from properties.predictions import Predictor
 from properties.rooms import Beside, Case, Explorer, Figure, Figures, Room, Seen, Skipped
 from properties.tables import Columns, cuts_into
 from sim.grouping import Run, from_settings, side_by_side
@@ -214,6 +215,13 @@ ROOM = Room(
     simulate=simulate,
     simulate_plan=lambda plan, config, seed: run_plan(plan, GroupingConfig.from_json(config), seed),
     replay=replay,
+    predictor=Predictor(
+        "median_latency_us",
+        "p99_latency_us",
+        "from the arrival of a tuple to the end of its service",
+        ("busiest",),
+        "as fast as times_us says at first (exponential)",
+    ),
     plot=plot,
     beside=beside,
     errata=ERRATA,

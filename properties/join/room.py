@@ -23,6 +23,7 @@ from model.vocabulary.join import PROTOCOL, RESULTS, Forward, Match, Receive, Re
 from properties.errors import UsageError, counted
 from properties.join import inputs, limits, queries
 from properties.join.errata import ERRATA
+from properties.predictions import Predictor
 from properties.rooms import Case, Explorer, Figure, Figures, Remark, Room, Seen, Skipped
 from properties.tables import Columns, cuts_into
 from sim.join import ChainRun, from_settings, replay
@@ -269,6 +270,12 @@ ROOM = Room(
     simulate=simulate,
     simulate_plan=lambda plan, config, seed: run_plan(plan, JoinConfig.from_json(config), seed),
     replay=replay,
+    predictor=Predictor(
+        "median_latency_us",
+        "p99_latency_us",
+        "from the arrival of the later tuple of a pair to the pair",
+        ("busy_",),
+    ),
     plot=plot,
     timed_remarks=timed_remarks,
     errata=ERRATA,

@@ -15,6 +15,7 @@ from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import REASON_LATE, WORDS, Rejected, Result, Undefined
 from properties.errors import UsageError, counted
+from properties.predictions import Predictor
 from properties.rooms import (
     Case,
     Explorer,
@@ -202,6 +203,12 @@ ROOM = Room(
     simulate=timed.simulate,
     simulate_plan=lambda plan, config, seed: run_plan(plan, ScriptConfig.from_json(config), seed),
     replay=replay,
+    predictor=Predictor(
+        "p50_result_latency_us",
+        "p99_result_latency_us",
+        "from the stamp of a result, by the sensors' clock, to the result",
+        ("busiest",),
+    ),
     plot=timed.plot,
     timed_remarks=timed.remarks,
     beside=timed.beside,

@@ -27,7 +27,7 @@ from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen
 from properties.slack import queries
 from properties.slack.errata import ERRATA
 from properties.slack.remarks import remarks
-from properties.windows.cases import Agreement, cases
+from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings, refuse_workload
 from sim.kernel.plan import Plan
 from sim.slack import Run, from_settings
@@ -146,6 +146,7 @@ ROOM = Room(
     simulate=simulate,
     simulate_plan=simulate_plan,
     replay=timed.replay,
+    predictor=PREDICTOR,
     plot=plot,
     errata=ERRATA,
 )

@@ -20,7 +20,7 @@ from properties.errors import counted
 from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen
 from properties.watermark import queries
 from properties.watermark.errata import ERRATA
-from properties.windows.cases import Agreement, cases
+from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings
 from sim.kernel.plan import Plan
 from sim.watermark import DEFAULTS, Run, from_settings
@@ -158,6 +158,7 @@ ROOM = Room(
     simulate=simulate,
     simulate_plan=simulate_plan,
     replay=timed.replay,
+    predictor=PREDICTOR,
     plot=plot,
     errata=ERRATA,
 )

@@ -10,6 +10,7 @@ from model.diff import Difference
 from model.vocabulary import Trace, Workload
 from model.windows.evidence import has_exact_sums
 from properties import inputs
+from properties.predictions import Predictor
 from properties.rooms import Case, Skipped
 from properties.tables import Columns, Recording, cuts_into
 from properties.windows.queries import BATCHES, Config
@@ -18,6 +19,12 @@ DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 TOLERANCE = 1e-9
 SUMMED = ("sum", "avg")
 """Aggregates in which values may cancel."""
+PREDICTOR = Predictor(
+    "p50_window_latency_us",
+    "p99_window_latency_us",
+    "from the end of a window, by the sources' clock, to its first answer",
+    ("utilisation_",),
+)
 ConfigT = TypeVar("ConfigT", bound=Config)
 Queries = Callable[[argparse.Namespace, str, Recording], Iterator[tuple[ConfigT, str]]]
 """The queries that the options ask of an input, each with its title."""

@@ -15,7 +15,8 @@ from properties.join import limits
 from properties.join.conditions import parse_condition, write_condition
 from properties.join.room import ROOM
 from properties.join.strategies import PREDICATES
-from properties.judge import judge
+from properties.judge import Judgement, judge
+from properties.references import MODEL, expect
 from properties.rooms import Case
 
 CONFIG = JoinConfig(4, (("key", Equi("key")),), workers=3, block_size=2, lateness_us=3)
@@ -32,6 +33,11 @@ def workload(n: int = 60) -> Workload:
 
 def case(each: Workload) -> Case:
     return Case("made", "made", "key", each, in_order=False)
+
+
+def judged(each: Case) -> Judgement:
+    """The chain of the model, held to the model."""
+    return judge(ROOM, each, run, RESULTS, expect(ROOM, each.workload, MODEL, RESULTS))
 
 
 # ----------------------------------------------------------------------------------- conditions
@@ -120,7 +126,7 @@ def test_epochs_of_matches_are_not_compared_but_their_number_is() -> None:
 
 
 def test_the_chain_of_the_model_is_put_to_the_test() -> None:
-    judgement = judge(ROOM, case(workload()), run, RESULTS)
+    judgement = judged(case(workload()))
     assert judgement.outcome is Outcome.HOLDS, judgement.guard.sentence
     assert judgement.figures["rejected"]
     (remark,) = judgement.remarks
@@ -129,7 +135,7 @@ def test_the_chain_of_the_model_is_put_to_the_test() -> None:
 
 def test_large_recordings_say_that_pairs_were_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("properties.join.room.COUNTED_MAX", 59)
-    (remark,) = judge(ROOM, case(workload()), run, RESULTS).remarks
+    (remark,) = judged(case(workload())).remarks
     assert remark.sentence.endswith("(above 59 tuples, pairs of a step are not counted again)")
 
 
@@ -145,7 +151,7 @@ def test_large_recordings_say_that_pairs_were_not_counted(monkeypatch: pytest.Mo
 )
 def test_what_never_came_up_is_undetermined(name: str, sentence: str) -> None:
     each = case(workload())
-    figures = judge(ROOM, each, run, RESULTS).figures
+    figures = judged(each).figures
     assert ROOM.guard(each, figures).outcome is Outcome.HOLDS
     verdict = ROOM.guard(each, {**figures, name: 0})
     assert verdict.outcome is Outcome.UNDETERMINED
@@ -154,7 +160,7 @@ def test_what_never_came_up_is_undetermined(name: str, sentence: str) -> None:
 
 def test_short_chains_have_no_middle() -> None:
     each = case(workload())
-    figures = judge(ROOM, each, run, RESULTS).figures
+    figures = judged(each).figures
     two = {**figures, "workers": 2, "in_the_middle": 0}
     assert ROOM.guard(each, two).outcome is Outcome.HOLDS
     one = {**two, "workers": 1, "blocks": 0, "copies": 0}

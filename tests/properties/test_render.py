@@ -12,6 +12,7 @@ from model.vocabulary.join import RESULTS, Equi
 from properties import render
 from properties.join.room import ROOM
 from properties.judge import Judgement, judge
+from properties.references import MODEL, expect
 from properties.rooms import Case
 
 INPUT = "orders-of-the-whole-last-year.csv, trades-of-the-whole-last-year.csv"
@@ -26,7 +27,8 @@ def undetermined() -> Judgement:
     case = Case(
         "made", INPUT, "key and value within 2, +-5s, late after [3s]", workload, in_order=True
     )
-    return judge(ROOM, case, joined, RESULTS)
+    expected = expect(ROOM, workload, MODEL, RESULTS)
+    return judge(ROOM, case, joined, RESULTS, expected)
 
 
 def printed(width: int, is_terminal: bool) -> list[str]:
