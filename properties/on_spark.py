@@ -18,8 +18,6 @@ from spark_impl.slack.room import SLACK
 from spark_impl.watermark.room import WATERMARK
 from spark_impl.windows.system import run_workloads
 
-KILLS_MAX = 2
-"""Micro-batches of a pack in which its query is killed: each costs another start of the query."""
 AT_ONCE = 4
 """Streams of room ``grouping`` whose micro-batches are spread at the same time."""
 
@@ -35,51 +33,57 @@ class Ran(NamedTuple):
     """How often the query was killed."""
 
 
-def run_on_spark(spark: SparkSession, workloads: Mapping[str, Workload]) -> Ran:
+def run_on_spark(spark: SparkSession, workloads: Mapping[str, Workload], kills: int) -> Ran:
     """Run workloads of one room together; those of most rooms have one configuration.
 
-    A kill strikes the pack as a whole, in the first micro-batches in which any workload has one.
+    A kill strikes the pack as a whole, in the first micro-batches in which any workload has one;
+    not more than ``kills`` are carried out, for each costs another start of the query.
     """
-    kills = sorted({fault for each in workloads.values() for fault in each.faults})[:KILLS_MAX]
-    kept = {
-        name: each.with_(faults=tuple([fault for fault in each.faults if fault in kills]))
-        for name, each in workloads.items()
-    }
-    room = next(iter(kept.values())).room
+    room = next(iter(workloads.values())).room
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
-        traces, shared = RUNNERS[room](spark, kept, Path(folder))
-    return Ran(traces, shared, len(kills))
+        return RUNNERS[room](spark, workloads, Path(folder), kills)
 
 
-_Runner = Callable[[SparkSession, Mapping[str, Workload], Path], tuple[Mapping[str, Trace], Trace]]
+_Runner = Callable[[SparkSession, Mapping[str, Workload], Path, int], Ran]
 NOTHING = Trace("spark", ())
 
 
 def _in_one_query(run: Callable[..., dict[str, Trace]], *given: object) -> _Runner:
     """Tell the workloads apart by a grouping column."""
-    return lambda spark, cases, folder: (run(*given, spark, cases, folder), NOTHING)
+
+    def run_all(
+        spark: SparkSession, cases: Mapping[str, Workload], folder: Path, kills: int
+    ) -> Ran:
+        faults = sorted({fault for each in cases.values() for fault in each.faults})[:kills]
+        kept = {name: each.with_(faults=tuple(faults)) for name, each in cases.items()}
+        return Ran(run(*given, spark, kept, folder), NOTHING, len(faults))
+
+    return run_all
 
 
 def _in_one_chain(
-    spark: SparkSession, cases: Mapping[str, Workload], folder: Path
-) -> tuple[Mapping[str, Trace], Trace]:
+    spark: SparkSession, cases: Mapping[str, Workload], folder: Path, kills: int
+) -> Ran:
     """Let the workloads follow one another in a chain, and share its epochs."""
     whole = together(list(cases.values()))
-    trace = join.run_workloads(spark, {"chain": whole}, folder)["chain"]
+    struck = whole.with_(faults=whole.faults[:kills])
+    trace = join.run_workloads(spark, {"chain": struck}, folder)["chain"]
     apart = taken_apart(trace, list(cases.values()))
-    return dict(zip(cases, apart, strict=True)), trace
+    return Ran(dict(zip(cases, apart, strict=True)), trace, len(struck.faults))
 
 
 def _side_by_side(
-    spark: SparkSession, cases: Mapping[str, Workload], folder: Path
-) -> tuple[Mapping[str, Trace], Trace]:
+    spark: SparkSession, cases: Mapping[str, Workload], folder: Path, _kills: int
+) -> Ran:
     """Spread several streams at the same time: their jobs wait more than they work."""
 
     def run(number: int, name: str) -> Trace:
         return grouping.run_workloads(spark, {name: cases[name]}, folder / str(number))[name]
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        return dict(zip(cases, pool.map(run, range(len(cases)), cases), strict=True)), NOTHING
+        traces = dict(zip(cases, pool.map(run, range(len(cases)), cases), strict=True))
+    # A stream that is killed does a micro-batch twice, and is not started anew.
+    return Ran(traces, NOTHING, sum(len(each.faults) for each in cases.values()))
 
 
 RUNNERS: Mapping[str, _Runner] = {

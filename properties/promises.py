@@ -9,7 +9,9 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
@@ -33,11 +35,12 @@ from sim.kernel.run import Run
 from sim.kernel.trigger import EveryTuples
 
 TestT = TypeVar("TestT", bound=Callable[..., None])
-SCALES: Mapping[str, float] = {"dev": 0.25, "ci": 1.0, "nightly": 16.0}
+ValueT = TypeVar("ValueT")
+SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 1.0, "nightly": 16.0}
 """How many packs and long streams a profile has for each that ``ci`` has."""
-CLUSTERS_MIN = 8
+CLUSTERS_MIN = 4
 """Of a pack: with fewer, what it is about may not occur."""
-BATCHES_MAX = 4
+BATCHES_MAX = 3
 """Of a cluster: micro-batches of Spark take longer than what is in them."""
 SHOWN_SENTENCES = 8
 
@@ -46,6 +49,11 @@ def scaled(number: int) -> int:
     """Return a number of profile ``ci`` for the profile in force, at least 1."""
     scale = SCALES.get(settings.get_current_profile_name(), SCALES["dev"])
     return max(1, round(number * scale))
+
+
+def of_profile(values: Sequence[ValueT]) -> Sequence[ValueT]:
+    """Return those of the values that the profile in force has time for, the first ones."""
+    return values[: min(len(values), scaled(len(values)))]
 
 
 # ----------------------------------------------------------------------------------------- packs
@@ -111,18 +119,24 @@ class Observed:
     """How often the query of the pack was killed."""
 
 
-def observe(spark: SparkSession, pack: Pack) -> Observed:
-    """Simulate a pack, then run its workloads on Spark."""
+def observe(spark: SparkSession, *packs: Pack, kills: int = 0) -> list[Observed]:
+    """Simulate packs, then run them on Spark side by side: a query waits half of its time.
+
+    The query of a pack is killed at most ``kills`` times.
+    """
+    with ThreadPoolExecutor(len(packs)) as pool:
+        return list(pool.map(partial(_observed, spark, kills=kills), packs))
+
+
+def _observed(spark: SparkSession, pack: Pack, kills: int) -> Observed:
     of_room = room(pack.room)
     simulated = {
         f"cluster-{n}": _simulated(of_room, config.to_json(), case)
         for n, (config, case) in enumerate(zip(pack.configs, pack.cases, strict=True))
     }
     workloads = {name: run.workload.with_(name=name) for name, (_, run) in simulated.items()}
-    ran = run_on_spark(spark, workloads)
-    seen = [
-        Seen(of_room, given, run, ran.traces[name]) for name, (given, run) in simulated.items()
-    ]
+    ran = run_on_spark(spark, workloads, kills)
+    seen = [Seen(of_room, given, run, ran.traces[name]) for name, (given, run) in simulated.items()]
     return Observed(tuple(seen), ran.shared, ran.kills)
 
 

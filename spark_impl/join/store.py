@@ -139,6 +139,10 @@ class Store:
         for path in self.root.glob(f"epochs/{done.epoch - 2}/*/state-*.arrow"):
             path.unlink(missing_ok=True)
 
+    def lose_commit(self) -> None:
+        """Make the store look as after a crash just before the last epoch counted."""
+        (self.root / "commits" / f"{self.epochs()[-1]}.json").unlink()
+
     def load_state(self, before: Commit, worker: int) -> WorkerState:
         """What a worker held after an epoch."""
         path = self.folder(before.epoch, before.attempt) / f"state-{worker}.arrow"
