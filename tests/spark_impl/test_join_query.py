@@ -48,8 +48,8 @@ def found_in(spark: SparkSession, store: Path) -> Counter[Pair]:
 
 
 def test_more_workers_than_slots_are_refused(spark: SparkSession, tmp_path: Path) -> None:
-    join = ChainJoin(5, 10, And())
-    sentence = r"^a chain of 5 workers needs 5 task slots at the same time and local.* has 4$"
+    join = ChainJoin(9, 10, And())
+    sentence = r"^a chain of 9 workers needs 9 task slots at the same time and local.* has 8$"
     with pytest.raises(EnvironmentProblem, match=sentence):
         join.join(inputs(spark, case_with(2), "R"), inputs(spark, case_with(2), "S"), tmp_path)
 
