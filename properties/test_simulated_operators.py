@@ -19,8 +19,8 @@ RUNS_FOR_GUARDS = 6
 """Of 50 clusters each, at most, if those of the property did not show everything."""
 ALWAYS = ("crashes with state", "messages sent again", "shed arrivals")
 NEEDED = {
-    "slack": ("tuples served again", "late pairs"),
-    "watermark": ("tuples served again", "late pairs"),
+    "slack": ("tuples served again", "late pairs", "rejected arrivals"),
+    "watermark": ("tuples served again", "late pairs", "rejected arrivals"),
     "join": (
         "epochs redone",
         "copies met",

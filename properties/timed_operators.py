@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from model.vocabulary import Trace, Workload
-from model.vocabulary.answers import Late
+from model.vocabulary.answers import Late, Rejected
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.join import Receive
 from model.vocabulary.script import (
@@ -30,6 +30,7 @@ from model.vocabulary.script import (
     Workflow,
 )
 from properties.grouping.machine import SparkMachine as Routers
+from properties.grouping.strategies import replaying
 from properties.grouping.strategies import timed_cases as grouping_cases
 from properties.join.machine import SparkMachine as Chain
 from properties.join.timed import TimedCase as ChainCase
@@ -39,7 +40,7 @@ from properties.plans import Case, smallest, told
 from properties.rooms import Room, room
 from properties.script.machine import WAYS, SparkScripts
 from properties.script.strategies import timed_cases as script_cases
-from properties.strategies import UNIT_US, timings
+from properties.strategies import UNIT_US, arrival_orders, timings
 from properties.strategies import configs as slack_configs
 from properties.watermark.strategies import configs as watermark_configs
 from properties.windows.machine import SparkMachine as Task
@@ -179,8 +180,13 @@ def report(operator: Operator, drawn: Drawn) -> str:
 
 @st.composite
 def _windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any]) -> Drawn:
+    """Draw a query and its cluster; some sources send what the query refuses."""
     config = draw(configs)
-    return Drawn(config, draw(timings(max(config.size_us, config.slide_us), config.tasks)))
+    plan, seed = draw(timings(max(config.size_us, config.slide_us), config.tasks))
+    if draw(st.sampled_from([False, False, True])):
+        (events,) = draw(arrival_orders(config))
+        plan = replaying(events, plan)
+    return Drawn(config, Case(plan, seed))
 
 
 @st.composite
@@ -265,7 +271,11 @@ def _chain(drawn: ChainCase) -> Drawn:
 
 def _in_windows(run: Run) -> dict[str, int]:
     again = int(run.summary.get("served_again", 0))
-    return {"tuples served again": again, "late pairs": len(run.trace.of(Late))}
+    return {
+        "tuples served again": again,
+        "late pairs": len(run.trace.of(Late)),
+        "rejected arrivals": len(run.trace.of(Rejected)),
+    }
 
 
 def _in_grouping(run: Run) -> dict[str, int]:

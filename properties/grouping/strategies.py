@@ -120,7 +120,7 @@ def timed_cases(draw: st.DrawFn) -> TimedCase:
         # A place is free again when the log hears of it: the way back may be in trouble, too.
         plan = replace(plan, faults=tuple(map(_on_the_way_back, plan.faults)))
     if draw(st.sampled_from([False, False, True])):
-        plan = _replaying(draw(arrivals()), plan)
+        plan = replaying(draw(arrivals()), plan)
     plan = replace(plan, tuning=GroupingTuning(measured=draw(st.booleans())))
     return TimedCase(config, Case(plan, seed))
 
@@ -131,7 +131,7 @@ def _on_the_way_back(fault: Fault) -> Fault:
     return fault
 
 
-def _replaying(events: Sequence[Event], plan: Plan) -> Plan:
+def replaying(events: Sequence[Event], plan: Plan) -> Plan:
     """Return the plan with these arrivals in place of what its sources send."""
     rows = [Row(e.event_time_us, e.arrival_us, e.key, e.value, e.source_id) for e in events]
     return replace(
