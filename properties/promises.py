@@ -43,6 +43,8 @@ CLUSTERS_MIN = 4
 BATCHES_MAX = 3
 """Of a cluster: micro-batches of Spark take longer than what is in them."""
 SHOWN_SENTENCES = 8
+PATIENCE_S = 600
+"""Of a test in profile ``ci``, on a machine that has other things to do."""
 
 
 def scaled(number: int) -> int:
@@ -186,6 +188,7 @@ def promise(packs: int, *needed: str) -> Callable[[TestT], TestT]:
     )
 
     def decorate(test: TestT) -> TestT:
-        return pytest.mark.reaches(*needed)(effort(test))  # type: ignore[no-any-return]
+        patient = pytest.mark.timeout(max(PATIENCE_S, scaled(PATIENCE_S)))
+        return pytest.mark.reaches(*needed)(patient(effort(test)))  # type: ignore[no-any-return]
 
     return decorate
