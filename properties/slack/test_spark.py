@@ -1,7 +1,8 @@
 """Promises 5 and 6 of docs/slack.md: Spark = model, on generated cases packed into few jobs.
 
-Tier 2 is the state operator in process, tier 3 is real Spark. Tier 4, drivers that are killed, is
-with the tests of the pipeline.
+This is real Spark, tier 3. Its operator in simulated time, tier 2, is in
+``properties/test_simulated_operators.py``; drivers that are killed are with the tests of the
+pipeline.
 """
 
 from collections import Counter
@@ -11,16 +12,15 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
 from pyspark.sql import SparkSession
 
-from model.vocabulary import Fault, SlackConfig, Trace, Workload
+from model.vocabulary import Fault, SlackConfig, Trace
 from model.vocabulary.slack import AGGREGATES, CONTROLS, METHODS, SAMPLINGS
 from properties import packs, profiles
 from properties.packs import Pack
 from properties.rooms import room
 from properties.slack.test_model import NEEDED, answers, unbatched
-from properties.strategies import cases, configs, reordered
+from properties.strategies import configs, reordered
 
 
 class Shape(NamedTuple):
@@ -81,15 +81,6 @@ def test_shapes_cover_every_aggregate_and_control() -> None:
     assert {shape.control for shape in SHAPES} == set(CONTROLS)
     assert {shape.method for shape in SHAPES} == set(METHODS)
     assert {shape.sampling for shape in SHAPES} == set(SAMPLINGS)
-
-
-@settings(max_examples=2 * settings().max_examples)
-@given(case=cases())
-def test_operator_in_process_equals_model(case: Workload) -> None:
-    observed = SLACK.in_process(case)
-    expected = SLACK.reference()(case)
-    difference = SLACK.compare(case, expected, observed, SLACK.in_process_words)
-    assert not difference.mismatches, "\n".join(difference.sentences)
 
 
 @pytest.mark.parametrize("number", range(profiles.effort().packs))
