@@ -104,8 +104,10 @@ def _matches(run: Observed) -> Iterator[Match]:
     return map(Match._make, zip(map(names.__getitem__, numbers), *others, strict=True))
 
 
-def replay(workload: Workload) -> ChainRun:
+def replay(workload: Workload, *, record: bool = True) -> ChainRun:
     """Replay a workload through the stated cluster: arrivals when they came, its epochs.
+
+    ``record`` says whether steps of the protocol are recorded, too.
 
     In a recording of months the chain looks at itself less often, because nothing happens at most
     of these moments: at most 100,000 times for hints, and 10,000 times for its load.
@@ -118,7 +120,7 @@ def replay(workload: Workload) -> ChainRun:
     tuning = ChainTuning(
         hint_us=max(USUAL.hint_us, span_us // HINTS_MAX),
         control=Control(every_us=max(USUAL.control.every_us, span_us // CONTROLS_MAX)),
-        record=True,
+        record=record,
     )
     return simulate(
         replace(plan, tuning=tuning), JoinConfig.from_json(workload.config), workload.seed
