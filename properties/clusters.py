@@ -80,7 +80,7 @@ class Shape(NamedTuple):
     keys: tuple[tuple[str, ...], ...] = KEYS
     zipf: tuple[float, ...] = (0.0, 1.0)
     drifts: bool = False
-    """Whether each source ranks its keys anew, and starts when the one before it is under way."""
+    """Whether sources may rank their keys anew, each starting when the last is under way."""
     tunings: tuple[object, ...] = (None,)
     """What a room asks about its cluster."""
 
@@ -129,8 +129,9 @@ def sources(draw: st.DrawFn, shape: Shape, relays: int) -> tuple[Source, ...]:
         zipf=draw(st.sampled_from(shape.zipf)),
         high=draw(st.sampled_from([100, 1])),
     )
-    later_us = _span_us(source) // number if shape.drifts else shape.scale_us // 7
-    turn = len(source.keys) // number if shape.drifts else 0
+    drifts = shape.drifts and draw(st.booleans())
+    later_us = _span_us(source) // number if drifts else shape.scale_us // 7
+    turn = len(source.keys) // number if drifts else 0
     return tuple(
         replace(
             source,
