@@ -92,30 +92,31 @@ def slack_follows_alpha(truth: Truth, observed: Observed, findings: Findings) ->
         if result.batch == truth.batches:
             continue  # the flush waits for nothing
         clock = clocks[result.task]
-        possible = alphas[result.task, result.batch]
+        least, most = alphas[result.task, result.batch]
         least_us = clock.longest_at(result.wm_us + result.slack_us)
-        low_us = _slack_us(truth.config, min(possible), least_us)
+        low_us = _slack_us(truth.config, least, least_us)
         most_us = truth.max_delay_us[result.task, result.batch]
-        high_us = _slack_us(truth.config, max(possible), most_us)
+        high_us = _slack_us(truth.config, most, most_us)
         if not low_us <= result.slack_us <= high_us:
             findings.add(
                 result.batch,
                 f"The {name_of(truth, result[:3])} was closed in batch {result.batch} with a slack "
-                f"of {result.slack_us} us; with alpha from {min(possible)} to {max(possible)} it "
-                f"is at least {low_us} and at most {high_us}.",
+                f"of {result.slack_us} us; with alpha from {least} to {most} it is at least "
+                f"{low_us} and at most {high_us}.",
             )
 
 
-def _alphas(observed: Observed) -> dict[tuple[int, int], list[float]]:
-    """Factors that may have been in force in each batch of each task."""
+def _alphas(observed: Observed) -> dict[tuple[int, int], tuple[float, float]]:
+    """Return the least and the largest factor that may have been in force in a task's batch."""
     judged: dict[tuple[int, int], list[float]] = {}
     for step in sorted(observed.trace.of(Judged), key=lambda step: step.order):
         judged.setdefault((step.task, step.batch), []).append(step.alpha)
-    found: dict[tuple[int, int], list[float]] = {}
+    found: dict[tuple[int, int], tuple[float, float]] = {}
     for task, clock in observed.clocks.items():
         alpha = 1.0
         for tick in clock:
-            found[task, tick.batch] = [alpha, *judged.get((task, tick.batch), ())]
+            possible = [alpha, *judged.get((task, tick.batch), ())]
+            found[task, tick.batch] = min(possible), max(possible)
             alpha = tick.alpha
     return found
 
