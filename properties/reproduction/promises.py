@@ -113,7 +113,8 @@ PROMISES = (
         " tuple is that at its instance, without its way; and a fluid is what balance is held to.",
         (
             "properties/grouping/test_model.py::test_work_is_within_the_bounds",
-            "properties/grouping/test_model.py::test_rho_does_not_grow_with_instances",
+            "properties/test_promises.py::test_imbalance_does_not_grow_with_instances",
+            "properties/grouping/test_model.py::test_the_makespan_is_that_of_a_fluid_but_for_two_tuples",
             "properties/grouping/test_model.py::test_rho_does_not_grow_with_tuples",
             "properties/grouping/test_sim.py::test_rho_does_not_grow_with_instances",
         ),

@@ -48,7 +48,7 @@ def test_a_method_is_asked_of_the_aggregates_that_it_is_for(straggler: Straggler
     assert "count per task" not in done.out
     done = straggler("diff", "slack", *options, "--sampling", "adversarial")
     assert done.code == 0
-    assert done.out.count("sampling=adversarial") == 3
+    assert done.out.count("sampling=adversarial") == 4
     assert "assumption" not in done.out
 
 

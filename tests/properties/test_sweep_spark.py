@@ -27,7 +27,7 @@ def test_spark_and_processes_give_the_same_files(tmp_path: Path) -> None:
             out, err = straggler.communicate(timeout=PATIENCE_S)
         assert straggler.returncode == 3, (out, err)
         assert "1 experiment, 12 runs, 4 failed: 1 undetermined" in out
-        assert err.count("speeds is 0.0; it must be from a millionth") == 4
+        assert err.count("speeds is '0'; it must be above 0") == 4
         (tmp_path / "scratch").rmdir()  # nothing is left in it
         folder = tmp_path / place
         table = pq.read_table(folder / "small-quick.parquet")

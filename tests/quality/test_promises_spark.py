@@ -99,6 +99,7 @@ BUGS = {
 }
 
 
+@pytest.mark.timeout(1_200)
 @pytest.mark.parametrize("name", BUGS)
 def test_each_promise_is_broken_by_a_bug(tmp_path: Path, name: str) -> None:
     ignored = shutil.ignore_patterns("__pycache__")

@@ -170,7 +170,7 @@ def test_what_cannot_be_understood_is_one_sentence(other: dict[str, Any], words:
         ({"base": {"policy": "tga"}}, "base.policy is 'tga'; it must be one of"),
         ({"base": {"policy": "tga"}}, "; did you mean 'tag'?"),
         ({"base": {"policy": "auto"}}, "base.policy is 'auto'; it must be one of"),
-        ({"base": {"tiers": ["node", "rak"]}}, "base.tiers is 'rak'; it must be one of process"),
+        ({"base": {"tiers": ["node", "rak"]}}, "base.tiers is 'rak'; it must be one of none"),
         ({"factors": {"policy": ["tag", "pgk"]}}, "factors.policy is 'pgk'; it must be one of"),
         ({"factors": {"slow": {"a": {"times": "givn"}}}}, "factors.slow.a.times is 'givn'; it"),
         ({"quick": {"base": {"service": "consant"}}}, "quick.base.service is 'consant'; it must"),
