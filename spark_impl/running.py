@@ -35,6 +35,8 @@ _SETTINGS = {
     ),
 }
 """Settings of these queries alone, behind ``spark.sql.streaming``."""
+_STARTING = threading.Lock()
+"""Held while a query starts: the session has one set of settings, for all threads."""
 _SOON_S = 0.01
 STARTS = 3
 TOO_SLOW = "Python worker failed to connect back"
@@ -122,27 +124,28 @@ class Run:
                 finish(answers, batch)
 
         tidy(checkpoint)
-        conf = self._spark.conf
-        wanted = {f"spark.sql.streaming.{name}": value for name, value in _SETTINGS.items()}
-        before = {name: conf.get(name, None) for name in wanted}
-        for name, value in wanted.items():
-            conf.set(name, value)
-        try:
-            query = (
-                rows.writeStream.outputMode("append")
-                .option("checkpointLocation", str(checkpoint))
-                .foreachBatch(guarded)
-                .trigger(**trigger)
-                .start()
-            )
-            wait_for_sources(query)
-            return query
-        finally:
-            for name, was in before.items():
-                if was is None:
-                    conf.unset(name)
-                else:
-                    conf.set(name, was)
+        with _STARTING:
+            conf = self._spark.conf
+            wanted = {f"spark.sql.streaming.{name}": value for name, value in _SETTINGS.items()}
+            before = {name: conf.get(name, None) for name in wanted}
+            for name, value in wanted.items():
+                conf.set(name, value)
+            try:
+                query = (
+                    rows.writeStream.outputMode("append")
+                    .option("checkpointLocation", str(checkpoint))
+                    .foreachBatch(guarded)
+                    .trigger(**trigger)
+                    .start()
+                )
+                wait_for_sources(query)
+                return query
+            finally:
+                for name, was in before.items():
+                    if was is None:
+                        conf.unset(name)
+                    else:
+                        conf.set(name, was)
 
 
 def wait_for_sources(query: StreamingQuery) -> None:
