@@ -84,11 +84,14 @@ def windowed_shape(config: SlackConfig | WatermarkConfig) -> Shape:
 
 
 def exchangeable(aggregate: str, windows: int, seed: int) -> Pack:
-    """Return one long stream whose values are independent of their delays, and of each other."""
+    """Return one long stream whose values are independent of their delays, and of each other.
+
+    It has a quarter of the windows in profile ``dev``.
+    """
     eps = EPS[aggregate]
     config = SlackConfig(2_000_000, 2_000_000, aggregate, keyed=False, tasks=1, eps=eps, delta=0.1)
     source = Source(
-        events=20 * max(windows, scaled(windows)),
+        events=20 * max(windows // 4, scaled(windows)),
         interval=Exponential(100_000.0),
         delay=Exponential(400_000.0),
         high=1_000,
