@@ -253,7 +253,7 @@ def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
         if span is not None:
             start_s, end_s = span
             colour = FAULT_COLOURS[fault.kind]
-            axes.barh(row, end_s - start_s, 0.7, start_s, color=colour)
+            axes.barh(row, end_s - start_s, 0.7, start_s, color=colour, zorder=3)
         is_over = span is not None and span[0] * SECOND_US > end_us
         text = f"{_named(fault)}, after the end" if is_over else _named(fault)
         axes.annotate(

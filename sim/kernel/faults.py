@@ -232,8 +232,9 @@ def _span(
 
 def _find(targets: Mapping[str, TargetT], name: str, fault: Fault) -> TargetT:
     if name not in targets:
-        known = ", ".join(targets) or "none"
-        hint = nearest(name, targets)
-        msg = f"target of {fault.kind} is {name!r}; it must be one of {known}{hint}"
+        choice = f"it must be one of {', '.join(targets)}{nearest(name, targets)}"
+        if not targets:  # Sources and workers there always are.
+            choice = "this run has no links, because everything is in the place of the log"
+        msg = f"target of {fault.kind} is {name!r}; {choice}"
         raise ValueError(msg)
     return targets[name]
