@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from properties.durations import parse_duration_us
 from properties.errors import UsageError
 from properties.judge import judge
 from properties.references import MODEL, expect
-from properties.rooms import NAMES, Beside, Case, room
+from properties.rooms import NAMES, Beside, Case, Remark, room
 from sim.kernel.run import Run
 
 SUMMARY = "one timed run of a room: what waiting, missing and correcting cost"
@@ -76,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     out.print(_table(timed))
     if beside is not None:
         out.print(_side_by_side(beside))
-    timed_remarks = chosen.timed_remarks(timed)
+    timed_remarks = (*chosen.timed_remarks(timed), *_too_late(timed))
     # Both sides are the model, so that this says nothing about another implementation.
     summary = (
         f"{CHANGED[judgement.agreement.outcome]}: beside the model run without them,"
@@ -102,6 +103,17 @@ def run(args: argparse.Namespace) -> int:
             record["beside"] = list(beside.data)
         args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return EXIT_CODES[judgement.outcome]
+
+
+def _too_late(timed: Run) -> Iterator[Remark]:
+    """Name the faults that begin when the run is over, perhaps because of a wrong unit."""
+    end_us = float(timed.summary["duration_us"])
+    for fault in timed.plan.faults:
+        at_us = getattr(fault, "at_us", 0.0)
+        if at_us > end_us:
+            told = f"{fault.kind} {fault[0]} at {at_us:.0f} us changed nothing"
+            sentence = f"{told}, because the run was over at {end_us:.0f} us"
+            yield Remark("fault", sentence, {"fault": fault.kind, "at_us": at_us})
 
 
 def _setting(text: str) -> tuple[str, str]:

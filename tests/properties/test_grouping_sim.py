@@ -66,3 +66,12 @@ def test_bad_settings_are_refused_in_one_sentence(
     straggler: Straggler, settings: str, words: tuple[str, ...]
 ) -> None:
     assert_refused(straggler("sim", "grouping", *options(settings)), *words)
+
+
+def test_a_fault_that_comes_too_late_is_named(straggler: Straggler) -> None:
+    given = options(f"{SIZE} policies=none")
+    faults = "faults=slow worker-1 1 9 2; pause worker-0 700000000 5"
+    done = straggler("sim", "grouping", *given, "--set", faults)
+    assert done.code == 0
+    assert "pause worker-0 at 700000000 us changed nothing" in done.out
+    assert "slow worker-1" not in done.out
