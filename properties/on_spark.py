@@ -1,7 +1,7 @@
 """Run many workloads of one query in few jobs on real Spark."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from model.vocabulary import Trace, Workload
+from model.vocabulary import Fault, Trace, Workload
 from properties.join.packing import taken_apart, together
 from properties.recomputation import Answer, Windows
 from spark_impl import grouping, join, script
@@ -29,15 +29,15 @@ class Ran(NamedTuple):
     """By name of the workload."""
     shared: Trace
     """Steps that belong to no single workload: the protocol of a chain that all of them share."""
-    kills: int
-    """How often the query was killed."""
+    kills: Sequence[int]
+    """Micro-batches in which the query was killed, as the Spark side reports them."""
 
 
 def run_on_spark(spark: SparkSession, workloads: Mapping[str, Workload], kills: int) -> Ran:
     """Run workloads of one room together; those of most rooms have one configuration.
 
-    A kill strikes the pack as a whole, in the first micro-batches in which any workload has one;
-    not more than ``kills`` are carried out, for each costs another start of the query.
+    A kill strikes the pack as a whole. Not more than ``kills`` are carried out, for each costs
+    another start of the query: those that strike when there is state to go on from come first.
     """
     room = next(iter(workloads.values())).room
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
@@ -48,15 +48,22 @@ _Runner = Callable[[SparkSession, Mapping[str, Workload], Path, int], Ran]
 NOTHING = Trace("spark", ())
 
 
+def worst(faults: Iterable[Fault], kills: int) -> tuple[Fault, ...]:
+    """Return so many of the faults, those before which something happened first."""
+    return tuple(sorted(set(faults), key=lambda fault: (fault.at == 0, fault))[:kills])
+
+
 def _in_one_query(run: Callable[..., dict[str, Trace]], *given: object) -> _Runner:
     """Tell the workloads apart by a grouping column."""
 
     def run_all(
         spark: SparkSession, cases: Mapping[str, Workload], folder: Path, kills: int
     ) -> Ran:
-        faults = sorted({fault for each in cases.values() for fault in each.faults})[:kills]
-        kept = {name: each.with_(faults=tuple(faults)) for name, each in cases.items()}
-        return Ran(run(*given, spark, kept, folder), NOTHING, len(faults))
+        batches = max(len(list(each.batches())) for each in cases.values())
+        faults = (fault for each in cases.values() for fault in each.faults if fault.at < batches)
+        chosen, killed = worst(faults, kills), list[int]()
+        kept = {name: each.with_(faults=chosen) for name, each in cases.items()}
+        return Ran(run(*given, spark, kept, folder, killed.append), NOTHING, killed)
 
     return run_all
 
@@ -65,25 +72,31 @@ def _in_one_chain(
     spark: SparkSession, cases: Mapping[str, Workload], folder: Path, kills: int
 ) -> Ran:
     """Let the workloads follow one another in a chain, and share its epochs."""
-    whole = together(list(cases.values()))
-    struck = whole.with_(faults=whole.faults[:kills])
-    trace = join.run_workloads(spark, {"chain": struck}, folder)["chain"]
+    whole, killed = together(list(cases.values())), list[int]()
+    epochs = len(list(whole.batches()))
+    faults = (fault for fault in whole.faults if fault.at < epochs)
+    struck = whole.with_(faults=worst(faults, kills))
+    trace = join.run_workloads(spark, {"chain": struck}, folder, killed.append)["chain"]
     apart = taken_apart(trace, list(cases.values()))
-    return Ran(dict(zip(cases, apart, strict=True)), trace, len(struck.faults))
+    return Ran(dict(zip(cases, apart, strict=True)), trace, killed)
 
 
 def _side_by_side(
     spark: SparkSession, cases: Mapping[str, Workload], folder: Path, _kills: int
 ) -> Ran:
-    """Spread several streams at the same time: their jobs wait more than they work."""
+    """Spread several streams at the same time: their jobs wait more than they work.
+
+    A stream that is killed does a micro-batch twice, and is not started anew; so all are.
+    """
+    killed: list[int] = []
 
     def run(number: int, name: str) -> Trace:
-        return grouping.run_workloads(spark, {name: cases[name]}, folder / str(number))[name]
+        own, place = {name: cases[name]}, folder / str(number)
+        return grouping.run_workloads(spark, own, place, killed.append)[name]
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         traces = dict(zip(cases, pool.map(run, range(len(cases)), cases), strict=True))
-    # A stream that is killed does a micro-batch twice, and is not started anew.
-    return Ran(traces, NOTHING, sum(len(each.faults) for each in cases.values()))
+    return Ran(traces, NOTHING, killed)
 
 
 RUNNERS: Mapping[str, _Runner] = {

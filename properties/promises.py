@@ -4,10 +4,13 @@ Rules of this file:
 
 * Hypothesis draws whole packs, so that it owns seeds, examples and the line that reproduces them.
   It does not shrink: a pack takes seconds on Spark. A cluster that fails is made smaller in
-  process, confirmed on Spark and stored with its plan (``properties/witness.py``).
-* What counts as reached was observed on Spark's own trace.
+  process, confirmed on Spark and stored with its plan (``properties/witness.py``). A promise about
+  many clusters together, such as a mean, is a plain assertion and stores nothing.
+* What counts as reached was observed on Spark's own trace, or reported by its side as done (kills),
+  or is a fact of what it was given: clusters, tuples, their copies, new times of instances.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -21,16 +24,19 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.claims import Verdict
-from model.vocabulary import Trace
+from model.vocabulary import Trace, Workload
+from model.vocabulary.answers import Final
+from model.vocabulary.join import STREAMS, Match, Rejected
 from properties import clusters, counterexamples
 from properties.clusters import Shape
 from properties.counterexamples import Simulated
 from properties.judge import agree, broken_sentences
 from properties.on_spark import run_on_spark
 from properties.plans import Case
+from properties.recomputation import Delivery, Windows, joined_pairs, window_aggregates
 from properties.rooms import Room, room
 from properties.systems import SPARK
-from properties.witness import Trial
+from properties.witness import Promise, Trial
 from sim.kernel.run import Run
 from sim.kernel.trigger import EveryTuples
 
@@ -101,10 +107,10 @@ class Seen(NamedTuple):
     trace: Trace
     """Spark's own."""
 
-    def fail(self, sentences: Sequence[str]) -> None:
+    def fail(self, sentences: Sequence[str], promise: Promise = lambda *_: ()) -> None:
         """Fail with a smaller cluster that shows the same, stored for ``straggler replay``."""
-        trial = Trial(self.room, self.room.spark(), SPARK, self.room.words)
-        report = trial.report_cluster(self.given, counterexamples.FOLDER)
+        trial = Trial(self.room, self.room.spark(), SPARK, self.room.words, promise=promise)
+        report = trial.report_cluster(self.given, counterexamples.FOLDER, sentences)
         shown = sentences[:SHOWN_SENTENCES]
         pytest.fail("\n".join([*shown, "", "The smallest like it, alone:", *report]), pytrace=False)
 
@@ -117,8 +123,8 @@ class Observed:
     """One element a cluster."""
     shared: Trace
     """Steps of Spark that belong to no single cluster: the protocol of a chain that all share."""
-    kills: int
-    """How often the query of the pack was killed."""
+    kills: Sequence[int]
+    """Micro-batches in which the query of the pack was killed."""
 
 
 def observe(spark: SparkSession, *packs: Pack, kills: int = 0) -> list[Observed]:
@@ -171,10 +177,57 @@ def holds(seen: Seen, *verdicts: Verdict) -> None:
         seen.fail(broken)
 
 
+def keeps(seen: Seen, promise: Promise) -> None:
+    """Assert that a promise is kept by Spark's own trace, and by the simulation's."""
+    for trace in (seen.trace, seen.run.trace):
+        if broken := promise(seen.run.workload, trace):
+            seen.fail(broken, promise)
+
+
 def claims(seen: Seen, *names: str) -> tuple[Verdict, ...]:
     """Judge Spark's own trace; return the verdicts of these claims, or of all."""
     verdicts = seen.room.check(seen.run.workload, seen.trace).verdicts
     return tuple([each for each in verdicts if not names or each.claim in names])
+
+
+# ---------------------------------------------------------------------------------- recomputation
+
+
+def pairs_found_wrongly(workload: Workload, trace: Trace) -> list[str]:
+    """Compare the matches of admitted tuples with brute force: each pair once for each query."""
+    rejected = {step.seq for step in trace.of(Rejected)}
+    admitted = [event for event in workload.arrivals if event.seq not in rejected]
+    r, s = ([Delivery(*e[1:5]) for e in admitted if e.stream == name] for name in STREAMS)
+    window_us, asked = workload.config["window_us"], workload.config["queries"]
+    expected = Counter(
+        (query, *pair)
+        for query, predicate in asked
+        for pair in joined_pairs(r, s, window_us, predicate)
+    )
+    return _differences(expected, Counter(match[:3] for match in trace.of(Match)))
+
+
+def answers_that_end_wrong(workload: Workload, trace: Trace) -> list[str]:
+    """Compare final answers with windows aggregated anew: each window once, with all it has."""
+    finals = Counter(((f.key, f.start_us), (f.value, f.n)) for f in trace.of(Final))
+    return _differences(Counter(exact_windows(workload).items()), finals)
+
+
+def exact_windows(workload: Workload) -> Windows:
+    """Aggregate the windows of a query anew, in plain Python."""
+    config = workload.config
+    tuples = (Delivery(*event[1:5]) for event in workload.arrivals)
+    return window_aggregates(tuples, config["aggregate"], config["size_us"], config["slide_us"])
+
+
+def _differences(expected: Counter[Any], found: Counter[Any]) -> list[str]:
+    return [
+        f"{each} was found {found[each]} times, and recomputed {expected[each]} times."
+        for each in sorted((expected - found) | (found - expected))
+    ]
+
+
+# ------------------------------------------------------------------------------------------ tests
 
 
 def promise(packs: int, *needed: str) -> Callable[[TestT], TestT]:

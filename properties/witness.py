@@ -1,7 +1,7 @@
 """The smallest counterexample found in reasonable time, stored and told in sentences."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,8 @@ NOT_AGAIN = "Run again, alone, it breaks nothing: what was seen depends on more 
 
 Tried = Callable[[Workload], tuple[str, ...]]
 """What a workload shows to be broken, in sentences; nothing when nothing is."""
+Promise = Callable[[Workload, Trace], Sequence[str]]
+"""What a trace of a workload shows to be broken beside the claims of its room."""
 
 
 class _EnoughError(Exception):
@@ -43,6 +45,7 @@ class Trial:
     """Kinds of steps that are compared."""
     reference: str = MODEL
     """With what a workload is compared: ``sim``, ``model`` or ``both``."""
+    promise: Promise = lambda *_: ()
 
     def broken(self, workload: Workload) -> tuple[str, ...]:
         """Run a workload beside the reference: what is broken, in sentences."""
@@ -51,7 +54,11 @@ class Trial:
     def broken_cluster(self, given: Simulated) -> tuple[str, ...]:
         """Run the workload of a simulated cluster beside the simulation: what is broken."""
         run = self.room.simulate_plan(given.case.plan, given.config, given.case.seed)
-        return self._broken(self.system, run.workload, run.trace, self.words)
+        observed, failure = attempt(self.system, run.workload)
+        if failure is not None:
+            return broken_sentences([failure])
+        own = tuple(self.promise(run.workload, observed))
+        return own + self._judged(run.workload, run.trace, observed, self.words)
 
     def report(self, workload: Workload, folder: Path) -> list[str]:
         """Shrink a workload that was seen to break something, store it and tell it."""
@@ -59,12 +66,17 @@ class Trial:
         told = _told(small, self.room.settings(small))
         return self._reported(small, self.broken(small), told, folder)
 
-    def report_cluster(self, given: Simulated, folder: Path) -> list[str]:
-        """Shrink a simulated cluster that was seen to break something, store it and tell it."""
+    def report_cluster(self, given: Simulated, folder: Path, seen: Sequence[str] = ()) -> list[str]:
+        """Shrink a simulated cluster that was seen to break something, store it and tell it.
+
+        ``seen`` is what was broken; it stands in the file if the cluster alone shows nothing.
+        """
 
         def fails_in_process(case: Case) -> bool:
             run = self.room.simulate_plan(case.plan, given.config, case.seed)
             words = self._in_process_words
+            if self.promise(run.workload, run.trace):  # The simulation itself breaks it.
+                return True
             return bool(self._broken(self.room.in_process, run.workload, run.trace, words))
 
         def fails(case: Case) -> bool:
@@ -77,7 +89,8 @@ class Trial:
         config = ", ".join(f"{name}={value}" for name, value in given.config.items() if value)
         told = [f"It takes this cluster, with {config}:"]
         told += [f"  {line}" for line in plans.told(small.case)]
-        return self._reported(small, self.broken_cluster(small), told, folder)
+        broken = self.broken_cluster(small) or tuple(seen)
+        return self._reported(small, broken, told, folder)
 
     def _reported(
         self,
@@ -135,6 +148,16 @@ class Trial:
         observed, failure = attempt(system, workload)
         if failure is not None:
             return broken_sentences([failure])
+        return self._judged(workload, expected, observed, words, differs)
+
+    def _judged(
+        self,
+        workload: Workload,
+        expected: Trace,
+        observed: Trace,
+        words: tuple[type, ...],
+        differs: str = "",
+    ) -> tuple[str, ...]:
         agreement, _ = agree(self.room, workload, expected, observed, words, differs)
         return broken_sentences((*self.room.check(workload, observed).verdicts, agreement))
 

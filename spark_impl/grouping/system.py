@@ -1,7 +1,7 @@
 """The router as a System: workloads in, traces out."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -34,20 +34,25 @@ def make_system(master: str = "local[2]") -> System:
 
 
 def run_workloads(
-    spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
+    spark: SparkSession,
+    cases: Mapping[str, Workload],
+    workdir: Path,
+    killed: Callable[[int], object] = lambda _: None,
 ) -> dict[str, Trace]:
     """Run workloads one after the other, each with a store of its own below ``workdir``.
 
     After a fault ``restart`` the store is opened anew; after ``kill`` the micro-batch is also
-    spread and worked on once more.
+    spread and worked on once more, and ``killed`` is told its number.
     """
     return {
-        name: Trace(PRODUCER, _run(spark, workload, workdir / str(number)))
+        name: Trace(PRODUCER, _run(spark, workload, workdir / str(number), killed))
         for number, (name, workload) in enumerate(cases.items())
     }
 
 
-def _run(spark: SparkSession, workload: Workload, folder: Path) -> Iterator[Step]:
+def _run(
+    spark: SparkSession, workload: Workload, folder: Path, killed: Callable[[int], object]
+) -> Iterator[Step]:
     config = GroupingConfig.from_json(workload.config)
     faults = {(fault.kind, fault.at) for fault in workload.faults}
     spreader = Spreader(config, _COLUMNS, folder)
@@ -64,6 +69,7 @@ def _run(spark: SparkSession, workload: Workload, folder: Path) -> Iterator[Step
             spreader = Spreader(config, _COLUMNS, folder)
         if ("kill", number) in faults:
             spreader.advance(rows, work, number)
+            killed(number)
         routes, own = observed[-2:]
         parts.append(own)
         yield from _routes(config, routes)

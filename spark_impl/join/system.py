@@ -1,7 +1,7 @@
 """The chain on Spark as a System: workloads in, traces out."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -37,21 +37,26 @@ def make_system(master: str = "local[2]") -> System:
 
 
 def run_workloads(
-    spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
+    spark: SparkSession,
+    cases: Mapping[str, Workload],
+    workdir: Path,
+    killed: Callable[[int], object] = lambda _: None,
 ) -> dict[str, Trace]:
     """Run workloads one after the other, each in a chain of its own below ``workdir``.
 
     After a fault ``restart`` the chain is opened anew; at a fault ``kill`` the driver ends when all
-    workers have written, just before the epoch counts, and then it is opened anew. Raises
-    ``ValueError`` for an arrival of an unknown stream.
+    workers have written, just before the epoch counts, and then it is opened anew; ``killed`` is
+    told the epoch. Raises ``ValueError`` for an arrival of an unknown stream.
     """
     return {
-        name: _run(spark, workload, workdir / str(number))
+        name: _run(spark, workload, workdir / str(number), killed)
         for number, (name, workload) in enumerate(cases.items())
     }
 
 
-def _run(spark: SparkSession, workload: Workload, folder: Path) -> Trace:
+def _run(
+    spark: SparkSession, workload: Workload, folder: Path, killed: Callable[[int], object]
+) -> Trace:
     config = JoinConfig.from_json(workload.config)
     for event in workload.arrivals:
         if event.stream not in STREAMS:
@@ -64,6 +69,7 @@ def _run(spark: SparkSession, workload: Workload, folder: Path) -> Trace:
         if ("kill", epoch) in faults:
             chain.advance(rows)
             chain.store.lose_commit()
+            killed(epoch)
         if {("kill", epoch), ("restart", epoch)} & faults:
             chain = Chain(spark, config, folder, recording=True)
         chain.advance(rows)

@@ -1,7 +1,7 @@
 """The pipeline as a System: workloads in, traces out."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -110,17 +110,25 @@ def _trace(plan: Plan, steps: Iterable[Step]) -> Trace:
 
 
 def run_workloads(
-    spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
+    spark: SparkSession,
+    cases: Mapping[str, Workload],
+    workdir: Path,
+    killed: Callable[[int], object] = lambda _: None,
 ) -> dict[str, Trace]:
     """Run many workloads of one configuration in one query, told apart by a grouping column.
 
     File j of the history holds batch j of every case. ``workdir`` is a folder for history and
-    store that does not exist yet or is empty. Faults strike the query as a whole. Raises
-    ``ValueError`` when the configurations differ.
+    store that does not exist yet or is empty. Faults strike the query as a whole; ``killed`` is
+    told each micro-batch in which it was killed. Raises ``ValueError`` when the configurations
+    differ.
     """
     config = common_config(ScriptConfig.from_json, cases)
     history, store = workdir / "history", workdir / "store"
-    ran = drive(cases, history, store, lambda: ScriptQuery(spark, config, history, store, [CASE]))
+
+    def opened() -> ScriptQuery:
+        return ScriptQuery(spark, config, history, store, [CASE])
+
+    ran = drive(cases, history, store, opened, killed)
     return read_traces(config, store if ran else None, cases)
 
 

@@ -32,9 +32,16 @@ class Query(Protocol):
 
 
 def drive(
-    cases: Mapping[str, Workload], history: Path, store: Path, opened: Callable[[], Query]
+    cases: Mapping[str, Workload],
+    history: Path,
+    store: Path,
+    opened: Callable[[], Query],
+    killed: Callable[[int], object],
 ) -> bool:
-    """Write the history of a pack, and run its query with all faults; False if nothing arrives."""
+    """Write the history of a pack, and run its query with all faults; False if nothing arrives.
+
+    ``killed`` is told each micro-batch in which the query was killed.
+    """
     batches = {name: list(workload.batches()) for name, workload in cases.items()}
     count = max((len(each) for each in batches.values()), default=0)
     if not count:
@@ -53,6 +60,7 @@ def drive(
             query.run_available()
         if fault is not None and fault.kind == "kill":
             lose_commit(store)
+            killed(fault.at)
     return True
 
 

@@ -1,6 +1,6 @@
 """Pipelines over windows as Systems: workloads in, traces out."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,20 +33,27 @@ _WORDS: dict[str, Any] = {
 
 
 def run_workloads(
-    room: Room[Any], spark: SparkSession, cases: Mapping[str, Workload], workdir: Path
+    room: Room[Any],
+    spark: SparkSession,
+    cases: Mapping[str, Workload],
+    workdir: Path,
+    killed: Callable[[int], object] = lambda _: None,
 ) -> dict[str, Trace]:
     """Run many workloads of one configuration in one query, told apart by a grouping column.
 
     File j of the history holds batch j of every case. ``workdir`` is a folder for history and
-    store that does not exist yet or is empty. Faults strike the query as a whole. Raises
-    ``ValueError`` when the configurations differ.
+    store that does not exist yet or is empty. Faults strike the query as a whole; ``killed`` is
+    told each micro-batch in which it was killed. Raises ``ValueError`` when the configurations
+    differ.
     """
     config = common_config(room.read, cases)
     history, store = workdir / "history", workdir / "store"
     batches = {name: len(list(workload.batches())) for name, workload in cases.items()}
-    if not drive(
-        cases, history, store, lambda: WindowedQuery(spark, room, config, history, store, [CASE])
-    ):
+
+    def opened() -> WindowedQuery[Any]:
+        return WindowedQuery(spark, room, config, history, store, [CASE])
+
+    if not drive(cases, history, store, opened, killed):
         return {name: Trace("spark", ()) for name in cases}
     return read_trace(room, spark, store, batches)
 

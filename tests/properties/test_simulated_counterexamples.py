@@ -5,15 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from model.slack import make_system
 from model.slack.variants import VARIANTS
-from model.vocabulary import SlackConfig
+from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.slack import WORDS
 from properties.counterexamples import Counterexample, Simulated
 from properties.plans import Case, smallest, told
 from properties.rooms import room
 from properties.witness import Trial
 from sim.kernel.distributions import Exponential
-from sim.kernel.faults import Duplicate, Fail, Pause
+from sim.kernel.faults import Duplicate, Fail, Lose, Pause
 from sim.kernel.link import Place
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.source import Source
@@ -84,6 +85,42 @@ def test_replay_tells_the_cluster_and_runs_it_again(stored: Path, straggler: Str
     )
     assert mended.code == 0
     assert "does not fail any more" in mended.out
+
+
+def test_a_smaller_cluster_in_which_a_fault_has_no_target_is_passed_over() -> None:
+    lossy = Plan(
+        (Source(30), Source(30, place=Place(node=1))),
+        faults=(Fail("worker-0", 10_000, 4_000), Lose("source-1>log", 3)),
+    )
+
+    def crashes(case: Case) -> bool:
+        return bool(room("slack").simulate_plan(case.plan, CONFIG, case.seed).workload.faults)
+
+    small = smallest(Case(lossy, 7), crashes).plan
+    assert len(small.sources) == 1
+    assert [fault.kind for fault in small.faults] == ["fail"]
+
+
+@pytest.mark.parametrize("name", ["spark", "model.slack:make_system"])
+def test_a_promise_that_simulation_and_system_break_alike_is_stored(
+    tmp_path: Path, name: str
+) -> None:
+    def few(workload: Workload, _: Trace) -> list[str]:
+        return ["There are six tuples or more."] if len(workload.arrivals) > 5 else []
+
+    trial = Trial(room("slack"), make_system(), name, WORDS, promise=few)
+    lines = trial.report_cluster(Simulated("slack", CONFIG, CASE), tmp_path)
+    found = Counterexample.load(next(tmp_path.iterdir()))
+    assert lines[0] == found.broken[0] == "There are six tuples or more."
+    assert isinstance(found.given, Simulated)
+    sources = found.given.case.plan.sources
+    assert sum(source.events for source in sources if isinstance(source, Source)) == 6
+
+
+def test_a_cluster_that_breaks_nothing_alone_is_stored_with_what_was_seen(tmp_path: Path) -> None:
+    trial = Trial(room("slack"), make_system(), "model.slack:make_system", WORDS)
+    trial.report_cluster(Simulated("slack", CONFIG, CASE), tmp_path, ["It broke beside others."])
+    assert Counterexample.load(next(tmp_path.iterdir())).broken == ("It broke beside others.",)
 
 
 @pytest.mark.parametrize(
