@@ -1,6 +1,7 @@
 """Hypothesis strategies: queries whose promises are checked on Spark, and clusters to suit them."""
 
 from collections.abc import Callable, Mapping
+from math import ceil
 
 from hypothesis import strategies as st
 
@@ -8,7 +9,7 @@ from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, Wat
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from properties.clusters import SEEDS, Shape
 from properties.plans import Case
-from properties.promises import Pack, scaled
+from properties.promises import BATCHES_MAX, Pack, scaled
 from sim.grouping.room import GroupingTuning
 from sim.kernel.distributions import Exponential
 from sim.kernel.plan import Plan
@@ -21,7 +22,8 @@ EPS = {"count": 0.1, "sum": 0.05, "avg": 0.03}
 WINDOWS_US = ((9_000, 3_000), (8_000, 8_000), (10_000, 4_000))
 """Length and slide."""
 EACH = 200
-"""Tuples an instance in a window: as many as make a growth of rho by 0.02 log2 n two tuples."""
+"""Tuples an instance in three windows: so many that a growth of rho by 0.02 log2 n is more than two
+tuples with four instances or more."""
 
 # ----------------------------------------------------------------------------- windowed rooms
 
@@ -96,7 +98,8 @@ def exchangeable(aggregate: str, windows: int, seed: int) -> Pack:
         delay=Exponential(400_000.0),
         high=1_000,
     )
-    plan = Plan((source,), trigger=EveryTuples(source.events // 4), name="exchangeable")
+    trigger = EveryTuples(ceil(source.events / BATCHES_MAX))
+    plan = Plan((source,), trigger=trigger, name="exchangeable")
     return Pack("slack", (config,), (Case(plan, seed),))
 
 

@@ -233,7 +233,8 @@ def _differences(expected: Counter[Any], found: Counter[Any]) -> list[str]:
 def promise(packs: int, *needed: str) -> Callable[[TestT], TestT]:
     """Let Hypothesis draw so many packs, and require that the needed cases occurred.
 
-    A promise that was never put to the test is undetermined, which is no pass.
+    A promise that was never put to the test is undetermined, which is no pass; in profile ``dev``,
+    with its few clusters, it is only told.
     """
     effort = settings(
         max_examples=scaled(packs),
