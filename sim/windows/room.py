@@ -167,6 +167,7 @@ class Task:
         self._env, self._number, self._corrector = env, number, corrector
         self._link: Link[_Item] | None = None
         self._bits = 0.0
+        self._expected = 0  # tuples on their way to here
         self._saved = machine.saved() if fails else None
         self._saves = fails
         self._is_over = False
@@ -178,10 +179,13 @@ class Task:
 
     def send(self, item: _Item) -> None:
         """Send the task a tuple or a mark; what the log has taken in is not dropped."""
-        if self._link is not None:
-            self._link.send(item, 0.0 if item.event is None else self._bits)
-        else:
+        if self._link is None:
             self.put(item)
+        elif item.event is None:
+            self._link.send(item, 0.0)
+        else:
+            self._expected += 1
+            self._link.send(item, self._bits)
 
     def put(self, item: _Item) -> None:
         """Put something into the queue, even a full one that drops."""
@@ -192,10 +196,13 @@ class Task:
         worker, station = self.station.worker, self.station
         if worker.when_full == "block" or worker.queue_limit is None:
             return True
-        on_the_way = 0 if self._link is None else self._link.inside
-        return station.waiting + on_the_way < worker.queue_limit or station.inside.value == 0
+        # Marks on their way take no room: what comes behind them is served at once.
+        waiting = station.waiting + self._expected
+        return waiting < worker.queue_limit or station.inside.value + self._expected == 0
 
     def _enter(self, item: _Item, entered: Callable[[], object]) -> Offer:
+        if item.event is not None:
+            self._expected -= 1
         return self.station.offer(item, item.work_us, entered, must=True)
 
     def _serve(self, item: _Item, _arrived_us: float, _started_us: float) -> None:

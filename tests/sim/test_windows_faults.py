@@ -116,6 +116,10 @@ FAULTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "drop": (("queue_limit", "3"), ("when_full", "drop"), ("service_us", "12000")),
     "drop without links": (("tiers", "none"), ("queue_limit", "0"), ("when_full", "drop")),
     "block without links": (("tiers", "none"), ("queue_limit", "0")),
+    "drop and congest": (
+        *(("queue_limit", "3"), ("when_full", "drop")),
+        ("faults", "congest log>worker-0 5000000 3000000"),
+    ),
     "block and fail": (
         *(("queue_limit", "3"), ("service_us", "12000")),
         ("faults", "fail worker-0 5400000 1000000; lose log>worker-1 100"),
@@ -280,16 +284,17 @@ def test_a_full_worker_holds_its_link_and_nobody_is_shed(name: str) -> None:
     assert arrived.counts["shed"] == 0
 
 
-def test_a_full_worker_sheds_where_the_plan_says_so(name: str) -> None:
-    calm, found = run(name), run(name, *FAULTS["drop"])
+@pytest.mark.parametrize("fault", ["drop", "drop and congest"])
+def test_a_full_worker_sheds_where_the_plan_says_so(name: str, fault: str) -> None:
+    calm, found = run(name), run(name, *FAULTS[fault])
     shed = int(found.summary["shed"])
     assert shed > 20
     assert int(found.summary["arrivals"]) + shed == int(calm.summary["arrivals"])
-    room, _ = parts(name, *FAULTS["drop"])
+    room, _ = parts(name, *FAULTS[fault])
     assert sum(task.station.dropped for task in room.tasks) == 0  # nothing behind the log
     kept = {event.source_id for event in found.workload.arrivals}
     assert kept < {event.source_id for event in calm.workload.arrivals}
-    # Of a marks' batch the queue may hold more than tuples have room for.
+    # Marks enter a full queue, too. What waits on a link that is down has its room by then.
     marks = room.batches + 1
     assert max(task.station.inside.peak for task in room.tasks) <= 1 + 3 + marks
 
