@@ -12,7 +12,7 @@ Rules of this file:
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Generic, NamedTuple, TypeVar
@@ -25,6 +25,7 @@ from sim.kernel.distributions import Constant, Distribution, Uniform, endless
 from sim.kernel.plain import plain
 
 T = TypeVar("T")
+_NO_COPIES: Sequence[float] = ()
 
 
 @plain
@@ -192,7 +193,7 @@ class Link(Generic[T]):
         self._shares: list[float] = []
         self._waiting: deque[_Sending[T]] = deque()  # while nothing goes out
         self._losing: set[int] = set()
-        self._copying: dict[int, float] = {}
+        self._copying: dict[int, list[float]] = {}
         self._faults = False
         self._noisy = None
         if noise.is_random:
@@ -249,8 +250,8 @@ class Link(Generic[T]):
         self._faults = True
 
     def replay(self, nth: int, after_us: float) -> None:
-        """Let the message with number ``nth`` arrive a second time, ``after_us`` later."""
-        self._copying[nth] = after_us
+        """Let the message with number ``nth`` arrive once more, ``after_us`` later."""
+        self._copying.setdefault(nth, []).append(after_us)
         self._faults = True
 
     def check(self) -> None:
@@ -306,9 +307,9 @@ class Link(Generic[T]):
         if wake is not self._armed:
             return  # what it was set for has been held back since
         sending = self._flying[0]
-        is_lost, copy_after_us = False, None
+        is_lost, copies_after_us = False, _NO_COPIES
         if self._faults or self._noisy is not None:
-            is_lost, copy_after_us = self._disturbed(sending.nth)
+            is_lost, copies_after_us = self._disturbed(sending.nth)
         if is_lost and self.noise.retry_us is not None:
             self._retry(sending, self.noise.retry_us)
             return
@@ -322,24 +323,24 @@ class Link(Generic[T]):
             self.lose_message(sending.message)
             return
         self.arrived += 1
-        if copy_after_us is not None:
-            self._copy(sending.message, copy_after_us)
+        for after_us in copies_after_us:
+            self._copy(sending.message, after_us)
         self.receiver(sending.message)
 
-    def _disturbed(self, nth: int) -> tuple[bool, float | None]:
-        """Whether a message is lost on its way, and how long after it a copy arrives, if one."""
+    def _disturbed(self, nth: int) -> tuple[bool, Sequence[float]]:
+        """Whether a message is lost on its way, and how long after it its copies arrive."""
         is_lost = nth in self._losing
         self._losing.discard(nth)
-        copy_after_us = None
+        copies_after_us: list[float] = []
         if self._noisy is not None:
             # Three draws a message, needed or not: a changed probability moves no other number.
             uniform, delay = self._noisy
             is_lost |= next(uniform) < self.noise.loss
             is_copied, after_us = next(uniform) < self.noise.replay, next(delay)
-            copy_after_us = after_us if is_copied else None
+            copies_after_us = [after_us] if is_copied else []
         if not is_lost:
-            copy_after_us = self._copying.pop(nth, copy_after_us)
-        return is_lost, copy_after_us
+            copies_after_us += self._copying.pop(nth, _NO_COPIES)
+        return is_lost, copies_after_us
 
     def _retry(self, sending: _Sending[T], retry_us: float) -> None:
         """Send the first message again; those behind it wait, whatever the line could do."""

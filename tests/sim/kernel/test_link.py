@@ -219,6 +219,15 @@ def test_a_message_lost_and_replayed_arrives_twice_after_its_retry() -> None:
     assert run.finish() == [(1_300.0, 0), (1_350.0, 0)]
 
 
+def test_every_replay_of_a_message_gives_a_copy() -> None:
+    run = Run(noise=Noise(replay=1.0, replay_after=Constant(30.0)))
+    run.link.send(0, 1_000)
+    for after_us in (50.0, 20.0, 50.0):
+        run.link.replay(0, after_us)
+    assert run.finish() == [(us, 0) for us in (200.0, 220.0, 230.0, 250.0, 250.0)]
+    assert (run.link.replayed, run.copied) == (4, [0] * 4)
+
+
 def test_a_copy_that_is_recognised_is_discarded() -> None:
     run = Run(once=True)
     for number in range(3):

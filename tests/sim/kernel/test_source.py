@@ -92,6 +92,14 @@ def test_a_duplicate_is_sent_again_unless_it_never_was() -> None:
     assert (found.created, found.duplicated) == (2, 1)
 
 
+def test_every_duplicate_of_a_tuple_is_sent() -> None:
+    faults = [Duplicate("source-0", 1, after_us) for after_us in (7, 5, 7)]
+    found = sent(Source(2), *faults)
+    assert found.departures.source_ids.tolist() == [0, 1, 1, 1, 1]
+    assert found.departures.leave_us.tolist() == [0, *(SECOND + us for us in (0, 5, 7, 7))]
+    assert found.duplicated == 3
+
+
 def test_a_recording_is_sent_when_it_arrived() -> None:
     rows = (
         Row(EPOCH_2020_US + 50, EPOCH_2020_US + 70, "a", 1.5),
