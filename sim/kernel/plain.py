@@ -4,13 +4,17 @@ Rules of this file:
 
 * An object is ``{"is": "Source", "events": 24, ...}``; fields that have their default are left out.
 * A class is read only if it was registered with :func:`plain`.
+* A value is read only if it is what the annotation of its field says.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from typing import Any, TypeVar
+from functools import cache
+from reprlib import repr as short
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from model.vocabulary.settings import nearest
+from model.vocabulary.settings import is_int, is_number, nearest
 
 ClassT = TypeVar("ClassT", bound=type)
 _KINDS: dict[str, Any] = {}
@@ -51,15 +55,61 @@ def from_plain(data: Any) -> Any:
     kind = _KINDS[name]
     known = _defaults(kind) or {}
     given = {field: from_plain(value) for field, value in data.items() if field != IS}
-    for field in given:
+    for field, value in given.items():
         if field not in known:
             msg = f"{name} has no {field!r}{nearest(field, known)}; it has {', '.join(known)}"
             raise ValueError(msg)
-    try:
-        return kind(**given)
-    except TypeError as error:
-        msg = f"{dict(data)} is no {name}: {error}"
-        raise ValueError(msg) from error
+        _check(f"{name}.{field}", value, _hints(kind)[field])
+    missing = [field for field in known if known[field] is MISSING and field not in given]
+    if missing:
+        msg = f"{name} needs {', '.join(missing)}"
+        raise ValueError(msg)
+    return kind(**given)
+
+
+def _check(label: str, value: Any, hint: Any) -> None:
+    """Raise ``ValueError`` with one sentence unless a value is what an annotation says."""
+    if get_origin(hint) is tuple and isinstance(value, tuple):
+        for number, each in enumerate(value):
+            _check(f"{label}[{number}]", each, get_args(hint)[0])
+        return
+    choices = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    if not any(_is(value, choice) for choice in choices):
+        *words, last = [word for choice in choices for word in _words(choice)]
+        expected = f"{', '.join(words)} or {last}" if words else last
+        msg = f"{label} is {short(value)}; it must be {expected}"
+        raise ValueError(msg)
+
+
+def _is(value: Any, hint: Any) -> bool:
+    """Say whether a value is what one annotation says; an integer will do as a float."""
+    if get_origin(hint) is Literal:
+        return value in get_args(hint)
+    if hint in (int, float):
+        return is_int(value) if hint is int else is_number(value)
+    return isinstance(hint, type) and isinstance(value, hint)
+
+
+def _words(hint: Any) -> Sequence[str]:
+    """Say what one annotation asks for."""
+    if get_origin(hint) is Literal:
+        return [repr(each) for each in get_args(hint)]
+    return [_WORDS.get(get_origin(hint) or hint, hint.__name__)]
+
+
+_WORDS: Mapping[Any, str] = {
+    int: "an integer",
+    float: "a number",
+    str: "a text",
+    bool: "true or false",
+    tuple: "a list",
+    NoneType: "null",
+}
+
+
+@cache
+def _hints(kind: type) -> Mapping[str, Any]:
+    return get_type_hints(kind)
 
 
 def _defaults(kind: type) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ Rules of this file:
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TypeAlias
 
 import simpy
@@ -44,6 +45,10 @@ class At:
     """A batch ends after these numbers of arrivals, as in a workload that is there already."""
 
     cuts: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        good = all(left <= right for left, right in pairwise((0, *self.cuts)))
+        require(good, "At.cuts", list(self.cuts), "ascending, from 0 on")
 
 
 When: TypeAlias = Every | EveryTuples | At

@@ -137,6 +137,16 @@ def test_a_cluster_that_breaks_nothing_alone_is_stored_with_what_was_seen(tmp_pa
             {"plan": {"is": "Plan", "sources": [], "relays": [{"is": "Worker", "speed": 0}]}},
             "speed is 0",
         ),
+        (
+            {"plan": {**EMPTY, "faults": [{"is": "Fail", "worker": "w", "at_us": 5.5}]}},
+            "Fail.at_us is 5.5; it must be an integer",
+        ),
+        ({"plan": {**EMPTY, "faults": ["boom"]}}, "Plan.faults[0] is 'boom'; it must be Pause,"),
+        (
+            {"plan": {"is": "Plan", "sources": [{"is": "Source", "events": 1, "interval": 5}]}},
+            "Source.interval is 5; it must be Constant,",
+        ),
+        ({"plan": {**EMPTY, "trigger": {"is": "At", "cuts": [9, 3]}}}, "At.cuts is [9, 3]"),
     ],
 )
 def test_an_edited_file_is_refused_with_one_sentence(

@@ -145,6 +145,8 @@ def test_where_nothing_arrives_there_is_no_batch_but_a_flush(when: When) -> None
     [
         (lambda: Every(0), r"Every.interval_us is 0; it must be above 0"),
         (lambda: EveryTuples(-1), r"EveryTuples.tuples is -1; it must be above 0"),
+        (lambda: At((9, 3)), r"At.cuts is \[9, 3\]; it must be ascending, from 0 on"),
+        (lambda: At((-1, 3)), r"At.cuts is \[-1, 3\]; it must be ascending, from 0 on"),
     ],
 )
 def test_bad_values_are_named(build: Callable[[], object], message: str) -> None:
