@@ -96,6 +96,9 @@ def _simulated(record: Mapping[str, Any]) -> Simulated:
     if not isinstance(plan, Plan):
         msg = f"its plan is {record['plan']!r}, which is no Plan"
         raise ValueError(msg)
+    if not plan.sources:
+        msg = "its plan has no sources; it must have at least one"
+        raise ValueError(msg)
     if type(seed) is not int or seed < 0:
         msg = f"its seed is {seed!r}; it must be an integer, at least 0"
         raise ValueError(msg)

@@ -147,6 +147,7 @@ def test_a_cluster_that_breaks_nothing_alone_is_stored_with_what_was_seen(tmp_pa
             "Source.interval is 5; it must be Constant,",
         ),
         ({"plan": {**EMPTY, "trigger": {"is": "At", "cuts": [9, 3]}}}, "At.cuts is [9, 3]"),
+        ({"plan": EMPTY}, "its plan has no sources; it must have at least one"),
     ],
 )
 def test_an_edited_file_is_refused_with_one_sentence(
