@@ -300,7 +300,7 @@ def test_a_bad_setting_is_named(settings: dict[str, str], sentence: str) -> None
     [
         (Plan((), tuning=Costs()), "Plan.tuning is Costs("),
         (Plan((), cluster=Cluster((Worker(servers=2),))), "servers of a worker is 2; it must be 1"),
-        (Plan((), faults=(Congest(LINK, 0, 1),)), f"target of congest is '{LINK}'; it must be"),
+        (Plan((), faults=(Congest(LINK, 0, 1),)), f"target of congest is '{LINK}'; this run has"),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(plan: Plan, sentence: str) -> None:
