@@ -212,6 +212,8 @@ class Room:
     """What a reader should know of a timed run."""
     beside: Callable[[Any, Mapping[str, str], int], Beside | None] = lambda *_: None
     """What stands beside a timed run with these settings and this seed."""
+    untold: Callable[[Plan], Collection[type]] = lambda _: ()
+    """Kinds of steps that the workload of a plan does not determine."""
     simpler: Callable[[Workload], Iterator[Workload]] = lambda _: iter(())
     """The same arrivals with less asked of them, to make a counterexample small."""
     settings: Callable[[Workload], Mapping[str, Any]] = lambda workload: workload.config

@@ -9,7 +9,7 @@ Rules of this file:
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -22,7 +22,6 @@ from model.vocabulary.grouping import Heavy
 from model.vocabulary.join import Receive
 from model.vocabulary.script import (
     Arithmetic,
-    Hosted,
     ScriptConfig,
     Sensor,
     Statement,
@@ -52,7 +51,6 @@ from sim.kernel.plan import Plan
 from sim.kernel.run import Run
 from sim.kernel.source import Source
 from sim.kernel.trigger import At
-from sim.script.placements import PLAN
 from sim.script.tuning import ScriptTuning
 from spark_impl.slack.room import SLACK
 from spark_impl.watermark.room import WATERMARK
@@ -86,8 +84,6 @@ class Operator:
     """Makes the Spark side's machine."""
     counts: Callable[[Run], Mapping[str, int]]
     """Interesting cases of the room in a run, by name."""
-    untold: Callable[[Plan], Collection[type]] = lambda _: ()
-    """Kinds of steps that the workload of a plan does not determine."""
 
     @property
     def room(self) -> Room:
@@ -117,7 +113,7 @@ class Operator:
         if seen is not None:
             seen.update(self.reached(observed))
         workload, trace, words = observed.workload, expected.trace, self.room.in_process_words
-        untold = self.untold(drawn.case.plan)
+        untold = self.room.untold(drawn.case.plan)
         other = tuple(_differences(expected.workload, workload))
         if other and (has_shed(expected) or has_shed(observed)):
             other, trace = (), self.room.reference()(workload)
@@ -342,7 +338,6 @@ OPERATORS: Mapping[str, Operator] = {
             script.simulate,
             SparkScripts,
             _in_scripts,
-            lambda plan: () if plan.tuned(ScriptTuning()).placement == PLAN else (Hosted,),
         ),
     )
 }

@@ -71,8 +71,10 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(str(error)) from error
     name = str(timed.summary["input"])
     case = Case(name, name, "", timed.workload, in_order=False)
-    expected = expect(chosen, timed.workload, MODEL, chosen.words)
-    judgement = judge(chosen, case, lambda _: timed.trace, chosen.words, expected)
+    untold = chosen.untold(timed.plan)
+    words = tuple([word for word in chosen.words if word not in untold])
+    expected = expect(chosen, timed.workload, MODEL, words)
+    judgement = judge(chosen, case, lambda _: timed.trace, words, expected)
     out = render.console()
     out.print(_table(timed))
     if beside is not None:

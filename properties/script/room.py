@@ -212,6 +212,7 @@ ROOM = Room(
     plot=timed.plot,
     timed_remarks=timed.remarks,
     beside=timed.beside,
+    untold=timed.untold,
     simpler=simpler,
     settings=settings,
     errata=ERRATA,

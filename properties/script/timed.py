@@ -3,13 +3,16 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from model.vocabulary.script import Hosted
 from properties.errors import UsageError
 from properties.rooms import Beside, Remark
 from properties.script.limits import WORKERS_MAX
+from sim.kernel.plan import Plan
 from sim.script import DEFAULTS, ScriptRun, from_settings, side_by_side
 from sim.script.placements import PLAN
 from sim.script.sides import Side
 from sim.script.summary import Share
+from sim.script.tuning import ScriptTuning
 
 TUPLES_MAX = 200_000
 LARGEST = {
@@ -103,13 +106,21 @@ def _row(side: Side) -> tuple[str, ...]:
     )
 
 
+def untold(plan: Plan) -> tuple[type, ...]:
+    """Who is sent which sensor, for another placement than that of docs/script.md."""
+    return () if plan.tuned(ScriptTuning()).placement == PLAN else (Hosted,)
+
+
 def remarks(run: ScriptRun) -> tuple[Remark, ...]:
     """Every worker's part, and that another placement than the specified one is another one."""
     told = "; ".join(_told(share) for share in run.shares)
     found = [Remark("workers", told, {"workers": [share._asdict() for share in run.shares]})]
     placement = run.summary["placement"]
     if placement != PLAN:
-        other = f"{placement} is not the placement of docs/script.md: others are sent the sensors"
+        other = (
+            f"{placement} is not the placement of docs/script.md: others are sent the sensors, and"
+            " who is sent which is not compared"
+        )
         found.append(Remark("placement", other, {"placement": placement}))
     return tuple(found)
 

@@ -79,7 +79,7 @@ class Run:
     plan: Plan
     workload: Workload
     """Everything that timing decided: arrival order, micro-batches, admissions, measured times. The
-    model or Spark, given this, must observe the trace."""
+    model or Spark, given this, must observe the trace (docs/simulation.md, section 3)."""
     trace: Trace
     series: Series
     """Columns of one table over time; ``time_us`` is one of them."""

@@ -38,10 +38,24 @@ def test_all_placements_stand_side_by_side(straggler: Straggler, tmp_path: Path)
     assert "gaps-and-bursts" in (tmp_path / "run.svg").read_text(encoding="utf-8")
 
 
-def test_another_placement_is_told_to_be_one(straggler: Straggler) -> None:
-    done = straggler("sim", "script", *options(f"{SIZE} placement=literal placements=none"))
-    assert done.code == 1
-    assert "literal is not the placement of docs/script.md" in done.out
+@pytest.mark.parametrize(
+    ("placement", "broken"),
+    [
+        ("whole", ""),
+        ("literal", "no worker has more than the bound of LPT: Worker 0 is sent"),
+        ("by-unit", ""),
+    ],
+)
+def test_another_placement_is_told_to_be_one(
+    straggler: Straggler, placement: str, broken: str
+) -> None:
+    done = straggler("sim", "script", *options(f"{SIZE} placement={placement} placements=none"))
+    assert done.code == int(broken != "")
+    assert broken in done.out
+    assert f"{placement} is not the placement of docs/script.md" in done.out
+    assert "who is sent which is not compared" in done.out
+    # Whether a bound is kept or not, it is not for scheduling and batches.
+    assert "Scheduling and batches changed no step" in done.out
     assert "by-sensor" not in done.out
 
 
