@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import simpy
 
-from model.vocabulary.settings import nearest, require
+from model.vocabulary.settings import TOO_LONG_US, nearest, require
 from sim.kernel.link import Link
 from sim.kernel.plain import plain
 
@@ -120,6 +120,8 @@ def check_fault(fault: Fault) -> None:
         label = f"{fault.kind}.{name}"
         if isinstance(value, float):
             require(isfinite(value), label, value, "finite")
+        if name.endswith("_us"):
+            require(value < TOO_LONG_US, label, value, "less than 2^61")
         if name in ("at_us", "nth", "after_us"):
             require(value >= 0, label, value, "at least 0")
         elif name in ("for_us", "factor"):

@@ -139,6 +139,8 @@ def test_a_fault_comes_before_everything_else_of_its_instant() -> None:
     [
         (Pause("w", -1, 1), r"pause.at_us is -1; it must be at least 0"),
         (Fail("w", 1, 0), r"fail.for_us is 0; it must be above 0"),
+        (Fail("w", 1, 10**58), r"fail.for_us is 10{58}; it must be less than 2\^61"),
+        (Replay("l", 0, 2**61), r"replay.after_us is \d+; it must be less than 2\^61"),
         (Slow("w", 1, 1, 0), r"slow.factor is 0; it must be above 0"),
         (Congest("l", 1, 1, 1.0), r"congest.share is 1.0; it must be at least 0 and below 1"),
         (Lose("l", -2), r"lose.nth is -2; it must be at least 0"),
