@@ -2,7 +2,8 @@
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from properties.errors import UsageError
 from properties.judge import judge
 from properties.references import MODEL, expect
 from properties.rooms import NAMES, Beside, Case, Remark, room
+from sim.kernel.faults import KINDS
 from sim.kernel.run import Run
 
 SUMMARY = "one timed run of a room: what waiting, missing and correcting cost"
@@ -28,6 +30,7 @@ examples:
   straggler sim grouping --set scenario=swap --set policies=tag,pkg,key
   straggler sim script --set disorder=bursts --set workers=3 --plot run.svg
   straggler sim watermark --set reading=scaled --set k=20 --plot run.svg
+  straggler sim watermark --set faults="slow worker-1 2s 500ms 4; fail worker-0 9s 1s"
   straggler sim slack --set nonsense=1              lists the settings there are
 """
 
@@ -122,12 +125,31 @@ def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"--set {text!r} is not KEY=VALUE")
-    if key.endswith("_us") and value[-1:].isalpha() and not value.isalpha():
-        try:
-            value = str(parse_duration_us(value))
-        except ValueError as error:
-            raise UsageError(f"--set {key}: {error}") from error
+    try:
+        if key.endswith("_us"):
+            value = _in_us(value)
+        elif key == "faults":
+            value = ";".join(map(_fault_in_us, value.split(";")))
+    except ValueError as error:
+        raise UsageError(f"--set {key}: {error}") from error
     return key, value
+
+
+def _in_us(text: str) -> str:
+    """A duration with a unit in microseconds; anything else as it is."""
+    if text[-1:].isalpha() and not text.isalpha():
+        return str(parse_duration_us(text))
+    return text
+
+
+def _fault_in_us(text: str) -> str:
+    """A fault with its times in microseconds; see :func:`sim.kernel.faults.schedule_of`."""
+    kind, *words = text.split() or [""]
+    names: Sequence[str] = getattr(KINDS.get(kind), "_fields", ())
+    # What has no name is one word too many, and for the run to refuse.
+    named = zip_longest(names[: len(words)], words, fillvalue="")
+    given = [_in_us(word) if name.endswith("_us") else word for name, word in named]
+    return " ".join([kind, *given])
 
 
 def _table(timed: Run) -> Table:

@@ -75,3 +75,31 @@ def test_a_fault_that_comes_too_late_is_named(straggler: Straggler) -> None:
     assert done.code == 0
     assert "pause worker-0 at 700000000 us changed nothing" in done.out
     assert "slow worker-1" not in done.out
+
+
+def test_times_of_faults_may_have_units(straggler: Straggler) -> None:
+    given = options(f"{SIZE} policies=none tiers=node")
+
+    def digest(faults: str) -> str:
+        done = straggler("sim", "grouping", *given, "--set", f"faults={faults}")
+        return done.out.rsplit("digest ", 1)[1]
+
+    plain = "slow worker-1 1000000 9000 2.5; replay log>worker-1 3 1500"
+    assert digest("slow worker-1 1s 9ms 2.5; replay log>worker-1 3 1.5ms") == digest(plain)
+
+
+@pytest.mark.parametrize(
+    ("faults", "words"),
+    [
+        ("pause worker-1 1 2.5us", ("--set faults: '2.5us' is not a whole number",)),
+        ("pause worker-1 1 2sec", ("--set faults: '2sec' is not a duration",)),
+        ("pause worker-1 1s 2s 3s", ("is not a fault", "write pause worker at_us for_us")),
+        ("pause worker-1 soon 2s", ("is not a fault", "write pause worker at_us for_us")),
+        ("lose log>worker-1 7s", ("is not a fault", "write lose link nth")),
+        ("paus worker-1 7s", ("there is no fault 'paus'; did you mean 'pause'?",)),
+    ],
+)
+def test_bad_times_of_faults_are_refused(
+    straggler: Straggler, faults: str, words: tuple[str, ...]
+) -> None:
+    assert_refused(straggler("sim", "grouping", "--set", f"faults={faults}"), *words)
