@@ -74,7 +74,7 @@ def _fewer(plan: Plan) -> Iterator[Plan]:
     for field in ("faults", "disturbances", "relays"):
         if getattr(plan, field):
             yield from _changed(plan, **{field: ()})
-    for n in range(len(plan.sources)):
+    for n in range(len(plan.sources) if len(plan.sources) > 1 else 0):
         yield from _changed(plan, sources=plan.sources[:n] + plan.sources[n + 1 :])
     for field in ("faults", "disturbances"):
         parts = getattr(plan, field)

@@ -13,6 +13,7 @@ ROWS = {
     "`grouping`, default settings": ("grouping", "standard_"),
     "`join`, standard scenario": ("join", "standard_"),
     "`slack`, 100,000 tuples in five windows each": ("slack", ""),
+    "`watermark`, sliding windows": ("watermark", "sliding_"),
     "`grouping`, 60,000 tuples": ("grouping", ""),
     "`join`, standard scenario in blocks of 20": ("join", "blocks_of_20_"),
     "`join`, default settings": ("join", "default_"),
