@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,9 +49,13 @@ _Runner = Callable[[SparkSession, Mapping[str, Workload], Path, int], Ran]
 NOTHING = Trace("spark", ())
 
 
-def worst(faults: Iterable[Fault], kills: int) -> tuple[Fault, ...]:
-    """Return so many of the faults, those before which something happened first."""
-    return tuple(sorted(set(faults), key=lambda fault: (fault.at == 0, fault))[:kills])
+def chosen(faults: Iterable[Fault], batches: int, kills: int) -> tuple[Fault, ...]:
+    """Return so many faults of the micro-batches; those that strike when there is state come first.
+
+    The flush is not killed.
+    """
+    struck = {fault for fault in faults if fault.at < batches}
+    return tuple(sorted(struck, key=lambda fault: (fault.at == 0, fault))[:kills])
 
 
 def _in_one_query(run: Callable[..., dict[str, Trace]], *given: object) -> _Runner:
@@ -60,9 +65,11 @@ def _in_one_query(run: Callable[..., dict[str, Trace]], *given: object) -> _Runn
         spark: SparkSession, cases: Mapping[str, Workload], folder: Path, kills: int
     ) -> Ran:
         batches = max(len(list(each.batches())) for each in cases.values())
-        faults = (fault for each in cases.values() for fault in each.faults if fault.at < batches)
-        chosen, killed = worst(faults, kills), list[int]()
-        kept = {name: each.with_(faults=chosen) for name, each in cases.items()}
+        faults = chosen(chain.from_iterable(each.faults for each in cases.values()), batches, kills)
+        kept, killed = (
+            {name: each.with_(faults=faults) for name, each in cases.items()},
+            list[int](),
+        )
         return Ran(run(*given, spark, kept, folder, killed.append), NOTHING, killed)
 
     return run_all
@@ -74,8 +81,7 @@ def _in_one_chain(
     """Let the workloads follow one another in a chain, and share its epochs."""
     whole, killed = together(list(cases.values())), list[int]()
     epochs = len(list(whole.batches()))
-    faults = (fault for fault in whole.faults if fault.at < epochs)
-    struck = whole.with_(faults=worst(faults, kills))
+    struck = whole.with_(faults=chosen(whole.faults, epochs, kills))
     trace = join.run_workloads(spark, {"chain": struck}, folder, killed.append)["chain"]
     apart = taken_apart(trace, list(cases.values()))
     return Ran(dict(zip(cases, apart, strict=True)), trace, killed)

@@ -1,7 +1,7 @@
 """Rooms: what the command line and the property tests know about each published idea."""
 
 import argparse
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -222,6 +222,11 @@ class Room:
     """What the published idea, read literally, does not keep."""
     in_process_max: int | None = None
     """Arrivals beyond which Spark is faster than what runs in process."""
+
+    def determined(self, plan: Plan, words: Iterable[type]) -> tuple[type, ...]:
+        """Return those of the kinds of steps that the workload of a plan determines."""
+        untold = self.untold(plan)
+        return tuple([word for word in words if word not in untold])
 
 
 def room(name: str) -> Room:

@@ -60,6 +60,7 @@ COVERAGE = (
 )
 JUDGED_WINDOWS = 2_000
 JUDGED_SHARE = 0.9
+"""Of the windows of a long stream, at least."""
 CONFIDENCE = 0.999
 SIZES = (2, 4, 8, 16)
 DELTA = 1e-9

@@ -117,7 +117,7 @@ class Operator:
         other = tuple(_differences(expected.workload, workload))
         if other and (has_shed(expected) or has_shed(observed)):
             other, trace = (), self.room.reference()(workload)
-            words = tuple([word for word in words if word not in untold])
+            words = self.room.determined(drawn.case.plan, words)
         difference = self.room.compare(workload, trace, observed.trace, words)
         told = [step for step in observed.trace.steps() if type(step) not in untold]
         verdicts = self.room.check(workload, Trace(observed.trace.producer, told)).verdicts

@@ -17,7 +17,6 @@ from properties.plans import Case
 from properties.references import MODEL, expect
 from properties.rooms import Room
 from properties.systems import SPARK
-from sim.kernel.plan import Plan
 
 SECONDS_MAX = 60.0
 SHOWN_SENTENCES = 16
@@ -59,7 +58,7 @@ class Trial:
         if failure is not None:
             return broken_sentences([failure])
         own = tuple(self.promise(run.workload, observed))
-        words = self._told(run.plan, self.words)
+        words = self.room.determined(run.plan, self.words)
         return own + self._judged(run.workload, run.trace, observed, words)
 
     def report(self, workload: Workload, folder: Path) -> list[str]:
@@ -76,7 +75,7 @@ class Trial:
 
         def fails_in_process(case: Case) -> bool:
             run = self.room.simulate_plan(case.plan, given.config, case.seed)
-            words = self._told(case.plan, self._in_process_words)
+            words = self.room.determined(case.plan, self._in_process_words)
             if self.promise(run.workload, run.trace):  # The simulation itself breaks it.
                 return True
             return bool(self._broken(self.room.in_process, run.workload, run.trace, words))
@@ -126,11 +125,6 @@ class Trial:
         if not self.broken(workload):
             return workload
         return shrink(workload, self.broken, self.room.simpler)
-
-    def _told(self, plan: Plan, words: tuple[type, ...]) -> tuple[type, ...]:
-        """Return the kinds of steps that the workload of a plan determines."""
-        untold = self.room.untold(plan)
-        return tuple(word for word in words if word not in untold)
 
     @property
     def _in_process_words(self) -> tuple[type, ...]:

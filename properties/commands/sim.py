@@ -74,8 +74,7 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(str(error)) from error
     name = str(timed.summary["input"])
     case = Case(name, name, "", timed.workload, in_order=False)
-    untold = chosen.untold(timed.plan)
-    words = tuple([word for word in chosen.words if word not in untold])
+    words = chosen.determined(timed.plan, chosen.words)
     expected = expect(chosen, timed.workload, MODEL, words)
     judgement = judge(chosen, case, lambda _: timed.trace, words, expected)
     out = render.console()
@@ -136,14 +135,14 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _in_us(text: str) -> str:
-    """A duration with a unit in microseconds; anything else as it is."""
+    """Return a duration with a unit in microseconds; anything else as it is."""
     if text[-1:].isalpha() and not text.isalpha():
         return str(parse_duration_us(text))
     return text
 
 
 def _fault_in_us(text: str) -> str:
-    """A fault with its times in microseconds; see :func:`sim.kernel.faults.schedule_of`."""
+    """Return a fault with its times in microseconds (:func:`sim.kernel.faults.schedule_of`)."""
     kind, *words = text.split() or [""]
     names: Sequence[str] = getattr(KINDS.get(kind), "_fields", ())
     # What has no name is one word too many, and for the run to refuse.
