@@ -20,7 +20,7 @@ setup: java $(READY) ## a virtual environment in .venv, with the versions of con
 diff: java $(READY) ## the Spark pipeline against the reference, on real data
 	@$(BIN)/straggler diff all
 
-# Three processes for two cores: tests that start Spark wait half of the time, properties/sharing.py.
+# Three processes for two cores: tests that start Spark wait half of the time, tests/harness/xdist_scheduler.py.
 test: java $(READY) ## every test and every property
 	@$(PYTEST) -n 3 --dist loadscope tests properties
 

@@ -9,9 +9,9 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from model.vocabulary import System
-from properties import profiles
-from properties.ordeal import waits
-from properties.systems import load_system
+from properties.judging.systems import load_system
+from tests.harness import profiles
+from tests.harness.background_kills import waits
 
 profiles.register()
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", profiles.DEFAULT))
@@ -44,7 +44,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     """With ``--dist loadscope`` Spark waits in some processes while others have work."""
     if config.getoption("dist") != "loadscope":
         return None
-    from properties.sharing import SparkApart
+    from tests.harness.xdist_scheduler import SparkApart
 
     return SparkApart(config, log)
 
@@ -85,7 +85,7 @@ def spark() -> Iterator[SparkSession]:
 
     It has slots for a chain of eight workers, and a task may fail once.
     """
-    from spark_impl.session import session
+    from spark_impl.runtime.session import session
 
     with session("local[8,2]") as running:
         yield running

@@ -32,7 +32,7 @@ def zipf(tuples: int, exponent: float) -> pa.StringArray:
 def inputs() -> Iterator[Path]:
     """A folder of files for each stream; the recording where there is one."""
     # Imported here: every instance would wait for it.
-    from properties.inputs import recordings_by_name
+    from properties.data.inputs import recordings_by_name
 
     place = Path(tempfile.mkdtemp(prefix="straggler-bench-"))
     try:

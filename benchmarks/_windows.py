@@ -16,8 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import WindowSpec
-from spark_impl.running import wait_for_sources
-from spark_impl.streams import append
+from spark_impl.runtime.histories import append
+from spark_impl.runtime.queries import wait_for_sources
 from spark_impl.windows.store import Store
 
 SECOND_US = 1_000_000

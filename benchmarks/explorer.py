@@ -3,7 +3,7 @@
 import statistics
 import time
 
-from model.explorer import explore
+from model.checking.explorer import explore
 from tests.model.two_phase_commit import CLAIMS, two_phase_commit
 
 MANAGERS = 7

@@ -51,7 +51,7 @@ from model.vocabulary.grouping import POLICIES
 from spark_impl.grouping import Grouping
 from spark_impl.grouping.router import SenderState, begun, route
 from spark_impl.grouping.windows import rebalanced, start
-from spark_impl.session import session
+from spark_impl.runtime.session import session
 
 INSTANCES = 12
 ROUTED, BATCH = 1_000_000, 100_000

@@ -47,7 +47,7 @@ from benchmarks._join_input import (
 from benchmarks._join_load import load, shared
 from model.vocabulary.join import STREAMS, R, S
 from spark_impl.join import ChainJoin, results
-from spark_impl.session import session
+from spark_impl.runtime.session import session
 
 PLAIN_TUPLES = 20_000
 ROUNDS = 2

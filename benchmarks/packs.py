@@ -8,8 +8,8 @@ from itertools import islice
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig, Workload
-from properties import packs
-from spark_impl.session import session
+from properties.promises import packs
+from spark_impl.runtime.session import session
 
 CONFIG = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000)
 PACKED = 1_000

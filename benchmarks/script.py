@@ -37,13 +37,13 @@ from benchmarks._script_input import SCRIPT, SECOND_US, Network, by_hand, lines,
 from benchmarks._windows import in_a_folder
 from model.vocabulary import ScriptConfig
 from model.vocabulary import script as words
-from properties.inputs import recordings_by_name
+from properties.data.inputs import recordings_by_name
 from properties.script import sensors
 from properties.script.parser import parse
+from spark_impl.runtime.histories import append
+from spark_impl.runtime.session import session
 from spark_impl.script import Plan, ScriptQuery, compile_plan, results
 from spark_impl.script.blocks import Router
-from spark_impl.session import session
-from spark_impl.streams import append
 from spark_impl.windows.packs import schema_of
 
 ROWS, FILES = 500_000, 2

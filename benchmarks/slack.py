@@ -40,7 +40,7 @@ from benchmarks._windows import (
     rows_of,
 )
 from model.vocabulary import SlackConfig
-from spark_impl.session import session
+from spark_impl.runtime.session import session
 from spark_impl.slack import SlackQuery
 from spark_impl.windows.store import Store
 

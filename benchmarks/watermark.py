@@ -32,7 +32,7 @@ from benchmarks._windows import (
     native,
 )
 from model.vocabulary import WatermarkConfig
-from spark_impl.session import session
+from spark_impl.runtime.session import session
 from spark_impl.watermark import WatermarkQuery
 from spark_impl.watermark.room import WATERMARK
 from spark_impl.windows.blocks import decode, encode

@@ -6,8 +6,8 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
-from properties.profiles import DEFAULT
-from properties.reached import Reached
+from tests.harness.profiles import DEFAULT
+from tests.harness.reached_cases import Reached
 
 REACHED = "reached"
 MISSING = "missing"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable
 
-from properties.durations import write_duration
+from properties.data.durations import write_duration
 
 
 class UsageError(Exception):

@@ -7,16 +7,16 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from model.claims import Verdict
-from model.diff import Difference
-from model.explorer import Exploration
-from model.explorer import Path as Behaviour
+from model.checking.claims import Verdict
+from model.checking.diff import Difference
+from model.checking.explorer import Exploration
+from model.checking.explorer import Path as Behaviour
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.settings import nearest
-from properties.errata import Erratum
+from properties.data.tables import Columns
 from properties.errors import UsageError
-from properties.predictions import NO_PREDICTION, Prediction, Predictor
-from properties.tables import Columns
+from properties.judging.predictions import NO_PREDICTION, Prediction, Predictor
+from properties.pages.errata import Erratum
 from sim.kernel.plan import Plan
 from sim.kernel.run import Run
 

@@ -29,10 +29,9 @@ from model.vocabulary import SlackConfig
 from model.vocabulary.answers import Correction, Late
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.join import Forward, Match, Receive, Rejected
-from properties import drawn_queries as queries
-from properties.clusters import SEEDS
-from properties.on_spark import windows_in_spark
-from properties.promises import (
+from properties.generators import queries
+from properties.generators.clusters import SEEDS
+from properties.promises.clusters import (
     Observed,
     Pack,
     Seen,
@@ -48,9 +47,10 @@ from properties.promises import (
     promise,
     same,
 )
-from properties.reached import Reached
+from properties.promises.on_spark import windows_in_spark
 from properties.slack.promise import first_answers, warm_up
 from sim.statistics import clopper_pearson
+from tests.harness.reached_cases import Reached
 
 COVERAGE = (
     "slack follows alpha",

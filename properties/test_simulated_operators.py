@@ -12,8 +12,9 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from properties import packs, profiles
-from properties.timed_operators import OPERATORS, report
+from properties.promises import packs
+from properties.promises.timed_operators import OPERATORS, report
+from tests.harness import profiles
 
 RUNS_FOR_GUARDS = 6
 """Of 50 clusters each, at most, if those of the property did not show everything."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.grouping import balance
 from model.grouping.evidence import Evidence, Window, evidence_of
 from model.grouping.routing_claims import costs_of

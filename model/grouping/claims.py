@@ -12,8 +12,8 @@ Rules of this file:
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import pairwise
 
-from model import claims
-from model.claims import Judgement, Outcome, Verdict
+from model.checking import claims
+from model.checking.claims import Judgement, Outcome, Verdict
 from model.grouping.answers_claims import answers, partials, rejections
 from model.grouping.evidence import Evidence, evidence_of
 from model.grouping.heavy_claims import few, heavy
@@ -138,5 +138,5 @@ CASES = (
 
 
 def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim (:func:`model.claims.over_all`)."""
+    """Judgements of many traces, summed up by claim (:func:`model.checking.claims.over_all`)."""
     return claims.over_all(cases, GUARDS)

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from math import nan
 from typing import NamedTuple
 
-from model.claims import Judgement
-from model.explorer import Claim, Exploration, Machine
-from model.explorer import explore as search
+from model.checking.claims import Judgement
+from model.checking.explorer import Claim, Exploration, Machine
+from model.checking.explorer import explore as search
+from model.checking.judged import claims_on, with_promise
 from model.grouping.claims import (
     AGAINST,
     CANDIDATE,
@@ -29,7 +30,6 @@ from model.grouping.rules import RULES
 from model.grouping.run import run
 from model.grouping.table import Rules
 from model.grouping.variants import VARIANTS
-from model.judged import claims_on, with_promise
 from model.vocabulary import Event, GroupingConfig, Workload
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from math import floor
 from typing import Any
 
+from model.checking.variants import PLANTED, Variant
 from model.grouping import hashes
 from model.grouping.candidates import CANDIDATES, drawn, two
 from model.grouping.claims import CANDIDATE, FEW, HEAVY, LEAST
@@ -20,7 +21,6 @@ from model.grouping.rules import COSTS, RULES
 from model.grouping.run import system
 from model.grouping.summary import Summary
 from model.grouping.table import Rules, Table
-from model.variants import PLANTED, Variant
 from model.vocabulary import Event, GroupingConfig, Workload
 
 PAPER = "TAG, read literally"

@@ -9,7 +9,7 @@ Rules of this file:
 
 from collections.abc import Iterator, Sequence
 
-from model.explorer import Path
+from model.checking.explorer import Path
 from model.join.protocol import Scope, State
 from model.join.state import Action, boundary, channel_of
 from model.join.worker import Block, Message, Ranks, lanes, other

@@ -13,8 +13,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from model import claims
-from model.claims import Judgement, Outcome, Verdict
+from model.checking import claims
+from model.checking.claims import Judgement, Outcome, Verdict
 from model.join.oracle import Admission, Found, admission, quick_matches
 from model.join.recorded import CLAIM as CONFORMS
 from model.join.recorded import validate_recording
@@ -249,5 +249,5 @@ CASES = (
 
 
 def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim (:func:`model.claims.over_all`)."""
+    """Judgements of many traces, summed up by claim (:func:`model.checking.claims.over_all`)."""
     return claims.over_all(cases, GUARDS)

@@ -5,8 +5,8 @@ Rules of this file:
 * A planted bug is explored where it is at home, and until the promise that it breaks is broken.
 """
 
-from model.explorer import Exploration
-from model.explorer import explore as search
+from model.checking.explorer import Exploration
+from model.checking.explorer import explore as search
 from model.join.protocol import Scope, State
 from model.join.scope_claims import claims_of
 from model.join.scopes import SCOPES, machine_of

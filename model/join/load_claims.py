@@ -16,8 +16,8 @@ from itertools import pairwise
 from math import ceil, isclose, log, sqrt
 from typing import NamedTuple
 
-from model import claims
-from model.claims import Judgement, Verdict
+from model.checking import claims
+from model.checking.claims import Judgement, Verdict
 from model.join.claims import verdict_of
 from model.join.load import Limits, Traffic, Watch, share_to_shed, watch
 
@@ -84,7 +84,7 @@ GUARDS: Mapping[str, str] = {
 
 
 def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many runs, summed up by claim (:func:`model.claims.over_all`)."""
+    """Judgements of many runs, summed up by claim (:func:`model.checking.claims.over_all`)."""
     return claims.over_all(cases, GUARDS)
 
 

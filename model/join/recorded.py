@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
+from model.checking.validation import validate
 from model.join import chain as protocol
 from model.join import worker as local
 from model.join.oracle import Admission, admission
@@ -35,7 +36,6 @@ from model.join.state import (
     with_worker,
 )
 from model.join.worker import Block, Listed, Message, Pair, Ranks, lanes, with_lane
-from model.validation import validate
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import (
     END_US,

@@ -12,7 +12,7 @@ Rules of this file:
 from collections.abc import Callable, Iterator
 from itertools import chain as chained
 
-from model.explorer import Claim, always, no_deadlock, sometimes
+from model.checking.explorer import Claim, always, no_deadlock, sometimes
 from model.join.live import ADDED, LEAVING, LEFT, OPEN
 from model.join.protocol import Scope, State
 from model.join.state import State as ChainState

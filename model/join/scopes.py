@@ -12,7 +12,7 @@ Rules of this file:
 
 from collections.abc import Mapping
 
-from model.explorer import Machine
+from model.checking.explorer import Machine
 from model.join import live, network
 from model.join.chart import emitted, named
 from model.join.protocol import Protocol, Scope, State

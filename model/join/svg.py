@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from html import escape
 from typing import NamedTuple
 
-from model.explorer import Path
+from model.checking.explorer import Path
 from model.join.chart import emitted, named
 from model.join.protocol import Scope, State
 from model.join.state import Action, goes_right

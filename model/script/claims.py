@@ -15,8 +15,8 @@ from fractions import Fraction
 from itertools import pairwise
 from math import isfinite
 
-from model import claims
-from model.claims import Judgement, Outcome, Verdict
+from model.checking import claims
+from model.checking.claims import Judgement, Outcome, Verdict
 from model.script.begun import begin, known_of
 from model.script.closeness import aligned
 from model.script.graph import OPERATION, UNION, Graph, compile_graph
@@ -326,5 +326,5 @@ CASES = (
 
 
 def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim (:func:`model.claims.over_all`)."""
+    """Judgements of many traces, summed up by claim (:func:`model.checking.claims.over_all`)."""
     return claims.over_all(cases, GUARDS)

@@ -14,10 +14,10 @@ from itertools import permutations
 from math import nan
 from typing import NamedTuple
 
-from model.claims import Judgement
-from model.explorer import Claim, Exploration, Machine
-from model.explorer import explore as search
-from model.judged import claims_on, with_promise
+from model.checking.claims import Judgement
+from model.checking.explorer import Claim, Exploration, Machine
+from model.checking.explorer import explore as search
+from model.checking.judged import claims_on, with_promise
 from model.script.claims import GUARDS, HOSTS, LOAD, judge
 from model.script.rules import RULES, Rules
 from model.script.run import run

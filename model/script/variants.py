@@ -15,12 +15,12 @@ from itertools import accumulate
 from math import gcd
 from typing import Any
 
+from model.checking.variants import PLANTED, Variant
 from model.script.claims import LOAD, REJECTIONS, RESULTS
 from model.script.partial import Partial
 from model.script.rules import COMMUTATIVE, RULES, Rules
 from model.script.run import system
 from model.script.slices import Choice, Comb, Span
-from model.variants import PLANTED, Variant
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import (
     MILLISECOND_US,

@@ -12,8 +12,8 @@ Rules of this file:
 
 from collections.abc import Iterable, Mapping
 
-from model import claims
-from model.claims import Judgement, Verdict
+from model.checking import claims
+from model.checking.claims import Judgement, Verdict
 from model.slack import assumption_claims, clock_claims, coverage_claims, requirement_claims
 from model.slack.evidence import Observed, Truth, observed_in, truth_of
 from model.vocabulary import SlackConfig, Trace, Workload
@@ -243,5 +243,5 @@ def judge(workload: Workload, trace: Trace) -> Judgement:
 
 
 def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim (:func:`model.claims.over_all`)."""
+    """Judgements of many traces, summed up by claim (:func:`model.checking.claims.over_all`)."""
     return claims.over_all(cases, GUARDS)

@@ -1,4 +1,4 @@
-"""Which fields tell one step of room ``slack`` from another, for ``model.diff``."""
+"""Which fields tell one step of room ``slack`` from another, for ``model.checking.diff``."""
 
 from collections.abc import Mapping
 

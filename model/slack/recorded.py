@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from model.claims import Verdict
+from model.checking.claims import Verdict
+from model.checking.validation import validate
 from model.slack.machine import Task, TaskState
 from model.slack.rules import RULES, Rules
-from model.validation import validate
 from model.vocabulary import Event, SlackConfig, Step, Trace, Workload, task_of
 from model.vocabulary.slack import Judged, Late, Progress, Rejected, Result
 from model.vocabulary.trace import kind_of

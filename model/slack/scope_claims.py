@@ -11,7 +11,7 @@ Rules of this file:
 
 from collections.abc import Iterator
 
-from model.explorer import Claim, always, no_deadlock, reachable, sometimes
+from model.checking.explorer import Claim, always, no_deadlock, reachable, sometimes
 from model.slack.protocol import (
     LATE_TOO_EARLY,
     STREAM_WROTE_AGAIN,

@@ -11,8 +11,8 @@ Rules of this file:
 from collections.abc import Mapping
 from dataclasses import replace
 
-from model.explorer import Exploration, Machine
-from model.explorer import explore as search
+from model.checking.explorer import Exploration, Machine
+from model.checking.explorer import explore as search
 from model.slack.protocol import ARRIVAL, Action, Protocol, Scope, State
 from model.slack.rules import RULES
 from model.slack.scope_claims import claims_of, named

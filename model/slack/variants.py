@@ -14,13 +14,13 @@ from functools import partial
 from math import ceil, floor, isfinite, sqrt
 from statistics import NormalDist
 
+from model.checking.variants import PLANTED, Variant
 from model.slack import control, coverage
 from model.slack.control import Coverage, Factor
 from model.slack.coverage import Known, Requirement
 from model.slack.machine import Task
 from model.slack.rules import RULES, Rules
 from model.slack.run import system
-from model.variants import PLANTED, Variant
 from model.vocabulary import Event, Fault, SlackConfig, System, Workload
 from model.windows import mistakes
 from model.windows.correction import Pair

@@ -9,8 +9,8 @@ Rules of this file:
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
-from model import claims
-from model.claims import Judgement, Verdict
+from model.checking import claims
+from model.checking.claims import Judgement, Verdict
 from model.vocabulary import Trace, WatermarkConfig, Workload
 from model.vocabulary.answers import Cleared, Final, Late, Rejected, Result, Revision
 from model.vocabulary.watermark import Clock
@@ -204,5 +204,5 @@ def judge(workload: Workload, trace: Trace) -> Judgement:
 
 
 def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim (:func:`model.claims.over_all`)."""
+    """Judgements of many traces, summed up by claim (:func:`model.checking.claims.over_all`)."""
     return claims.over_all(cases, GUARDS)

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from model.explorer import Claim, Exploration, Machine, always, no_deadlock, sometimes
-from model.explorer import explore as search
+from model.checking.explorer import Claim, Exploration, Machine, always, no_deadlock, sometimes
+from model.checking.explorer import explore as search
 from model.vocabulary import WatermarkConfig
 from model.watermark.protocol import (
     ARRIVAL,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from model.variants import PLANTED, Variant
+from model.checking.variants import PLANTED, Variant
 from model.vocabulary import Event, Fault, System, WatermarkConfig, WindowSpec, Workload
 from model.watermark.claims import MONOTONE
 from model.watermark.rules import RULES, Rules, entered

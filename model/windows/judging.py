@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.vocabulary.answers import Cleared, Late, Revision
 from model.vocabulary.trace import kind_of
 from model.windows.evidence import Observed, Tick, Truth

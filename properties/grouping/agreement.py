@@ -2,8 +2,8 @@
 
 from collections.abc import Collection
 
-from model import diff
-from model.diff import Difference
+from model.checking import diff
+from model.checking.diff import Difference
 from model.grouping import run
 from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import WORDS

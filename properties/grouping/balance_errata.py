@@ -12,15 +12,15 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.grouping import make_system
 from model.grouping.balance import imbalance, rho, total_speed, work_us
 from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, System
 from model.vocabulary.grouping import Route
-from properties.errata import Findings, smaller
 from properties.errors import counted
 from properties.grouping.draws import stream
+from properties.pages.errata import Findings, smaller
 
 # -------------------------------------------------------------------------- uniform candidates
 

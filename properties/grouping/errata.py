@@ -6,8 +6,8 @@ Source: TAG, time-aware grouping for stream processing.
 from collections.abc import Callable
 
 from model.grouping.variants import VARIANTS
-from properties.errata import Erratum, Findings
 from properties.grouping import balance_errata, key_errata
+from properties.pages.errata import Erratum, Findings
 
 TAG = "TAG, time-aware grouping for stream processing"
 CONSTANT = "The imbalance is O(1), whatever the speeds of the instances are."

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from model.vocabulary.grouping import POLICIES
-from properties.render import markdown
+from properties.cli.render import markdown
 from sim.grouping import experiments
 from sim.grouping.figures import Sweep, plot_sweep
 from sim.grouping.settings import TIMES

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 
-from properties import inputs
+from properties.data import inputs
+from properties.data.tables import Columns, Recording, arrivals
 from properties.errors import UsageError
-from properties.tables import Columns, Recording, arrivals
 
 TOKENS = 20_000
 """Words that are read."""

@@ -14,14 +14,14 @@ from math import ceil, floor
 from string import ascii_lowercase
 from typing import NamedTuple
 
-from model.claims import Judgement, Outcome, Verdict
+from model.checking.claims import Judgement, Outcome, Verdict
 from model.grouping import claims, make_system, run
 from model.grouping.summary import Summary, exact, floor_of, merge
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Heavy, Route
-from properties.errata import Findings, smaller
 from properties.errors import counted
 from properties.grouping.draws import Draws, stream
+from properties.pages.errata import Findings, smaller
 
 Rounded = Callable[[float], int]
 

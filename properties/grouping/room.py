@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.grouping import make_system
 from model.grouping.claims import judge
 from model.grouping.evidence import evidence_of
@@ -13,16 +13,16 @@ from model.grouping.scopes import EVERYDAY, HOMES, SCOPES, explore
 from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, System, Trace, Workload
 from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial, Route
+from properties.data.inputs import PUBLISHED, missing_recording, recordings_by_name
+from properties.data.tables import Columns, cuts_into
 from properties.errors import UsageError, counted
 from properties.grouping import inputs, queries
 from properties.grouping.agreement import compare
 from properties.grouping.balances import Spread, spread
 from properties.grouping.errata import ERRATA
 from properties.grouping.limits import refuse_settings, refuse_values, refuse_workload
-from properties.inputs import PUBLISHED, missing_recording, recordings_by_name
-from properties.predictions import Predictor
+from properties.judging.predictions import Predictor
 from properties.rooms import Beside, Case, Explorer, Figure, Figures, Room, Seen, Skipped
-from properties.tables import Columns, cuts_into
 from sim.grouping import Run, from_settings, side_by_side
 from sim.grouping.policies import Side
 from sim.grouping.run import replay

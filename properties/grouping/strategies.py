@@ -3,10 +3,10 @@
 Rules of this file:
 
 1. Disorder is never drawn as a shuffle: sources, ways and faults are those of
-   ``properties/strategies.py``. Every source has hot keys of its own, so that what is heavy
+   ``properties/generators/streams.py``. Every source has hot keys of its own, so that what is heavy
    changes with who arrives.
 2. Windows are shorter than a stream and summaries smaller than its keys.
-3. A timed case has a cluster of ``properties/clusters.py``. What arrives there has the keys of its
+3. A timed case has a cluster of ``properties/generators/clusters.py``. What arrives there has the keys of its
    sources, or skewed keys and values that are not finite.
 """
 
@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from model.vocabulary import Event, GroupingConfig, Workload, stable_hash
 from model.vocabulary.grouping import POLICIES
-from properties import clusters
-from properties.clusters import Shape
-from properties.plans import Case
-from properties.strategies import SEEDS, cuts, plans, sources
+from properties.generators import clusters
+from properties.generators.clusters import Shape
+from properties.generators.streams import SEEDS, cuts, plans, sources
+from properties.judging.plan_counterexamples import Case
 from sim.grouping.room import GroupingTuning
 from sim.kernel.faults import Congest, Fault, Lose, Replay
 from sim.kernel.log import simulate_arrivals

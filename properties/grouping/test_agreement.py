@@ -13,11 +13,11 @@ from model.grouping.claims import CASES, judge
 from model.grouping.variants import VARIANTS
 from model.vocabulary import System, Workload
 from model.vocabulary.grouping import POLICIES, WORDS
-from properties import packs
 from properties.grouping.agreement import compare, differences
 from properties.grouping.hot_keys import one_key, skewed
 from properties.grouping.strategies import cases
-from properties.judge import broken_sentences
+from properties.judging.judge import broken_sentences
+from properties.promises import packs
 from spark_impl.grouping import run_in_process
 
 DRAWN = 200

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.grouping import balance, balance_claims
 from model.grouping.claims import CASES, judge, over_all
 from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig, System, Workload
 from model.vocabulary.grouping import POLICIES, Answer, Rejected, Route
-from properties import packs
+from properties.generators.streams import SEEDS
 from properties.grouping.draws import (
     Draws,
     limits,
@@ -28,8 +28,8 @@ from properties.grouping.draws import (
     with_more_rho,
 )
 from properties.grouping.strategies import TIMES_US, cases
-from properties.judge import broken_sentences
-from properties.strategies import SEEDS
+from properties.judging.judge import broken_sentences
+from properties.promises import packs
 
 CASES_FOR_GUARDS = 400
 DELTA = 1e-9

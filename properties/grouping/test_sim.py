@@ -15,15 +15,14 @@ from typing import NamedTuple
 import pytest
 from hypothesis import given
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.grouping import balance, balance_claims, make_system
 from model.grouping.claims import CASES, judge, over_all
 from model.vocabulary import Event, GroupingConfig
-from properties import packs
 from properties.grouping.draws import limits, with_more_rho
 from properties.grouping.strategies import TimedCase, timed_cases
-from properties.judge import broken_sentences
-from properties.profiles import EFFORTS, effort
+from properties.judging.judge import broken_sentences
+from properties.promises import packs
 from sim.grouping import Run, from_settings, replay, simulate
 from sim.grouping.instances import times_us
 from sim.grouping.room import GroupingTuning
@@ -38,6 +37,7 @@ from sim.kernel.source import Recording, Row, Source
 from sim.kernel.station import Worker
 from sim.kernel.trigger import EveryTuples
 from sim.statistics import clopper_pearson
+from tests.harness.profiles import EFFORTS, effort
 
 RUNS_FOR_GUARDS = 500
 TROUBLES = ("shed", "sent_again", "served_again")

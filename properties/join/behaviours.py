@@ -10,9 +10,9 @@ Rules of this file:
 from collections.abc import Sequence
 from dataclasses import replace
 
-from model.claims import Outcome, Verdict, combine
-from model.explorer import Claim, Exploration, sometimes
-from model.explorer import explore as search
+from model.checking.claims import Outcome, Verdict, combine
+from model.checking.explorer import Claim, Exploration, sometimes
+from model.checking.explorer import explore as search
 from model.join.chart import chart
 from model.join.exploration import explore
 from model.join.protocol import Scope, State
@@ -21,8 +21,8 @@ from model.join.scopes import SCOPES, describe_state, machine_of
 from model.join.state import Action
 from model.join.variants import CHANGED, VARIANTS
 from model.vocabulary.join import R, S
-from properties.errata import Findings
 from properties.errors import counted
+from properties.pages.errata import Findings
 
 ALL_OUT = "every result came out"
 

@@ -13,12 +13,12 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import Forward
 from model.vocabulary.trace import Step
 from properties.join.driver import workload_in
-from properties.killing import end_executor_once
 from spark_impl.join.lane import WorkerState
 from spark_impl.join.running import Chain
 from spark_impl.join.store import Store
 from spark_impl.join.system import rows_of
-from spark_impl.session import session
+from spark_impl.runtime.session import session
+from tests.harness.driver_kills import end_executor_once
 
 WORKERS = 3
 MASTER = f"local-cluster[{WORKERS},1,1024]"

@@ -2,7 +2,7 @@
 
 ``python -m properties.join.driver FOLDER`` goes on with the chain in a folder from wherever it
 stopped, until it is over, flush included. Each time it is started the chain has another number of
-workers. It says on stdout where it is, as :mod:`properties.killing` wants it.
+workers. It says on stdout where it is, as :mod:`tests.harness.driver_kills` wants it.
 """
 
 import json
@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import JoinConfig, Workload
 from model.vocabulary.join import STREAMS
-from properties.announcing import announced, say
 from spark_impl.join import ChainJoin, ChainStream
 from spark_impl.join.query import Sink
-from spark_impl.session import session
-from spark_impl.streams import append
+from spark_impl.runtime.histories import append
+from spark_impl.runtime.session import session
+from tests.harness.announcements import announced, say
 
 MASTER = "local[3,2]"
 COLUMNS = "seq long, source_id long, key string, event_time_us long, value double"

@@ -6,9 +6,9 @@ Source: S2J, a chain of join workers with the block protocol MP-2PF.
 from functools import partial
 
 from model.join.variants import VARIANTS
-from properties.errata import Erratum
 from properties.join.behaviours import shortest
 from properties.join.scaling import scaling
+from properties.pages.errata import Erratum
 
 S2J = "S2J, a chain of join workers with the block protocol MP-2PF"
 ONCE = "Every pair of tuples that match comes out, and comes out once."

@@ -14,8 +14,8 @@ from math import ceil
 from pathlib import Path
 from typing import NamedTuple
 
-from model.explorer import Path as Behaviour
-from model.explorer import explore, reachable
+from model.checking.explorer import Path as Behaviour
+from model.checking.explorer import explore, reachable
 from model.join.chart import chart
 from model.join.load import Limits, Traffic, block_size, workers_for
 from model.join.protocol import Protocol, Scope, State

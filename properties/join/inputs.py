@@ -18,9 +18,9 @@ import pandas as pd
 from model.vocabulary import Event
 from model.vocabulary.join import R, S
 from model.vocabulary.settings import nearest
-from properties import inputs
+from properties.data import inputs
+from properties.data.tables import Columns, Ints, arrivals, read_table
 from properties.errors import UsageError
-from properties.tables import Columns, Ints, arrivals, read_table
 from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_us
 from sim.kernel.seeds import Seeds
 

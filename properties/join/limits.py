@@ -7,7 +7,7 @@ import numpy as np
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import R
-from properties.durations import LONGEST_US, write_duration
+from properties.data.durations import LONGEST_US, write_duration
 from properties.errors import UsageError
 from sim.join import DEFAULTS
 from sim.join.scenarios import HIGHEST_VALUE, SECOND_US

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Equi
-from properties import packs
 from properties.join.strategies import SCALE_US, cases
+from properties.promises import packs
 from sim.kernel.source import IDS_PER_SOURCE
 
 EPOCHS = 3

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And, Equi, Ineq
-from properties.durations import parse_duration_us, write_duration
+from properties.data.durations import parse_duration_us, write_duration
 from properties.errors import UsageError, in_options
 from properties.join.conditions import GRAMMAR, parse_condition, write_condition
 from properties.join.limits import refuse_chain

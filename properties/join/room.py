@@ -5,10 +5,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path as FilePath
 
-from model import diff
-from model.claims import Judgement, Outcome, Verdict
-from model.diff import Difference
-from model.explorer import Path
+from model.checking import diff
+from model.checking.claims import Judgement, Outcome, Verdict
+from model.checking.diff import Difference
+from model.checking.explorer import Path
 from model.join import load_claims
 from model.join.chart import chart
 from model.join.claims import judge
@@ -21,12 +21,12 @@ from model.join.state import Action
 from model.join.variants import VARIANTS
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import PROTOCOL, RESULTS, Forward, Match, Receive, Rejected
+from properties.data.tables import Columns, cuts_into
 from properties.errors import UsageError, counted
 from properties.join import inputs, limits, queries
 from properties.join.errata import ERRATA
-from properties.predictions import Predictor
+from properties.judging.predictions import Predictor
 from properties.rooms import Case, Explorer, Figure, Figures, Remark, Room, Seen, Skipped
-from properties.tables import Columns, cuts_into
 from sim.join import ChainRun, from_settings, replay
 from sim.join import simulate as run_plan
 
@@ -79,7 +79,7 @@ def spark() -> System:
     """The Spark pipeline, in the session that is running."""
     # Imported here, for it takes a second that nothing else on the command line needs.
     from spark_impl.join import make_system as make_pipeline
-    from spark_impl.session import EnvironmentProblem
+    from spark_impl.runtime.session import EnvironmentProblem
 
     pipeline = make_pipeline()
 

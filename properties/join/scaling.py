@@ -10,10 +10,10 @@ Rules of this file:
 
 from collections.abc import Callable, Iterable
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.join.load import Limits, Watch, is_idle, watch
-from properties.errata import Findings
 from properties.errors import counted
+from properties.pages.errata import Findings
 
 LIMITS = Limits(0.25, 0.75, 0.75)
 WORKERS = 16

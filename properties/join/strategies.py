@@ -3,7 +3,7 @@
 Rules of this file:
 
 1. Disorder is never drawn as a shuffle: sources, ways and faults are those of
-   ``properties/networks.py``; every other source belongs to S.
+   ``properties/generators/networks.py``; every other source belongs to S.
 2. Event times and windows are multiples of one unit, so that tuples often lie at the very edge of
    a window, and often at the same time.
 """
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
-from properties.networks import SEEDS, plans, sources
-from properties.strategies import cuts
+from properties.generators.networks import SEEDS, plans, sources
+from properties.generators.streams import cuts
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import IDS_PER_SOURCE
 

@@ -3,7 +3,7 @@
 from model.vocabulary import Workload
 from properties.join.driver import prepare
 from properties.join.long_streams import long_case
-from properties.ordeal import Subject
+from tests.harness.background_kills import Subject
 
 BATCHES = 5
 

@@ -8,14 +8,14 @@ from random import Random
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join import run
 from model.join.claims import CASES, judge, over_all
 from model.join.recorded import validate_recording
 from model.vocabulary.join import Forward, Quiet, Receive, Rejected
-from properties import packs
 from properties.join.strategies import cases
 from properties.join.test_model import results
+from properties.promises import packs
 from spark_impl.join import run_in_process
 from spark_impl.join.chain import Network
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.join.load_claims import (
     CALM,
     NO_FALSE_SHEDDING,

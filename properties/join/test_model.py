@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join import run
 from model.join.claims import CASES, GUARDS, judge, over_all
 from model.join.exploration import explore
@@ -17,11 +17,11 @@ from model.join.recorded import CLAIM as CONFORMS
 from model.join.scopes import EVERYDAY, SCOPES
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import Match, Rejected
-from properties import packs
+from properties.generators.streams import SEEDS, cuts
 from properties.join.golden import GOLDEN
 from properties.join.strategies import cases, configs
-from properties.judge import broken_sentences
-from properties.strategies import SEEDS, cuts
+from properties.judging.judge import broken_sentences
+from properties.promises import packs
 
 CASES_FOR_GUARDS = 300
 FEW_TUPLES = 12

@@ -6,15 +6,15 @@ from itertools import pairwise
 
 from hypothesis import given
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join.claims import CASES, judge, over_all
 from model.join.run import run as model_run
 from model.vocabulary import Trace
 from model.vocabulary.join import Match, Rejected
-from properties import packs
 from properties.join.machine import SparkMachine
 from properties.join.timed import TimedCase, clusters_of_chains, recordings_on_chains
-from properties.judge import broken_sentences
+from properties.judging.judge import broken_sentences
+from properties.promises import packs
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain

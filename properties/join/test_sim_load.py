@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join.claims import judge
 from model.vocabulary.join import Match
 from sim.join import ChainRun, from_settings

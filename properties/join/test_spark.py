@@ -11,23 +11,23 @@ import numpy as np
 import pytest
 from pyspark.sql import SparkSession
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join import run
 from model.join.claims import CASES, judge, over_all
 from model.join.recorded import validate_recording
 from model.vocabulary import Fault, JoinConfig, Trace
 from model.vocabulary.join import Forward, Quiet, Receive, Rejected
 from model.vocabulary.trace import Step
-from properties import profiles
 from properties.join.long_streams import chains, long_case
 from properties.join.strategies import SCALE_US
 from properties.join.test_model import results
-from properties.judge import broken_sentences
+from properties.judging.judge import broken_sentences
 from spark_impl.join import run_workloads
 from spark_impl.join.matching import Flags, FreePredicate, Tuples
 from spark_impl.join.running import Chain
 from spark_impl.join.system import read_trace, rows_of
 from spark_impl.join.worker import Worker
+from tests.harness import profiles
 
 FEW = 8
 """Not every interesting case occurs in so few chains."""

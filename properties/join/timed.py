@@ -4,7 +4,7 @@ Rules of this file:
 
 1. A recording brings ties, tuples at the very edge of a window, redeliveries, late tuples and empty
    streams (``properties/join/strategies.py``) to a drawn chain; a cluster brings sources and their
-   ways to the log, too (``properties/clusters.py``).
+   ways to the log, too (``properties/generators/clusters.py``).
 2. Times are scaled to the window, so that workers are too slow, queues are full, and messages are
    under way when a worker fails.
 """
@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from model.join.load import Limits
 from model.vocabulary import JoinConfig
-from properties import clusters
-from properties.clusters import Shape
+from properties.generators import clusters
+from properties.generators.clusters import Shape
+from properties.generators.networks import upto
 from properties.join.strategies import SCALE_US, UNIT_US, cases, configs
-from properties.networks import upto
 from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.faults import Congest, Fail, Fault, Lose, Pause, Replay, Slow
 from sim.kernel.link import HERE, RELIABLE, Noise, Place

@@ -10,10 +10,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 
 from model.vocabulary import ScriptConfig, Workload
-from properties.announcing import announced, say
+from spark_impl.runtime.session import session
 from spark_impl.script import ScriptQuery
-from spark_impl.session import session
 from spark_impl.windows.packs import CASE
+from tests.harness.announcements import announced, say
 
 
 class AnnouncedScripts(ScriptQuery):

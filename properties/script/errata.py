@@ -6,7 +6,7 @@ Source: a framework for real-time aggregation over large numbers of sensors.
 from collections.abc import Callable
 
 from model.script.variants import VARIANTS
-from properties.errata import Erratum, Findings
+from properties.pages.errata import Erratum, Findings
 from properties.script import placing_errata, slicing_errata, updating_errata
 
 FRAMEWORK = "a framework for real-time aggregation over large numbers of sensors"

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from model.vocabulary.script import MILLISECOND_US, SPAN_MAX_MS, Problem
 from model.vocabulary.settings import nearest
-from properties.durations import UNITS_US
+from properties.data.durations import UNITS_US
 from properties.script.grammar import SEPARATORS, TOLD
 
 LINE_MAX = 100

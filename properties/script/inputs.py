@@ -19,10 +19,10 @@ import numpy as np
 
 from model.vocabulary import Event
 from model.vocabulary.script import PER_HOUR_MAX
-from properties import inputs
+from properties.data import inputs
+from properties.data.tables import Columns, arrivals
 from properties.errors import UsageError
 from properties.script import files, sensors
-from properties.tables import Columns, arrivals
 from sim.kernel.distributions import Distribution, Exponential, Lognormal, draw_us
 from sim.kernel.seeds import Seeds
 

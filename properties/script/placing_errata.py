@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.script import make_system
 from model.script.claims import LOAD, judge
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script import Hosted, Sensor, Statement, Window, Workflow
-from properties.errata import Findings
 from properties.errors import counted
-from properties.smallest import promise_among, smallest
+from properties.judging.smallest_stream import promise_among, smallest
+from properties.pages.errata import Findings
 
 COMPONENTS, WORKERS, RATES = range(1, 6), range(2, 5), (1, 2, 3, 5)
 HOUR_MS = 3_600_000

@@ -18,7 +18,7 @@ from model.script.rules import RULES
 from model.script.slices import Choice, choose
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import MILLISECOND_US
-from properties.durations import write_duration
+from properties.data.durations import write_duration
 from properties.errors import counted
 
 SIGNS = ("+", "-", "*", "/")

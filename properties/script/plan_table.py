@@ -7,7 +7,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
-from properties import render
+from properties.cli import render
 from properties.script.plan import Plan, Rate, Summary, as_float, figure
 
 if TYPE_CHECKING:

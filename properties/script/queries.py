@@ -7,7 +7,7 @@ from typing import Any
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import CLUSTER, WATERMARKS, Sensor, Workflow, walk
-from properties.durations import parse_duration_us, write_duration
+from properties.data.durations import parse_duration_us, write_duration
 from properties.errors import UsageError, counted, in_options
 from properties.script import limits, sensors
 from properties.script.files import Texts, read_all, workflows

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import isfinite
 
-from model.claims import Judgement, Outcome, Verdict
+from model.checking.claims import Judgement, Outcome, Verdict
 from model.script import make_system
 from model.script.claims import judge
 from model.script.closeness import deviation
@@ -14,8 +14,9 @@ from model.script.scopes import EVERYDAY, SCOPES, explore
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import REASON_LATE, WORDS, Rejected, Result, Undefined
+from properties.data.tables import Columns, cuts_into
 from properties.errors import UsageError, counted
-from properties.predictions import Predictor
+from properties.judging.predictions import Predictor
 from properties.rooms import (
     Case,
     Explorer,
@@ -31,7 +32,6 @@ from properties.script.agreement import compare
 from properties.script.errata import ERRATA
 from properties.script.plan import Plan, as_float, make_plan
 from properties.script.simpler import settings, simpler
-from properties.tables import Columns, cuts_into
 from sim.script.run import replay
 from sim.script.run import simulate as run_plan
 

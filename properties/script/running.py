@@ -19,9 +19,9 @@ from pyarrow import csv, parquet
 
 from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script import MILLISECOND_US
+from properties.data.tables import cuts_into
 from properties.errors import UsageError
 from properties.script.queries import BATCHES
-from properties.tables import cuts_into
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,7 +99,7 @@ def compute(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]
 
 def _laid_out(folder: Path, events: Sequence[Event]) -> tuple[Path, Path]:
     """A history of the events, and where the store is to be."""
-    from spark_impl.streams import append
+    from spark_impl.runtime.histories import append
 
     history = folder / "history"
     for begin, end in _batches(len(events)):
@@ -122,8 +122,8 @@ def _timed(results: pa.Table) -> pa.Table:
 @contextmanager
 def _problems_told() -> Iterator[None]:
     """What Spark or the query says is wrong, as one sentence."""
+    from spark_impl.runtime.histories import InputProblem
     from spark_impl.script import QueryProblem
-    from spark_impl.streams import InputProblem
 
     try:
         yield

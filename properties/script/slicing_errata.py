@@ -14,11 +14,11 @@ from itertools import combinations, product
 from math import lcm
 from typing import NamedTuple
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.script.slices import HOUR_MS, Cutting, Span, choose, edges, panes, slice_of
 from model.vocabulary.script import MILLISECOND_US
-from properties.errata import Findings, smaller
 from properties.errors import counted
+from properties.pages.errata import Findings, smaller
 
 TWICE = 2
 LENGTHS_MS, SLIDES_MS = range(1, 65), range(1, 11)

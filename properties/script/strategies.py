@@ -3,7 +3,7 @@
 Rules of this file:
 
 1. Disorder is never drawn as a shuffle: sources, ways and faults are those of
-   ``properties/networks.py``, clusters those of ``properties/clusters.py``.
+   ``properties/generators/networks.py``, clusters those of ``properties/generators/clusters.py``.
 2. Sensors, names and windows are few, so that workflows have something in common, and the same
    name means different things in different ones.
 3. Stamps often fall on the edges of windows, and together.
@@ -33,10 +33,10 @@ from model.vocabulary.script import (
     Workflow,
     is_constant,
 )
-from properties.clusters import Shape, clusters, faults
-from properties.networks import SEEDS, plans, sources
-from properties.plans import Case
-from properties.strategies import cuts
+from properties.generators.clusters import Shape, clusters, faults
+from properties.generators.networks import SEEDS, plans, sources
+from properties.generators.streams import cuts
+from properties.judging.plan_counterexamples import Case
 from sim.kernel.faults import Fail
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import replay

@@ -1,11 +1,11 @@
 """Scripts whose driver is killed: three sensors, two workers that have results for each other."""
 
 from model.vocabulary import ScriptConfig, Workload
-from properties.ordeal import Subject
 from properties.script.parser import parse
 from properties.windows.driver import prepare
 from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
+from tests.harness.background_kills import Subject
 
 BATCHES = 4
 PER_HOUR = {"A": 10_000, "B": 10_000, "C": 100}

@@ -14,12 +14,12 @@ from model.script.claims import CASES, judge
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Hosted, Rejected, Result, Undefined
-from properties import packs
-from properties.judge import broken_sentences
+from properties.generators.streams import cuts
+from properties.judging.judge import broken_sentences
+from properties.promises import packs
 from properties.script.agreement import compare, differences
 from properties.script.strategies import cases
 from properties.script.telling import TELLING
-from properties.strategies import cuts
 from spark_impl.script import run_in_process
 
 DRAWN = 200

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from lark import Token
 
 from model.vocabulary.script import Workflow, problems
-from properties import packs
+from properties.promises import packs
 from properties.script.formatter import formatted, unparse, written
 from properties.script.parser import LARK, ScriptError, parse
 from properties.script.strategies import SENSORS, workflows

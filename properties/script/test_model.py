@@ -11,7 +11,7 @@ from functools import cache
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.claims import Judgement, Outcome
+from model.checking.claims import Judgement, Outcome
 from model.script.claims import CASES, RESULTS, judge, over_all
 from model.script.graph import compile_graph
 from model.script.meaning import meaning
@@ -21,8 +21,8 @@ from model.script.placement_claims import against
 from model.script.rules import RULES
 from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Rejected, Result
-from properties import packs
-from properties.judge import broken_sentences
+from properties.judging.judge import broken_sentences
+from properties.promises import packs
 from properties.script.formatter import unparse
 from properties.script.parser import parse
 from properties.script.strategies import SENSORS, cases, configs

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.script import make_system
 from model.script.claims import CASES, judge, over_all
 from model.script.evaluation import evaluate
@@ -36,9 +36,9 @@ from model.vocabulary.script import (
     Window,
     Workflow,
 )
-from properties import packs
-from properties.judge import broken_sentences
-from properties.plans import Case
+from properties.judging.judge import broken_sentences
+from properties.judging.plan_counterexamples import Case
+from properties.promises import packs
 from properties.script.agreement import compare
 from properties.script.machine import SparkScripts
 from properties.script.strategies import SENSORS, TimedCase, timed_cases

@@ -20,15 +20,17 @@ from model.script import run as reference
 from model.script.claims import CASES, judge
 from model.vocabulary import Fault, ScriptConfig, Trace, Workload
 from model.vocabulary.script import Rejected, Result, Undefined
-from properties import cli, packs, profiles
-from properties.commands import script_run
+from properties.cli import main as cli
+from properties.cli import script_run
+from properties.data.tables import Columns
+from properties.promises import packs
 from properties.script import inputs
 from properties.script.agreement import differences
 from properties.script.parser import parse
 from properties.script.queries import config_of
 from properties.script.strategies import SENSORS, cases
-from properties.tables import Columns
 from spark_impl.script import run_workloads
+from tests.harness import profiles
 
 BATCHES = 2
 """And one more, and a flush: each takes a second, and one more where workers send something."""

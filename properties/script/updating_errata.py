@@ -9,7 +9,7 @@ Rules of this file:
 from collections.abc import Iterator
 from itertools import product
 
-from model.claims import Verdict, combine
+from model.checking.claims import Verdict, combine
 from model.script import make_system
 from model.script.claims import RESULTS, judge
 from model.script.scopes import explore
@@ -25,9 +25,9 @@ from model.vocabulary.script import (
     Window,
     Workflow,
 )
-from properties.errata import Findings
+from properties.judging.smallest_stream import smallest
+from properties.pages.errata import Findings
 from properties.script.formatter import text_of
-from properties.smallest import smallest
 
 A, B = Sensor("a"), Sensor("b")
 SIDES: tuple[Expression, ...] = (Window("max", A, 2, 2), Window("min", A, 2, 2), A, B)

@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, product, takewhile
 from typing import NamedTuple
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.slack import make_system
 from model.vocabulary import Event, SlackConfig, Workload
 from model.vocabulary.slack import Final, Judged, Result
-from properties.errata import Findings, smaller
 from properties.errors import counted
+from properties.pages.errata import Findings, smaller
 
 EPS, DELTA = 0.5, 0.05
 TUPLES = range(1, 5)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from model.slack.variants import VARIANTS
-from properties.errata import Erratum, Findings
+from properties.pages.errata import Erratum, Findings
 from properties.slack import control_errata, requirement_errata
 from properties.slack.small_streams import smallest
 

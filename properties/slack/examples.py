@@ -14,8 +14,8 @@ import numpy as np
 from model.slack.assumption import status_of
 from model.vocabulary import SlackConfig, Trace
 from model.vocabulary.slack import Correlation, Result
-from properties import render
-from properties.render import markdown
+from properties.cli import render
+from properties.cli.render import markdown
 from properties.slack.plots import HOUR_US, PICTURES, SEED, arrivals
 from properties.slack.promise import first_answers, warm_up
 from sim.kernel.plan import Plan

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.vocabulary import SlackConfig
-from properties import inputs, render
+from properties.cli import render
+from properties.data import inputs
 from sim.kernel.plan import Plan, replay
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Judged, Result
 from model.windows.aggregates import as_written

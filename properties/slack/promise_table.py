@@ -11,11 +11,11 @@ from itertools import product
 
 from model.slack import make_system
 from model.vocabulary import Event, SlackConfig, System, Workload
-from properties import render
-from properties.profiles import EFFORTS
-from properties.render import markdown
+from properties.cli import render
+from properties.cli.render import markdown
 from properties.slack.promise import Share, bonferroni, first_answers, share_of, stream, warm_up
 from sim.processes import DEPENDENT, INDEPENDENT, SECOND_US
+from tests.harness.profiles import EFFORTS
 
 FAILURE = 0.01
 """All limits of the table together fail with this probability at most."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from model.slack import make_system
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Judged
-from properties.render import markdown
+from properties.cli.render import markdown
 from properties.slack.promise import first_answers, stream, warm_up
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from model.vocabulary import SlackConfig
 from model.vocabulary.answers import AGGREGATES
 from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS
-from properties.durations import duration
+from properties.data.durations import duration
+from properties.data.tables import Recording
 from properties.errors import UsageError, counted
-from properties.tables import Recording
 from properties.windows import queries as windowed
 from properties.windows.queries import Defaults
 

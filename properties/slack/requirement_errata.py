@@ -16,12 +16,12 @@ from itertools import combinations_with_replacement, product
 from math import comb
 from typing import NamedTuple
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.slack.coverage import Known, requirement_of
 from model.slack.requirement_claims import rank_failures
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
-from properties.errata import Findings
+from properties.pages.errata import Findings
 
 EPS = (0.1, 0.2, 0.4)
 DELTAS = (0.05, 0.2)

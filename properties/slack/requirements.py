@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from model.slack.coverage import Known, requirement_of
 from model.vocabulary import SlackConfig
-from properties.render import markdown
+from properties.cli.render import markdown
 
 TOTALS = (20, 100, 1_000, 10_000)
 QUERY = SlackConfig(1, 1, q=0.9)

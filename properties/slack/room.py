@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.slack import make_system
 from model.slack.claims import judge
 from model.slack.identity import IDENTITY

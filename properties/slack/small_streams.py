@@ -12,16 +12,16 @@ from functools import cache, partial
 from itertools import product
 from typing import Any
 
-from model.claims import Outcome, Verdict, combine
+from model.checking.claims import Outcome, Verdict, combine
 from model.slack import make_system
 from model.slack.claims import judge, over_all
 from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
 from model.vocabulary.slack import Late, Progress, Result, Revision
-from properties.errata import Findings
-from properties.smallest import promise_or_broken
-from properties.smallest import smallest as find
+from properties.judging.smallest_stream import promise_or_broken
+from properties.judging.smallest_stream import smallest as find
+from properties.pages.errata import Findings
 
 SIZE_US, SLIDE_US = 4, 2
 TIMES_US = range(2, 14)

@@ -5,9 +5,9 @@ import os
 import subprocess
 import sys
 
-from properties import packs
+from properties.generators.streams import cases, timed_cases
+from properties.promises import packs
 from properties.rooms import room
-from properties.strategies import cases, timed_cases
 
 SEED = 12_345
 CASES = 25

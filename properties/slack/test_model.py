@@ -1,22 +1,22 @@
 """Promises 1 to 5 of docs/slack.md on the model, or on what ``--system`` names.
 
-Arrivals come from simulated networks; see ``properties/strategies.py``.
+Arrivals come from simulated networks; see ``properties/generators/streams.py``.
 """
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.slack.claims import judge, over_all
 from model.slack.scopes import explore
 from model.vocabulary import Fault, System, Trace, Workload
 from model.vocabulary.slack import Correction, Final, Judged, Late, Rejected, Result
-from properties import packs
-from properties.commands.diff import chosen_words
-from properties.judge import broken_sentences
+from properties.cli.diff import chosen_words
+from properties.generators.streams import CUTS_MAX, cases, configs, cuts, reordered
+from properties.judging.judge import broken_sentences
+from properties.promises import packs
 from properties.rooms import room
-from properties.strategies import CUTS_MAX, cases, configs, cuts, reordered
 
 CASES_FOR_GUARDS = 400
 CASES_FOR_CRASHES = 150

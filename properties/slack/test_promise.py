@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.slack import make_system
 from model.slack.assumption import (
     CONTRADICTED,
@@ -28,7 +28,6 @@ from model.slack.rules import RULES, Rules
 from model.slack.run import system as system_with
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Correlation, Late
-from properties.profiles import effort
 from properties.slack.promise import (
     Share,
     bonferroni,
@@ -40,6 +39,7 @@ from properties.slack.promise import (
 )
 from properties.slack.promise_table import AGGREGATES, FAILURE, PROMISES, QUERY
 from sim.processes import DEPENDENT, INDEPENDENT, SECOND_US
+from tests.harness.profiles import effort
 
 System: TypeAlias = Callable[[Workload], Trace]
 """A System that a cache can remember."""

@@ -5,7 +5,7 @@ from math import fsum
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.vocabulary import SlackConfig, Trace
 from model.vocabulary.slack import Judged
 from properties.slack.promise import bonferroni, first_answers, share_of, stream, warm_up

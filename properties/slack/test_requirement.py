@@ -27,7 +27,7 @@ from scipy import stats
 from model.slack.coverage import Known, Requirement, requirement_of
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
-from properties.profiles import effort
+from tests.harness.profiles import effort
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

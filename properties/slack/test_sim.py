@@ -4,14 +4,14 @@ import json
 
 from hypothesis import given
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.slack.claims import judge, over_all
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import CONTROLS
-from properties import packs
-from properties.judge import broken_sentences
+from properties.generators.streams import TimedCase, timed_cases
+from properties.judging.judge import broken_sentences
+from properties.promises import packs
 from properties.rooms import room
-from properties.strategies import TimedCase, timed_cases
 from properties.windows.trouble import troubles_of
 from sim.kernel.plain import from_plain, to_plain
 from sim.scenarios import umts

@@ -16,11 +16,12 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault, SlackConfig, Trace
 from model.vocabulary.slack import AGGREGATES, CONTROLS, METHODS, SAMPLINGS
-from properties import packs, profiles
-from properties.packs import Pack
+from properties.generators.streams import configs, reordered
+from properties.promises import packs
+from properties.promises.packs import Pack
 from properties.rooms import room
 from properties.slack.test_model import NEEDED, answers, unbatched
-from properties.strategies import configs, reordered
+from tests.harness import profiles
 
 
 class Shape(NamedTuple):

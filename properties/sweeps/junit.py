@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from xml.etree import ElementTree
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.sweep.results import Results
 
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

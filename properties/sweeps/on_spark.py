@@ -14,13 +14,13 @@ from contextlib import ExitStack, contextmanager
 from pyspark.sql import SparkSession
 
 from properties.errors import UsageError
+from properties.judging.systems import interrupts_held_back
 from properties.sweeps.reachable import refuse_silent
-from properties.systems import interrupts_held_back
 from sim.sweep.crew import ENDED
 from sim.sweep.runs import Job
 from sim.sweep.work import Done, Mapper, bounded
-from spark_impl.failures import sentence_of, without_stack_traces
-from spark_impl.session import EnvironmentProblem, session
+from spark_impl.runtime.failures import sentence_of, without_stack_traces
+from spark_impl.runtime.session import EnvironmentProblem, session
 
 SHIPPED = ("model", "sim")
 MASTERS = ("local", "spark:", "k8s:", "yarn")

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
+from properties.cli.render import COLOURS
 from properties.errors import counted
-from properties.render import COLOURS
 from sim.sweep.events import Ended, Started
 from sim.sweep.results import Failed, Results
 

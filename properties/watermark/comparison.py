@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from model.vocabulary import Event, SlackConfig, WatermarkConfig
-from properties import render
-from properties.render import markdown
+from properties.cli import render
+from properties.cli.render import markdown
 from properties.watermark.measures import Measures, measure
 from sim.kernel.log import simulate_arrivals
 from sim.windows.scenarios import phases

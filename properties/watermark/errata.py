@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
-from model.claims import Verdict
+from model.checking.claims import Verdict
 from model.vocabulary import Event, Trace, WatermarkConfig, Workload
 from model.vocabulary.watermark import Clock
 from model.watermark import make_system
 from model.watermark.claims import judge, over_all
 from model.watermark.variants import VARIANTS
-from properties.errata import Erratum, Findings
 from properties.errors import counted
-from properties.smallest import promise_or_broken, smallest
+from properties.judging.smallest_stream import promise_or_broken, smallest
+from properties.pages.errata import Erratum, Findings
 
 VARIANT = "literal"
 TIMES_US = range(4)

@@ -6,9 +6,9 @@ from functools import partial
 
 from model.vocabulary import WatermarkConfig, Workload
 from model.vocabulary.watermark import CLOCKS, READINGS
-from properties.durations import duration, parse_duration_us, write_duration
+from properties.data.durations import duration, parse_duration_us, write_duration
+from properties.data.tables import Recording
 from properties.errors import UsageError
-from properties.tables import Recording
 from properties.windows import limits
 from properties.windows import queries as windowed
 from properties.windows.queries import Defaults

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.vocabulary import System, Trace, WatermarkConfig, Workload
 from model.vocabulary.answers import Final, Late, Rejected, Result
 from model.vocabulary.watermark import WORDS, Clock

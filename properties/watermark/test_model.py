@@ -1,6 +1,6 @@
 """Promises 1 to 3 and 5 of docs/watermark.md on the model, or on what ``--system`` names.
 
-Arrivals come from simulated networks; see ``properties/strategies.py``.
+Arrivals come from simulated networks; see ``properties/generators/streams.py``.
 """
 
 from collections.abc import Callable
@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.vocabulary import Event, Fault, System, Trace, Workload
 from model.vocabulary.answers import Correction, Final, Late, Rejected, Result
 from model.vocabulary.watermark import Clock
 from model.watermark.claims import judge, over_all
 from model.watermark.scopes import explore
-from properties import packs
-from properties.judge import broken_sentences
+from properties.generators.streams import CUTS_MAX, cuts, reordered, without_redeliveries
+from properties.judging.judge import broken_sentences
+from properties.promises import packs
 from properties.rooms import room
-from properties.strategies import CUTS_MAX, cuts, reordered, without_redeliveries
 from properties.watermark.strategies import cases, configs
 
 CASES_FOR_GUARDS = 300

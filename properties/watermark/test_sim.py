@@ -5,17 +5,17 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.claims import Outcome
-from model.diff import compare
+from model.checking.claims import Outcome
+from model.checking.diff import compare
 from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import READINGS, WORDS
 from model.watermark import run as model_run
 from model.watermark.claims import judge, over_all
 from model.watermark.identity import IDENTITY
-from properties import packs
-from properties.judge import broken_sentences
-from properties.plans import Case
-from properties.strategies import timings
+from properties.generators.streams import timings
+from properties.judging.judge import broken_sentences
+from properties.judging.plan_counterexamples import Case
+from properties.promises import packs
 from properties.watermark.strategies import configs
 from properties.windows.trouble import troubles_of
 from sim.watermark import Run, simulate

@@ -18,14 +18,16 @@ from model.vocabulary import Event, Fault, Trace, WatermarkConfig, Workload
 from model.vocabulary.answers import AGGREGATES, Late
 from model.vocabulary.watermark import READINGS
 from model.watermark.variants import VARIANTS
-from properties import inputs, packs, profiles
-from properties.packs import Pack
+from properties.data import inputs
+from properties.data.tables import Recording, cuts_into
+from properties.generators.streams import cuts
+from properties.promises import packs
+from properties.promises.packs import Pack
 from properties.rooms import room
-from properties.strategies import cuts
-from properties.tables import Recording, cuts_into
 from properties.watermark.strategies import cases
 from properties.watermark.test_model import NEEDED, changed, unbatched
 from properties.windows.queries import BATCHES
+from tests.harness import profiles
 
 WATERMARK = room("watermark")
 SHAPES = (("disorder", "sum", True), ("scaled", "median", False))

@@ -5,14 +5,14 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from math import isfinite
 from typing import NamedTuple, TypeVar
 
-from model import diff
-from model.diff import Difference
+from model.checking import diff
+from model.checking.diff import Difference
 from model.vocabulary import Trace, Workload
 from model.windows.evidence import has_exact_sums
-from properties import inputs
-from properties.predictions import Predictor
+from properties.data import inputs
+from properties.data.tables import Columns, Recording, cuts_into
+from properties.judging.predictions import Predictor
 from properties.rooms import Case, Skipped
-from properties.tables import Columns, Recording, cuts_into
 from properties.windows.queries import BATCHES, Config
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")

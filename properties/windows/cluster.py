@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from properties.killing import end_executor_once
 from properties.windows import driver
-from spark_impl.session import session
+from spark_impl.runtime.session import session
 from spark_impl.windows import history, sink
+from tests.harness.driver_kills import end_executor_once
 
 MASTER = "local-cluster[2,1,1024]"
 FATAL_BATCH = 1

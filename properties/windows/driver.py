@@ -15,14 +15,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import Workload
-from properties.announcing import announced, say
-from spark_impl.session import session
+from spark_impl.runtime.histories import append
+from spark_impl.runtime.session import session
 from spark_impl.slack.room import SLACK
-from spark_impl.streams import append
 from spark_impl.watermark.room import WATERMARK
 from spark_impl.windows.packs import CASE
 from spark_impl.windows.query import WindowedQuery
 from spark_impl.windows.room import Room
+from tests.harness.announcements import announced, say
 
 PIPELINES: Mapping[str, Room[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
 

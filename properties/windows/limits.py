@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from model.vocabulary import SlackConfig, WatermarkConfig, Workload
-from properties.durations import LONGEST_US, write_duration
+from properties.data.durations import LONGEST_US, write_duration
 from properties.errors import UsageError
 from sim.settings import AUTO
 

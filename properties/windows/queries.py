@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from model.vocabulary import task_of
 from model.vocabulary.answers import AGGREGATES
-from properties.durations import duration, parse_duration_us, write_duration
+from properties.data.durations import duration, parse_duration_us, write_duration
+from properties.data.tables import Recording
 from properties.errors import UsageError, in_options
-from properties.tables import Recording
 from properties.windows.limits import TASKS_MAX, refuse_query
 
 ROOMS = ("slack", "watermark")

@@ -1,10 +1,10 @@
 """Queries whose driver is killed, of two rooms in turn: a few phones for half a minute."""
 
 from model.vocabulary import SlackConfig, WatermarkConfig, Workload
-from properties.ordeal import Subject
 from properties.windows.driver import prepare
 from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
+from tests.harness.background_kills import Subject
 
 BATCHES = 10
 CONFIGS = (

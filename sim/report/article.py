@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.report.contents import Cell, Chart, Entry, Failure, Finding, Table
 from sim.report.markup import Markup, element
 from sim.report.plot import svg

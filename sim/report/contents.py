@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.sweep.experiment import Label, Reproduction
 
 

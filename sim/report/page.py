@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.resources import files
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.report.article import alarm, article, counted, told
 from sim.report.contents import Entry, Report
 from sim.report.markup import Markup, element

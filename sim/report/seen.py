@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.report.contents import Cell, Finding
 from sim.report.words import (
     NO_NAMES,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from enum import Enum
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.report.contents import Entry
 from sim.report.markup import Markup, element
 from sim.sweep.experiment import Reproduction

@@ -6,7 +6,7 @@ Parquet is not read here: whoever calls has the columns.
 from collections.abc import Mapping
 from typing import Any
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.report.charts import charts_of
 from sim.report.contents import Entry, Failure
 from sim.report.numbers import Columns, names_of, table_of

@@ -13,7 +13,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.sweep.events import Ended, Event, JobFailed, JobFinished, Judged, Started
 from sim.sweep.experiment import Experiment
 from sim.sweep.forecast import Forecast, known_times, longest_first

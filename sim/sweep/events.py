@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple, TypeAlias
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.sweep.results import Failed, Results, record_of
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise, product
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.statistics import Interval, mean_interval
 from sim.sweep.experiment import Comparison, Expectation, Experiment, Factor, Label
 from sim.sweep.work import Figure

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.vocabulary.settings import nearest
 from sim.sweep.expectations import COLUMNS
 from sim.sweep.experiment import Experiment, Measure, Reproduction

@@ -18,7 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from spark_impl.grouping.routing import partition_id
 from spark_impl.grouping.store import Store, Worked
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 
 
 class MicroBatch(NamedTuple):

@@ -12,8 +12,6 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import GroupingConfig
-from spark_impl import lock
-from spark_impl.failures import sentence_of, wait_for, without_stack_traces
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
 from spark_impl.grouping.instances import MicroBatch, carry_over
 from spark_impl.grouping.router import SenderState
@@ -28,7 +26,9 @@ from spark_impl.grouping.routing import (
 )
 from spark_impl.grouping.store import open_store
 from spark_impl.grouping.windows import Standing, advanced, rebalanced, start, timed, told
-from spark_impl.streams import InputProblem, tidy
+from spark_impl.runtime import lock
+from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces
+from spark_impl.runtime.histories import InputProblem, tidy
 
 Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
 """What is done with the rows of a micro-batch: partition i is instance i's.
@@ -68,7 +68,7 @@ class Grouping:
 
         Where the policy tells hot keys from others the rows are read twice: hot keys are found
         first. Every partition is a sender of its own, so the order of rows within partitions
-        decides where single tuples go. Raises :class:`spark_impl.streams.InputProblem` for a column
+        decides where single tuples go. Raises :class:`spark_impl.runtime.histories.InputProblem` for a column
         that is not as it must be, :class:`GroupingProblem` when the rows cannot be read.
         """
         columns = Columns(key)
@@ -97,7 +97,7 @@ class Grouping:
         ``checkpoint`` is a folder that the driver and all workers reach under this path; whoever
         opens it again goes on where it stopped. ``seq`` numbers the arrivals; with it every tuple
         goes where docs/grouping.md says, whatever the files and partitions are. Raises
-        :class:`spark_impl.streams.InputProblem` for columns or a folder that cannot be used.
+        :class:`spark_impl.runtime.histories.InputProblem` for columns or a folder that cannot be used.
         """
         columns = Columns(key, seq)
         require_columns(rows, columns, is_stream=True)

@@ -24,7 +24,7 @@ from spark_impl.grouping.store import Store
 from spark_impl.grouping.summaries import EMPTY, Summary, capacity, exact, merged, merged_all
 from spark_impl.grouping.table import Table
 from spark_impl.grouping.windows import Standing
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 
 INSTANCE = "instance"
 """The column that is added."""

@@ -30,7 +30,7 @@ from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.summaries import Summary
 from spark_impl.grouping.table import HeavyKey, Table
 from spark_impl.grouping.windows import Standing
-from spark_impl.streams import InputProblem, complete, writing
+from spark_impl.runtime.histories import InputProblem, complete, writing
 
 VERSION = 1
 _SENDER, _WORKED = b"straggler.sender", b"straggler.worked"

@@ -21,7 +21,7 @@ from spark_impl.grouping.routing import Columns
 from spark_impl.grouping.store import decode_standing, decode_state, encode_standing, encode_state
 from spark_impl.grouping.table import Table
 from spark_impl.grouping.windows import advanced, start
-from spark_impl.systems import one_at_a_time
+from spark_impl.runtime.systems import one_at_a_time
 
 PRODUCER = "spark"
 _ROWS = pa.schema([("seq", pa.int64()), ("key", pa.string()), ("value", pa.float64())])

@@ -18,7 +18,7 @@ from model.vocabulary.join import (
     Rejected,
 )
 from spark_impl.join.matching import Tuples
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 
 Integers = npt.NDArray[np.int64]
 _FARTHEST_US = 1 << 61

@@ -20,13 +20,13 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from model.vocabulary.join import S
-from spark_impl.failures import last_error, sentence_of
 from spark_impl.join.queries import Counts
 from spark_impl.join.rendezvous import Place, Rendezvous
 from spark_impl.join.store import Commit
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
-from spark_impl.session import EnvironmentProblem
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.failures import last_error, sentence_of
+from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.session import EnvironmentProblem
 
 _HELD = ("r_held", "s_held")
 _EXECUTORS_COME_S = 15.0

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary.join import R, S
 from spark_impl.join.task import COLUMNS
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _TAKEN = {

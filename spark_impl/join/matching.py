@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from model.vocabulary.join import And, Apart, Band, Equi, Predicate, R
 from spark_impl.join.queries import Ranks
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -152,7 +152,7 @@ class Query(NamedTuple):
 def decide(query: Query, r: Chosen, s: Chosen) -> Flags:
     """Which pairs of tuples a query wants.
 
-    Raises :class:`spark_impl.streams.InputProblem` when its function returns something else.
+    Raises :class:`spark_impl.runtime.histories.InputProblem` when its function returns something else.
     """
     good = holds(query.predicate, r, s)
     if query.ranks is not None:

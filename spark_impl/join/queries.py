@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that stay what they are; all others may change between two epochs."""

@@ -14,14 +14,14 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
-from spark_impl.failures import wait_for
 from spark_impl.join.epoch import ChainProblem
 from spark_impl.join.found import admitted, match_files, matches, results
 from spark_impl.join.inputs import both
 from spark_impl.join.matching import FreePredicate
 from spark_impl.join.running import PATIENCE_S, Chain
 from spark_impl.join.store import MATCHES, load_store
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.failures import wait_for
+from spark_impl.runtime.histories import InputProblem
 
 log = logging.getLogger("straggler.join")
 
@@ -83,7 +83,7 @@ class ChainJoin:
         They stay in ``store``, an empty folder that the driver and all workers reach under this
         path; without one they are brought to the driver, which takes a chain on one machine. Tuples
         whose value is not finite match nothing; a warning says how many there are. Raises
-        :class:`spark_impl.streams.InputProblem` for inputs or a store that cannot be used,
+        :class:`spark_impl.runtime.histories.InputProblem` for inputs or a store that cannot be used,
         :class:`ChainProblem` when it fails.
         """
         spark = r.sparkSession
@@ -205,7 +205,7 @@ def one_time(
 
     The window is that of the chain, the two epochs are included, and the chain has to have kept
     its history; it may be running. ``into`` is the ``store`` of :meth:`ChainJoin.join`. Raises
-    :class:`spark_impl.streams.InputProblem` when one of the epochs has not happened yet or has no
+    :class:`spark_impl.runtime.histories.InputProblem` when one of the epochs has not happened yet or has no
     history, :class:`ChainProblem` when the join fails.
     """
     if first_epoch > last_epoch:

@@ -14,14 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.trace import Step
-from spark_impl import lock
 from spark_impl.join.epoch import check_slots, run_epoch
 from spark_impl.join.matching import FreePredicate
 from spark_impl.join.queries import continued, ranks_of
 from spark_impl.join.rendezvous import Place
 from spark_impl.join.store import Commit, open_store
 from spark_impl.join.task import Plan, Summary
-from spark_impl.streams import InputProblem
+from spark_impl.runtime import lock
+from spark_impl.runtime.histories import InputProblem
 
 PATIENCE_S = 60.0
 """A neighbour that is silent for so long is taken for dead."""
@@ -32,8 +32,8 @@ class Chain:
 
     On the store of an earlier run it goes on from there: with another number of workers, with
     queries that are new from the next epoch on, and without those that are gone. Raises
-    :class:`spark_impl.streams.InputProblem` when the store belongs to another chain, and
-    :class:`spark_impl.session.EnvironmentProblem` when there are fewer task slots than workers.
+    :class:`spark_impl.runtime.histories.InputProblem` when the store belongs to another chain, and
+    :class:`spark_impl.runtime.session.EnvironmentProblem` when there are fewer task slots than workers.
     """
 
     def __init__(

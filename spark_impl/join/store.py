@@ -32,7 +32,7 @@ from model.vocabulary import JoinConfig
 from spark_impl.join.checkpoint import decode_state, encode_state
 from spark_impl.join.lane import WorkerState
 from spark_impl.join.queries import FIXED, Counts
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 
 VERSION = 2
 MATCHES = pa.schema(

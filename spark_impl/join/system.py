@@ -13,7 +13,7 @@ from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.running import Chain
 from spark_impl.join.store import Store, load_store
-from spark_impl.systems import one_at_a_time
+from spark_impl.runtime.systems import one_at_a_time
 
 _SCHEMA = pa.schema(
     [

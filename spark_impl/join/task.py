@@ -27,7 +27,7 @@ from spark_impl.join.side import Matcher
 from spark_impl.join.store import REJECTED, Commit, Store
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 
 COLUMNS = {
     "seq": "bigint",

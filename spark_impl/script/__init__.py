@@ -1,6 +1,6 @@
 """Room ``script`` on Spark: sensor scripts, shared and placed (docs/script.md)."""
 
-from spark_impl.running import QueryProblem
+from spark_impl.runtime.queries import QueryProblem
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.query import ScriptQuery, rejected, results, undefined
 from spark_impl.script.system import make_system, run_in_process, run_workloads

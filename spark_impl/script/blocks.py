@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from model.vocabulary.script import TIME_END_US
+from spark_impl.runtime.histories import InputProblem
 from spark_impl.script.cutover import needed_since_us
 from spark_impl.script.encoding import ARRIVAL
 from spark_impl.script.exact import Ints
 from spark_impl.script.plan import Plan
-from spark_impl.streams import InputProblem
 from spark_impl.windows.blocks import coded
 
 COLUMNS = {

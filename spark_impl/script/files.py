@@ -7,11 +7,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spark_impl.runtime.histories import InputProblem, on_disk
 from spark_impl.script.blocks import COLUMNS, Router
 from spark_impl.script.plan import Plan
 from spark_impl.script.processor import ARRIVALS
 from spark_impl.script.store import BLOCK, Store
-from spark_impl.streams import InputProblem, on_disk
 from spark_impl.windows.blocks import split, tables_of
 from spark_impl.windows.slots import SLOT, slots
 

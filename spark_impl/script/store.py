@@ -7,7 +7,7 @@
 
 Rules of this file:
 
-* Everything is written as :mod:`spark_impl.stores` says.
+* Everything is written as :mod:`spark_impl.runtime.stores` says.
 * ``worker`` is written last: a batch that has none did not happen yet, for every reader.
 * Messages of a micro-batch are the same whenever it is replayed; the first ones stay.
 """
@@ -21,9 +21,9 @@ from typing import Any
 import pyarrow as pa
 
 from model.vocabulary import ScriptConfig
-from spark_impl import stores
+from spark_impl.runtime import stores
+from spark_impl.runtime.histories import InputProblem, append, writing
 from spark_impl.script.tables import SCHEMAS
-from spark_impl.streams import InputProblem, append, writing
 
 VERSION = 2
 ROOM = "script"

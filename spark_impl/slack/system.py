@@ -3,8 +3,8 @@
 from functools import partial
 
 from model.vocabulary import System
+from spark_impl.runtime.systems import one_at_a_time
 from spark_impl.slack.room import SLACK
-from spark_impl.systems import one_at_a_time
 from spark_impl.windows import system
 
 run_workloads = partial(system.run_workloads, SLACK)

@@ -3,7 +3,7 @@
 from functools import partial
 
 from model.vocabulary import System
-from spark_impl.systems import one_at_a_time
+from spark_impl.runtime.systems import one_at_a_time
 from spark_impl.watermark.room import WATERMARK
 from spark_impl.windows import system
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from model.vocabulary import task_of
-from spark_impl.streams import InputProblem, on_disk, reading
+from spark_impl.runtime.histories import InputProblem, on_disk, reading
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.panes import compact, stable_order
 from spark_impl.windows.records import Ints, Rows

@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_impl.stores import read_parquet
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.stores import read_parquet
 from spark_impl.windows import recompute
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import combined

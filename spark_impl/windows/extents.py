@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 import pyarrow.parquet as pq
 
-from spark_impl.streams import reading
+from spark_impl.runtime.histories import reading
 
 Stretch: TypeAlias = tuple[int, int]
 """Start and end of a stretch of time, half open."""

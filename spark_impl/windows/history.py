@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from spark_impl.streams import DATA_FILES, InputProblem, reading, written_ns
+from spark_impl.runtime.histories import DATA_FILES, InputProblem, reading, written_ns
 from spark_impl.windows import recompute
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import COLUMNS, check_columns, group_type

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from model.vocabulary import Event, Workload
-from spark_impl.streams import append
+from spark_impl.runtime.histories import append
 from spark_impl.windows.blocks import COLUMNS
 
 CASE = "case_id"

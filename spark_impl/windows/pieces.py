@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
-from spark_impl.streams import reading
+from spark_impl.runtime.histories import reading
 from spark_impl.windows.arrivals import reject
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import COLUMNS, combined, typed

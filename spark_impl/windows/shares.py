@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
-from spark_impl.streams import on_disk
+from spark_impl.runtime.histories import on_disk
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import (
     COLUMNS,

@@ -7,7 +7,7 @@
 
 Rules of this file:
 
-* Everything is written as :mod:`spark_impl.stores` says.
+* Everything is written as :mod:`spark_impl.runtime.stores` says.
 * ``pending`` is written last: a batch that has none did not happen yet, for every reader.
 """
 
@@ -21,8 +21,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from spark_impl import stores
-from spark_impl.streams import InputProblem, writing
+from spark_impl.runtime import stores
+from spark_impl.runtime.histories import InputProblem, writing
 from spark_impl.windows.room import ConfigT, Room
 from spark_impl.windows.tables import Columns, tables
 

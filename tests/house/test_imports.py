@@ -90,7 +90,7 @@ def test_every_module_keeps_to_its_folder(rule: Rule, broken: str) -> None:
 @pytest.mark.parametrize(
     ("rule", "path", "source"),
     [
-        (strangers, "spark_impl/join.py", "from model.claims import holds"),
+        (strangers, "spark_impl/join.py", "from model.checking.claims import holds"),
         (strangers, "spark_impl/join.py", "from model import join"),
         (strangers, "spark_impl/join.py", "import model"),
         (strangers, "spark_impl/join.py", "def f():\n    import sim.join"),
@@ -120,7 +120,7 @@ def test_planted_import_is_found(rule: Rule, path: str, source: str) -> None:
         (strangers, "sim/join.py", "from model.join import step"),
         (impurities, "model/join.py", "import math, numpy, xxhash"),
         (impurities, "model/vocabulary/trace.py", "from pathlib import Path"),
-        (neighbours, "model/join.py", "from model.claims import holds"),
+        (neighbours, "model/join.py", "from model.checking.claims import holds"),
         (neighbours, "properties/join/test_sim.py", "import sim.join, properties.join.guards"),
     ],
 )

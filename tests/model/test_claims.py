@@ -1,6 +1,6 @@
 import pytest
 
-from model.claims import Outcome, Verdict, combine
+from model.checking.claims import Outcome, Verdict, combine
 
 HOLDS = Verdict("a", Outcome.HOLDS, "a holds")
 BROKEN = Verdict("b", Outcome.BROKEN, "b is broken", ("1. it breaks",))

@@ -2,7 +2,7 @@ from typing import NamedTuple
 
 import pytest
 
-from model.diff import compare
+from model.checking.diff import compare
 from model.vocabulary import Trace
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.claims import Outcome, Verdict, combine
-from model.explorer import (
+from model.checking.claims import Outcome, Verdict, combine
+from model.checking.explorer import (
     Claim,
     Exploration,
     Machine,
@@ -308,7 +308,7 @@ def test_a_machine_that_changes_its_mind_is_refused() -> None:
 
 def test_two_hash_seeds_give_the_same_exploration() -> None:
     program = (
-        "from model.explorer import explore\n"
+        "from model.checking.explorer import explore\n"
         "from tests.model.two_phase_commit import CLAIMS, two_phase_commit\n"
         "print(explore(two_phase_commit(3, votes_needed=1), CLAIMS))\n"
     )

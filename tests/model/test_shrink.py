@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.shrink import smallest
+from model.checking.shrink import smallest
 from model.vocabulary import Event, Fault, Workload
 
 

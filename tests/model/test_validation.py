@@ -1,7 +1,7 @@
 from collections.abc import Iterable
 
-from model.claims import Outcome
-from model.validation import validate
+from model.checking.claims import Outcome
+from model.checking.validation import validate
 
 
 def follow(state: int, step: str) -> Iterable[int]:

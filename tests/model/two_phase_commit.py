@@ -15,7 +15,7 @@ Rules of this file:
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from model.explorer import Claim, Machine, always, sometimes
+from model.checking.explorer import Claim, Machine, always, sometimes
 
 # ---------------------------------------------------------------------------------------- state
 

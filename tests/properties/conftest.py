@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from properties import cli
-from properties.inputs import DATA_VARIABLE
+from properties.cli import main as cli
+from properties.data.inputs import DATA_VARIABLE
 from tests.properties.straggler import Done, Straggler
 
 

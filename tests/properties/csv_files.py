@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from properties.data.tables import DEFAULT_COLUMNS, Columns, Recording, read_table
 from properties.errors import UsageError
-from properties.tables import DEFAULT_COLUMNS, Columns, Recording, read_table
 
 
 def csv(folder: Path, text: str, columns: Columns = DEFAULT_COLUMNS) -> Recording:

@@ -8,8 +8,8 @@ import pytest
 
 from model.vocabulary import Trace, Workload
 from model.vocabulary.slack import Final
-from properties import inputs
-from properties.tables import Recording
+from properties.data import inputs
+from properties.data.tables import Recording
 from tests.properties.straggler import Straggler, assert_refused
 
 MODEL = "model.slack:make_system"

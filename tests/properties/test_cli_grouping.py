@@ -9,7 +9,7 @@ import pytest
 from model.grouping import run
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.grouping import POLICIES, Answer
-from properties.commands import explore
+from properties.cli import explore
 from properties.grouping import inputs
 from properties.grouping.room import ROOM
 from tests.properties.straggler import Straggler, assert_refused

@@ -1,6 +1,6 @@
 import pytest
 
-from properties.durations import parse_duration_us, write_duration
+from properties.data.durations import parse_duration_us, write_duration
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ from typing import cast
 
 import pytest
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.join.variants import VARIANTS, Variant
 from model.vocabulary import SlackConfig
-from properties import cli
-from properties.commands import errata as command
-from properties.commands.errata import confirm
-from properties.errata import Confirmation, Erratum, Findings, markdown, told
+from properties.cli import errata as command
+from properties.cli import main as cli
+from properties.cli.errata import confirm
 from properties.join import behaviours, scaling
+from properties.pages.errata import Confirmation, Erratum, Findings, markdown, told
 from properties.rooms import NAMES, Room, room, rooms
 from properties.slack import control_errata, requirement_errata, small_streams
 from properties.slack.control_errata import Pattern, outcome, share

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.grouping import balance
 from model.grouping.variants import VARIANTS
 from properties.grouping import balance_errata, key_errata

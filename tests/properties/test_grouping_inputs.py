@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from properties import inputs
+from properties.data import inputs
+from properties.data.tables import Columns
 from properties.errors import UsageError
 from properties.grouping.inputs import FLIGHTS, TOKENS, flights, load, tailnum, tokens
-from properties.tables import Columns
 
 
 def test_words_are_the_same_again_and_skewed() -> None:

@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from properties import inputs
+from properties.data import inputs
+from properties.data.inputs import DATA_VARIABLE, load
 from properties.errors import UsageError
-from properties.inputs import DATA_VARIABLE, load
 from sim.kernel.disorder import measure
 
 

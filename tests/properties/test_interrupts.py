@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator
 import pandas as pd
 import pytest
 
-from properties import render
-from properties.commands import sim
-from properties.systems import interrupts_held_back
+from properties.cli import render, sim
+from properties.judging.systems import interrupts_held_back
 from tests.properties.straggler import Done, Straggler
 
 INTERRUPTED = Done(130, "", "straggler: interrupted.\n")

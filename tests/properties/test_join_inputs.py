@@ -8,13 +8,13 @@ import pytest
 from model.join.oracle import joined
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Match, Rejected
-from properties import inputs
-from properties.inputs import DATA_VARIABLE
+from properties.data import inputs
+from properties.data.inputs import DATA_VARIABLE
+from properties.data.tables import DEFAULT_COLUMNS
 from properties.join import queries
 from properties.join.inputs import NAMED, RECORDINGS, SIMULATED, TwoStreams, load, missing
 from properties.join.room import ROOM
 from properties.rooms import Case, Skipped
-from properties.tables import DEFAULT_COLUMNS
 
 FLIGHTS = 336_776
 READINGS = 26_115

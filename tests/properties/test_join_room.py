@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join import run
 from model.join.oracle import joined
 from model.vocabulary import Event, JoinConfig, Trace, Workload
@@ -15,8 +15,8 @@ from properties.join import limits
 from properties.join.conditions import parse_condition, write_condition
 from properties.join.room import ROOM
 from properties.join.strategies import PREDICATES
-from properties.judge import Judgement, judge
-from properties.references import MODEL, expect
+from properties.judging.judge import Judgement, judge
+from properties.judging.references import MODEL, expect
 from properties.rooms import Case
 
 CONFIG = JoinConfig(4, (("key", Equi("key")),), workers=3, block_size=2, lateness_us=3)

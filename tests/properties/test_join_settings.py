@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from properties.durations import parse_duration_us, write_duration
+from properties.data.durations import parse_duration_us, write_duration
 from sim.join import DEFAULTS, STANDARD, from_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "join.md").read_text(encoding="utf-8")

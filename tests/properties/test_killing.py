@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from properties import killing
-from properties.killing import needs_proc, run_to_its_end
+from tests.harness import driver_kills as killing
+from tests.harness.driver_kills import needs_proc, run_to_its_end
 
 DRIVER = """
 import sys

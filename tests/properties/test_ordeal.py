@@ -7,9 +7,9 @@ from threading import Event
 import pytest
 
 from model.vocabulary import Workload
-from properties import ordeal
-from properties.killing import Kill
-from properties.ordeal import Ordeal, Query, Subject, undergo
+from tests.harness import background_kills as ordeal
+from tests.harness.background_kills import Ordeal, Query, Subject, undergo
+from tests.harness.driver_kills import Kill
 
 ROOMS = ("slack", "watermark", "slack")
 

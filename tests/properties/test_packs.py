@@ -8,11 +8,11 @@ import pytest
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, System, Trace, Workload
 from model.vocabulary.slack import Correction
-from properties import packs
-from properties.counterexamples import Counterexample
+from properties.generators.streams import cases
+from properties.judging.counterexamples import Counterexample
+from properties.judging.systems import SPARK
+from properties.promises import packs
 from properties.rooms import Room, room
-from properties.strategies import cases
-from properties.systems import SPARK
 
 CONFIG = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000)
 PACK = packs.pack(CONFIG, 40, seed=5)

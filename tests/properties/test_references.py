@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.slack import make_system
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, System, Trace, Workload
 from model.vocabulary.join import Equi
 from model.vocabulary.slack import WORDS, Late
-from properties.durations import write_short
+from properties.data.durations import write_short
 from properties.errors import UsageError
 from properties.grouping.room import ROOM as GROUPING
 from properties.join.room import ROOM as JOIN
-from properties.references import BOTH, MODEL, OURS, REFERENCES, SIM, expect
+from properties.judging.references import BOTH, MODEL, OURS, REFERENCES, SIM, expect
 from properties.rooms import NAMES, room
 from properties.slack.room import ROOM as SLACK
 from sim.clusters import STATED

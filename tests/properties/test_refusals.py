@@ -13,13 +13,13 @@ import pytest
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import WORDS
 from model.vocabulary.trace import kind_of
-from properties import cli
-from properties.commands import diff, explore, sim
-from properties.counterexamples import Counterexample
+from properties.cli import diff, explore, sim
+from properties.cli import main as cli
+from properties.data.tables import cuts_into
 from properties.errors import UsageError
+from properties.judging.counterexamples import Counterexample
+from properties.promises.witness import Trial
 from properties.rooms import room
-from properties.tables import cuts_into
-from properties.witness import Trial
 from tests.properties.straggler import Done, assert_refused
 
 MODEL = "model.slack:make_system"
@@ -237,7 +237,9 @@ def test_ctrl_c_while_commands_are_imported(
 
 
 def test_nothing_heavy_is_imported_before_ctrl_c_is_understood() -> None:
-    program = "import sys, properties.cli; print({'numpy', 'rich', 'pandas'} & set(sys.modules))"
+    program = (
+        "import sys, properties.cli.main; print({'numpy', 'rich', 'pandas'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert done.stdout == b"set()\n"
 

@@ -10,7 +10,7 @@ from model.slack import make_system
 from model.slack.assumption import status_of
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
 from model.vocabulary.slack import Correlation
-from properties import cli
+from properties.cli import main as cli
 from properties.rooms import Case, Remark
 from properties.slack.remarks import ASSUMPTION, remarks, rests_on_assumption
 

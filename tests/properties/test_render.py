@@ -9,10 +9,10 @@ from rich.text import Text
 from model.join.oracle import joined
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import RESULTS, Equi
-from properties import render
+from properties.cli import render
 from properties.join.room import ROOM
-from properties.judge import Judgement, judge
-from properties.references import MODEL, expect
+from properties.judging.judge import Judgement, judge
+from properties.judging.references import MODEL, expect
 from properties.rooms import Case
 
 INPUT = "orders-of-the-whole-last-year.csv, trades-of-the-whole-last-year.csv"

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from properties.errors import UsageError
-from properties.reproduction import summary
-from properties.reproduction.page import page
-from properties.reproduction.promises import PROMISES
-from properties.reproduction.spark import MEASURED, figures
+from properties.pages.reproduction import summary
+from properties.pages.reproduction.page import page
+from properties.pages.reproduction.promises import PROMISES
+from properties.pages.reproduction.spark import MEASURED, figures
 from properties.rooms import rooms
 from sim.report.contents import Report
 from sim.report.stored import entry_of

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.script.slices import Choice, Span, choose, edges, panes
 from model.script.variants import VARIANTS
 from properties.script import placing_errata, slicing_errata, updating_errata

@@ -14,7 +14,7 @@ from model.script import run
 from model.script.claims import check
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script import Result
-from properties.judge import broken_sentences
+from properties.judging.judge import broken_sentences
 from properties.script import sensors
 from properties.script.formatter import formatted
 from properties.script.parser import ScriptError, parse

@@ -8,12 +8,12 @@ import pytest
 from model.script import run
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script import Hosted, Result
+from properties.data.tables import Columns
 from properties.rooms import room
 from properties.script import inputs, limits
 from properties.script.files import examples, read_workflows
 from properties.script.sensors import BRIDGE, WEATHER
 from properties.script.simpler import simpler
-from properties.tables import Columns
 from tests.properties.straggler import Straggler, assert_refused
 
 MODEL = "model.script:make_system"

@@ -13,8 +13,8 @@ from pyarrow import parquet
 from model.script import run
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import Rejected, Result, Undefined
-from properties.commands import script_run
-from properties.durations import parse_duration_us
+from properties.cli import script_run
+from properties.data.durations import parse_duration_us
 from properties.script import inputs, running
 from properties.script.parser import parse
 from properties.script.queries import WORKERS, config_of

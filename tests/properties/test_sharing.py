@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from properties.sharing import SparkApart, starts_spark
+from tests.harness.xdist_scheduler import SparkApart, starts_spark
 
 FILES = {
     "room/test_model.py": "def test(): ...",

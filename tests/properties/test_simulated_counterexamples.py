@@ -9,10 +9,10 @@ from model.slack import make_system
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.slack import WORDS
-from properties.counterexamples import Counterexample, Simulated
-from properties.plans import Case, smallest, told
+from properties.judging.counterexamples import Counterexample, Simulated
+from properties.judging.plan_counterexamples import Case, smallest, told
+from properties.promises.witness import Trial
 from properties.rooms import room
-from properties.witness import Trial
 from sim.kernel.distributions import Exponential
 from sim.kernel.faults import Duplicate, Fail, Lose, Pause
 from sim.kernel.link import Place

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from properties.profiles import EFFORTS, effort
-from properties.render import markdown
+from properties.cli.render import markdown
 from properties.slack.examples import ASSUMPTIONS, HEADER, SETTINGS
 from properties.slack.examples import table as flights_table
 from properties.slack.promise_table import HEADER as PROMISE_HEADER
@@ -24,6 +23,7 @@ from properties.slack.published_law import (
 )
 from properties.slack.requirements import HEADER as REQUIRED_HEADER
 from properties.slack.requirements import table as requirements
+from tests.harness.profiles import EFFORTS, effort
 
 GUIDE = Path(__file__).resolve().parents[2] / "docs" / "slack-guide.md"
 

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import pytest
 
-from properties.inputs import missing_recording, recordings_by_name
-from properties.profiles import EFFORTS, effort
+from properties.data.inputs import missing_recording, recordings_by_name
 from properties.slack.examples import FLIGHTS, row
 from properties.slack.plots import CONTROLS, PICTURES, arrivals, runs
 from sim.kernel.recorder import Summary
 from sim.kernel.source import Recording
+from tests.harness.profiles import EFFORTS, effort
 
 RECORDING = "iot_umts"
 

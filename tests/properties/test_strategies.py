@@ -1,4 +1,4 @@
-"""Generated workloads: what rules 1 to 4 of ``properties/strategies.py`` promise."""
+"""Generated workloads: what rules 1 to 4 of ``properties/generators/streams.py`` promise."""
 
 from collections import Counter
 
@@ -12,9 +12,9 @@ from model.vocabulary.slack import (
     SELF_SUFFICIENT_AGGREGATES,
 )
 from model.windows.evidence import has_exact_sums
-from properties import packs
-from properties.networks import plans
-from properties.strategies import cases, configs, reordered, requirements, timed_cases
+from properties.generators.networks import plans
+from properties.generators.streams import cases, configs, reordered, requirements, timed_cases
+from properties.promises import packs
 from sim.kernel.disorder import measure
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow

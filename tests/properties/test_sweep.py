@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from properties.commands import sweep as command
+from properties.cli import sweep as command
 from properties.sweeps.reachable import refuse_silent
 from properties.sweeps.tables import read_table, write_table
 from sim.sweep.engine import Sweep

@@ -7,7 +7,7 @@ import pytest
 
 from properties.errors import UsageError
 from properties.sweeps import on_spark
-from spark_impl.session import EnvironmentProblem
+from spark_impl.runtime.session import EnvironmentProblem
 from tests.properties.test_cli_spark import PATIENCE_S, start
 from tests.sim.experiments import SMALL
 

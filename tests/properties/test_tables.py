@@ -7,8 +7,8 @@ import pytest
 from pyarrow import parquet
 
 from model.vocabulary import stable_hash
+from properties.data.tables import Columns, read_table
 from properties.errors import UsageError
-from properties.tables import Columns, read_table
 from tests.properties.csv_files import csv, refusal
 
 

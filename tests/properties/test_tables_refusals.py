@@ -9,8 +9,8 @@ import pytest
 from pyarrow import parquet
 
 from model.vocabulary import stable_hash
+from properties.data.tables import DEFAULT_COLUMNS, Columns, Recording, read_table
 from properties.errors import UsageError
-from properties.tables import DEFAULT_COLUMNS, Columns, Recording, read_table
 from tests.properties.csv_files import csv, refusal
 
 LIMIT = 2**53

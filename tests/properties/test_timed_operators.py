@@ -6,10 +6,10 @@ import pytest
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And
-from properties import packs
 from properties.join.machine import SparkMachine
-from properties.plans import Case, smallest, told
-from properties.timed_operators import OPERATORS, report
+from properties.judging.plan_counterexamples import Case, smallest, told
+from properties.promises import packs
+from properties.promises.timed_operators import OPERATORS, report
 from sim.join import simulate
 from sim.kernel.plan import Plan
 from sim.kernel.source import Recording, Row

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from multiprocessing import parent_process
 
-from properties import cli
+from properties.cli import main as cli
 from sim.sweep import crew
 from sim.sweep.runs import Job
 from sim.sweep.work import Done, bounded

@@ -11,7 +11,7 @@ from statistics import fmean
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.sweep.experiment import Experiment
 from sim.sweep.judging import findings
 from sim.sweep.reading import catalogue, find

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.grouping import balance_claims
 from model.grouping.balance_claims import UPPER
 from model.grouping.rules import RULES

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.grouping import balance, balance_claims, run
 from model.grouping.claims import (
     AGAINST,

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.grouping import make_system
 from model.grouping.claims import ANSWERS, LEAST, PARTIALS, judge
 from model.grouping.machine import Machine, Saved

@@ -2,13 +2,13 @@
 
 import pytest
 
-from model.claims import Outcome
-from model.diff import compare
+from model.checking.claims import Outcome
+from model.checking.diff import compare
+from model.checking.shrink import smallest
 from model.grouping import run
 from model.grouping import variants as module
 from model.grouping.claims import check
 from model.grouping.variants import AGREEMENT, VARIANTS
-from model.shrink import smallest
 from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import WORDS
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join.claims import IN_TIME, LIMITED, OF_EPOCHS, REJECTIONS, WRONG, check, judge
 from model.join.run import run
 from model.join.scope_claims import LOST, TWICE

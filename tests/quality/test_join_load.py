@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join.load import (
     Limits,
     Traffic,

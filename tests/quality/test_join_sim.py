@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join import chain, elastic, mistakes
 from model.join.claims import judge
 from model.join.rules import FIFO, NUMBERED, Rules

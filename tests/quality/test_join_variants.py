@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.claims import Outcome
-from model.explorer import explore as search
+from model.checking.claims import Outcome
+from model.checking.explorer import explore as search
 from model.join.claims import check
 from model.join.exploration import explore, scope_of
 from model.join.protocol import Scope

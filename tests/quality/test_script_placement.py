@@ -14,7 +14,7 @@ from model.script.placement_claims import against
 from model.script.rules import RULES
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import Arithmetic, Expression, Sensor, Statement, Workflow
-from properties import packs
+from properties.promises import packs
 from properties.script import formatter
 from properties.script.formatter import text_of, unparse
 from properties.script.parser import parse

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.script import make_system
 from model.script.claims import judge
 from model.script.rules import RULES, Rules

@@ -4,14 +4,14 @@ from functools import cache
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
+from model.checking.shrink import smallest
 from model.script import run
 from model.script import variants as module
 from model.script.claims import check
 from model.script.variants import VARIANTS
-from model.shrink import smallest
 from model.vocabulary import Trace, Workload
-from properties import packs
+from properties.promises import packs
 from properties.script.strategies import cases
 
 

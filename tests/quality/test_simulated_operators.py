@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from properties import packs
-from properties.timed_operators import OPERATORS, Drawn
+from properties.promises import packs
+from properties.promises.timed_operators import OPERATORS, Drawn
 from spark_impl.grouping import partials, router, store
 from spark_impl.grouping import windows as grouping_windows
 from spark_impl.join import checkpoint

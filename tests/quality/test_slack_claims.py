@@ -2,7 +2,7 @@
 
 import pytest
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.slack import run
 from model.slack.claims import CLAIMS, check
 from model.slack.variants import VARIANTS

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from model.claims import Outcome, Verdict
+from model.checking.claims import Outcome, Verdict
 from model.slack import run
 from model.slack.claims import check
 from model.slack.variants import VARIANTS

@@ -2,9 +2,9 @@
 
 import pytest
 
-from model.claims import Outcome
-from model.diff import compare
-from model.shrink import smallest
+from model.checking.claims import Outcome
+from model.checking.diff import compare
+from model.checking.shrink import smallest
 from model.slack import run
 from model.slack import variants as module
 from model.slack.claims import check

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.vocabulary import Event, Step, Trace, Workload
 from model.vocabulary.answers import Cleared, Final, Late, Result, Revision
 from model.vocabulary.watermark import Clock

@@ -2,10 +2,10 @@
 
 import pytest
 
-from model.claims import Outcome
-from model.diff import compare
-from model.explorer import explore as search
-from model.shrink import smallest
+from model.checking.claims import Outcome
+from model.checking.diff import compare
+from model.checking.explorer import explore as search
+from model.checking.shrink import smallest
 from model.vocabulary import Event, Trace, Workload
 from model.vocabulary.answers import Late
 from model.vocabulary.watermark import WORDS

@@ -1,6 +1,6 @@
 """Small timed chains, and how their runs are held to the model."""
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join.claims import judge
 from model.join.run import run as model_run
 from model.vocabulary import JoinConfig, Trace

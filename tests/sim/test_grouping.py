@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.grouping import make_system as make_reference
 from model.grouping.claims import judge
 from model.vocabulary.grouping import POLICIES, Heavy, Route

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join import load
 from model.join.claims import judge
 from model.vocabulary import Event, JoinConfig

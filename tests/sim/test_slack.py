@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from simpy import Environment
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.slack import run as model_run
 from model.slack.claims import check
 from model.vocabulary import Event, Fault, SlackConfig, Workload

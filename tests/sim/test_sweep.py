@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.grouping.settings import from_settings
 from sim.sweep import work
 from sim.sweep.engine import Sweep

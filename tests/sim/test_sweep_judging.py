@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from sim.sweep.experiment import Comparison, Expectation, Factor, Label, Level, Reproduction
 from sim.sweep.judging import Finding, Grid, judge
 from sim.sweep.work import Figure

@@ -6,9 +6,11 @@ from typing import TypeAlias
 
 import pytest
 
-from properties import profiles
 from properties.join.subject import SUBJECT as CHAINS
-from properties.ordeal import (
+from properties.script.subject import SUBJECT as SCRIPTS
+from properties.windows.subject import SUBJECT as QUERIES
+from tests.harness import profiles
+from tests.harness.background_kills import (
     KILLED_CHAINS,
     KILLED_QUERIES,
     KILLED_SCRIPTS,
@@ -16,8 +18,6 @@ from properties.ordeal import (
     Query,
     in_background,
 )
-from properties.script.subject import SUBJECT as SCRIPTS
-from properties.windows.subject import SUBJECT as QUERIES
 
 Background: TypeAlias = Mapping[str, Future[list[Query]]]
 

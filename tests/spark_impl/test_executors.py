@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from properties.killing import assert_ended, needs_proc, run_to_its_end
 from properties.windows.cluster import FATAL_BATCH
 from properties.windows.driver import prepare
 from properties.windows.subject import workload_of
 from spark_impl.slack.room import SLACK
 from spark_impl.windows.store import load_store
+from tests.harness.driver_kills import assert_ended, needs_proc, run_to_its_end
 from tests.spark_impl.test_kill import assert_equal_to_model
 
 

@@ -17,13 +17,12 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
-from properties.ordeal import BACKGROUND
-from spark_impl import stores
-from spark_impl.failures import sentence_of
-from spark_impl.landing import Landing
+from spark_impl.runtime import stores
+from spark_impl.runtime.failures import sentence_of
+from spark_impl.runtime.histories import InputProblem, append
+from spark_impl.runtime.landing import Landing
 from spark_impl.slack import QueryProblem, SlackQuery
 from spark_impl.slack.room import SLACK
-from spark_impl.streams import InputProblem, append
 from spark_impl.windows import answers as answers_module
 from spark_impl.windows import sink
 from spark_impl.windows.blocks import encode
@@ -32,6 +31,7 @@ from spark_impl.windows.history import History
 from spark_impl.windows.processor import WindowProcessor
 from spark_impl.windows.store import Store, load_store, open_store
 from spark_impl.windows.tables import tables as all_tables
+from tests.harness.background_kills import BACKGROUND
 from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
 
 CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=3)
@@ -106,7 +106,7 @@ def attempts(
             "pyarrow.lib.ArrowInvalid: Failed to parse string: 'abc'",
             "Failed to parse string: 'abc'",
         ),
-        ("spark_impl.streams.InputProblem: h has lost rows: 1", "h has lost rows: 1"),
+        ("spark_impl.runtime.histories.InputProblem: h has lost rows: 1", "h has lost rows: 1"),
         ("ValueError: arrival number 3 comes after 4", "arrival number 3 comes after 4"),
         ("somewhere.inside._OwnError: not today", "not today"),
     ],

@@ -21,7 +21,7 @@ from spark_impl.grouping import (
     run_workloads,
 )
 from spark_impl.grouping.query import times_of
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 
 
 def skewed(seed: int, size: int) -> tuple[Event, ...]:

@@ -14,13 +14,13 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Event, GroupingConfig, Workload
 from model.vocabulary.grouping import Route
-from spark_impl import lock
 from spark_impl.grouping import Grouping, GroupingProblem, MicroBatch, at_instances, run_in_process
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.routing import Columns
 from spark_impl.grouping.store import Store, Worked
 from spark_impl.grouping.windows import mean_times, start, timed, told
-from spark_impl.streams import InputProblem, append
+from spark_impl.runtime import lock
+from spark_impl.runtime.histories import InputProblem, append
 from tests.spark_impl.test_grouping_query import skewed
 
 SCHEMA = "seq BIGINT, key STRING, value DOUBLE"

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
+from spark_impl.runtime.histories import InputProblem
 from spark_impl.slack.room import SLACK
-from spark_impl.streams import InputProblem
 from spark_impl.windows import history, recompute
 from spark_impl.windows.blocks import COLUMNS, pack_files
 from spark_impl.windows.extents import Extents

@@ -10,7 +10,7 @@ from model.vocabulary.join import And, Band, Equi, Predicate
 from spark_impl.join.chain import run_in_process
 from spark_impl.join.queries import Counts, Ranks, continued, ranks_of
 from spark_impl.join.store import load_store, open_store
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 from tests.spark_impl.join_cases import nested_loop, pairs
 
 Epochs = tuple[tuple[str, int, int | None], ...]

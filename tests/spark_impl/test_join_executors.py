@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join import run
 from model.join.claims import judge
 from model.join.recorded import validate_recording
@@ -15,9 +15,9 @@ from model.vocabulary.join import Forward, Quiet, Receive
 from properties.join import cluster
 from properties.join.long_streams import long_case
 from properties.join.test_model import results
-from properties.judge import broken_sentences
-from properties.killing import assert_ended, needs_proc, run_to_its_end
+from properties.judging.judge import broken_sentences
 from spark_impl.join.system import read_trace
+from tests.harness.driver_kills import assert_ended, needs_proc, run_to_its_end
 
 
 @needs_proc

@@ -23,7 +23,7 @@ from spark_impl.join.lane import WorkerState
 from spark_impl.join.running import Chain
 from spark_impl.join.store import Commit, Store
 from spark_impl.join.system import rows_of
-from spark_impl.streams import InputProblem
+from spark_impl.runtime.histories import InputProblem
 from tests.spark_impl.join_cases import nested_loop
 from tests.spark_impl.test_join_query import case_with, found_in
 

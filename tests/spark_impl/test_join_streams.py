@@ -11,7 +11,7 @@ from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import STREAMS, And, Equi, Predicate, R, S
 from spark_impl.join import ChainJoin, ChainProblem, ChainStream, one_time, results, snapshots
 from spark_impl.join.query import Sink
-from spark_impl.streams import InputProblem, append
+from spark_impl.runtime.histories import InputProblem, append
 from tests.spark_impl.join_cases import Pair, admitted, nested_loop
 from tests.spark_impl.test_join_query import case_with
 

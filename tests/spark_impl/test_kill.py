@@ -14,16 +14,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Trace, Workload
-from properties import profiles
-from properties.judge import broken_sentences
-from properties.killing import Kill, needs_proc
-from properties.ordeal import Query
+from properties.judging.judge import broken_sentences
 from properties.rooms import room
 from properties.slack.test_model import unbatched as unbatched_slack
 from properties.watermark.test_model import unbatched as unbatched_watermark
 from properties.windows.driver import PIPELINES, opened, prepare
 from properties.windows.subject import BATCHES, workload_of
 from spark_impl.windows.system import read_trace
+from tests.harness import profiles
+from tests.harness.background_kills import Query
+from tests.harness.driver_kills import Kill, needs_proc
 
 UNBATCHED: Mapping[str, Callable[[Trace], list[object]]] = {
     "slack": unbatched_slack,

@@ -12,16 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_impl import lock
-from spark_impl.failures import wait_for
+from spark_impl.runtime import lock
+from spark_impl.runtime.failures import wait_for
+from spark_impl.runtime.histories import InputProblem, append
 from spark_impl.slack import QueryProblem, SlackQuery, results
-from spark_impl.streams import InputProblem, append
 from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
 
 HOLDER = """
 import sys, time
 from pathlib import Path
-from spark_impl import lock
+from spark_impl.runtime import lock
 held = lock.hold(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)
@@ -29,7 +29,7 @@ time.sleep(600)
 FORKED = """
 import os, sys
 from pathlib import Path
-from spark_impl import lock
+from spark_impl.runtime import lock
 store = Path(sys.argv[1])
 held = lock.hold(store)
 told, tell = os.pipe()

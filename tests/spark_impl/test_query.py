@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
+from spark_impl.runtime.histories import InputProblem, append
 from spark_impl.slack import (
     QueryProblem,
     SlackQuery,
@@ -19,7 +20,6 @@ from spark_impl.slack import (
     results,
 )
 from spark_impl.slack.room import SLACK
-from spark_impl.streams import InputProblem, append
 from spark_impl.windows import query as query_module
 from spark_impl.windows.blocks import COLUMNS
 from spark_impl.windows.packs import lose_commit

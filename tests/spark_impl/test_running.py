@@ -9,8 +9,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl import lock
-from spark_impl.running import STARTS, TOO_SLOW, QueryProblem, Run
+from spark_impl.runtime import lock
+from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, Run
 
 SLOW = f"[STREAM_FAILED] Query [id = 1] terminated with exception: {TOO_SLOW}. SQLSTATE: XXKST"
 OTHERWISE = "ValueError: something else"

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_impl import scratch
-from spark_impl.scratch import prefix_of, scratch_folder
+from spark_impl.runtime import scratch
+from spark_impl.runtime.scratch import prefix_of, scratch_folder
 
 KILLED = """
 import os, signal, subprocess, sys
-from spark_impl.scratch import scratch_folder
+from spark_impl.runtime.scratch import scratch_folder
 with scratch_folder() as (folder, file):
     (folder / "local").mkdir()
     (folder / "local" / "block").write_bytes(b"1")

@@ -29,6 +29,7 @@ from model.vocabulary.script import (
     Window,
     Workflow,
 )
+from spark_impl.runtime.histories import InputProblem, append
 from spark_impl.script import (
     QueryProblem,
     ScriptQuery,
@@ -38,7 +39,6 @@ from spark_impl.script import (
     run_workloads,
     undefined,
 )
-from spark_impl.streams import InputProblem, append
 from spark_impl.windows.packs import schema_of
 from tests.spark_impl import brute_script
 from tests.spark_impl.script_cases import random_workload

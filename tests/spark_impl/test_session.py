@@ -13,15 +13,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl import scratch
-from spark_impl.session import EnvironmentProblem, _java_messages, require_java
+from spark_impl.runtime import scratch
+from spark_impl.runtime.session import EnvironmentProblem, _java_messages, require_java
 from spark_impl.slack import SlackQuery, results
 from tests.spark_impl.test_query import history
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=0)
 SCRIPT = """
-from spark_impl.session import session
+from spark_impl.runtime.session import session
 from spark_impl.slack import SlackQuery
 from tests.spark_impl.test_session import CONFIG
 with session() as spark:

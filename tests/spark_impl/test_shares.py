@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from model.vocabulary import SlackConfig
+from spark_impl.runtime.histories import InputProblem
 from spark_impl.slack.room import SLACK
-from spark_impl.streams import InputProblem
 from spark_impl.windows import blocks, shares
 from spark_impl.windows.blocks import COLUMNS, decode, pack_files
 from spark_impl.windows.records import Rows

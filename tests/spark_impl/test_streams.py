@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from spark_impl.streams import append
+from spark_impl.runtime.histories import append
 
 
 def test_later_files_have_later_times_in_milliseconds(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig, WatermarkConfig
+from spark_impl.runtime.histories import InputProblem, append
 from spark_impl.slack import SlackQuery
-from spark_impl.streams import InputProblem, append
 from spark_impl.watermark import WatermarkQuery, corrections, late, results
 from spark_impl.windows.blocks import COLUMNS
 from tests.spark_impl.test_query import history

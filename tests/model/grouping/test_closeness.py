@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.grouping import run
 from model.grouping.balance import total_speed, tuples_above
 from model.grouping.balance_claims import Closeness, check_closeness, closeness

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.grouping import make_system, run
 from model.grouping.claims import judge
 from model.vocabulary import Event, Fault, Trace, Workload

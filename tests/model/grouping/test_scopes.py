@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from model.claims import Outcome
-from model.explorer import explore as search
+from model.checking.claims import Outcome
+from model.checking.explorer import explore as search
 from model.grouping import scopes
 from model.grouping.scopes import HOMES, SCOPES, claims_of, explore
 from model.grouping.variants import VARIANTS

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.join.recorded import validate_recording
 from model.join.run import run
 from model.vocabulary import Event, JoinConfig, Step, Trace, Workload

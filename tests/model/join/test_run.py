@@ -2,7 +2,7 @@
 
 import pytest
 
-from model.claims import Judgement, Outcome
+from model.checking.claims import Judgement, Outcome
 from model.join.claims import CASES, judge, over_all
 from model.join.run import make_system, run
 from model.vocabulary import JoinConfig

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from model.claims import Outcome, combine
-from model.explorer import render
+from model.checking.claims import Outcome, combine
+from model.checking.explorer import render
 from model.join.chart import chart
 from model.join.exploration import explore, scope_of
 from model.join.network import FIFO, UNORDERED

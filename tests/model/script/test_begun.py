@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.script import run
 from model.script.claims import LOAD, REJECTIONS, RESULTS, judge
 from model.script.closeness import TOLERANCE, aligned, deviation, is_exact

@@ -25,7 +25,7 @@ from model.vocabulary.script import (
     Window,
     Workflow,
 )
-from properties import packs
+from properties.promises import packs
 from properties.script.strategies import cases
 from tests.model.script.interleaving import Interleaving, anywhere
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.script.scopes import (
     DISORDERED,
     EVERYDAY,

@@ -1,6 +1,6 @@
 """How claims deal with evidence: what is missing, what does not apply, what many traces show."""
 
-from model.claims import Judgement, Outcome, Verdict, combine
+from model.checking.claims import Judgement, Outcome, Verdict, combine
 from model.slack import run
 from model.slack.claims import CLAIMS, check, guards, judge, over_all
 from model.vocabulary import Trace, Workload

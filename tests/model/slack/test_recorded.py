@@ -1,6 +1,6 @@
 from hypothesis import given
 
-from model.claims import Outcome
+from model.checking.claims import Outcome
 from model.slack import run
 from model.slack.recorded import validate_task
 from model.vocabulary import SlackConfig, Trace, Workload

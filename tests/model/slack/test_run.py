@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.claims import Outcome
-from model.diff import compare
+from model.checking.claims import Outcome
+from model.checking.diff import compare
 from model.slack import make_system, run
 from model.slack.claims import check, judge, over_all
 from model.slack.identity import IDENTITY

@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.claims import Outcome, combine
-from model.explorer import render
+from model.checking.claims import Outcome, combine
+from model.checking.explorer import render
 from model.slack.scopes import SCOPES, explore, machine_of
 
 GOLDEN = {"small": (12_765, 41_726), "conformal": (1_568, 2_631), "pd": (1_568, 2_631)}

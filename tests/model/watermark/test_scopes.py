@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.claims import Outcome, combine
-from model.explorer import render
+from model.checking.claims import Outcome, combine
+from model.checking.explorer import render
 from model.watermark.scopes import SCOPES, explore, machine_of
 
 GOLDEN = {"small": (3_839, 6_151), "scaled": (625, 1_007), "redelivery": (3_858, 7_499)}

@@ -1,0 +1,348 @@
+"""Exhaustive breadth-first search over a transition system.
+
+Source: explicit-state model checking as in Yu, Manolios and Lamport, "Model Checking TLA+
+Specifications" (the checker TLC), with the claims of Stateright (always, sometimes).
+
+Rules of this file:
+
+1. A machine is data and pure functions; the same state always has the same actions in the same
+   order. Paths rely on it: the search remembers one parent a state and asks for actions again.
+2. Counts, verdicts and paths are a function of the machine, the claims and the limits alone. No
+   set is iterated over; a dict remembers the order in which states were found.
+3. A claim that says "always" holds only if nothing was left unseen *and* its guards occurred.
+
+Theory of operation: the search goes level by level, a level being the states at one distance from
+the start. The inner loop does nothing but find new states; claims then look at the whole level at
+once, which is faster and still finds a state of least distance. Limit: all states are in memory.
+"""
+
+import enum
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import filterfalse
+from typing import Generic, TypeVar
+
+from model.checking.claims import Outcome, Verdict
+
+S = TypeVar("S", bound=Hashable)
+A = TypeVar("A")
+
+# ------------------------------------------------------------------------------------- machines
+
+
+@dataclass(frozen=True, slots=True)
+class Machine(Generic[S, A]):
+    """A transition system.
+
+    ``initial`` is a sequence, for the order in which states are found starts with it. ``actions``
+    gives, for a state, every action possible in it with the state that follows. The two
+    ``describe`` functions return phrases without a full stop, from which paths are rendered.
+    """
+
+    initial: Sequence[S]
+    actions: Callable[[S], Iterable[tuple[A, S]]]
+    describe_action: Callable[[A], str] = str
+    describe_state: Callable[[S], str] = str
+
+
+@dataclass(frozen=True, slots=True)
+class Path(Generic[S, A]):
+    """A behaviour: an initial state, then actions, each with the state it leads to."""
+
+    initial: S
+    steps: tuple[tuple[A, S], ...] = ()
+
+    @property
+    def last(self) -> S:
+        """The state in which the path ends."""
+        return self.steps[-1][1] if self.steps else self.initial
+
+
+def render(path: Path[S, A], machine: Machine[S, A]) -> tuple[str, ...]:
+    """Write a path as numbered sentences; number 0 is the initial state."""
+    start = f"0. Initially {machine.describe_state(path.initial)}."
+    steps = (
+        f"{number}. {machine.describe_action(action)}: {machine.describe_state(state)}."
+        for number, (action, state) in enumerate(path.steps, start=1)
+    )
+    return (start, *steps)
+
+
+# --------------------------------------------------------------------------------------- claims
+
+
+class Kind(enum.Enum):
+    """What a claim says about the states that can be reached."""
+
+    ALWAYS = "always"
+    SOMETIMES = "sometimes"
+    REACHABLE = "reachable"
+    NO_DEADLOCK = "no deadlock"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim(Generic[S]):
+    """A claim on a machine; made by one of the four functions below."""
+
+    kind: Kind
+    name: str
+    predicate: Callable[[S], bool]
+    guards: tuple[str, ...] = ()
+    explain: Callable[[S], str] | None = None
+
+    @property
+    def is_safety(self) -> bool:
+        """Whether one state can break the claim (and no state alone can establish it)."""
+        return self.kind in (Kind.ALWAYS, Kind.NO_DEADLOCK)
+
+
+def always(
+    name: str,
+    predicate: Callable[[S], bool],
+    *,
+    guards: tuple[str, ...],
+    explain: Callable[[S], str] | None = None,
+) -> Claim[S]:
+    """Claim that the predicate is true in every state (safety).
+
+    ``guards`` names the ``sometimes`` or ``reachable`` claims without which the claim would be
+    empty; until all of them have occurred it is undetermined. ``explain`` says what is wrong with
+    a state that breaks the claim, without a full stop. Raises ValueError if no guard is named.
+    """
+    if not guards:
+        raise ValueError(f"the claim {name!r} names no guard, so it could hold without a test")
+    return Claim(Kind.ALWAYS, name, predicate, guards, explain)
+
+
+def sometimes(name: str, predicate: Callable[[S], bool]) -> Claim[S]:
+    """Guard: the predicate is true in at least one state; if never, nothing was tested."""
+    return Claim(Kind.SOMETIMES, name, predicate)
+
+
+def reachable(name: str, predicate: Callable[[S], bool]) -> Claim[S]:
+    """Claim that the machine can reach a state where the predicate is true."""
+    return Claim(Kind.REACHABLE, name, predicate)
+
+
+def no_deadlock(
+    name: str, is_final: Callable[[S], bool], *, guards: tuple[str, ...] = ()
+) -> Claim[S]:
+    """Claim that every state without any action is a final one.
+
+    A state whose only actions lead back to itself is not a deadlock, as in TLC.
+    """
+    return Claim(Kind.NO_DEADLOCK, name, is_final, guards)
+
+
+# -------------------------------------------------------------------------------------- results
+
+
+@dataclass(frozen=True, slots=True)
+class Exploration(Generic[S, A]):
+    """What a search found.
+
+    ``unique_states`` counts states, ``transitions`` counts the successors generated on the way
+    (initial states are not among them), ``depth`` is the distance of the farthest state found, in
+    actions. ``cut`` names the limit that ended the search, or is None if nothing was left
+    unseen. ``paths`` has a shortest path for each claim that was broken or whose state was
+    reached, by the name of the claim.
+    """
+
+    unique_states: int
+    transitions: int
+    depth: int
+    cut: str | None
+    verdicts: tuple[Verdict, ...]
+    paths: Mapping[str, Path[S, A]]
+
+
+# --------------------------------------------------------------------------------------- search
+
+
+@dataclass(slots=True)
+class _Search(Generic[S, A]):
+    """The search under way. An initial state is its own parent."""
+
+    machine: Machine[S, A]
+    claims: Sequence[Claim[S]]
+    max_states: int
+    parents: dict[S, S] = field(default_factory=dict)
+    transitions: int = 0
+    depth: int = 0
+    cut: str | None = None
+    sightings: dict[str, S] = field(default_factory=dict)
+    """The first state that decides a claim: it breaks an always, or it satisfies a sometimes."""
+
+    def start(self) -> list[S]:
+        """Return the initial states, each once."""
+        level = list(dict.fromkeys(self.machine.initial))
+        if len(level) > self.max_states:
+            self.cut = _states_limit(self.max_states)
+            del level[self.max_states :]
+        self.parents = dict(zip(level, level, strict=True))
+        self.observe(level, [])
+        return level
+
+    def expand(self, level: list[S]) -> list[S]:
+        """Return the new states that are one action away from a level."""
+        # Nearly all the time of a search is spent here, hence the local names.
+        actions, parents, max_states = self.machine.actions, self.parents, self.max_states
+        transitions = self.transitions
+        found: list[S] = []
+        stuck: list[S] = []
+        for state in level:
+            before = transitions
+            for _, successor in actions(state):
+                transitions += 1
+                if successor not in parents:
+                    if len(parents) >= max_states:
+                        self.cut = _states_limit(max_states)
+                        break
+                    parents[successor] = state
+                    found.append(successor)
+            if self.cut:
+                break
+            if transitions == before:
+                stuck.append(state)
+        self.transitions = transitions
+        self.depth += bool(found)
+        self.observe(found, stuck)
+        return found
+
+    def observe(self, found: list[S], stuck: list[S]) -> None:
+        """Let every claim not yet decided look at new states, and at states with no action."""
+        for claim in self.claims:
+            if claim.name in self.sightings:
+                continue
+            telling: Iterator[S]
+            if claim.kind is Kind.ALWAYS:
+                telling = filterfalse(claim.predicate, found)
+            elif claim.kind is Kind.NO_DEADLOCK:
+                telling = filterfalse(claim.predicate, stuck)
+            else:
+                telling = filter(claim.predicate, found)
+            for state in telling:
+                self.sightings[claim.name] = state
+                break
+
+    def has_broken(self) -> bool:
+        """Whether a state that breaks a claim has been seen."""
+        return any(claim.is_safety and claim.name in self.sightings for claim in self.claims)
+
+    def path_to(self, state: S) -> Path[S, A]:
+        """Walk back to an initial state, asking each parent which action led on."""
+        steps: list[tuple[A, S]] = []
+        while (parent := self.parents[state]) != state:
+            for action, successor in self.machine.actions(parent):
+                if successor == state:
+                    steps.append((action, state))
+                    break
+            else:
+                raise ValueError(f"actions({parent!r}) once led to {state!r} and now does not")
+            state = parent
+        return Path(state, tuple(reversed(steps)))
+
+
+def explore(
+    machine: Machine[S, A],
+    claims: Sequence[Claim[S]] = (),
+    *,
+    max_states: int = 2_000_000,
+    max_depth: int | None = None,
+    stop_at_first_broken: bool = False,
+) -> Exploration[S, A]:
+    """Search all states of a machine, breadth first, and judge the claims.
+
+    The search goes on after all claims are decided, so that the counts always are those of the
+    whole machine; with ``stop_at_first_broken`` it ends with the level in which a claim breaks.
+    States at ``max_depth`` actions from the start are seen but not expanded. Raises ValueError for
+    a limit that leaves nothing to search, for two claims of one name, for a guard that is no
+    ``sometimes`` or ``reachable`` claim of this search, and for a machine whose actions change.
+    """
+    _check(claims, max_states, max_depth)
+    search = _Search(machine, claims, max_states)
+    level = search.start()
+    while level and not search.cut:
+        if stop_at_first_broken and search.has_broken():
+            search.cut = "the first broken claim"
+        elif search.depth == max_depth:
+            search.cut = f"the limit of {_count(max_depth, 'action')} from the start"
+        else:
+            level = search.expand(level)
+    paths = {name: search.path_to(state) for name, state in search.sightings.items()}
+    return Exploration(
+        unique_states=len(search.parents),
+        transitions=search.transitions,
+        depth=search.depth,
+        cut=search.cut,
+        verdicts=tuple(_judge(claim, search, paths.get(claim.name)) for claim in claims),
+        paths=paths,
+    )
+
+
+def _check(claims: Sequence[Claim[S]], max_states: int, max_depth: int | None) -> None:
+    if max_states < 1:
+        raise ValueError(f"max_states is {max_states}, but one state at least must be seen")
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth is {max_depth}, but a depth is at least 0")
+    names = [claim.name for claim in claims]
+    sightable = {claim.name for claim in claims if not claim.is_safety}
+    for claim in claims:
+        if names.count(claim.name) > 1:
+            raise ValueError(f"two claims have the name {claim.name!r}")
+        for guard in claim.guards:
+            if guard not in sightable:
+                raise ValueError(
+                    f"the guard {guard!r} of {claim.name!r} is no sometimes or reachable claim here"
+                )
+
+
+# ------------------------------------------------------------------------------------- verdicts
+
+
+def _judge(claim: Claim[S], search: _Search[S, A], path: Path[S, A] | None) -> Verdict:
+    if claim.is_safety:
+        return _judge_safety(claim, search, path)
+    if path is not None:
+        sentence = f"Seen after {_count(len(path.steps), 'action')}."
+        return Verdict(claim.name, Outcome.HOLDS, sentence)
+    states = _count(len(search.parents), "state")
+    if search.cut:
+        sentence = f"Not seen in {states}, but {search.cut} ended the search."
+        return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
+    sentence = f"Not seen, and {states} are all there are."
+    is_guard = claim.kind is Kind.SOMETIMES
+    return Verdict(claim.name, Outcome.UNDETERMINED if is_guard else Outcome.BROKEN, sentence)
+
+
+def _judge_safety(claim: Claim[S], search: _Search[S, A], path: Path[S, A] | None) -> Verdict:
+    if path is not None:
+        sentence = f"Broken after {_count(len(path.steps), 'action')}."
+        witness = render(path, search.machine) + _explanation(claim, path.last)
+        return Verdict(claim.name, Outcome.BROKEN, sentence, witness)
+    states = _count(len(search.parents), "state")
+    if search.cut:
+        sentence = f"Not broken in {states}, but {search.cut} ended the search."
+        return Verdict(claim.name, Outcome.UNDETERMINED, sentence)
+    if not search.parents:
+        return Verdict(claim.name, Outcome.UNDETERMINED, "The machine has no state at all.")
+    missing = tuple(guard for guard in claim.guards if guard not in search.sightings)
+    if missing:
+        sentence = f"Not broken in {states}, but its guards did not all occur."
+        witness = tuple(f"Never seen: {guard}." for guard in missing)
+        return Verdict(claim.name, Outcome.UNDETERMINED, sentence, witness)
+    return Verdict(claim.name, Outcome.HOLDS, f"True of all {states}.")
+
+
+def _explanation(claim: Claim[S], state: S) -> tuple[str, ...]:
+    if claim.kind is Kind.NO_DEADLOCK:
+        return ("No action is possible in this state, and it is not a final one.",)
+    return (f"{claim.explain(state)}.",) if claim.explain else ()
+
+
+def _states_limit(max_states: int) -> str:
+    return f"the limit of {_count(max_states, 'state')}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,254 @@
+"""``straggler diff``: the Spark pipeline, or your implementation, against the reference."""
+
+import argparse
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from rich.progress import Progress
+
+from model.checking.claims import Outcome
+from model.vocabulary import System
+from model.vocabulary.settings import nearest
+from model.vocabulary.trace import kind_of
+from properties.cli import render
+from properties.cli.columns import add_columns, columns_of
+from properties.cli.outputs import refuse_unmakable, refuse_unwritable
+from properties.data.durations import duration
+from properties.errors import UsageError
+from properties.grouping.inputs import NAMED as KEYED
+from properties.grouping.queries import BATCHES as GROUPING_BATCHES
+from properties.join.inputs import NAMED as PAIRS
+from properties.join.queries import BATCHES as JOIN_BATCHES
+from properties.join.queries import WORKERS as CHAIN_WORKERS
+from properties.judging import counterexamples
+from properties.judging.judge import Judgement, judge
+from properties.judging.references import BOTH, REFERENCES, expect
+from properties.judging.systems import SPARK, local_master, opened
+from properties.promises import witness
+from properties.rooms import NAMES, Case, Room, Skipped, room, rooms
+from properties.script.inputs import NAMED as NETWORKS
+from properties.script.queries import BATCHES as SCRIPT_BATCHES
+from properties.script.queries import WORKERS as SCRIPT_WORKERS
+from properties.windows import queries as windowed
+
+SUMMARY = "the Spark pipeline, or your implementation, against the reference, on data"
+
+EXAMPLES = """\
+examples:
+  straggler diff all
+  straggler diff slack --input flights --input umts --json verdict.json
+  straggler diff slack --input umts --window 2s --slide 500ms --aggregate avg --per key
+  straggler diff slack --input trips.csv --event-time picked_up --value fare --time-unit iso \\
+      --window 1h --slide 5min
+  straggler diff slack --system mypackage.slack:make
+  straggler diff join --input flights --workers 4 --on key --on "key and value within 100"
+  straggler diff join --r orders.csv --s trades.csv --event-time at --time-unit ms --value price \\
+      --window 1min --lateness 5s --on "key and value >"
+  straggler diff grouping --input tokens --policy all --set instances=4 --set times_us=9,9,9,40
+  straggler diff grouping --input hits.csv --key page --value bytes
+  straggler diff script --script *.script --input readings.csv --key sensor --lateness 5s
+  straggler diff watermark --input trips.csv --time-unit s --key car --window 1min --max-wait 20s
+
+Without --input a room takes its default inputs. A path may be a Parquet or CSV file; without an
+arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
+"""
+
+SERVED = ("join", "script")
+"""Rooms that are asked how many workers there are and what is late."""
+EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
+
+Chosen = list[tuple[Room, Case | Skipped]]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Options of all rooms, and those of each."""
+    parser.add_argument("room", metavar="ROOM", help=f"{', '.join(NAMES)}, or all")
+    parser.add_argument(
+        "--input",
+        action="append",
+        metavar="NAME|PATH",
+        help="flights, umts, a recording in $STRAGGLER_DATA, or a file; in room join"
+        f" {', '.join(PAIRS)}; in room grouping {', '.join(KEYED)}, a recording, or a file;"
+        f" in room script {', '.join(NETWORKS)}, or a file; may be repeated",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of simulated inputs (0)")
+    parser.add_argument(
+        "--batches",
+        type=int,
+        help=f"equal micro-batches, no more than rows ({windowed.BATCHES}, in room join"
+        f" {JOIN_BATCHES}, in room grouping {GROUPING_BATCHES}, in room script {SCRIPT_BATCHES})",
+    )
+    parser.add_argument(
+        "--window",
+        dest="window_us",
+        type=duration,
+        metavar="DURATION",
+        help="W, like 5s or 6h: length of a window (slack, watermark), or how far apart in time a"
+        " pair may be (join)",
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there, too")
+    _add_comparison(parser)
+    add_columns(parser)
+    groups: list[tuple[Sequence[str], argparse._ArgumentGroup]] = []
+    for names in (windowed.ROOMS, SERVED, *((name,) for name in NAMES)):
+        groups.append((names, parser.add_argument_group(f"query of {_listed(names)}")))
+    windowed.add_options(groups[0][1])
+    _add_served(groups[1][1])
+    for (name,), group in groups[2:]:
+        room(name).add_options(group)
+    parser.set_defaults(groups=groups)
+
+
+def _add_comparison(parser: argparse.ArgumentParser) -> None:
+    """What is compared with what, and where it is run."""
+    parser.add_argument(
+        "--reference",
+        choices=REFERENCES,
+        default=BOTH,
+        help="what to compare with: a simulation that replays the input through the stated cluster,"
+        " the untimed model, or the simulation, which is then held to the model (both)",
+    )
+    parser.add_argument(
+        "--system",
+        metavar="MODULE:FACTORY",
+        default=SPARK,
+        help="judge this instead of the Spark pipeline",
+    )
+    parser.add_argument(
+        "--kinds",
+        metavar="KIND,...",
+        help="kinds of steps to compare, for a system that does not record all (all)",
+    )
+    parser.add_argument("--master", metavar="URL", help="Spark master (local, slots as needed)")
+    parser.add_argument(
+        "--counterexamples",
+        type=Path,
+        metavar="DIR",
+        default=counterexamples.FOLDER,
+        help="where counterexamples are stored (counterexamples)",
+    )
+
+
+def _add_served(group: argparse._ArgumentGroup) -> None:
+    """What is asked of those that serve streams with a lateness of their own."""
+    group.add_argument(
+        "--lateness",
+        dest="lateness_us",
+        type=duration,
+        metavar="DURATION",
+        help="of event times behind the largest of their stream, or sensor, that is let in (by"
+        " input)",
+    )
+    group.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help=f"of the chain, each a task slot ({CHAIN_WORKERS}), or of the scripts"
+        f" ({SCRIPT_WORKERS})",
+    )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Rooms by name."""
+    return f"room{'s' * (len(names) > 1)} {' and '.join(names)}"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge every case; the exit code says what was found."""
+    refuse_unwritable("--json", args.json)
+    refuse_unmakable("--counterexamples", args.counterexamples)
+    if args.seed < 0:
+        raise UsageError(f"--seed is {args.seed}; it must be at least 0")
+    if args.batches is not None and args.batches < 1:
+        raise UsageError(f"--batches is {args.batches}; it must be at least 1")
+    chosen_rooms = rooms(args.room)
+    if args.system != SPARK and len(chosen_rooms) > 1:
+        raise UsageError(f"--system {args.system!r} is of one room; name it instead of {args.room}")
+    _refuse_others(args, chosen_rooms)
+    words = {each.name: chosen_words(each, args.kinds) for each in chosen_rooms}
+    columns = columns_of(args)
+    with render.progress() as progress:
+        reading = progress.add_task("reading inputs", total=None)
+        chosen = [(each, case) for each in chosen_rooms for case in each.cases(args, columns)]
+        progress.remove_task(reading)
+        with opened(args.system, args.master or _master(chosen)) as system_of:
+            judgements, reports = _judge_all(args, chosen, words, system_of, progress)
+    _print(args, chosen, judgements, reports)
+    if args.json is not None:
+        rows = [judgement.to_json() for judgement in judgements]
+        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return EXIT_CODES[render.overall(judgements)]
+
+
+def _refuse_others(args: argparse.Namespace, chosen: Sequence[Room]) -> None:
+    """Refuse an option of a room that was not asked for."""
+    asked = {each.name for each in chosen}
+    for names, group in args.groups:
+        for action in group._group_actions:
+            if asked.isdisjoint(names) and getattr(args, action.dest) != action.default:
+                flag = action.option_strings[0]
+                sentence = f"{flag} is an option of {_listed(names)}, not of {args.room}"
+                raise UsageError(sentence)
+
+
+def _master(chosen: Chosen) -> str:
+    """As many slots as the most demanding case needs."""
+    cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
+    return local_master(max((each.slots(case.workload) for each, case in cases), default=1))
+
+
+def chosen_words(room: Room, kinds: str | None) -> tuple[type, ...]:
+    """The step classes that ``--kinds`` names."""
+    by_kind = {kind_of(word): word for word in room.words}
+    names = list(by_kind) if kinds is None else kinds.split(",")
+    for name in names:
+        if name not in by_kind:
+            known = ", ".join(by_kind)
+            raise UsageError(f"there is no kind {name!r}, only {known}{nearest(name, by_kind)}")
+    return tuple(by_kind[name] for name in names)
+
+
+def _judge_all(
+    args: argparse.Namespace,
+    chosen: Chosen,
+    words: Mapping[str, tuple[type, ...]],
+    system_of: Callable[[Room], System],
+    progress: Progress,
+) -> tuple[list[Judgement], list[list[str]]]:
+    """A judgement for every case, and for every broken one its report."""
+    judgements: list[Judgement] = []
+    reports: list[list[str]] = []
+    cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
+    task = progress.add_task("", total=len(cases))
+    for each, case in cases:
+        progress.update(task, description=f"reference of {case.input}: {case.query}")
+        expected = expect(each, case.workload, args.reference, words[each.name])
+        progress.update(task, description=f"{case.input}: {case.query}")
+        system = system_of(each)
+        judgement = judge(each, case, system, words[each.name], expected)
+        del expected  # a large trace, which would be there while the next one is made
+        judgements.append(judgement)
+        if judgement.outcome is Outcome.BROKEN:
+            progress.update(task, description="shrinking the counterexample")
+            kinds = words[each.name]
+            trial = witness.Trial(each, system, args.system, kinds, args.reference)
+            reports.append(trial.report(case.workload, args.counterexamples))
+        progress.advance(task)
+    return judgements, reports
+
+
+def _print(
+    args: argparse.Namespace,
+    chosen: Chosen,
+    judgements: list[Judgement],
+    reports: list[list[str]],
+) -> None:
+    out = render.console()
+    render.print_tables(out, judgements)
+    lines = render.remarks(judgements)
+    lines += [render.skipped(case) for _, case in chosen if isinstance(case, Skipped)]
+    for report in reports:
+        lines += ["", *report]
+    name = "the Spark pipeline" if args.system == SPARK else args.system
+    render.print_lines(out, [*lines, "", f"{render.summary(judgements, name)} Seed {args.seed}."])

@@ -1,0 +1,102 @@
+"""``straggler errata``: published rules that break their promises, and the rules that keep them."""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from model.vocabulary.settings import nearest
+from properties.cli import render
+from properties.cli.outputs import refuse_unwritable
+from properties.errors import UsageError
+from properties.pages.errata import Confirmation, Erratum, markdown, told
+from properties.rooms import NAMES, Room, rooms
+
+SUMMARY = "published rules that break their promises, each with a small counterexample"
+
+EXAMPLES = """\
+examples:
+  straggler errata                                  of every room
+  straggler errata slack --only lost-update
+  straggler errata --json errata.json --markdown docs/errata.md
+
+Each is run: the rule as written, or as somebody would fill in what is left open, until it breaks
+its promise, then the corrected one on the same input and on everything searched. The exit code is
+0 if all are confirmed, 1 if one is not.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Which errata, and where to write them."""
+    known = ", ".join(NAMES)
+    room_help = f"{known}, or all (all)"
+    parser.add_argument("room", metavar="ROOM", nargs="?", default="all", help=room_help)
+    parser.add_argument(
+        "--only", action="append", metavar="NAME", help="one erratum; may be repeated"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write them there, too")
+    parser.add_argument(
+        "--markdown", type=Path, metavar="FILE", help="write them as a page there, too"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Confirm the errata; the exit code says whether all of them could be."""
+    refuse_unwritable("--json", args.json)
+    refuse_unwritable("--markdown", args.markdown)
+    confirmations = confirm(_chosen(rooms(args.room), args.only))
+    out = render.console()
+    for each in confirmations:
+        render.print_prose(out, told(each))
+    _print_table(out, confirmations)
+    if args.json is not None:
+        rows = [each.to_json() for each in confirmations]
+        args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    if args.markdown is not None:
+        args.markdown.write_text(markdown(confirmations), encoding="utf-8")
+    return 0 if all(each.findings.is_confirmed for each in confirmations) else 1
+
+
+def confirm(chosen: Sequence[tuple[Room, Erratum]]) -> list[Confirmation]:
+    """Run every erratum, with progress on a terminal."""
+    found: list[Confirmation] = []
+    with render.progress() as progress:
+        task = progress.add_task("", total=len(chosen))
+        for room, erratum in chosen:
+            progress.update(task, description=f"running {erratum.name}")
+            found.append(Confirmation(room.name, erratum, erratum.search()))
+            progress.advance(task)
+    return found
+
+
+def _chosen(asked: Sequence[Room], only: Sequence[str] | None) -> list[tuple[Room, Erratum]]:
+    known = [(room, erratum) for room in asked for erratum in room.errata]
+    names = [erratum.name for _, erratum in known]
+    for name in only or ():
+        if name not in names:
+            listing = ", ".join(names)
+            raise UsageError(f"there is no erratum {name!r}, only {listing}{nearest(name, names)}")
+    return [each for each in known if only is None or each[1].name in only]
+
+
+def _print_table(out: Console, confirmations: Sequence[Confirmation]) -> None:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("room", "erratum", "as written", "corrected,\nsame input", "corrected,\nin scope"):
+        grid.add_column(name, no_wrap=True)
+    for each in confirmations:
+        _, literal, same, scope = each.findings
+        # Broken is what the first of them is to be.
+        colour = "green" if each.findings.is_confirmed else "bold red"
+        outcomes = (f"[{colour}]{verdict.outcome}[/]" for verdict in (literal, same, scope))
+        grid.add_row(each.room, each.erratum.name, *outcomes)
+    out.print(grid)
+    doubtful = [each.erratum.name for each in confirmations if not each.findings.is_confirmed]
+    number = len(confirmations)
+    all_of_them = "1 erratum" if number == 1 else f"{number:,} errata"
+    summary = f"{all_of_them}, confirmed: each promise is broken as written and kept as corrected."
+    if doubtful:
+        summary = f"{len(doubtful)} of {all_of_them} not confirmed: {', '.join(doubtful)}."
+    render.print_prose(out, ["", summary])

@@ -1,0 +1,213 @@
+"""``straggler explore``: every behaviour of a small model, and what planted bugs do to it."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rich.console import Console
+
+from model.checking.claims import Outcome, Verdict, combine
+from model.checking.explorer import Exploration
+from model.vocabulary.settings import nearest
+from properties.cli import render
+from properties.cli.outputs import refuse_unwritable
+from properties.errors import UsageError
+from properties.judging.judge import agree
+from properties.rooms import NAMES, Explorer, Room, room
+
+SUMMARY = "every behaviour of a room's model in a small scope, and what planted bugs do to it"
+
+EXAMPLES = """\
+examples:
+  straggler explore slack
+  straggler explore slack --scope large             all the night
+  straggler explore join --scope four               four workers, 35,511 states
+  straggler explore slack --variant lost_update     one planted bug, with its shortest path
+"""
+
+EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
+
+
+class Finding(NamedTuple):
+    """How a planted bug shows."""
+
+    variant: str
+    scope: str | None
+    """``None``: in no scope that was explored, but on its example."""
+    claim: str | None
+    """What it breaks; ``None``: nothing that we can see."""
+    sentences: tuple[str, ...]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Scope and variant."""
+    parser.add_argument("room", metavar="ROOM", help=", ".join(NAMES))
+    parser.add_argument("--scope", metavar="NAME", help="how much (all that take seconds)")
+    parser.add_argument(
+        "--variant", metavar="NAME", help="a planted bug instead of the right rules"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the counts there, too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Explore, then look for every planted bug."""
+    refuse_unwritable("--json", args.json)
+    chosen = room(args.room)
+    scopes = _scopes(chosen, args.scope)
+    _known(args.variant, chosen.explorer.variants, "planted bug")
+    _refuse_elsewhere(chosen.explorer, args.variant, args.scope)
+    out = render.console()
+    if args.variant is not None:
+        finding = _find(chosen, args.variant, scopes)
+        _print_finding(out, chosen, finding)
+        _write(args.json, [], [finding])
+        return 0 if finding.claim is None else 1
+    explored: list[tuple[str, Exploration[Any, Any]]] = []
+    with render.progress() as progress:
+        task = progress.add_task("", total=len(scopes) + len(chosen.explorer.variants))
+        for scope in scopes:
+            progress.update(task, description=f"exploring scope {scope}")
+            explored.append((scope, chosen.explorer.explore(scope, None)))
+            progress.advance(task)
+        findings = []
+        for name in chosen.explorer.variants:
+            progress.update(task, description=f"looking for {name}")
+            findings.append(_find(chosen, name, scopes))
+            progress.advance(task)
+    for scope, exploration in explored:
+        _print_exploration(out, scope, exploration)
+    for finding in findings:
+        _print_finding(out, chosen, finding)
+    _write(args.json, explored, findings)
+    return EXIT_CODES[_conclude(out, explored, findings)]
+
+
+def _scopes(chosen: Room, asked: str | None) -> tuple[str, ...]:
+    _known(asked, chosen.explorer.scopes, "scope")
+    return chosen.explorer.everyday if asked is None else (asked,)
+
+
+def _known(name: str | None, known: Any, what: str) -> None:
+    if name is not None and name not in known:
+        raise UsageError(
+            f"there is no {what} {name!r}, only {', '.join(known)}{nearest(name, known)}"
+        )
+
+
+def _refuse_elsewhere(explorer: Explorer, variant: str | None, scope: str | None) -> None:
+    """A planted bug that has a home is looked for nowhere else."""
+    home = None if variant is None else explorer.homes.get(variant)
+    if home is not None and scope not in (None, home):
+        raise UsageError(
+            f"{variant} is looked for in scope {home} alone: leave out --scope, which is {scope}"
+        )
+
+
+def _find(chosen: Room, name: str, scopes: tuple[str, ...]) -> Finding:
+    """The first scope in which a planted bug breaks a claim, with the shortest path there."""
+    explorer = chosen.explorer
+    home = explorer.homes.get(name)
+    for scope in scopes if home is None else (home,):
+        exploration = explorer.explore(scope, name)
+        for verdict in exploration.verdicts:
+            if verdict.outcome is Outcome.BROKEN:
+                told = _told(explorer, scope, name, exploration, verdict)
+                return Finding(name, scope, verdict.claim, (*told, verdict.sentence))
+    bug = explorer.variants[name]
+    example = bug.example
+    observed = bug.make_system()(example)
+    # What no claim sees is seen beside the reference.
+    agreement, _ = agree(chosen, example, chosen.reference()(example), observed, chosen.words)
+    for verdict in (*chosen.check(example, observed).verdicts, agreement):
+        if verdict.outcome is Outcome.BROKEN:
+            # What is wrong with one thing alone is the witness, too.
+            sentences = tuple(dict.fromkeys((verdict.sentence, *verdict.witness)))
+            return Finding(name, None, verdict.claim, sentences)
+    return Finding(name, None, None, ("Nothing that is claimed is broken.",))
+
+
+def _told(
+    explorer: Explorer,
+    scope: str,
+    variant: str,
+    exploration: Exploration[Any, Any],
+    verdict: Verdict,
+) -> tuple[str, ...]:
+    """How a promise is broken; drawn, where the room draws, then what is wrong in the end."""
+    path = exploration.paths.get(verdict.claim)
+    if path is None or explorer.chart is None:
+        return verdict.witness
+    return (*explorer.chart(scope, variant, path), *verdict.witness[len(path.steps) + 1 :])
+
+
+# ---------------------------------------------------------------------------------------- output
+
+
+def _print_exploration(out: Console, scope: str, exploration: Exploration[Any, Any]) -> None:
+    limit = "" if exploration.cut is None else f", stopped at {exploration.cut}"
+    lines = [
+        f"scope {scope}: {exploration.unique_states:,} states,"
+        f" {exploration.transitions:,} transitions, depth {exploration.depth}{limit}"
+    ]
+    width = max(len(verdict.claim) for verdict in exploration.verdicts)
+    for verdict in exploration.verdicts:
+        lines.append(f"  {verdict.claim:{width}}  {verdict.outcome}  {verdict.sentence}")
+        lines += [f"    {line}" for line in verdict.witness]
+    render.print_lines(out, [*lines, ""])
+
+
+def _print_finding(out: Console, chosen: Room, finding: Finding) -> None:
+    bug = chosen.explorer.variants[finding.variant]
+    where = "on its example" if finding.scope is None else f"in scope {finding.scope}"
+    broken = "breaks nothing" if finding.claim is None else f"breaks {finding.claim!r} {where}:"
+    lines = [
+        f"{finding.variant} ({bug.source}): {bug.mistake}",
+        f"  {broken}",
+        *(f"    {line}" for line in finding.sentences),
+        f"  Right is: {bug.corrected}",
+        "",
+    ]
+    render.print_lines(out, lines)
+
+
+def _conclude(
+    out: Console,
+    explored: list[tuple[str, Exploration[Any, Any]]],
+    findings: list[Finding],
+) -> Outcome:
+    verdicts: Iterator[Verdict] = (v for _, found in explored for v in found.verdicts)
+    outcome = combine(verdicts)
+    missed = [finding.variant for finding in findings if finding.claim is None]
+    states = sum(found.unique_states for _, found in explored)
+    caught = f"{len(findings) - len(missed)} of {len(findings)} planted bugs are caught"
+    if missed:
+        caught += f" (not {', '.join(missed)})"
+        outcome = Outcome.BROKEN
+    render.print_lines(out, [f"Every claim {outcome} in {states:,} states; {caught}."])
+    return outcome
+
+
+def _write(
+    path: Path | None,
+    explored: list[tuple[str, Exploration[Any, Any]]],
+    findings: list[Finding],
+) -> None:
+    if path is None:
+        return
+    record = {
+        "scopes": [
+            {
+                "scope": scope,
+                "states": found.unique_states,
+                "transitions": found.transitions,
+                "depth": found.depth,
+                "cut": found.cut,
+                "claims": {verdict.claim: str(verdict.outcome) for verdict in found.verdicts},
+            }
+            for scope, found in explored
+        ],
+        "planted_bugs": [finding._asdict() for finding in findings],
+    }
+    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")

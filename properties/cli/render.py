@@ -1,0 +1,217 @@
+"""What a person reads: the table of judgements and the sentence below it."""
+
+import sys
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Table
+
+from model.checking.claims import Outcome
+from properties.data.durations import write_short
+from properties.errors import counted
+from properties.judging.judge import Judgement
+from properties.judging.predictions import MS_US, NO_PREDICTION
+from properties.rooms import Figure, Skipped
+
+NARROWEST = 110
+"""Columns of output that is not a terminal: rich would assume 80 and fold every row."""
+
+UNLIMITED = 10_000
+
+COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMINED: "yellow"}
+
+
+class Output(Console):
+    """Output, which whoever reads it may close."""
+
+    def on_broken_pipe(self) -> None:
+        """Leave it to the command line; rich would exit with 1, which says that a claim broke."""
+        raise BrokenPipeError
+
+
+def console() -> Console:
+    """Standard output."""
+    wide = None if sys.stdout.isatty() else NARROWEST
+    return Output(width=wide, highlight=False, soft_wrap=False)
+
+
+def print_lines(out: Console, lines: Iterable[str]) -> None:
+    """Print sentences as they are: windows like [0, 4) are no markup, and nothing is folded."""
+    for line in lines:
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def print_prose(out: Console, lines: Iterable[str]) -> None:
+    """Print sentences that nobody copies: a terminal folds them between words, and indents."""
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        fold = textwrap.TextWrapper(out.width, subsequent_indent=indent, break_on_hyphens=False)
+        print_lines(out, (fold.wrap(line) or [""]) if out.is_terminal else [line])
+
+
+def progress(*more: ProgressColumn) -> Progress:
+    """What is going on, on standard error, if a person is looking; ``more`` is at its end."""
+    console = Output(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20 if more else 40),  # so that 80 columns hold all of it
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        *more,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def overall(judgements: Sequence[Judgement]) -> Outcome:
+    """All judgements summed up; none at all is undetermined."""
+    outcomes = [judgement.outcome for judgement in judgements]
+    for worst in (Outcome.BROKEN, Outcome.UNDETERMINED):
+        if worst in outcomes:
+            return worst
+    return Outcome.HOLDS if outcomes else Outcome.UNDETERMINED
+
+
+def print_tables(out: Console, judgements: Sequence[Judgement]) -> None:
+    """One for each room, in which a line is a case, and one with what the simulation predicted.
+
+    A terminal that is too narrow gets fewer figures; a file gets all of them in longer lines. The
+    verdict is there in any case.
+    """
+    for name in dict.fromkeys(judgement.room.name for judgement in judgements):
+        of_room = [judgement for judgement in judgements if judgement.room.name == name]
+        shown = of_room[0].room.shown
+        while out.is_terminal and shown and _narrowest(out, of_room, shown) > out.width:
+            shown = shown[:-1]
+        out.width = max(out.width, _narrowest(out, of_room, shown))
+        out.print(_table(of_room, shown))
+        out.print()
+        if any(judgement.predicted != NO_PREDICTION for judgement in of_room):
+            out.print(_predictions(of_room))
+            print_prose(out, [of_room[0].room.predictor.told()])
+            out.print()
+
+
+def _narrowest(out: Console, judgements: Sequence[Judgement], shown: Sequence[Figure]) -> int:
+    """Columns that a table needs when inputs and queries are folded as far as they may be."""
+    folded = _table(judgements, shown, has_names=False)
+    return Measurement.get(out, out.options.update(width=UNLIMITED), folded).maximum
+
+
+def _table(
+    judgements: Sequence[Judgement], shown: Sequence[Figure], has_names: bool = True
+) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("room", no_wrap=True)
+    grid.add_column("input", overflow="fold", min_width=16)
+    grid.add_column("query", overflow="fold", min_width=16)
+    for heading in (*(figure.heading for figure in shown), "mis-\nmatches"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    grid.add_column("verdict", no_wrap=True)
+    grid.add_column("seconds", justify="right", no_wrap=True)
+    for judgement in judgements:
+        outcome = judgement.outcome
+        case = judgement.case
+        grid.add_row(
+            judgement.room.name,
+            *((escape(case.input), escape(case.query)) if has_names else ("", "")),
+            *(_written(judgement.figures[figure.name], figure.format) for figure in shown),
+            f"{judgement.mismatches:,}",
+            f"[{COLOURS[outcome]}]{outcome}[/]",
+            f"{judgement.seconds:.1f}",
+        )
+    return grid
+
+
+def _predictions(judgements: Sequence[Judgement]) -> Table:
+    grid = Table(box=None, pad_edge=False, header_style="bold")
+    grid.add_column("predicted", no_wrap=True)
+    grid.add_column("input", overflow="fold", min_width=16)
+    grid.add_column("query", overflow="fold", min_width=16)
+    for heading in ("tuples/s", "p50", "p99"):
+        grid.add_column(heading, justify="right", no_wrap=True)
+    for judgement in judgements:
+        case, (rate, *latencies_ms) = judgement.case, judgement.predicted
+        grid.add_row(
+            judgement.room.name,
+            escape(case.input),
+            escape(case.query),
+            _written(rate, ",.0f"),
+            *("-" if ms is None else write_short(ms * MS_US) for ms in latencies_ms),
+        )
+    return grid
+
+
+def _written(number: float | None, how: str) -> str:
+    return "-" if number is None else format(number, how)
+
+
+def remarks(judgements: Iterable[Judgement]) -> list[str]:
+    """A line for every remark."""
+    return [
+        f"{judgement.case.input}, {judgement.case.query}, {remark.name}: {remark.sentence}."
+        for judgement in judgements
+        for remark in judgement.remarks
+    ]
+
+
+def skipped(omitted: Skipped) -> str:
+    """A default input that was left out."""
+    return f"skipped {omitted.input}: {omitted.reason}."
+
+
+def summary(judgements: Sequence[Judgement], system: str) -> str:
+    """All cases in one sentence."""
+    outcomes = [judgement.outcome for judgement in judgements]
+    broken = outcomes.count(Outcome.BROKEN)
+    unsaid = outcomes.count(Outcome.UNDETERMINED)
+    cases = counted(len(judgements), "comparison")
+    ours = sum(judgement.is_ours for judgement in judgements)
+    if broken and broken == ours:
+        return (
+            f"{broken} of {cases} broken: the simulation does not do what the model does, which is"
+            f" our mistake and says nothing against {system}."
+        )
+    if broken:
+        more = f", and in {ours} the simulation differs from the model, our mistake" if ours else ""
+        return f"{broken - ours} of {cases} broken: {system} does not do what was promised{more}."
+    if unsaid:
+        return f"{unsaid} of {cases} undetermined: {_reasons(judgements)}."
+    asked = {judgement.room.name: judgement.room for judgement in judgements}
+    agreed = [
+        room.agreed([each.figures for each in judgements if each.room is room])
+        for room in asked.values()
+    ]
+    return f"{cases}, none broken: {system} agrees with the reference in {'; in '.join(agreed)}."
+
+
+def _reasons(judgements: Sequence[Judgement]) -> str:
+    reasons = (
+        verdict.sentence
+        for judgement in judgements
+        for verdict in (judgement.agreement, judgement.guard)
+        if verdict.outcome is Outcome.UNDETERMINED
+    )
+    return "; ".join(dict.fromkeys(reasons))
+
+
+def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:
+    """A table for a page; the values of ``header`` are the formats of its columns."""
+    lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
+    formats = header.values()
+    for each in rows:
+        cells = (format(value, spec) for value, spec in zip(each, formats, strict=True))
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)

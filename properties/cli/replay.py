@@ -1,0 +1,70 @@
+"""``straggler replay``: run a stored counterexample again."""
+
+import argparse
+from pathlib import Path
+
+from model.vocabulary import Workload
+from properties.cli import render
+from properties.cli.diff import chosen_words
+from properties.errors import UsageError
+from properties.judging import plan_counterexamples as plans
+from properties.judging.counterexamples import Counterexample, Simulated
+from properties.judging.references import MODEL
+from properties.judging.systems import local_master, opened
+from properties.promises.witness import Trial
+from properties.rooms import Room, room
+
+SUMMARY = "run a stored counterexample again: exit code 1 if it is still one"
+
+EXAMPLES = """\
+examples:
+  straggler replay counterexamples/slack-1a2b3c4d.json
+  straggler replay counterexamples/slack-1a2b3c4d.json --system mypackage.slack:make
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The file, and the system if it is to be another one."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="a counterexample")
+    parser.add_argument(
+        "--system", metavar="MODULE:FACTORY", help="instead of the one that it was found with"
+    )
+    parser.add_argument("--master", metavar="URL", help="Spark master (local, slots as needed)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run it and say whether it still fails."""
+    found = Counterexample.load(args.file)
+    tried = room(found.room)
+    words = chosen_words(tried, ",".join(found.kinds))
+    workload = _workload(args.file.name, tried, found.given, found.reference)
+    name = args.system or found.system
+    master = args.master or local_master(tried.slots(workload))
+    with render.progress() as progress, opened(name, master) as system_of:
+        progress.add_task(f"running {args.file.name}", total=None)
+        trial = Trial(tried, system_of(tried), name, words, found.reference)
+        if isinstance(found.given, Simulated):
+            broken = trial.broken_cluster(found.given)
+        else:
+            broken = trial.broken(found.given)
+    out = render.console()
+    lines = plans.told(found.given.case) if isinstance(found.given, Simulated) else []
+    if broken:
+        render.print_lines(out, [*lines, *broken, "It still fails."])
+        return 1
+    render.print_lines(out, [*lines, f"{args.file.name} does not fail any more."])
+    return 0
+
+
+def _workload(file: str, tried: Room, given: Workload | Simulated, reference: str) -> Workload:
+    """Return what is to be run; refuse what not even the reference can run: an edited file."""
+    try:
+        if isinstance(given, Simulated):
+            given = tried.simulate_plan(given.case.plan, given.config, given.case.seed).workload
+        tried.refuse(given)
+        tried.reference()(given)
+        if reference != MODEL:
+            tried.replay(given)
+    except Exception as error:  # whatever it is, the system on trial has no part in it
+        raise UsageError(f"{file} asks for what cannot be run: {error}") from error
+    return given

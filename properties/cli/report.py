@@ -1,0 +1,113 @@
+"""``straggler report``: what sweeps have stored, as one page."""
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from properties.cli import render
+from properties.cli.outputs import refuse_unwritable
+from properties.errors import UsageError, counted
+from properties.pages.reproduction import page as reproduction
+from properties.pages.reproduction import summary
+from properties.pages.reproduction.spark import figures
+from properties.sweeps.stored import read
+from sim.report.contents import Report
+from sim.report.page import page
+from sim.report.status import Status, status
+from sim.sweep.experiment import EFFORTS
+from sim.sweep.store import NotWritten, write_whole
+
+SUMMARY = "results of sweeps as one self-contained page: verdicts, plots, what was published"
+
+EXAMPLES = """\
+examples:
+  straggler report                                 sweeps/ as report.html
+  straggler report --effort quick --output quick.html
+  straggler report results/monday --output monday.html
+  straggler report --effort full --reproduction docs/reproduction.md
+  straggler report docs/reproduction.json --reproduction docs/reproduction.md
+
+The page needs no network and no other file. An experiment that was run in both efforts is shown in
+full. The exit code is 0 if the page is written; `straggler sweep` has judged the results.
+--reproduction writes a page of claims in Markdown instead, and beside it a summary from which it
+can be written again without the results, when benchmarks have new figures.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Where results lie, and where the page goes."""
+    parser.add_argument(
+        "folder",
+        metavar="DIR",
+        type=Path,
+        nargs="?",
+        default=Path("sweeps"),
+        help="results of sweeps, or the summary of a reproduction (sweeps)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="FILE",
+        default=Path("report.html"),
+        help="the page (report.html)",
+    )
+    parser.add_argument("--effort", choices=EFFORTS, help="of these results only")
+    parser.add_argument(
+        "--reproduction",
+        type=Path,
+        metavar="FILE.md",
+        help="write the page of claims there, and FILE.json, instead of the page of results",
+    )
+    parser.add_argument(
+        "--measured",
+        type=Path,
+        metavar="DIR",
+        default=Path("benchmarks", "results"),
+        help="figures of benchmarks for the page of claims (benchmarks/results)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the page and say what is on it."""
+    efforts = (args.effort,) if args.effort else tuple(reversed(EFFORTS))
+    if args.reproduction is not None:
+        return _reproduce(args.folder, efforts, args.reproduction, args.measured)
+    refuse_unwritable("--output", args.output)
+    report = read(args.folder, efforts)
+    with render.progress() as progress:
+        progress.add_task("drawing", total=None)
+        written = page(report)
+    _write(args.output, written, report)
+    return 0
+
+
+def _reproduce(source: Path, efforts: Sequence[str], path: Path, measured: Path) -> int:
+    refuse_unwritable("--reproduction", path)
+    if path.suffix != ".md":
+        raise UsageError(f"--reproduction {str(path)!r}: its name has to end in .md")
+    report = summary.read(source) if source.is_file() else read(source, efforts)
+    written = reproduction.page(report, figures(measured))
+    _write_whole(path.with_suffix(".json"), summary.as_text(report))
+    _write(path, written, report)
+    return 0
+
+
+def _write(path: Path, text: str, report: Report) -> None:
+    _write_whole(path, text)
+    render.print_lines(render.console(), [told(report, path)])
+
+
+def _write_whole(path: Path, text: str) -> None:
+    try:
+        write_whole(path.resolve(), text)
+    except NotWritten as error:
+        raise UsageError(str(error)) from error
+
+
+def told(report: Report, path: Path) -> str:
+    """What is on the page, in one sentence."""
+    counts = Counter(map(status, report))
+    verdicts = ", ".join(f"{counts[each]} {each.value}" for each in Status if counts[each])
+    runs = counted(sum(entry.runs for entry in report), "run")
+    return f"{path}: {counted(len(report), 'experiment')}, {runs}: {verdicts}."

@@ -1,0 +1,143 @@
+"""``straggler script``: sensor scripts checked, written in the usual form, and explained."""
+
+import argparse
+import json
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from model.vocabulary import ScriptConfig
+from properties.cli import render, script_run
+from properties.cli.outputs import refuse_unwritable
+from properties.errors import UsageError, counted
+from properties.script import sensors
+from properties.script.files import InvalidScriptsError, read, read_workflows
+from properties.script.formatter import formatted
+from properties.script.picture import picture
+from properties.script.plan import make_plan
+from properties.script.plan_table import print_plan
+from properties.script.queries import different, used
+
+SUMMARY = "sensor scripts: are they right, in the usual form, what is computed for them, and run"
+
+EXAMPLES = """\
+examples:
+  straggler script check *.script --sensors weather
+  straggler script fmt mine.script                       writes it in the usual form
+  straggler script fmt --check *.script                  only says which are not in it
+  straggler script explain *.script --sensors weather --workers 4 --svg plan.svg
+  straggler script run mine.script --input weather --output results.csv
+  straggler script run mine.script --input readings.csv --key sensor --event-time at \\
+      --time-unit ms --lateness 5s --output results.parquet
+
+Sensors are those of a network (weather: three airports, nine measures) or of a CSV file with the
+columns sensor and per_hour, its tuples in an hour. Without --sensors every sensor is taken to be
+there, once a second. Exit code 2: a script is invalid; 1: fmt --check found one in another form.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """What to do, and with which scripts."""
+    actions = parser.add_subparsers(
+        dest="action", metavar="check | fmt | explain | run", required=True
+    )
+    check = actions.add_parser("check", help="say what is wrong, and where", allow_abbrev=False)
+    fmt = actions.add_parser("fmt", help="write scripts in the usual form", allow_abbrev=False)
+    explain = actions.add_parser(
+        "explain", help="what is shared, cut, dropped and placed", allow_abbrev=False
+    )
+    for each in (check, fmt, explain):
+        each.add_argument("files", nargs="+", metavar="FILE", type=Path)
+    script_run.add_options(
+        actions.add_parser("run", help="compute it, on Spark", allow_abbrev=False)
+    )
+    for each in (check, explain):
+        each.add_argument("--sensors", metavar="NAME|FILE.csv", help="weather, or a CSV file")
+    fmt.add_argument("--check", action="store_true", help="write nothing")
+    explain.add_argument("--workers", type=int, default=4, help="(4)")
+    explain.add_argument(
+        "--cap-percent", type=int, default=125, help="most that a worker should have (125)"
+    )
+    explain.add_argument("--svg", type=Path, metavar="FILE.svg", help="draw it there")
+    explain.add_argument("--json", type=Path, metavar="FILE", help="write it there, too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do it; an invalid script is told with its place, and nothing is written."""
+    action = _ACTIONS[args.action]
+    try:
+        return action(args)
+    except InvalidScriptsError as error:
+        sys.stderr.write("\n".join(error.lines) + "\n")
+        return 2
+
+
+def _known(args: argparse.Namespace) -> Mapping[str, int] | None:
+    return None if args.sensors is None else sensors.load(args.sensors)
+
+
+def _check(args: argparse.Namespace) -> int:
+    out = render.console()
+    for path, flow in zip(args.files, read_workflows(args.files, _known(args)), strict=True):
+        told = counted(len(flow.statements), "statement"), counted(len(used([flow])), "sensor")
+        render.print_lines(out, [f"{path}: {told[0]}, {told[1]}"])
+    return 0
+
+
+def _format(args: argparse.Namespace) -> int:
+    out = render.console()
+    texts = [read(path) for path in args.files]
+    read_workflows(args.files, None)
+    changed = [
+        (path, usual)
+        for path, text in zip(args.files, texts, strict=True)
+        if (usual := formatted(text)) != text
+    ]
+    for path, usual in changed:
+        if not args.check:
+            refuse_unwritable("FILE", path)
+            _replace(path, usual)
+        word = "is not in the usual form" if args.check else "written in the usual form"
+        render.print_lines(out, [f"{path}: {word}"])
+    return 1 if args.check and changed else 0
+
+
+def _replace(path: Path, text: str) -> None:
+    """Whoever is interrupted finds the script as it was, or as it is to be."""
+    target = path.resolve()  # the file behind a link, not the link
+    scratch = target.with_name(f".{target.name}.part")
+    try:
+        scratch.write_text(text, encoding="utf-8", newline="\n")
+        shutil.copymode(target, scratch)
+        scratch.replace(target)
+    finally:
+        scratch.unlink(missing_ok=True)
+
+
+def _explain(args: argparse.Namespace) -> int:
+    refuse_unwritable("--svg", args.svg)
+    refuse_unwritable("--json", args.json)
+    if args.svg is not None and args.svg.suffix.lower() != ".svg":
+        raise UsageError(f"--svg {str(args.svg)!r}: its name has to end in .svg")
+    known = _known(args)
+    flows = read_workflows(different(args.files), known)
+    if known is None:
+        known = dict.fromkeys(used(flows), sensors.USUAL_PER_HOUR)
+    try:
+        config = ScriptConfig(
+            tuple(flows), tuple(known.items()), args.workers, cap_percent=args.cap_percent
+        )
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    plan = make_plan(config)
+    out = render.console()
+    print_plan(out, plan)
+    if args.svg is not None:
+        args.svg.write_text(picture(plan), encoding="utf-8")
+    if args.json is not None:
+        args.json.write_text(json.dumps(plan.to_json(), indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+_ACTIONS = {"check": _check, "fmt": _format, "explain": _explain, "run": script_run.run}

@@ -1,0 +1,179 @@
+"""``straggler sim``: one timed run, its figures and its plot."""
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from model.checking.claims import Outcome
+from properties.cli import render
+from properties.cli.outputs import refuse_unwritable
+from properties.data.durations import parse_duration_us
+from properties.errors import UsageError
+from properties.judging.judge import judge
+from properties.judging.references import MODEL, expect
+from properties.rooms import NAMES, Beside, Case, Remark, room
+from sim.kernel.faults import KINDS
+from sim.kernel.run import Run
+
+SUMMARY = "one timed run of a room: what waiting, missing and correcting cost"
+
+EXAMPLES = """\
+examples:
+  straggler sim slack --seed 7
+  straggler sim slack --set control=max --set size_us=5s --plot run.svg
+  straggler sim join --set scale=yes --set workers=2 --plot chain.svg
+  straggler sim grouping --set scenario=swap --set policies=tag,pkg,key
+  straggler sim script --set disorder=bursts --set workers=3 --plot run.svg
+  straggler sim watermark --set reading=scaled --set k=20 --plot run.svg
+  straggler sim watermark --set faults="slow worker-1 2s 500ms 4; fail worker-0 9s 1s"
+  straggler sim slack --set nonsense=1              lists the settings there are
+"""
+
+EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
+CHANGED = {
+    Outcome.HOLDS: "Scheduling and batches changed no step",
+    Outcome.BROKEN: "Scheduling and batches changed steps",
+    Outcome.UNDETERMINED: "There was no step that scheduling and batches could have changed",
+}
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Seed, settings, and where to write."""
+    parser.add_argument("room", metavar="ROOM", help=", ".join(NAMES))
+    parser.add_argument("--seed", type=int, default=0, help="of everything random (0)")
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the run; may be repeated; durations may have a unit",
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run, print the figures, and hold the trace to the claims."""
+    refuse_unwritable("--plot", args.plot)
+    refuse_unwritable("--json", args.json)
+    if args.plot is not None and args.plot.suffix.lower() != ".svg":
+        raise UsageError(f"--plot {str(args.plot)!r}: plots are SVG, its name has to end in .svg")
+    chosen = room(args.room)
+    settings = dict(_setting(text) for text in args.set)
+    with render.progress() as progress:
+        progress.add_task("simulating", total=None)
+        try:
+            timed = chosen.simulate(settings, args.seed)
+            beside = chosen.beside(timed, settings, args.seed)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+    name = str(timed.summary["input"])
+    case = Case(name, name, "", timed.workload, in_order=False)
+    words = chosen.determined(timed.plan, chosen.words)
+    expected = expect(chosen, timed.workload, MODEL, words)
+    judgement = judge(chosen, case, lambda _: timed.trace, words, expected)
+    out = render.console()
+    out.print(_table(timed))
+    if beside is not None:
+        out.print(_side_by_side(beside))
+    timed_remarks = (*chosen.timed_remarks(timed), *_too_late(timed))
+    # Both sides are the model, so that this says nothing about another implementation.
+    summary = (
+        f"{CHANGED[judgement.agreement.outcome]}: beside the model run without them,"
+        f" {judgement.agreement.sentence}; {judgement.guard.sentence}."
+        f" Seed {args.seed}, digest {timed.digest[:16]}."
+    )
+    lines = [f"{name}, {remark.name}: {remark.sentence}." for remark in timed_remarks]
+    if beside is not None:
+        lines.append(beside.remark)
+    render.print_lines(out, [*judgement.broken, *lines, summary])
+    if args.plot is not None:
+        chosen.plot(timed, args.plot)
+    if args.json is not None:
+        record: dict[str, Any] = {
+            **timed.summary,
+            "digest": timed.digest,
+            "verdict": str(judgement.outcome),
+        }
+        record["remarks"] = [
+            {"name": each.name, "sentence": each.sentence, **each.data} for each in timed_remarks
+        ]
+        if beside is not None:
+            record["beside"] = list(beside.data)
+        args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    return EXIT_CODES[judgement.outcome]
+
+
+def _too_late(timed: Run) -> Iterator[Remark]:
+    """Name the faults that begin when the run is over, perhaps because of a wrong unit."""
+    end_us = float(timed.summary["duration_us"])
+    for fault in timed.plan.faults:
+        at_us = getattr(fault, "at_us", 0.0)
+        if at_us > end_us:
+            told = f"{fault.kind} {fault[0]} at {at_us:.0f} us changed nothing"
+            sentence = f"{told}, because the run was over at {end_us:.0f} us"
+            yield Remark("fault", sentence, {"fault": fault.kind, "at_us": at_us})
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise UsageError(f"--set {text!r} is not KEY=VALUE")
+    try:
+        if key.endswith("_us"):
+            value = _in_us(value)
+        elif key == "faults":
+            value = ";".join(map(_fault_in_us, value.split(";")))
+    except ValueError as error:
+        raise UsageError(f"--set {key}: {error}") from error
+    return key, value
+
+
+def _in_us(text: str) -> str:
+    """Return a duration with a unit in microseconds; anything else as it is."""
+    if text[-1:].isalpha() and not text.isalpha():
+        return str(parse_duration_us(text))
+    return text
+
+
+def _fault_in_us(text: str) -> str:
+    """Return a fault with its times in microseconds (:func:`sim.kernel.faults.schedule_of`)."""
+    kind, *words = text.split() or [""]
+    names: Sequence[str] = getattr(KINDS.get(kind), "_fields", ())
+    # What has no name is one word too many, and for the run to refuse.
+    named = zip_longest(names[: len(words)], words, fillvalue="")
+    given = [_in_us(word) if name.endswith("_us") else word for name, word in named]
+    return " ".join([kind, *given])
+
+
+def _table(timed: Run) -> Table:
+    grid = Table(box=None, pad_edge=False, show_header=False)
+    grid.add_column()
+    grid.add_column(justify="right")
+    for name, value in timed.summary.items():
+        grid.add_row(*_in_words(name, value))
+    return grid
+
+
+def _side_by_side(beside: Beside) -> Table:
+    grid = Table(box=None, pad_edge=False)
+    for number, heading in enumerate(beside.header):
+        grid.add_column(heading, justify="right" if number else "left")
+    for row in beside.rows:
+        grid.add_row(*row)
+    return grid
+
+
+def _in_words(name: str, value: float | int | str) -> tuple[str, str]:
+    """A figure with its unit; times in seconds."""
+    if isinstance(value, str):
+        return name, value
+    if name.endswith("_us"):
+        return name.removesuffix("_us").replace("_", " "), f"{value / 1e6:,.3f} s"
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    return name.replace("_", " "), number

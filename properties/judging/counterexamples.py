@@ -1,0 +1,174 @@
+"""Counterexamples as small files that people read and ``straggler replay`` runs again."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from model.vocabulary import Event, Workload, stable_hash
+from properties.errors import UsageError
+from properties.judging.plan_counterexamples import Case
+from properties.judging.references import MODEL, REFERENCES
+from sim.kernel.plain import from_plain, to_plain
+from sim.kernel.plan import Plan
+
+RECORDED, SIMULATED = 1, 2
+"""Versions of the file: with a workload, and with the plan of a simulated cluster."""
+FAULTS = ("restart", "kill")
+FOLDER = Path("counterexamples")
+
+
+class Simulated(NamedTuple):
+    """A simulated cluster and its query: SimPy says what its workload is."""
+
+    room: str
+    config: Mapping[str, Any]
+    case: Case
+
+
+@dataclass(frozen=True, slots=True)
+class Counterexample:
+    """A workload, or a simulated cluster, on which a system did not do what was promised."""
+
+    system: str
+    """``spark``, or ``MODULE:FACTORY`` of a foreign system."""
+    given: Workload | Simulated
+    kinds: tuple[str, ...]
+    """Kinds of steps that were compared."""
+    broken: tuple[str, ...]
+    """What was expected and what was observed instead, one sentence an element."""
+    reference: str = MODEL
+    """With what a workload was compared; a simulated cluster is compared with its simulation."""
+
+    @property
+    def room(self) -> str:
+        """Name of the room."""
+        return self.given.room
+
+    def store(self, folder: Path) -> Path:
+        """Write it into ``folder`` under a name made from its content, and return the path."""
+        version, data = _to_json(self.given)
+        digest = stable_hash(json.dumps(data, sort_keys=True)) & 0xFFFFFFFF
+        path = folder / f"{self.room}-{digest:08x}.json"
+        head = {"counterexample": version, "room": self.room, "system": self.system}
+        if version == RECORDED:
+            head["reference"] = self.reference
+        found = {"kinds": list(self.kinds), "broken": list(self.broken)}
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(_layout({**head, **found, **data}) + "\n", encoding="utf-8")
+        return path
+
+    @classmethod
+    def load(cls, path: Path) -> "Counterexample":
+        """Read what :meth:`store` wrote; :class:`UsageError` when it is not that."""
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise UsageError(f"there is no file {str(path)!r}") from error
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{path.name} is not a counterexample: {error}") from error
+        version = record.get("counterexample") if isinstance(record, dict) else None
+        if version not in (RECORDED, SIMULATED):
+            known = f"{RECORDED} or {SIMULATED}"
+            raise UsageError(f"{path.name} is not a counterexample of version {known}")
+        try:
+            given = _workload(record["workload"]) if version == RECORDED else _simulated(record)
+            kinds, broken = _texts(record, "kinds"), _texts(record, "broken")
+            return cls(str(record["system"]), given, kinds, broken, _reference(record))
+        except KeyError as error:
+            raise UsageError(f"{path.name} is not a counterexample: no {error}") from error
+        except (TypeError, ValueError, OverflowError) as error:
+            raise UsageError(f"{path.name} is not a counterexample: {error}") from error
+
+
+def _to_json(given: Workload | Simulated) -> tuple[int, dict[str, Any]]:
+    if isinstance(given, Workload):
+        return RECORDED, {"workload": given.to_json()}
+    data = {"config": dict(given.config), "seed": given.case.seed}
+    return SIMULATED, {**data, "plan": to_plain(given.case.plan)}
+
+
+def _simulated(record: Mapping[str, Any]) -> Simulated:
+    """Read a simulated cluster that people may have edited."""
+    plan, seed, config = from_plain(record["plan"]), record["seed"], record["config"]
+    if not isinstance(plan, Plan):
+        msg = f"its plan is {record['plan']!r}, which is no Plan"
+        raise ValueError(msg)
+    if not plan.sources:
+        msg = "its plan has no sources; it must have at least one"
+        raise ValueError(msg)
+    if type(seed) is not int or seed < 0:
+        msg = f"its seed is {seed!r}; it must be an integer, at least 0"
+        raise ValueError(msg)
+    if not isinstance(config, dict):
+        msg = f"its config is {config!r}, which is no object"
+        raise ValueError(msg)
+    return Simulated(str(record["room"]), config, Case(plan, seed))
+
+
+def _reference(record: Mapping[str, Any]) -> str:
+    reference = record.get("reference", MODEL)  # files of old say nothing
+    if reference not in REFERENCES:
+        msg = f"its reference is {reference!r}; it must be one of {', '.join(REFERENCES)}"
+        raise ValueError(msg)
+    return str(reference)
+
+
+def _texts(record: dict[str, Any], name: str) -> tuple[str, ...]:
+    value = record[name]
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        msg = f"{name} is {value!r}; it must be a list of texts"
+        raise ValueError(msg)
+    return tuple(value)
+
+
+def _workload(data: Any) -> Workload:
+    """A workload that people may have edited: everything in it is looked at."""
+    if not isinstance(data, dict):
+        msg = f"its workload is {data!r}, which is no object"
+        raise ValueError(msg)
+    workload = Workload.from_json(data)
+    for fault in workload.faults:
+        if fault.kind not in FAULTS:
+            msg = f"there is no fault {fault.kind!r}, only {', '.join(FAULTS)}"
+            raise ValueError(msg)
+        if type(fault.at) is not int or fault.at < 0:
+            msg = f"a {fault.kind} is at {fault.at!r}; it must be the number of a batch"
+            raise ValueError(msg)
+    arrivals = tuple(_event(*item) for item in enumerate(workload.arrivals))
+    if any(left.arrival_us > right.arrival_us for left, right in pairwise(arrivals)):
+        msg = "its arrivals are not in order of arrival_us"
+        raise ValueError(msg)
+    return workload.with_(arrivals=arrivals)
+
+
+def _event(position: int, event: Event) -> Event:
+    for name in ("seq", "source_id", "event_time_us", "arrival_us"):
+        value = getattr(event, name)
+        if type(value) is not int or not -(2**63) <= value < 2**63:
+            raise _bad_arrival(position, name, value, "an integer of 64 bits")
+    if event.seq != position:
+        raise _bad_arrival(position, "seq", event.seq, str(position))
+    if not isinstance(event.key, str):
+        raise _bad_arrival(position, "key", event.key, "a text")
+    if type(event.value) not in (int, float):
+        raise _bad_arrival(position, "value", event.value, "a number")
+    return event._replace(value=float(event.value))
+
+
+def _bad_arrival(position: int, name: str, value: object, expected: str) -> ValueError:
+    return ValueError(f"{name} of arrival {position} is {value!r}; it must be {expected}")
+
+
+def _layout(value: Any, indent: str = "") -> str:
+    """JSON with one line for each sentence and each arrival."""
+    deeper = indent + " "
+    if isinstance(value, dict) and value:
+        lines = [f"{json.dumps(key)}: {_layout(item, deeper)}" for key, item in value.items()]
+        return "{\n" + ",\n".join(deeper + line for line in lines) + f"\n{indent}}}"
+    if isinstance(value, list) and any(isinstance(item, list | str) for item in value):
+        lines = [json.dumps(item, ensure_ascii=False) for item in value]
+        return "[\n" + ",\n".join(deeper + line for line in lines) + f"\n{indent}]"
+    return json.dumps(value, ensure_ascii=False)

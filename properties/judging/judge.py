@@ -1,0 +1,213 @@
+"""One case judged: run a system and the reference, compare, check the claims on what was observed.
+
+Rules of this file:
+
+1. A system that raises has broken its promise; what it raised is the witness.
+2. Claims are checked on the observed trace and need no reference, the comparison needs no claims:
+   neither can hide what the other would have found.
+3. A claim that a case does not put to the test does not make the case undetermined; that nothing
+   was late does, and so does that nothing was compared.
+4. What happened in a case, late pairs or matches, is what happened in the reference: a system
+   cannot talk itself into having been tested. How it was done, in a room where a system records
+   that, is what a claim says of the recording.
+"""
+
+import time
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from model.checking.claims import Outcome, Verdict, combine
+from model.vocabulary import System, Trace, Workload
+from model.vocabulary.trace import kind_of
+from properties.errors import UsageError
+from properties.judging.predictions import Prediction
+from properties.rooms import Case, Evidence, Expected, Figures, Remark, Room, Seen
+
+AGREEMENT = "equal to the reference"
+NAMES = {"sim": "simulation", "model": "model", "both": "simulation"}
+"""What a system is compared with, by the reference that was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was found out about one case."""
+
+    room: Room
+    case: Case
+    agreement: Verdict
+    evidence: Evidence
+    guard: Verdict
+    figures: Figures
+    remarks: tuple[Remark, ...]
+    mismatches: int
+    seconds: float
+    """Time that the system took."""
+    digests: tuple[str, str]
+    """Of the reference's trace and of the observed one."""
+    reference: str
+    """``sim``, ``model`` or ``both``."""
+    predicted: Prediction
+    """What the simulation says of times."""
+    simulated: tuple[Verdict, ...]
+    """Whether simulation and model agree, if both were asked."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """All verdicts summed up."""
+        claims = self.evidence.verdicts
+        broken = (verdict for verdict in claims if verdict.outcome is Outcome.BROKEN)
+        return combine([self.agreement, self.guard, *self.simulated, *broken])
+
+    @property
+    def broken(self) -> tuple[str, ...]:
+        """What is broken, in sentences."""
+        return broken_sentences((*self.evidence.verdicts, self.agreement, *self.simulated))
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether what is broken is the simulation alone, and the system is not to blame."""
+        verdicts = (*self.evidence.verdicts, self.agreement, self.guard)
+        is_right = all(verdict.outcome is not Outcome.BROKEN for verdict in verdicts)
+        return is_right and self.outcome is Outcome.BROKEN
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, one object a case."""
+        expected, observed = self.digests
+        return {
+            "room": self.room.name,
+            "input": self.case.name,
+            "verdict": str(self.outcome),
+            **self.figures,
+            "mismatches": self.mismatches,
+            "seconds": round(self.seconds, 3),
+            "reference": self.reference,
+            **self.predicted._asdict(),
+            "label": self.case.input,
+            "query": self.case.query,
+            "config": dict(self.case.workload.config),
+            "seed": self.case.workload.seed,
+            "digest_expected": expected,
+            "digest_observed": observed,
+            "guards": dict(self.evidence.guards),
+            "remarks": [
+                {"name": remark.name, "sentence": remark.sentence, **remark.data}
+                for remark in self.remarks
+            ],
+            "claims": [
+                {
+                    "claim": verdict.claim,
+                    "outcome": str(verdict.outcome),
+                    "sentence": verdict.sentence,
+                    "witness": list(verdict.witness),
+                }
+                for verdict in (
+                    *self.evidence.verdicts,
+                    self.agreement,
+                    *self.simulated,
+                    self.guard,
+                )
+            ],
+        }
+
+
+def broken_sentences(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
+    """The sentences of all broken verdicts, each with its witness behind it."""
+    found: list[str] = []
+    for verdict in verdicts:
+        if verdict.outcome is Outcome.BROKEN:
+            found += [f"{verdict.claim}: {verdict.sentence}", *verdict.witness]
+    return tuple(found)
+
+
+def judge(
+    room: Room, case: Case, system: System, words: Collection[type], expected: Expected
+) -> Judgement:
+    """Run the case through the system and say what holds, given what the system should observe."""
+    workload = expected.workload
+    started_s = time.perf_counter()
+    observed, failure = attempt(system, workload)
+    seconds = time.perf_counter() - started_s
+    agreement, mismatches = agree(
+        room, workload, expected.trace, observed, words, differs_from(expected)
+    )
+    evidence = room.check(workload, observed)
+    given = case._replace(workload=workload)
+    seen = Seen(given, expected.trace, observed, evidence, words)
+    figures = room.figures(seen)
+    return Judgement(
+        room,
+        case,
+        failure or agreement,
+        evidence,
+        room.guard(given, figures),
+        figures,
+        room.remarks(seen),
+        mismatches,
+        seconds,
+        (expected.trace.digest(), observed.digest()),
+        expected.reference,
+        expected.predicted,
+        expected.simulated,
+    )
+
+
+def attempt(system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
+    """The trace of a system, or an empty one and what the system raised.
+
+    :class:`UsageError` passes: it says that the system was given no chance.
+    """
+    try:
+        observed = system(workload)
+        if not isinstance(observed, Trace):
+            raise TypeError(f"{type(observed).__name__} is what it returned, not a Trace")
+        return observed, None
+    except UsageError:
+        raise
+    except (Exception, SystemExit) as error:  # whatever a system raises is its failure, not ours
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from error
+        text = " ".join(str(error).split()) or "no message"
+        sentence = f"the system raised {type(error).__name__}: {text[:300]}"
+        return Trace("nothing", ()), Verdict(AGREEMENT, Outcome.BROKEN, sentence)
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether Ctrl-C came first, and the error while cleaning up after it."""
+    earlier: BaseException | None = error
+    while earlier is not None and not isinstance(earlier, KeyboardInterrupt):
+        earlier = earlier.__cause__ or earlier.__context__
+    return earlier is not None
+
+
+def differs_from(expected: Expected) -> str:
+    """Return who differs from whom, if a system does not observe what is expected."""
+    return f"the system differs from the {NAMES[expected.reference]}: "
+
+
+def agree(
+    room: Room,
+    workload: Workload,
+    expected: Trace,
+    observed: Trace,
+    words: Collection[type],
+    differs: str = "",
+) -> tuple[Verdict, int]:
+    """Whether two traces say the same in these kinds of steps, and in how many they do not.
+
+    ``differs`` begins the sentence of two that do not.
+    """
+    difference = room.compare(workload, expected, observed, words)
+    wrong = difference.mismatches
+    if not wrong and not difference.compared:
+        names = ", ".join(kind_of(word) for word in words)
+        sentence = f"neither the system nor the reference recorded a step of kind {names}"
+        return Verdict(AGREEMENT, Outcome.UNDETERMINED, sentence), 0
+    if not wrong:
+        sentence = f"all {difference.compared:,} steps are the same"
+        return Verdict(AGREEMENT, Outcome.HOLDS, sentence), 0
+    silent = [kind_of(word) for word in words if expected.of(word) and not observed.of(word)]
+    hint = f"; there is no {' or '.join(silent)} step at all (--kinds names those to compare)"
+    hint = hint if silent else ""
+    sentence = f"{differs}{wrong:,} steps are missing, not expected or different{hint}"
+    return Verdict(AGREEMENT, Outcome.BROKEN, sentence, difference.sentences), wrong

@@ -1,0 +1,63 @@
+"""References: what a system on trial is compared with, and the workload that it is given.
+
+Rules of this file:
+
+* The simulation replays a workload through the stated cluster. What timing decided there is part of
+  the workload that the system is given, so the system has to observe what the simulation did.
+* If simulation and model are both asked, both run the workload of the simulation, and a
+  disagreement between the two is ours: it says nothing about the system.
+"""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from model.vocabulary import Trace, Workload
+from properties.errors import UsageError
+from properties.judging.judge import agree
+from properties.rooms import Expected, Room
+
+SIM, MODEL, BOTH = "sim", "model", "both"
+REFERENCES = (SIM, MODEL, BOTH)
+OURS = "simulation equal to the model"
+DIFFERS = "the simulation (observed) differs from the model (expected), our mistake: "
+
+
+def expect(room: Room, workload: Workload, reference: str, words: Collection[type]) -> Expected:
+    """Return what a system should observe of a workload.
+
+    Raises :class:`UsageError` with one sentence for a workload that the reference cannot run.
+    """
+    if reference == MODEL:
+        return Expected(reference, workload, modelled(room, workload))
+    found = _replayed(room, workload, reference)
+    if reference == SIM:
+        return found
+    trace = modelled(room, found.workload)
+    verdict, _ = agree(room, found.workload, trace, found.trace, words, DIFFERS)
+    return found._replace(simulated=(replace(verdict, claim=OURS),))
+
+
+def modelled(room: Room, workload: Workload) -> Trace:
+    """Return the trace of the untimed model."""
+    try:
+        return room.reference()(workload)
+    except OverflowError as error:
+        raise UsageError(f"{workload.name}: a result leaves the range of float64") from error
+
+
+def _replayed(room: Room, workload: Workload, reference: str) -> Expected:
+    try:
+        run = room.replay(workload)
+    except OverflowError as error:
+        raise UsageError(f"{workload.name}: a result leaves the range of float64") from error
+    except ValueError as error:
+        sentence = (
+            f"{workload.name} cannot be replayed through the stated cluster: {error}"
+            f" (--reference {MODEL} compares without it)"
+        )
+        raise UsageError(sentence) from error
+    # Faults of the workload are the system's: they change nothing of what it should observe.
+    given = run.workload.with_(faults=workload.faults) if workload.faults else run.workload
+    # Usually nothing differs; then the arrivals are kept once.
+    given = workload if given == workload else given
+    return Expected(reference, given, run.trace, room.predictor.predict(run))

@@ -1,0 +1,169 @@
+"""Errata: what a published text promises, a smallest run that breaks it, and the rule that holds.
+
+Rules of this file:
+
+1. An erratum proves itself each time it is shown: the rule as it is written is run until it breaks
+   its promise, and the corrected rule is run on that same input and on everything searched.
+2. It is confirmed if the rule as written broke the promise and the corrected one kept it, twice. A
+   corrected rule that was not put to the test has kept nothing.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from model.checking.claims import Outcome, Verdict
+
+
+class Findings(NamedTuple):
+    """What running an erratum showed."""
+
+    counterexample: tuple[str, ...]
+    """The smallest input found and what happens to it by the rule as written, in sentences."""
+    literal: Verdict
+    """The rule as written, on that input."""
+    same: Verdict
+    """The corrected rule, on that input."""
+    scope: Verdict
+    """The corrected rule, on everything that was searched."""
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the rule as written is wrong and the corrected one is not."""
+        kept = self.same.outcome is Outcome.HOLDS and self.scope.outcome is Outcome.HOLDS
+        return self.literal.outcome is Outcome.BROKEN and kept
+
+
+@dataclass(frozen=True, slots=True)
+class Erratum:
+    """One mistake of a text, or one thing that it leaves open and that goes wrong."""
+
+    name: str
+    promise: str
+    """What is broken, in a sentence."""
+    source: str
+    """The text, by title or authors, and where in it."""
+    literal: str
+    """The rule as it is written, or as somebody who reads it would write it."""
+    corrected: str
+    """The rule that keeps the promise."""
+    search: Callable[[], Findings]
+    """Run both."""
+
+
+def smaller(tried: int, noun: str = "stream") -> str:
+    """Why a counterexample is a smallest one, in a sentence."""
+    if not tried:
+        return "Nothing is smaller."
+    return f"Smaller {noun}s do not break the promise: {tried:,} of {tried:,} tried."
+
+
+class Confirmation(NamedTuple):
+    """An erratum of a room with what running it showed."""
+
+    room: str
+    erratum: Erratum
+    findings: Findings
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        erratum, findings = self.erratum, self.findings
+        verdicts = {
+            name: {"outcome": str(verdict.outcome), "sentence": verdict.sentence}
+            for name, verdict in (
+                ("literal", findings.literal),
+                ("corrected_on_the_same", findings.same),
+                ("corrected_in_the_scope", findings.scope),
+            )
+        }
+        return {
+            "room": self.room,
+            "erratum": erratum.name,
+            "confirmed": findings.is_confirmed,
+            "promise": erratum.promise,
+            "source": erratum.source,
+            "literal_rule": erratum.literal,
+            "counterexample": list(findings.counterexample),
+            "witness": list(findings.literal.witness),
+            "corrected_rule": erratum.corrected,
+            "verdicts": verdicts,
+        }
+
+
+# ----------------------------------------------------------------------------------------- words
+
+
+def told(confirmation: Confirmation) -> list[str]:
+    """An erratum as lines for a terminal."""
+    erratum, findings = confirmation.erratum, confirmation.findings
+    return [
+        f"{erratum.name} (room {confirmation.room})",
+        f"  promise     {erratum.promise}",
+        f"  source      {erratum.source}",
+        f"  as written  {erratum.literal}",
+        "  counterexample",
+        *(f"    {sentence}" for sentence in findings.counterexample),
+        f"  {findings.literal.outcome}: {findings.literal.sentence}",
+        *(f"    {sentence}" for sentence in findings.literal.witness),
+        f"  corrected   {erratum.corrected}",
+        f"  {findings.same.outcome} on the same input: {findings.same.sentence}",
+        f"  {findings.scope.outcome} in the scope: {findings.scope.sentence}",
+        "",
+    ]
+
+
+HEADER = """\
+# Errata
+
+*Written by `straggler errata --markdown docs/errata.md`; a test checks that it is current.*
+
+Where a published design, or what it leaves open, read as somebody would who builds it, does not
+keep its promise: the promise, where it is made, a small input on which it is broken, and the rule
+that keeps it. The line *Source* says what is stated there and what is left open. Nothing here is
+argued: the command runs the rule as it is written, or as it would be filled in, until it breaks
+its promise, then the corrected rule on that same input and on everything that was searched. What
+was tried before a counterexample is said with it. The unit of time is a microsecond.
+"""
+
+
+def markdown(confirmations: Sequence[Confirmation]) -> str:
+    """The page of all errata, room by room."""
+    parts = [HEADER]
+    for room in dict.fromkeys(each.room for each in confirmations):
+        of_room = [each for each in confirmations if each.room == room]
+        parts.append(f"## Room `{room}`\n")
+        parts.append(_table(of_room))
+        parts += [_section(each) for each in of_room]
+    return "\n".join(parts)
+
+
+def _table(confirmations: Iterable[Confirmation]) -> str:
+    rows = ["| erratum | as written | corrected, same input | corrected, in the scope |"]
+    rows.append("|---|---|---|---|")
+    for each in confirmations:
+        literal, same, scope = each.findings[1:]
+        cells = each.erratum.name, literal.outcome, same.outcome, scope.outcome
+        rows.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join([*rows, ""])
+
+
+def _section(confirmation: Confirmation) -> str:
+    erratum, findings = confirmation.erratum, confirmation.findings
+    return "\n".join(
+        [
+            f"### {erratum.name}\n",
+            f"**Promise.** {erratum.promise}",
+            f"*Source: {erratum.source}.*\n",
+            f"**As written.** {erratum.literal}\n",
+            "**Counterexample.**\n",
+            *(f"    {sentence}" for sentence in findings.counterexample),
+            "",
+            f"{findings.literal.outcome.capitalize()}: {findings.literal.sentence}",
+            *findings.literal.witness,
+            "",
+            f"**Corrected.** {erratum.corrected}\n",
+            f"- On the same input: {findings.same.outcome}. {findings.same.sentence}",
+            f"- In the scope: {findings.scope.outcome}. {findings.scope.sentence}",
+            "",
+        ]
+    )

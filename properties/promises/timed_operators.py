@@ -1,0 +1,344 @@
+"""The operators of the Spark side in simulated time, each on clusters that are drawn for it.
+
+Rules of this file:
+
+* A cluster is run twice: by the model's machine and by Spark's. Both are given the same plan.
+* What arrives does not depend on who works, unless full workers shed: then the model is given what
+  arrived at Spark's operator.
+* Only what the operator records in process is compared; claims are judged on its own trace.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from model.vocabulary import Trace, Workload
+from model.vocabulary.answers import Late, Rejected
+from model.vocabulary.grouping import Heavy
+from model.vocabulary.join import Receive
+from model.vocabulary.script import (
+    Arithmetic,
+    ScriptConfig,
+    Sensor,
+    Statement,
+    Window,
+    Workflow,
+)
+from properties.generators.streams import UNIT_US, arrival_orders, timings
+from properties.generators.streams import configs as slack_configs
+from properties.grouping.machine import SparkMachine as Routers
+from properties.grouping.strategies import replaying
+from properties.grouping.strategies import timed_cases as grouping_cases
+from properties.join.machine import SparkMachine as Chain
+from properties.join.timed import TimedCase as ChainCase
+from properties.join.timed import clusters_of_chains
+from properties.judging.judge import broken_sentences
+from properties.judging.plan_counterexamples import Case, smallest, told
+from properties.rooms import Room, room
+from properties.script.machine import WAYS, SparkScripts
+from properties.script.strategies import timed_cases as script_cases
+from properties.watermark.strategies import configs as watermark_configs
+from properties.windows.machine import SparkMachine as Task
+from sim import grouping, join, script, slack, watermark
+from sim.join.tuning import ChainTuning
+from sim.kernel.faults import Duplicate, Fail
+from sim.kernel.log import simulate_arrivals, within_run
+from sim.kernel.plan import Plan
+from sim.kernel.run import Run
+from sim.kernel.source import Source
+from sim.kernel.trigger import At
+from sim.script.tuning import ScriptTuning
+from spark_impl.slack.room import SLACK
+from spark_impl.watermark.room import WATERMARK
+
+SHOWN_SENTENCES = 8
+SECONDS_MAX = 20.0
+"""For making a cluster smaller."""
+CHAIN_EVENTS_MAX = 72
+"""Tuples of a chain; a few clusters of twice as many took half the time of hundreds."""
+
+
+class Drawn(NamedTuple):
+    """A query, and the cluster that it runs on."""
+
+    config: Any
+    case: Case
+
+    def __repr__(self) -> str:
+        """Return a line, where the plan would fill a page."""
+        return f"<cluster, seed {self.case.seed}, for {self.config}>"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operator:
+    """What of the Spark side of a room runs in simulated time."""
+
+    name: str
+    drawn: st.SearchStrategy[Drawn]
+    simulate: Callable[..., Run]
+    machine: Callable[..., Any]
+    """Makes the Spark side's machine."""
+    counts: Callable[[Run], Mapping[str, int]]
+    """Interesting cases of the room in a run, by name."""
+
+    @property
+    def room(self) -> Room:
+        """The room."""
+        return room(self.name)
+
+    def run(self, drawn: Drawn) -> Run:
+        """Run Spark's operator on a cluster."""
+        plan, seed = drawn.case
+        return self.simulate(plan, drawn.config, seed, machine=self.machine)
+
+    def expected(self, drawn: Drawn) -> Run:
+        """Run the model on a cluster; ``ValueError`` for one that makes no sense."""
+        return self.simulate(drawn.case.plan, drawn.config, drawn.case.seed)
+
+    def broken(self, drawn: Drawn, seen: Counter[str] | None = None) -> tuple[str, ...]:
+        """Run both; return what Spark's operator does wrong, in sentences.
+
+        ``seen`` counts the clusters in which Spark's operator met each interesting case.
+        """
+        expected = self.expected(drawn)
+        try:
+            observed = self.run(drawn)
+        except Exception as error:  # whatever an operator raises is its failure, not ours
+            text = " ".join(str(error).split()) or "no message"
+            return (f"the operator raised {type(error).__name__}: {text[:300]}",)
+        if seen is not None:
+            seen.update(self.reached(observed))
+        workload, trace, words = observed.workload, expected.trace, self.room.in_process_words
+        untold = self.room.untold(drawn.case.plan)
+        other = tuple(_differences(expected.workload, workload))
+        if other and (has_shed(expected) or has_shed(observed)):
+            other, trace = (), self.room.reference()(workload)
+            words = self.room.determined(drawn.case.plan, words)
+        difference = self.room.compare(workload, trace, observed.trace, words)
+        told = [step for step in observed.trace.steps() if type(step) not in untold]
+        verdicts = self.room.check(workload, Trace(observed.trace.producer, told)).verdicts
+        return (*other, *difference.sentences, *broken_sentences(verdicts))
+
+    def reached(self, run: Run) -> list[str]:
+        """Return the interesting cases that occurred in a run."""
+        counts = {
+            "crashes with state": sum(fault.at > 0 for fault in run.workload.faults),
+            "messages sent again": int(run.summary.get("sent_again", 0)),
+            "shed arrivals": has_shed(run),
+            **self.counts(run),
+        }
+        return [case for case, count in counts.items() if count]
+
+
+def has_shed(run: Run) -> bool:
+    """Say whether arrivals were shed."""
+    return bool(run.summary.get("shed") or run.summary.get("shed_at_log"))
+
+
+def _differences(expected: Workload, observed: Workload) -> Iterator[str]:
+    """Yield what is different about what arrived. When workers fail is a matter of their timing."""
+    for name in ("config", "cuts", "arrivals"):
+        one, other = getattr(expected, name), getattr(observed, name)
+        if repr(one) != repr(other):  # what is not a number equals nothing
+            yield f"the {name} of the workload are {str(other)[:200]}, expected {str(one)[:200]}"
+
+
+@lru_cache(maxsize=16)  # Hypothesis runs what fails several times
+def report(operator: Operator, drawn: Drawn) -> str:
+    """Make a cluster smaller on which an operator fails, and tell it."""
+
+    def fails(case: Case) -> bool:
+        try:
+            return bool(operator.broken(drawn._replace(case=case)))
+        except ValueError:
+            return False  # for example a fault of a relay that is gone
+
+    small = drawn._replace(case=smallest(drawn.case, fails, SECONDS_MAX))
+    lines = [
+        f"In room {operator.name}, Spark's operator does not do what the model does:",
+        *operator.broken(drawn)[:SHOWN_SENTENCES],
+        "",
+        "The smallest cluster like it:",
+        *told(small.case),
+        f"Query {small.config}, {small.case.plan.tuning or 'usual tuning'}.",
+        "There:",
+        *operator.broken(small)[:SHOWN_SENTENCES],
+    ]
+    return "\n".join(lines)
+
+
+# --------------------------------------------------------------------------------- what is drawn
+
+
+@st.composite
+def _windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any]) -> Drawn:
+    """Draw a query and its cluster; some sources send what the query refuses."""
+    config = draw(configs)
+    plan, seed = draw(timings(max(config.size_us, config.slide_us), config.tasks))
+    if draw(st.sampled_from([False, False, True])):
+        (events,) = draw(arrival_orders(config))
+        plan = replaying(events, plan)
+    return Drawn(config, Case(plan, seed))
+
+
+@st.composite
+def _troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn]) -> Drawn:
+    """Let workers fail soon after arrivals, when there is something to lose, and be full soon."""
+    config, (plan, seed) = draw(calm)
+    if draw(st.sampled_from([False, True, False])):
+        plan = _shedding(plan)
+    workers, fails = _workers(config), []
+    events = simulate_arrivals(plan, seed).events
+    for _ in range(draw(st.sampled_from([1, 0, 2]))):
+        event = events[draw(st.integers(0, 15)) * (len(events) - 1) // 15] if events else None
+        worker = f"worker-{draw(st.integers(0, 15)) % workers}"
+        if event is not None:
+            at_us = event.arrival_us - plan.epoch_us + UNIT_US // 2
+            fails.append(Fail(worker, at_us, 4 * UNIT_US))
+    return Drawn(config, Case(replace(plan, faults=(*plan.faults, *fails)), seed))
+
+
+def _shedding(plan: Plan) -> Plan:
+    """Return it with workers that shed what comes when one tuple waits."""
+    full = [replace(each, queue_limit=1, when_full="drop") for each in plan.cluster.workers]
+    return replace(plan, cluster=replace(plan.cluster, workers=tuple(full)))
+
+
+def _workers(config: Any) -> int:
+    """Return how many workers a query has, whatever its room calls them."""
+    for name in ("workers", "tasks", "instances"):
+        if hasattr(config, name):
+            return int(getattr(config, name))
+    raise TypeError(type(config))
+
+
+def _with_tuning(plan: Plan, default: Any, **changes: object) -> Plan:
+    return replace(plan, tuning=replace(plan.tuned(default), **changes))
+
+
+@st.composite
+def _scripts(draw: st.DrawFn) -> Drawn:
+    """Draw scripts, placed as the Spark side can place them; some are read by many workers.
+
+    A tuple comes again after the end of its micro-batch, so that its identity has to be known.
+    """
+    config, (plan, seed) = draw(script_cases())
+    if draw(st.sampled_from([False, True])):
+        config = replace(config, workflows=(*config.workflows, _read_by_all(config)), workers=4)
+        plan = _with_tuning(plan, ScriptTuning(), placement="by-unit")
+    elif plan.tuned(ScriptTuning()).placement not in WAYS:
+        plan = _with_tuning(plan, ScriptTuning(), placement="all-split")
+    if isinstance(plan.trigger, At) and plan.trigger.cuts:
+        cut = draw(st.sampled_from(plan.trigger.cuts))
+        again = Duplicate("source-0", max(0, cut - 1), UNIT_US // 4)
+        plan = replace(plan, faults=(*plan.faults, again))
+    return Drawn(config, Case(plan, seed))
+
+
+def _read_by_all(config: ScriptConfig) -> Workflow:
+    """Return a workflow of which every worker with a sensor reads the same sums."""
+    first, *others = [Sensor(name) for name, _ in config.sensors]
+    sums = Window("sum", first, 4, 4)
+    read = [Arithmetic("+", sums, other) for other in others]
+    return Workflow("read by all", tuple([Statement(f"N{n}", each) for n, each in enumerate(read)]))
+
+
+def _chain(drawn: ChainCase) -> Drawn:
+    """Return it with a flush: only then is every pair due. It is short, and rarely idle."""
+    plan, seed = drawn.plan, drawn.seed
+    rarely_us, each = 4 * UNIT_US, CHAIN_EVENTS_MAX // len(plan.sources)
+    control = replace(plan.tuned(ChainTuning()).control, every_us=rarely_us)
+    plan = _with_tuning(plan, ChainTuning(), control=control, hint_us=rarely_us)
+    sources = [
+        replace(source, events=min(source.events, each))
+        for source in plan.sources
+        if isinstance(source, Source)
+    ]
+    shorter = within_run(replace(plan, sources=tuple(sources), flush=True), seed)
+    return Drawn(drawn.config, Case(shorter, seed))
+
+
+# ------------------------------------------------------------------------------- what has to occur
+
+
+def _in_windows(run: Run) -> dict[str, int]:
+    again = int(run.summary.get("served_again", 0))
+    return {
+        "tuples served again": again,
+        "late pairs": len(run.trace.of(Late)),
+        "rejected arrivals": len(run.trace.of(Rejected)),
+    }
+
+
+def _in_grouping(run: Run) -> dict[str, int]:
+    return {
+        "tuples served again": int(run.summary.get("served_again", 0)),
+        "rebalances": int(run.summary["windows"]) - 1,
+        "heavy keys": len(run.trace.of(Heavy)),
+    }
+
+
+def _in_scripts(run: Run) -> dict[str, int]:
+    return {
+        "tuples served again": int(run.summary.get("served_again", 0)),
+        "results sent between workers": int(run.summary["results_sent"]),
+        "notices": int(run.summary["notices"]),
+        "late tuples": int(run.summary["late"]),
+    }
+
+
+def _in_join(run: Run) -> dict[str, int]:
+    return {
+        "epochs redone": int(run.summary["failures"]),
+        "copies met": sum(step.copies for step in run.trace.of(Receive)),
+        "messages that came again": int(run.summary.get("came_again", 0)),
+        "rejected arrivals": int(run.summary["rejected"]),
+        "changes of the number of workers": run.summary["resized"] != "no",
+    }
+
+
+OPERATORS: Mapping[str, Operator] = {
+    operator.name: operator
+    for operator in (
+        Operator(
+            "slack",
+            _troubled(_windowed(slack_configs())),
+            slack.simulate,
+            partial(Task, SLACK),
+            _in_windows,
+        ),
+        Operator(
+            "watermark",
+            _troubled(_windowed(watermark_configs())),
+            watermark.simulate,
+            partial(Task, WATERMARK),
+            _in_windows,
+        ),
+        Operator(
+            "join",
+            _troubled(clusters_of_chains().map(_chain)),
+            join.simulate,
+            Chain,
+            _in_join,
+        ),
+        Operator(
+            "grouping",
+            _troubled(grouping_cases().map(lambda case: Drawn(*case))),
+            grouping.simulate,
+            Routers,
+            _in_grouping,
+        ),
+        Operator(
+            "script",
+            _troubled(_scripts()),
+            script.simulate,
+            SparkScripts,
+            _in_scripts,
+        ),
+    )
+}
+"""By room."""

@@ -1,0 +1,213 @@
+"""The smallest counterexample found in reasonable time, stored and told in sentences."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from model.checking.shrink import smallest
+from model.vocabulary import System, Trace, Workload
+from model.vocabulary.trace import kind_of
+from properties.errors import counted
+from properties.judging import plan_counterexamples as plans
+from properties.judging.counterexamples import Counterexample, Simulated
+from properties.judging.judge import agree, attempt, broken_sentences, differs_from
+from properties.judging.plan_counterexamples import Case
+from properties.judging.references import MODEL, expect
+from properties.judging.systems import SPARK
+from properties.rooms import Room
+
+SECONDS_MAX = 60.0
+SHOWN_SENTENCES = 16
+SHOWN_ARRIVALS = 20
+NOT_AGAIN = "Run again, alone, it breaks nothing: what was seen depends on more than the workload."
+
+Tried = Callable[[Workload], tuple[str, ...]]
+"""What a workload shows to be broken, in sentences; nothing when nothing is."""
+Promise = Callable[[Workload, Trace], Sequence[str]]
+"""What a trace of a workload shows to be broken beside the claims of its room."""
+
+
+class _EnoughError(Exception):
+    """The time for shrinking is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A system on trial."""
+
+    room: Room
+    system: System
+    name: str
+    """``spark``, or MODULE:FACTORY."""
+    words: tuple[type, ...]
+    """Kinds of steps that are compared."""
+    reference: str = MODEL
+    """With what a workload is compared: ``sim``, ``model`` or ``both``."""
+    promise: Promise = lambda *_: ()
+
+    def broken(self, workload: Workload) -> tuple[str, ...]:
+        """Run a workload beside the reference: what is broken, in sentences."""
+        return self._beside_reference(self.system, workload, self.words)
+
+    def broken_cluster(self, given: Simulated) -> tuple[str, ...]:
+        """Run the workload of a simulated cluster beside the simulation: what is broken."""
+        run = self.room.simulate_plan(given.case.plan, given.config, given.case.seed)
+        observed, failure = attempt(self.system, run.workload)
+        if failure is not None:
+            return broken_sentences([failure])
+        own = tuple(self.promise(run.workload, observed))
+        words = self.room.determined(run.plan, self.words)
+        return own + self._judged(run.workload, run.trace, observed, words)
+
+    def report(self, workload: Workload, folder: Path) -> list[str]:
+        """Shrink a workload that was seen to break something, store it and tell it."""
+        small = self._smallest(workload)
+        told = _told(small, self.room.settings(small))
+        return self._reported(small, self.broken(small), told, folder)
+
+    def report_cluster(self, given: Simulated, folder: Path, seen: Sequence[str] = ()) -> list[str]:
+        """Shrink a simulated cluster that was seen to break something, store it and tell it.
+
+        ``seen`` is what was broken; it stands in the file if the cluster alone shows nothing.
+        """
+
+        def fails_in_process(case: Case) -> bool:
+            run = self.room.simulate_plan(case.plan, given.config, case.seed)
+            words = self.room.determined(case.plan, self._in_process_words)
+            if self.promise(run.workload, run.trace):  # The simulation itself breaks it.
+                return True
+            return bool(self._broken(self.room.in_process, run.workload, run.trace, words))
+
+        def fails(case: Case) -> bool:
+            return bool(self.broken_cluster(given._replace(case=case)))
+
+        # Spark takes seconds a run. What shows in process is made small there, and confirmed.
+        tried = fails_in_process if self.name == SPARK else fails
+        case = plans.smallest(given.case, tried) if tried(given.case) else given.case
+        small = given._replace(case=case if fails(case) else given.case)
+        config = ", ".join(f"{name}={value}" for name, value in given.config.items() if value)
+        told = [f"It takes this cluster, with {config}:"]
+        told += [f"  {line}" for line in plans.told(small.case)]
+        broken = self.broken_cluster(small) or tuple(seen)
+        return self._reported(small, broken, told, folder)
+
+    def _reported(
+        self,
+        small: Workload | Simulated,
+        broken: tuple[str, ...],
+        told: list[str],
+        folder: Path,
+    ) -> list[str]:
+        broken = broken or (NOT_AGAIN,)
+        kinds = tuple(kind_of(word) for word in self.words)
+        path = Counterexample(self.name, small, kinds, broken, self.reference).store(folder)
+        return [
+            *broken[:SHOWN_SENTENCES],
+            *told,
+            f"Stored in {path}; run it again with: straggler replay {path}",
+        ]
+
+    def _smallest(self, workload: Workload) -> Workload:
+        # Spark takes seconds a run. Its state operator alone shows most failures in a millisecond.
+        most = self.room.in_process_max
+        is_small = most is None or len(workload.arrivals) <= most
+
+        def fails_in_process(candidate: Workload) -> tuple[str, ...]:
+            words = self._in_process_words
+            return self._beside_reference(self.room.in_process, candidate, words)
+
+        if self.name == SPARK and is_small and fails_in_process(workload):
+            small = shrink(workload, fails_in_process, self.room.simpler)
+            if self.broken(small):
+                return small
+        if not self.broken(workload):
+            return workload
+        return shrink(workload, self.broken, self.room.simpler)
+
+    @property
+    def _in_process_words(self) -> tuple[type, ...]:
+        return tuple(word for word in self.room.in_process_words if word in self.words)
+
+    def _beside_reference(
+        self, system: System, workload: Workload, words: tuple[type, ...]
+    ) -> tuple[str, ...]:
+        expected = expect(self.room, workload, self.reference, self.words)
+        differs = differs_from(expected)
+        found = self._broken(system, expected.workload, expected.trace, words, differs)
+        return found + broken_sentences(expected.simulated)
+
+    def _broken(
+        self,
+        system: System,
+        workload: Workload,
+        expected: Trace,
+        words: tuple[type, ...],
+        differs: str = "",
+    ) -> tuple[str, ...]:
+        observed, failure = attempt(system, workload)
+        if failure is not None:
+            return broken_sentences([failure])
+        return self._judged(workload, expected, observed, words, differs)
+
+    def _judged(
+        self,
+        workload: Workload,
+        expected: Trace,
+        observed: Trace,
+        words: tuple[type, ...],
+        differs: str = "",
+    ) -> tuple[str, ...]:
+        agreement, _ = agree(self.room, workload, expected, observed, words, differs)
+        return broken_sentences((*self.room.check(workload, observed).verdicts, agreement))
+
+
+def shrink(
+    workload: Workload,
+    tried: Tried,
+    simpler: Callable[[Workload], Iterator[Workload]],
+    seconds: float = SECONDS_MAX,
+) -> Workload:
+    """The smallest workload found in the time given that still breaks something.
+
+    ``simpler`` gives workloads of which less is asked; they are tried when arrivals are few.
+    """
+    ends_s = time.monotonic() + seconds
+    best = workload
+
+    def fails(candidate: Workload) -> bool:
+        nonlocal best
+        if time.monotonic() > ends_s:
+            raise _EnoughError
+        broken = bool(tried(candidate))
+        if broken:
+            best = candidate
+        return broken
+
+    try:
+        small = smallest(workload, fails)
+        while (less := next(filter(fails, simpler(small)), None)) is not None:
+            small = less
+        return smallest(small, fails)
+    except _EnoughError:
+        return best
+
+
+def _told(workload: Workload, settings: Mapping[str, Any]) -> list[str]:
+    """The arrivals, one sentence each, if a person would read them."""
+    arrivals = counted(len(workload.arrivals), "arrival")
+    batches = counted(len(list(workload.batches())), "batch")
+    changed = ", ".join(f"{name}={value}" for name, value in settings.items() if value)
+    head = f"It takes {arrivals} in {batches}, with {changed}"
+    if len(workload.arrivals) > SHOWN_ARRIVALS:
+        return [f"{head}."]
+    return [
+        f"{head}:",
+        *(
+            f"  {event.seq}. tuple {event.stream}{event.source_id}, key {event.key!r}, event"
+            f" time {event.event_time_us}, value {event.value!r} (batch {batch})"
+            for batch, events in enumerate(workload.batches())
+            for event in events
+        ),
+    ]

@@ -1,0 +1,123 @@
+"""Queries whose driver process is killed in the background, again and again, until their end.
+
+A test that asks for them, by a fixture, comes last: until then other tests run, which keep one core
+busy at most. How drivers are killed: :mod:`tests.harness.driver_kills`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice, repeat, takewhile
+from pathlib import Path
+from random import Random
+from threading import Event
+from typing import NamedTuple
+
+import pytest
+
+from model.vocabulary import Workload
+from tests.harness.driver_kills import KILLS_A_QUERY, Kill, kills, needs_proc, run_to_its_end
+
+KILLED_QUERIES, KILLED_CHAINS, KILLED_SCRIPTS = FIXTURES = (
+    "killed_queries",
+    "killed_chains",
+    "killed_scripts",
+)
+"""Names of the fixtures with queries that are at their end."""
+AT_ONCE = 2
+BACKGROUND = "ordeal"
+"""Names of all threads that kill drivers begin so."""
+
+
+class Subject(NamedTuple):
+    """What is to be killed."""
+
+    driver: str
+    """Module of the driver."""
+    prepare: Callable[[Path, Workload], None]
+    """Make a folder ready for its driver."""
+    workload_of: Callable[[int, int], Workload]
+    """Query number so and so, for a seed."""
+    kills_a_query: int = KILLS_A_QUERY
+
+
+class Query(NamedTuple):
+    """A query that was interrupted and has come to its end."""
+
+    folder: Path
+    workload: Workload
+    kills: list[Kill]
+
+
+class Ordeal(NamedTuple):
+    """How often something is to be killed."""
+
+    subject: Subject
+    seed: int
+    wanted: int
+    """Kills that interrupted something; every room of the subject gets an equal share."""
+
+
+def undergo(ordeal: Ordeal, folder: Path, stop: Event) -> list[Query]:
+    """Interrupt queries, some at a time, until so many kills interrupted something.
+
+    The first ones are of all rooms there are; later ones of those that have had too few kills.
+    Returns as soon as it may when ``stop`` is set, with queries that are not at their end.
+    """
+    subject, seed, wanted = ordeal
+    queries: list[Query] = []
+    every = (subject.workload_of(number, seed) for number in range(3 * wanted))
+    useful = (each for each in every if not queries or each.room in _lacking(queries, wanted))
+    while workloads := list(islice(useful, AT_ONCE)):
+        given = (repeat(subject), repeat(folder), workloads, repeat(stop))
+        with ThreadPoolExecutor(AT_ONCE, BACKGROUND) as pool:
+            queries += pool.map(_interrupted, *given)
+        if stop.is_set() or not _lacking(queries, wanted):
+            break
+    return queries
+
+
+def _lacking(queries: Sequence[Query], wanted: int) -> set[str]:
+    """Rooms with less than an equal share of the kills."""
+    rooms = {query.workload.room for query in queries}
+    kills_of = Counter(query.workload.room for query in queries for _ in query.kills)
+    return {room for room in rooms if kills_of[room] * len(rooms) < wanted}
+
+
+def _interrupted(subject: Subject, parent: Path, workload: Workload, stop: Event) -> Query:
+    folder = parent / workload.name
+    folder.mkdir()
+    subject.prepare(folder, workload)
+    random = Random(f"{workload.seed}/{workload.name}")
+    each = kills(folder, subject.driver, random, subject.kills_a_query)
+    seen = list(takewhile(lambda _: not stop.is_set(), each))
+    if not stop.is_set():
+        run_to_its_end(folder, subject.driver)
+    return Query(folder, workload, seen)
+
+
+def waits(item: pytest.Item) -> bool:
+    """Whether a test asks for queries that were killed."""
+    return any(_asks(item, name) for name in FIXTURES)
+
+
+def _asks(item: pytest.Item, name: str) -> bool:
+    return isinstance(item, pytest.Function) and name in item.fixturenames
+
+
+def in_background(
+    ordeals: Mapping[str, Ordeal], request: pytest.FixtureRequest, folders: pytest.TempPathFactory
+) -> Iterator[dict[str, Future[list[Query]]]]:
+    """For a fixture that every test of a folder that starts Spark uses: begin with the first one.
+
+    Ordeals go by the name of the fixture that asks for them; those that no test asks for are not
+    begun.
+    """
+    stop = Event()
+    with ThreadPoolExecutor(1, BACKGROUND) as pool:
+        yield {
+            name: pool.submit(undergo, ordeal, folders.mktemp(name), stop)
+            for name, ordeal in ordeals.items()
+            if not needs_proc.args[0] and any(_asks(item, name) for item in request.session.items)
+        }
+        stop.set()
