@@ -5,7 +5,7 @@ Rules of this file:
 1. A plan is small, and scaled to the query: intervals are shorter than a window, delays as long as
    several, so that late tuples are the rule.
 2. Nothing is lost for good, so that two plans with the same sources have the same tuples: what
-   faults lose is sent again. ``properties/generators/clusters.py`` draws plans in which tuples are missing.
+   faults lose is sent again. ``generators/clusters`` draws plans in which tuples are missing.
 3. No integer is drawn from 100 or more: Hypothesis mixes constants of whatever modules happen to be
    loaded into wide ranges, and the same seed would draw something else in another process.
 4. Strategies are built once a scale: building one takes longer than drawing from it.

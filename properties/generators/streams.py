@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-1. Disorder is never drawn as a shuffle: a small plan (``properties/generators/networks.py``) is drawn, and
+1. Disorder is never drawn as a shuffle: a small plan (``generators/networks``) is drawn, and
    the simulation says in which order its tuples arrive.
 2. Values are integers or dyadic fractions, so that their sums are exact in every order.
 3. No integer is drawn from 100 or more, for the reason given there.

@@ -4,7 +4,7 @@ Rules of this file:
 
 * Hypothesis draws whole packs, so that it owns seeds, examples and the line that reproduces them.
   It does not shrink: a pack takes seconds on Spark. A cluster that fails is made smaller in
-  process, confirmed on Spark and stored with its plan (``properties/promises/witness.py``). A promise about
+  process, confirmed on Spark and stored with its plan (``promises/witness``). A promise about
   many clusters together, such as a mean, is a plain assertion and stores nothing.
 * What counts as reached was observed on Spark's own trace, or reported by its side as done (kills),
   or is a fact of what it was given: clusters, tuples, their copies, new times of instances.

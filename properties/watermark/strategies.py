@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-1. Streams are those of ``properties/generators/streams.py``: what arrives comes out of a simulation, with
+1. Streams are those of ``generators/streams``: what arrives comes out of a simulation, with
    calm and stormy phases.
 2. Clusters are smaller than a stream, and waits are from none to longer than several windows.
 3. The literal reading is drawn only where it is asked for: it does not keep the promises.

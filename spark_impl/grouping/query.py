@@ -68,7 +68,7 @@ class Grouping:
 
         Where the policy tells hot keys from others the rows are read twice: hot keys are found
         first. Every partition is a sender of its own, so the order of rows within partitions
-        decides where single tuples go. Raises :class:`spark_impl.runtime.histories.InputProblem` for a column
+        decides where single tuples go. Raises :class:`InputProblem` for a column
         that is not as it must be, :class:`GroupingProblem` when the rows cannot be read.
         """
         columns = Columns(key)
@@ -97,7 +97,7 @@ class Grouping:
         ``checkpoint`` is a folder that the driver and all workers reach under this path; whoever
         opens it again goes on where it stopped. ``seq`` numbers the arrivals; with it every tuple
         goes where docs/grouping.md says, whatever the files and partitions are. Raises
-        :class:`spark_impl.runtime.histories.InputProblem` for columns or a folder that cannot be used.
+        :class:`InputProblem` for columns or a folder that cannot be used.
         """
         columns = Columns(key, seq)
         require_columns(rows, columns, is_stream=True)

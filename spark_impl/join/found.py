@@ -40,7 +40,7 @@ def results(spark: SparkSession, store: str | Path, through_epoch: int | None = 
 
     ``through_epoch`` is the last epoch that counts, by default the last one that happened; one that
     is being run, or that a crash cut short, does not show. Raises
-    :class:`spark_impl.runtime.histories.InputProblem` when ``store`` is not the store of a chain, or the
+    :class:`InputProblem` when ``store`` is not the store of a chain, or the
     epoch has not happened, or when some of the pairs are not there.
     """
     place = load_store(Path(store).absolute())
@@ -53,7 +53,7 @@ def results(spark: SparkSession, store: str | Path, through_epoch: int | None = 
 def snapshots(store: str | Path) -> tuple[Snapshot, ...]:
     """The epochs of a chain that happened, in order.
 
-    Raises :class:`spark_impl.runtime.histories.InputProblem` when ``store`` is not the store of a chain.
+    Raises :class:`InputProblem` when ``store`` is not the store of a chain.
     """
     commits = load_store(Path(store).absolute()).commits()
     counts = [Counts(0, 0), *(done.admitted for done in commits)]
@@ -81,7 +81,7 @@ def matches(spark: SparkSession, store: Store, epochs: Sequence[int]) -> DataFra
 def match_files(store: Store, epochs: Sequence[int]) -> list[Path]:
     """Files with the pairs that were found in some epochs, which happened.
 
-    Raises :class:`spark_impl.runtime.histories.InputProblem` when some of the pairs are not there.
+    Raises :class:`InputProblem` when some of the pairs are not there.
     """
     found = sum(sum(store.commit_of(epoch).matches.values()) for epoch in epochs)
     return _complete(store, "matches-*.parquet", epochs, found)
@@ -92,7 +92,7 @@ def admitted(
 ) -> DataFrame:
     """Tuples of one stream that were admitted in some epochs, with the columns of inputs.
 
-    Raises :class:`spark_impl.runtime.histories.InputProblem` when one of the epochs has not happened, or
+    Raises :class:`InputProblem` when one of the epochs has not happened, or
     without a history, or when some of the tuples are not there.
     """
     epochs = range(first_epoch, last_epoch + 1)

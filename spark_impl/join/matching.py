@@ -152,7 +152,7 @@ class Query(NamedTuple):
 def decide(query: Query, r: Chosen, s: Chosen) -> Flags:
     """Which pairs of tuples a query wants.
 
-    Raises :class:`spark_impl.runtime.histories.InputProblem` when its function returns something else.
+    Raises :class:`InputProblem` when its function returns something else.
     """
     good = holds(query.predicate, r, s)
     if query.ranks is not None:

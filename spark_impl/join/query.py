@@ -83,7 +83,7 @@ class ChainJoin:
         They stay in ``store``, an empty folder that the driver and all workers reach under this
         path; without one they are brought to the driver, which takes a chain on one machine. Tuples
         whose value is not finite match nothing; a warning says how many there are. Raises
-        :class:`spark_impl.runtime.histories.InputProblem` for inputs or a store that cannot be used,
+        :class:`InputProblem` for inputs or a store that cannot be used,
         :class:`ChainProblem` when it fails.
         """
         spark = r.sparkSession
@@ -205,7 +205,7 @@ def one_time(
 
     The window is that of the chain, the two epochs are included, and the chain has to have kept
     its history; it may be running. ``into`` is the ``store`` of :meth:`ChainJoin.join`. Raises
-    :class:`spark_impl.runtime.histories.InputProblem` when one of the epochs has not happened yet or has no
+    :class:`InputProblem` when one of the epochs has not happened yet or has no
     history, :class:`ChainProblem` when the join fails.
     """
     if first_epoch > last_epoch:

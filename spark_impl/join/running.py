@@ -32,8 +32,8 @@ class Chain:
 
     On the store of an earlier run it goes on from there: with another number of workers, with
     queries that are new from the next epoch on, and without those that are gone. Raises
-    :class:`spark_impl.runtime.histories.InputProblem` when the store belongs to another chain, and
-    :class:`spark_impl.runtime.session.EnvironmentProblem` when there are fewer task slots than workers.
+    :class:`InputProblem` when the store belongs to another chain, and
+    :class:`EnvironmentProblem` when there are fewer task slots than workers.
     """
 
     def __init__(

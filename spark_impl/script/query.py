@@ -35,7 +35,7 @@ class ScriptQuery:
     """One query for all workflows of ``config``, over a history, with its results in ``store``.
 
     ``source`` is a history: a folder of Parquet files in the order of their modification times
-    (:class:`spark_impl.runtime.landing.Landing` writes such folders), with sensors in the column ``key``.
+    (:class:`Landing` writes such folders), with sensors in the column ``key``.
     ``store`` is a folder; whoever opens it again goes on where the query stopped. Both have to be
     reachable under the same path from the driver and from all workers.
 
@@ -43,7 +43,7 @@ class ScriptQuery:
     query of its own. Results stamped before ``since_us`` are left to the query whose scripts were
     in force then. ``files`` is how many files make a micro-batch, which changes no result.
 
-    Raises :class:`spark_impl.runtime.histories.InputProblem` with one sentence, and writes nothing, when the
+    Raises :class:`InputProblem` with one sentence, and writes nothing, when the
     source cannot be read or the store belongs to another query; and when it is to run while another
     query, here or elsewhere, writes the same store.
     """
@@ -189,7 +189,7 @@ def results(spark: SparkSession, store: str | Path, *later: str | Path) -> DataF
 
     With the stores of ``later`` queries, whose scripts came into force one after the other, each
     one's results up to where the next one's begin. A micro-batch that is being written, or that a
-    crash cut short, does not show. Raises :class:`spark_impl.runtime.histories.InputProblem` when one of them
+    crash cut short, does not show. Raises :class:`InputProblem` when one of them
     is not the store of a query, or when they are not in the order of time.
     """
     return _joined(spark, "result", [store, *later])

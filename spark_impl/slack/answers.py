@@ -42,7 +42,7 @@ def results(spark: SparkSession, store: str | Path) -> DataFrame:
     been corrected by now, as to values and delay; NULL where nothing is assumed).
 
     A batch that is being written, or that a crash cut short, does not show. Raises
-    :class:`spark_impl.runtime.histories.InputProblem` when ``store`` is not the store of a query.
+    :class:`InputProblem` when ``store`` is not the store of a query.
     """
     config, place = load_store(Path(store).absolute(), SLACK)
     return answers.undisturbed(place, lambda last: _results(spark, config, place, last))
@@ -63,7 +63,7 @@ def _results(spark: SparkSession, config: SlackConfig, place: Store, last: int) 
 def assumption_status(spark: SparkSession, store: str | Path) -> AssumptionStatus:
     """Whether corrected windows contradict that values are independent of delay, with figures.
 
-    Raises :class:`spark_impl.runtime.histories.InputProblem` when ``store`` is not the store of a query.
+    Raises :class:`InputProblem` when ``store`` is not the store of a query.
     """
     _, place = load_store(Path(store).absolute(), SLACK)
     return answers.undisturbed(place, lambda last: _status(spark, place, last))

@@ -27,7 +27,7 @@ def results(spark: SparkSession, room: Room[Any], store: str | Path) -> DataFram
     (``exact`` or ``provisional``).
 
     A batch that is being written, or that a crash cut short, does not show. Raises
-    :class:`spark_impl.runtime.histories.InputProblem` when ``store`` is not the store of a query.
+    :class:`InputProblem` when ``store`` is not the store of a query.
     """
     config, place = load_store(Path(store).absolute(), room)
     asked = room.asked(config)
@@ -40,7 +40,7 @@ def corrections(spark: SparkSession, room: Room[Any], store: str | Path) -> Data
     Columns: the grouping columns, ``task``, ``batch``, ``reason`` (``gamma``, ``age`` or
     ``flush``), ``pairs`` and ``windows`` that it covered, ``rows_needed`` (rows of the history in
     these windows) and ``rows_read`` (rows that were read to find them, then or before, for all
-    tasks that the batch corrected). Raises :class:`spark_impl.runtime.histories.InputProblem` when ``store``
+    tasks that the batch corrected). Raises :class:`InputProblem` when ``store``
     is not the store of a query.
     """
     _, place = load_store(Path(store).absolute(), room)
@@ -55,7 +55,7 @@ def late(spark: SparkSession, room: Room[Any], store: str | Path) -> DataFrame:
     Columns: the grouping columns, ``task``, ``key``, ``start_us`` and ``end_us`` of the window,
     ``source_id`` and ``event_time_us`` of the tuple, and ``batch``, the micro-batch in which it
     came, the first one if it came again after its identity was forgotten. Raises
-    :class:`spark_impl.runtime.histories.InputProblem` when ``store`` is not the store of a query.
+    :class:`InputProblem` when ``store`` is not the store of a query.
     """
     config, place = load_store(Path(store).absolute(), room)
     asked = room.asked(config)

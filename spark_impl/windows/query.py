@@ -34,14 +34,14 @@ class WindowedQuery(Generic[ConfigT]):
     """Windows over a history that wait as long as the rule of a room says.
 
     ``source`` is a history: a folder of Parquet files, one micro-batch each, in the order of their
-    modification times (:mod:`spark_impl.runtime.histories` writes such folders). ``store`` is the folder for
+    modification times (``runtime.histories`` writes such folders). ``store`` is the folder for
     what the query finds; whoever opens it again goes on where the query stopped. Both have to be
     reachable under the same path from the driver and from all workers.
 
     ``group_columns`` are further columns of the history; every combination of their values is a
     query of its own.
 
-    Raises :class:`spark_impl.runtime.histories.InputProblem` with one sentence, and writes nothing, when the
+    Raises :class:`InputProblem` with one sentence, and writes nothing, when the
     source cannot be read or the store belongs to another query; and when it is to run while another
     query, here or elsewhere, writes the same store.
     """
