@@ -32,12 +32,13 @@ from benchmarks._windows import (
     native,
 )
 from model.vocabulary import WatermarkConfig
+from spark_impl.runtime.arrays import Records
 from spark_impl.runtime.session import session
 from spark_impl.watermark import WatermarkQuery
 from spark_impl.watermark.room import WATERMARK
 from spark_impl.windows.blocks import decode, encode
 from spark_impl.windows.kernel import process
-from spark_impl.windows.records import Records, TaskState
+from spark_impl.windows.records import TaskState
 
 SIZE_US = 20 * SECOND_US
 M_US = 3 * SECOND_US

@@ -23,10 +23,11 @@ from properties.join.strategies import SCALE_US
 from properties.join.test_model import results
 from properties.judging.judge import broken_sentences
 from spark_impl.join import run_workloads
-from spark_impl.join.matching import Flags, FreePredicate, Tuples
+from spark_impl.join.matching import FreePredicate, Tuples
 from spark_impl.join.running import Chain
 from spark_impl.join.system import read_trace, rows_of
 from spark_impl.join.worker import Worker
+from spark_impl.runtime.arrays import Bools
 from tests.harness import profiles
 
 FEW = 8
@@ -62,7 +63,7 @@ def workers_of(trace: Trace) -> int:
     return len({step.worker for step in trace.of(Quiet)})
 
 
-def inside(r: Tuples, s: Tuples) -> Flags:
+def inside(r: Tuples, s: Tuples) -> Bools:
     """A planted bug: the ends of the window do not belong to it."""
     return np.asarray(np.abs(r.ts - s.ts) < SCALE_US, np.bool_)
 

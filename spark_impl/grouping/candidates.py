@@ -13,8 +13,8 @@ import numpy as np
 
 from model.vocabulary import GroupingConfig
 from spark_impl.grouping import hashes
-from spark_impl.grouping.hashes import Places, Unsigned
 from spark_impl.grouping.table import Table
+from spark_impl.runtime.arrays import Ints, Unsigned
 
 EVERYWHERE = ("round-robin", "shuffle", "cg", "nag-static", "nag-dynamic")
 """Policies that let every key go to all instances."""
@@ -25,7 +25,7 @@ _SLACK = 0.0001
 class Candidates(NamedTuple):
     """Where each of some keys may go."""
 
-    light: Places
+    light: Ints
     """A row a key: the instances of those that are not in ``heavy``."""
     heavy: dict[int, tuple[int, ...]]
     """Instances of keys that have sets of their own, by the row of the key."""
@@ -35,7 +35,7 @@ class Candidates(NamedTuple):
         return self.heavy.get(row) or tuple(self.light[row].tolist())
 
 
-def preference(config: GroupingConfig) -> Places:
+def preference(config: GroupingConfig) -> Ints:
     """Instances in the order of ties."""
     latency = config.latency_us or (0,) * config.instances
     order = sorted(range(config.instances), key=lambda place: (latency[place], place))
@@ -63,26 +63,26 @@ def candidates(config: GroupingConfig, table: Table, keys: Sequence[str]) -> Can
 # ------------------------------------------------------------------------------------ light keys
 
 
-def _pairs(config: GroupingConfig, _table: Table, base: Unsigned) -> Places:
+def _pairs(config: GroupingConfig, _table: Table, base: Unsigned) -> Ints:
     return hashes.pairs(base, config.instances)
 
 
-def _first(config: GroupingConfig, _table: Table, base: Unsigned) -> Places:
+def _first(config: GroupingConfig, _table: Table, base: Unsigned) -> Ints:
     return hashes.modulo(base, 1, config.instances)[:, np.newaxis]
 
 
-def _quickest(config: GroupingConfig, table: Table, base: Unsigned) -> Places:
+def _quickest(config: GroupingConfig, table: Table, base: Unsigned) -> Ints:
     return hashes.leading(base, table.times, min(2, config.instances))
 
 
-def _mapped(config: GroupingConfig, table: Table, base: Unsigned) -> Places:
+def _mapped(config: GroupingConfig, table: Table, base: Unsigned) -> Ints:
     if table.buckets is None:
         return _first(config, table, base)
     bucket = hashes.modulo(base, 3, 2 * config.instances)
     return np.array(table.buckets, np.int64)[bucket][:, np.newaxis]
 
 
-_LIGHT: Mapping[str, Callable[[GroupingConfig, Table, Unsigned], Places]] = {
+_LIGHT: Mapping[str, Callable[[GroupingConfig, Table, Unsigned], Ints]] = {
     "key": _first,
     "dkg": _mapped,
     "dag": _first,

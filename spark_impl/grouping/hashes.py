@@ -7,12 +7,9 @@ wrap around.
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 import xxhash
 
-Unsigned = npt.NDArray[np.uint64]
-Places = npt.NDArray[np.int64]
-"""Instances, a number each."""
+from spark_impl.runtime.arrays import Floats, Ints, Unsigned
 
 _STEP = 0x9E3779B97F4A7C15
 _MODULUS = 1 << 64
@@ -34,17 +31,17 @@ def hashed(base: Unsigned, number: int) -> Unsigned:
     return bits ^ (bits >> np.uint64(31))
 
 
-def modulo(base: Unsigned, number: int, places: int) -> Places:
+def modulo(base: Unsigned, number: int, places: int) -> Ints:
     """``h(k, number) mod places`` for every key."""
     return (hashed(base, number) % np.uint64(places)).astype(np.int64)
 
 
-def unit(base: Unsigned, number: int) -> npt.NDArray[np.float64]:
+def unit(base: Unsigned, number: int) -> Floats:
     """``u(k, number)`` for every key: above 0, at most 1."""
     return ((hashed(base, number) >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
 
 
-def pairs(base: Unsigned, instances: int) -> Places:
+def pairs(base: Unsigned, instances: int) -> Ints:
     """``first`` and ``second`` of every key, as two columns; as one for a single instance."""
     first = modulo(base, 1, instances)
     if instances == 1:
@@ -53,7 +50,7 @@ def pairs(base: Unsigned, instances: int) -> Places:
     return np.stack((first, second), axis=1)
 
 
-def leading(base: Unsigned, times: Sequence[int], length: int) -> Places:
+def leading(base: Unsigned, times: Sequence[int], length: int) -> Ints:
     """The first ``length`` instances of every key's weighted rendezvous order, as columns."""
     rows = max(1, _AT_ONCE // len(times))
     parts = [
@@ -62,7 +59,7 @@ def leading(base: Unsigned, times: Sequence[int], length: int) -> Places:
     return np.concatenate(parts) if parts else np.empty((0, length), np.int64)
 
 
-def _leading(base: Unsigned, times: Sequence[int], length: int) -> Places:
+def _leading(base: Unsigned, times: Sequence[int], length: int) -> Ints:
     scores = np.stack(
         [-np.log(unit(base, place + 1)) * time for place, time in enumerate(times)], axis=1
     )

@@ -5,7 +5,6 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -13,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from spark_impl.grouping.routing import INSTANCE
+from spark_impl.runtime.arrays import Bools, Floats, Ints
 
 PARTIAL = pa.schema(
     [
@@ -127,9 +127,9 @@ class _Ordered(NamedTuple):
     """The values of all groups, group by group, the largest first."""
 
     groups: int
-    group: npt.NDArray[np.int64]
+    group: Ints
     """The group of each value."""
-    value: npt.NDArray[np.float64]
+    value: Floats
 
 
 def _in_order(grouped: pa.Table, rows: pa.Table, group: list[str]) -> _Ordered:
@@ -153,7 +153,7 @@ def _largest(ordered: _Ordered, top: int) -> pa.ListArray:
     return _lists(ordered, np.arange(len(ordered.group)) - np.repeat(starts, sizes) < top)
 
 
-def _lists(ordered: _Ordered, chosen: npt.NDArray[np.bool_]) -> pa.ListArray:
+def _lists(ordered: _Ordered, chosen: Bools) -> pa.ListArray:
     """The values that were chosen, a list a group."""
     sizes = np.bincount(ordered.group[chosen], minlength=ordered.groups)
     ends = np.concatenate(([0], np.cumsum(sizes)))

@@ -19,6 +19,7 @@ from spark_impl.grouping import hashes
 from spark_impl.grouping.candidates import EVERYWHERE, Candidates, candidates, preference
 from spark_impl.grouping.summaries import EMPTY, Summary, capacity, exact, merged
 from spark_impl.grouping.table import Table
+from spark_impl.runtime.arrays import Ints
 
 RESET = ("tag", "tag-literal")
 """Policies whose loads start every window anew."""
@@ -27,8 +28,6 @@ VIRTUAL = 10
 _TRIES = 64
 _WEIGHTS = {0: 4, 1: 3, 2: 2, 3: 1}
 """``nag``: weight of an instance by its tier."""
-
-Instances = npt.NDArray[np.int64]
 
 
 class SenderState(NamedTuple):
@@ -56,7 +55,7 @@ def begun(config: GroupingConfig, state: SenderState) -> SenderState:
 
 def route(
     config: GroupingConfig, table: Table, sender: int, state: SenderState, keys: pa.StringArray
-) -> tuple[Instances, SenderState]:
+) -> tuple[Ints, SenderState]:
     """The instance of each tuple of a micro-batch, by its key, and the state afterwards."""
     encoded = keys.dictionary_encode()
     found, state = choose(config, table, sender, state, encoded)
@@ -69,7 +68,7 @@ def route(
 
 def choose(
     config: GroupingConfig, table: Table, sender: int, state: SenderState, keys: pa.DictionaryArray
-) -> tuple[Instances, SenderState]:
+) -> tuple[Ints, SenderState]:
     """The instance of each tuple, and the state afterwards; nothing is learned."""
     codes = keys.indices.to_numpy()
     job = Job(config, table, sender, state, keys.dictionary.to_pylist(), codes)
@@ -102,7 +101,7 @@ class Job(NamedTuple):
     """The key of each tuple."""
 
 
-def _least(job: Job) -> tuple[Instances, SenderState]:
+def _least(job: Job) -> tuple[Ints, SenderState]:
     cost = costs(job.config, job.table.times)
     loads = list(job.state.loads)
     if job.config.policy in EVERYWHERE:
@@ -152,12 +151,12 @@ def _of_candidates(
     return found
 
 
-def _in_turns(job: Job) -> tuple[Instances, SenderState]:
+def _in_turns(job: Job) -> tuple[Ints, SenderState]:
     first = job.sender + job.state.routed
     return (first + np.arange(len(job.codes))) % job.config.instances, job.state
 
 
-def _by_score(job: Job) -> tuple[Instances, SenderState]:
+def _by_score(job: Job) -> tuple[Ints, SenderState]:
     """``dag``: heavy keys go where they have been, unless there is more to do than elsewhere."""
     sets = candidates(job.config, job.table, job.keys)
     sent = {key: set(places) for key, places in job.state.sent}
@@ -189,7 +188,7 @@ def _best(
     return places[scores.index(max(scores))]
 
 
-def _by_virtual_workers(job: Job) -> tuple[Instances, SenderState]:
+def _by_virtual_workers(job: Job) -> tuple[Ints, SenderState]:
     """``cg``: the first virtual worker of the key that is not too far above the mean."""
     base = hashes.bases(job.keys, job.config.hash_seed)
     virtual = list(job.state.virtual)
@@ -232,7 +231,7 @@ def _bucketed(
     return tuple((counted + np.array(state.buckets or (0,) * size, np.int64)).tolist())
 
 
-_OWN: Mapping[str, Callable[[Job], tuple[Instances, SenderState]]] = {
+_OWN: Mapping[str, Callable[[Job], tuple[Ints, SenderState]]] = {
     "round-robin": _in_turns,
     "dag": _by_score,
     "cg": _by_virtual_workers,

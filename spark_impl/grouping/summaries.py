@@ -5,20 +5,19 @@ from math import ceil
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-Counts = npt.NDArray[np.int64]
+from spark_impl.runtime.arrays import Ints
 
 
 class Summary(NamedTuple):
     """Counters of keys, the largest first; of :func:`exact` counts in any order."""
 
     keys: pa.StringArray
-    counts: Counts
+    counts: Ints
     """At least the true frequency."""
-    errors: Counts
+    errors: Ints
     """By how much it may be too large."""
     tuples: int
     """N, all that were counted."""

@@ -16,11 +16,12 @@ from spark_impl.grouping.candidates import candidates
 from spark_impl.grouping.instances import MicroBatch
 from spark_impl.grouping.partials import PARTIAL, answers, merged, partial_aggregates, partials
 from spark_impl.grouping.query import Spreader
-from spark_impl.grouping.router import Instances, SenderState, begun, route
+from spark_impl.grouping.router import SenderState, begun, route
 from spark_impl.grouping.routing import Columns
 from spark_impl.grouping.store import decode_standing, decode_state, encode_standing, encode_state
 from spark_impl.grouping.table import Table
 from spark_impl.grouping.windows import advanced, start
+from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.systems import one_at_a_time
 
 PRODUCER = "spark"
@@ -103,7 +104,7 @@ class SendersInProcess:
         self.states = [begun(self._config, state) for state in self.states]
         return [*_heavy(self._config, table)]
 
-    def route(self, sender: int, keys: pa.StringArray) -> Instances:
+    def route(self, sender: int, keys: pa.StringArray) -> Ints:
         """Route a sender's part of a micro-batch; return the instance of each tuple."""
         before = self.states[sender]
         places, self.states[sender] = route(self._config, self.table, sender, before, keys)

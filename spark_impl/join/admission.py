@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from model.vocabulary.join import (
     END_US,
@@ -18,9 +17,9 @@ from model.vocabulary.join import (
     Rejected,
 )
 from spark_impl.join.matching import Tuples
+from spark_impl.runtime.arrays import Bools, Ints
 from spark_impl.runtime.histories import InputProblem
 
-Integers = npt.NDArray[np.int64]
 _FARTHEST_US = 1 << 61
 """Times beyond it, 73,000 years from 1970, could wrap around where they meet the widest window."""
 _PRUNED_AT_LEAST = 4096
@@ -30,7 +29,7 @@ _PRUNED_AT_LEAST = 4096
 class Arrivals(NamedTuple):
     """Arrivals of one stream in the order of ``seq``; the ranks in ``tuples`` mean nothing yet."""
 
-    seq: Integers
+    seq: Ints
     tuples: Tuples
 
     def run(self, first: int, last: int) -> "Arrivals":
@@ -59,14 +58,14 @@ def check_times(arrivals: Arrivals, window_us: int) -> None:
 class Identities(NamedTuple):
     """Identities with their event times, ordered by identity."""
 
-    source_id: Integers
-    ts: Integers
+    source_id: Ints
+    ts: Ints
 
-    def where(self, which: npt.NDArray[np.bool_]) -> "Identities":
+    def where(self, which: Bools) -> "Identities":
         """Some of them."""
         return Identities(self.source_id[which], self.ts[which])
 
-    def find(self, source_id: Integers) -> tuple[npt.NDArray[np.bool_], Integers]:
+    def find(self, source_id: Ints) -> tuple[Bools, Ints]:
         """Which of some identities are among them, and the times of these."""
         if not len(self.source_id):
             return np.zeros(len(source_id), np.bool_), self.ts
@@ -148,7 +147,7 @@ class Intake:
         self._prune()
         return Admitted(self._t_max_us, self._tuples, together(self._known))
 
-    def _new(self, source_id: Integers, ts: Integers) -> npt.NDArray[np.bool_]:
+    def _new(self, source_id: Ints, ts: Ints) -> Bools:
         """Where some identities come for the first time; they are known from then on.
 
         Known ones lie in sets of shrinking size. A new set swallows those before it that are not
@@ -168,7 +167,7 @@ class Intake:
         new[first[unknown]] = True
         return new
 
-    def _check_same(self, source_id: Integers, ts: Integers, known_ts: Integers) -> None:
+    def _check_same(self, source_id: Ints, ts: Ints, known_ts: Ints) -> None:
         """What comes again is the same tuple: two with one identity would count once."""
         others = np.flatnonzero(ts != known_ts)
         if len(others):
@@ -179,7 +178,7 @@ class Intake:
             )
             raise InputProblem(msg)
 
-    def _watermarks(self, ts: Integers, finite: npt.NDArray[np.bool_]) -> Integers:
+    def _watermarks(self, ts: Ints, finite: Bools) -> Ints:
         """The watermark at every arrival, just before it.
 
         Late arrivals and redeliveries need no care: neither lies above the largest admitted time.

@@ -10,15 +10,13 @@ What left the store stays in the runs until they are merged.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from model.vocabulary.join import And, Band, Equi, Predicate
+from spark_impl.runtime.arrays import Bools, Column, Floats, Ints
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 KEY, VALUE, TIME = "key", "value", "time"
 _PREFERENCE = (KEY, VALUE, TIME)
 _FAR_US = 1 << 62
@@ -51,12 +49,12 @@ def reach(predicate: Predicate) -> float:
 class Searched(NamedTuple):
     """What indexes look at, a number a tuple each."""
 
-    ts: Integers
+    ts: Ints
     value: Floats
-    code: Integers
+    code: Ints
     """Of 62 bits, the same for the same key."""
 
-    def take(self, which: slice | Integers) -> "Searched":
+    def take(self, which: slice | Ints) -> "Searched":
         """Some of them."""
         return Searched(self.ts[which], self.value[which], self.code[which])
 
@@ -67,15 +65,15 @@ class Index:
     def __init__(self, kind: str, window_us: int) -> None:
         self._kind = kind
         self._window_us = min(window_us, _FAR_US)
-        self._long: npt.NDArray[Any] = np.empty(0, np.int64)
-        self._short: npt.NDArray[Any] = np.empty(0, np.int64)
+        self._long: Column = np.empty(0, np.int64)
+        self._short: Column = np.empty(0, np.int64)
         self._rows = np.empty(0, np.int64)
         """Those of the long run, then those of the short one."""
         self._base_us = 0
         self._time_bits = -1
         self._end = 0
 
-    def update(self, stored: Searched, held: npt.NDArray[np.bool_]) -> None:
+    def update(self, stored: Searched, held: Bools) -> None:
         """Take in the rows behind those that were taken in before; ``held`` says who is there."""
         fresh = np.flatnonzero(held[self._end :]) + self._end
         self._end = len(held)
@@ -97,7 +95,7 @@ class Index:
         if len(rows) > max(_SHORT, long // _SHORT_PART):
             self._merge(held)
 
-    def moved(self, to: Integers) -> None:
+    def moved(self, to: Ints) -> None:
         """Rows have moved closer: row i is ``to[i]`` now, or gone where that is negative."""
         long = len(self._long)
         rows = to[self._rows]
@@ -108,7 +106,7 @@ class Index:
 
     def candidates(
         self, probing: Searched, reach: float, pairs_max: int
-    ) -> Iterator[tuple[Integers, Integers]]:
+    ) -> Iterator[tuple[Ints, Ints]]:
         """Candidates for probing tuples: their positions, and rows as many.
 
         About ``pairs_max`` of them are looked at together.
@@ -134,7 +132,7 @@ class Index:
             places += np.arange(len(places))
             yield np.repeat(one[part], own), self._rows[places]
 
-    def _merge(self, held: npt.NDArray[np.bool_]) -> None:
+    def _merge(self, held: Bools) -> None:
         """Make both runs one, and leave out what is gone."""
         long = len(self._long)
         here = held[self._rows]
@@ -149,7 +147,7 @@ class Index:
         self._rows[is_old], self._rows[places] = old_rows, new_rows
         self._short = self._short[:0]
 
-    def _numbers(self, rows: Searched) -> npt.NDArray[Any] | None:
+    def _numbers(self, rows: Searched) -> Column | None:
         """What rows are sorted by; ``None`` if their times do not fit in numbers of the run."""
         if self._kind == TIME:
             return rows.ts
@@ -162,12 +160,12 @@ class Index:
             return None
         return self._with_time(rows.code, since)
 
-    def _with_time(self, code: Integers, since: Integers) -> Integers:
+    def _with_time(self, code: Ints, since: Ints) -> Ints:
         if self._time_bits <= 0:
             return code
         return ((code >> self._time_bits) << self._time_bits) + since
 
-    def _choose_base(self, ts: Integers) -> None:
+    def _choose_base(self, ts: Ints) -> None:
         """Numbers have room for four times the present span, or they are those of keys alone."""
         base_us = int(ts.min())
         span_us = max(int(ts.max()) - base_us, 1 << 10)
@@ -175,7 +173,7 @@ class Index:
         self._time_bits = bits if bits <= _TIME_BITS else 0
         self._base_us = base_us - span_us // 2 if self._time_bits else 0
 
-    def _bounds(self, probing: Searched, reach: float) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    def _bounds(self, probing: Searched, reach: float) -> tuple[Column, Column]:
         """Least and greatest number to select, for every probing tuple."""
         if self._kind == TIME:
             return probing.ts - self._window_us, probing.ts + self._window_us

@@ -12,15 +12,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from model.vocabulary.join import And, Apart, Band, Equi, Predicate, R
 from spark_impl.join.queries import Ranks
+from spark_impl.runtime.arrays import Bools, Column, Floats, Ints, Texts
 from spark_impl.runtime.histories import InputProblem
 
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 SCHEMA = pa.schema(
     [
         ("rank", pa.int64()),
@@ -44,20 +42,20 @@ _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
 class Tuples:
     """Tuples of one stream, as columns of one length."""
 
-    rank: Integers
-    source_id: Integers
-    ts: Integers
-    value: npt.NDArray[np.float64]
-    key: npt.NDArray[np.object_]
+    rank: Ints
+    source_id: Ints
+    ts: Ints
+    value: Floats
+    key: Texts
 
     def __len__(self) -> int:
         return len(self.rank)
 
-    def take(self, which: slice | Flags | Integers) -> "Tuples":
+    def take(self, which: slice | Bools | Ints) -> "Tuples":
         """Some of them."""
         return Tuples(*(column[which] for column in self.columns()))
 
-    def columns(self) -> tuple[npt.NDArray[Any], ...]:
+    def columns(self) -> tuple[Column, ...]:
         """The columns in the order of their names in :data:`SCHEMA`."""
         return self.rank, self.source_id, self.ts, self.value, self.key
 
@@ -67,15 +65,15 @@ class Tuples:
         return Tuples(*map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
 
 
-FreePredicate: TypeAlias = Callable[[Tuples, Tuples], Flags]
+FreePredicate: TypeAlias = Callable[[Tuples, Tuples], Bools]
 """Tuples of R and as many of S: which of these pairs match, whatever their times."""
 
 
 class Pairs(NamedTuple):
     """Matches of one query."""
 
-    r_id: Integers
-    s_id: Integers
+    r_id: Ints
+    s_id: Ints
 
 
 def tuples_from_arrow(rows: pa.Table | pa.RecordBatch) -> Tuples:
@@ -96,29 +94,29 @@ class Chosen(NamedTuple):
     """Some of the tuples; a column is copied when it is asked for."""
 
     whole: Tuples
-    at: Integers
+    at: Ints
 
     @property
-    def rank(self) -> Integers:
+    def rank(self) -> Ints:
         """Their ranks."""
         return self.whole.rank[self.at]
 
     @property
-    def source_id(self) -> Integers:
+    def source_id(self) -> Ints:
         """Their identities."""
         return self.whole.source_id[self.at]
 
     @property
-    def value(self) -> npt.NDArray[np.float64]:
+    def value(self) -> Floats:
         """Their values."""
         return self.whole.value[self.at]
 
     @property
-    def key(self) -> npt.NDArray[np.object_]:
+    def key(self) -> Texts:
         """Their keys."""
         return self.whole.key[self.at]
 
-    def where(self, good: Flags | Integers) -> "Chosen":
+    def where(self, good: Bools | Ints) -> "Chosen":
         """Some of them."""
         return Chosen(self.whole, self.at[good])
 
@@ -149,7 +147,7 @@ class Query(NamedTuple):
         return bool(block.rank[-1] >= first and block.rank[0] < end)
 
 
-def decide(query: Query, r: Chosen, s: Chosen) -> Flags:
+def decide(query: Query, r: Chosen, s: Chosen) -> Bools:
     """Which pairs of tuples a query wants.
 
     Raises :class:`InputProblem` when its function returns something else.
@@ -166,7 +164,7 @@ def decide(query: Query, r: Chosen, s: Chosen) -> Flags:
     return good
 
 
-def _flags(query: Query, pairs: int, returned: object) -> Flags:
+def _flags(query: Query, pairs: int, returned: object) -> Bools:
     """What the function of a query said of some pairs."""
     try:
         flags = np.asarray(returned)
@@ -187,7 +185,7 @@ def _short(returned: object) -> str:
     return f"{type(returned).__name__} {reprlib.repr(returned)}"
 
 
-def holds(predicate: Predicate, r: Tuples | Chosen, s: Tuples | Chosen) -> Flags:
+def holds(predicate: Predicate, r: Tuples | Chosen, s: Tuples | Chosen) -> Bools:
     """Which pairs of tuples, one of R and one of S each, fulfil a predicate."""
     if isinstance(predicate, And):
         good = np.ones(len(r.source_id), np.bool_)

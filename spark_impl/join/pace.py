@@ -1,10 +1,10 @@
 """How much a worker sends and admits: docs/join.md, section 5. Safety depends on none of it."""
 
 import numpy as np
-import numpy.typing as npt
 
 from model.vocabulary.join import NO_WATERMARK_US, JoinConfig
 from spark_impl.join.lane import Lane
+from spark_impl.runtime.arrays import Ints
 
 RUN = 1024
 """Most arrivals that are admitted before messages are looked at again."""
@@ -60,9 +60,7 @@ def block_watermark(lane: Lane) -> int:
     return min(lane.passed_us, lane.store.least_ts())
 
 
-def room(
-    lane: Lane, other: Lane, config: JoinConfig, seqs: npt.NDArray[np.int64], position: int
-) -> int:
+def room(lane: Lane, other: Lane, config: JoinConfig, seqs: Ints, position: int) -> int:
     """How many arrivals from ``position`` on may be admitted now.
 
     The stream whose next arrival is the earlier one never waits for the other.

@@ -8,10 +8,9 @@ Rules of this file:
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import END_US, R, S
@@ -21,7 +20,6 @@ from spark_impl.join.matching import (
     SCHEMA,
     Chosen,
     FreePredicate,
-    Integers,
     Pairs,
     Query,
     Tuples,
@@ -29,6 +27,7 @@ from spark_impl.join.matching import (
     tuples_from_arrow,
 )
 from spark_impl.join.queries import Ranks
+from spark_impl.runtime.arrays import Bools, Column, Ints
 
 _PAIRS_MAX = 1 << 18
 """Most candidates that are looked at together."""
@@ -82,7 +81,7 @@ class Matcher:
 class Found(NamedTuple):
     """Matches of one query for some probing tuples."""
 
-    at: Integers
+    at: Ints
     """Positions of the probing tuples."""
     pairs: Pairs
 
@@ -125,7 +124,7 @@ class Side:
         elif self._least is not None:
             self._least = min(self._least, least)
 
-    def send_oldest(self, count: int, blocks: Integers | None = None) -> Tuples:
+    def send_oldest(self, count: int, blocks: Ints | None = None) -> Tuples:
         """Take the oldest tuples out, all of them if there are fewer.
 
         With the numbers of the blocks that they are sent in they stay as copies.
@@ -170,7 +169,7 @@ class Side:
         """All tuples in order."""
         return self._rows.take(np.flatnonzero(self._stored) + self._first)
 
-    def probe(self, block: Tuples, seen: Integers | None = None) -> list[Found]:
+    def probe(self, block: Tuples, seen: Ints | None = None) -> list[Found]:
         """Matches of every query between tuples of the other stream and this store.
 
         Where ``seen`` gives a number for each, they meet copies of later blocks besides.
@@ -194,18 +193,18 @@ class Side:
         return Searched(self._rows.ts, self._rows.value, self._codes)
 
     @property
-    def _ts(self) -> Integers:
+    def _ts(self) -> Ints:
         """Of rows in the store, and of some others."""
         return self._rows.ts[self._first : self._last]
 
     @property
-    def _stored(self) -> npt.NDArray[np.bool_]:
+    def _stored(self) -> Bools:
         """Which of these are in the store."""
-        flags: npt.NDArray[np.bool_] = self._block[self._first : self._last] == _STORED
+        flags: Bools = self._block[self._first : self._last] == _STORED
         return flags
 
     def _decide(
-        self, block: Tuples, one: Integers, here: Integers, seen: Integers | None, query: Query
+        self, block: Tuples, one: Ints, here: Ints, seen: Ints | None, query: Query
     ) -> Found:
         """The matches among candidates: positions in the block, and rows."""
         number = self._block[here]
@@ -220,7 +219,7 @@ class Side:
         r, s, probing = r.where(good), s.where(good), probing.where(good)
         return Found(probing.at, Pairs(r.source_id, s.source_id))
 
-    def _remove(self, rows: Integers) -> None:
+    def _remove(self, rows: Ints) -> None:
         self._block[rows] = _GONE
         self._count -= len(rows)
         if self._least is not None and (self._rows.ts[rows] <= self._least).any():
@@ -251,7 +250,7 @@ def _together(parts: list[Found]) -> Found:
     return Found(at, Pairs(r_id, np.concatenate([part.pairs.s_id for part in parts])))
 
 
-def _moved(column: npt.NDArray[Any], kept: Integers, size: int) -> npt.NDArray[Any]:
+def _moved(column: Column, kept: Ints, size: int) -> Column:
     larger = np.empty(size, column.dtype)
     larger[: len(kept)] = column[kept]
     return larger

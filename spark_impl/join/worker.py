@@ -14,7 +14,6 @@ Rules of this file:
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from model.vocabulary.join import (
     END_US,
@@ -37,8 +36,8 @@ from spark_impl.join.messages import Block, End, Hint, Message
 from spark_impl.join.pace import block_watermark, blocks_to_send, can_forward, is_overdue, room
 from spark_impl.join.recording import Recorder
 from spark_impl.join.side import Found, Matcher, Side
+from spark_impl.runtime.arrays import Ints
 
-Integers = npt.NDArray[np.int64]
 _LAST_SEQ = END_US
 _PATIENCE = 64
 """Tuples are dropped when some have outlived the window by this part of it."""
@@ -116,7 +115,7 @@ class Worker:
         lane.over = True
         self._send_hint(lane)
 
-    def room(self, stream: str, seqs: npt.NDArray[np.int64], position: int) -> int:
+    def room(self, stream: str, seqs: Ints, position: int) -> int:
         """How many arrivals from ``position`` on may be admitted now, for the sake of pace.
 
         The stream whose next arrival is the earlier one never waits for the other.
@@ -388,7 +387,7 @@ class Worker:
         """The lane of a stream, and that of the other one."""
         return self.lanes[stream], self.lanes[S if stream == R else R]
 
-    def _emit(self, found: Sequence[Found]) -> Integers:
+    def _emit(self, found: Sequence[Found]) -> Ints:
         """Keep pairs of every query; for each of them where its probing tuple was."""
         for kept, each in zip(self.found, found, strict=True):
             if len(each.at):

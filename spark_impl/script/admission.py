@@ -1,17 +1,14 @@
 """Which arrivals of a sensor are let in (docs/script.md, section 4)."""
 
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import REASON_LATE, REASON_NOT_FINITE
-from spark_impl.script.exact import Floats, Ints
+from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.script.operations import Tuples
 from spark_impl.windows.disorder import inversions, sizes, wait_us
-
-Flags: TypeAlias = NDArray[np.bool_]
 
 REASONS = (REASON_NOT_FINITE, REASON_LATE)
 """A rejected arrival has a position in this list."""
@@ -92,14 +89,14 @@ def admit(arrivals: Arrivals, known: Ints, clock: Clock, waiting: Waiting) -> Ad
     )
 
 
-def _new(ids: Ints, known: Ints) -> Flags:
+def _new(ids: Ints, known: Ints) -> Bools:
     """Which are neither known nor a repetition."""
     first = np.zeros(len(ids), np.bool_)
     first[np.unique(ids, return_index=True)[1]] = True
     return first & ~np.isin(ids, known)
 
 
-def _fixed(ts: Ints, finite: Flags, clock: Clock, longest_us: int | None) -> tuple[Ints, Clock]:
+def _fixed(ts: Ints, finite: Bools, clock: Clock, longest_us: int | None) -> tuple[Ints, Clock]:
     """The watermark before each arrival, and where the sensor stands after them."""
     latest = np.maximum.accumulate(np.concatenate(([clock.latest_us], np.where(finite, ts, -1))))
     wm = np.full(len(latest), clock.wm_us)
@@ -109,7 +106,7 @@ def _fixed(ts: Ints, finite: Flags, clock: Clock, longest_us: int | None) -> tup
 
 
 def _by_disorder(
-    ts: Ints, finite: Flags, again: Ints, clock: Clock, waiting: Waiting
+    ts: Ints, finite: Bools, again: Ints, clock: Clock, waiting: Waiting
 ) -> tuple[Ints, Clock]:
     """The same, where the last arrivals say how long to wait.
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from model.vocabulary.script import TIME_END_US
+from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import InputProblem
 from spark_impl.script.cutover import needed_since_us
 from spark_impl.script.encoding import ARRIVAL
-from spark_impl.script.exact import Ints
 from spark_impl.script.plan import Plan
 from spark_impl.windows.blocks import coded
 

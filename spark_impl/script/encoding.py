@@ -9,19 +9,17 @@ Rules of this file:
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_impl.runtime.arrays import Column, Ints, Records
 from spark_impl.script.admission import Arrivals, Clock
-from spark_impl.script.exact import Folded, Integers, Ints, Scaled
+from spark_impl.script.exact import Folded, Integers, Scaled
 from spark_impl.script.kernel import Log, Message, State
 from spark_impl.script.operations import Tuples
 from spark_impl.script.plan import Share
 from spark_impl.script.slices import Slices
-
-Records: TypeAlias = NDArray[np.void]
 
 ARRIVAL = np.dtype(
     [("node", "<i4"), ("seq", "<i8"), ("source_id", "<i8"), ("ts", "<i8"), ("value", "<f8")]
@@ -156,7 +154,7 @@ def rejections(seq: Ints, reasons: Ints) -> bytes:
     return out.tobytes()
 
 
-def _by_node(dtype: np.dtype[Any], parts: Mapping[int, Sequence[NDArray[Any]]]) -> bytes:
+def _by_node(dtype: np.dtype[Any], parts: Mapping[int, Sequence[Column]]) -> bytes:
     """Records of all nodes; the columns of each node are those of the dtype behind the first."""
     sizes = [len(columns[0]) for columns in parts.values()]
     out = np.empty(sum(sizes), dtype)
@@ -184,7 +182,7 @@ def _from_stamps(data: bytes) -> Iterator[tuple[int, int]]:
     yield from np.frombuffer(data, _STAMP).tolist()
 
 
-def _columns(slices: Slices) -> tuple[NDArray[Any], ...]:
+def _columns(slices: Slices) -> tuple[Column, ...]:
     folded, nothing = slices.folded, np.zeros(len(slices.starts), np.int64)
     total, squares = (
         nothing if part.integers.dtype == object or not len(part.integers) else part.integers

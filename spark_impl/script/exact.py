@@ -10,14 +10,13 @@ Rules of this file:
 * What is not finite is NaN: it is no result.
 """
 
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
-Ints: TypeAlias = NDArray[np.int64]
-Integers: TypeAlias = NDArray[Any]
+from spark_impl.runtime.arrays import Column, Floats, Ints
+
+Integers: TypeAlias = Column
 """Of dtype int64 or object."""
 
 _ROOM = 1 << 62

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary.script import END_US
+from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import require_later
 from spark_impl.script.admission import Arrivals, Clock, Waiting, admit
-from spark_impl.script.exact import Ints
 from spark_impl.script.graph import NUMBER, WINDOW
 from spark_impl.script.operations import NO_TUPLES, Tuples, operate
 from spark_impl.script.plan import Share

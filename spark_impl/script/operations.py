@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spark_impl.script.exact import Floats, Ints, finished, fold
+from spark_impl.runtime.arrays import Floats, Ints
+from spark_impl.script.exact import finished, fold
 from spark_impl.script.graph import Node
 
 _ARITHMETIC: Mapping[str, Callable[[Floats, Floats], Floats]] = {

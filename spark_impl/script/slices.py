@@ -14,12 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary.script import END_US, MILLISECOND_US
+from spark_impl.runtime.arrays import Floats, Ints
 from spark_impl.script.cutting import Comb
 from spark_impl.script.exact import (
-    Floats,
     Folded,
     Integers,
-    Ints,
     Scaled,
     finished,
     fold,

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
+from spark_impl.runtime.arrays import Ints
 from spark_impl.script import encoding
 from spark_impl.script.admission import REASONS
-from spark_impl.script.exact import Ints
 from spark_impl.script.graph import Output
 from spark_impl.script.plan import Plan
 

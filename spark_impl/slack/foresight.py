@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import SlackConfig
+from spark_impl.runtime.arrays import Bools, Ints, Records
 from spark_impl.slack import quality
 from spark_impl.slack.judgement import Judgement
-from spark_impl.windows.records import Bools, Ints, Records
 from spark_impl.windows.rule import Path
 
 _FIRST_LOOK = 64

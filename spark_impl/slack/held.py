@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from model.vocabulary import SlackConfig
+from spark_impl.runtime.arrays import Floats, Ints, Records
 from spark_impl.slack.records import HELD
-from spark_impl.windows.records import Floats, Ints, Records, records
+from spark_impl.windows.records import records
 
 _RECENT = 4096
 

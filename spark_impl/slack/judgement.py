@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import SlackConfig
+from spark_impl.runtime.arrays import Floats, Ints, Records
 from spark_impl.slack import quality, requirement
 from spark_impl.slack.held import Held, HeldMark
 from spark_impl.slack.records import HELD, JUDGED, WINDOW
 from spark_impl.windows import panes as pane_math
-from spark_impl.windows.records import Floats, Ints, Records, records
+from spark_impl.windows.records import records
 from spark_impl.windows.rule import Stretch
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.random import PCG64, Generator
 
 from model.vocabulary import SlackConfig
-from spark_impl.windows.records import Bools, Floats, Ints
+from spark_impl.runtime.arrays import Bools, Floats, Ints
 
 SAMPLE = 1024
 """Tuples that the permutation method looks at in a window; a larger window is sampled."""

@@ -6,7 +6,7 @@ import numpy as np
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import ADAPTIVE_CONTROLS
-from spark_impl.windows.records import Bools, Ints
+from spark_impl.runtime.arrays import Bools, Ints
 
 
 class Law(NamedTuple):

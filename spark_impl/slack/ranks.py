@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spark_impl.windows.records import Floats, Ints
+from spark_impl.runtime.arrays import Floats, Ints
 
 _EQUAL = 1 + 1e-9
 """A probability that equals its limit on paper is not refused for a rounding error."""

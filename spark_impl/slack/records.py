@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spark_impl.windows.records import Floats, Records
+from spark_impl.runtime.arrays import Floats, Records
 
 WINDOW = np.dtype([("key", "<i8"), ("j", "<i8"), ("n_rcv", "<i8"), ("n_late", "<i8")])
 """A closed window that is not judged yet."""

@@ -6,8 +6,8 @@ from statistics import NormalDist
 import numpy as np
 
 from model.vocabulary import SlackConfig
+from spark_impl.runtime.arrays import Floats, Ints
 from spark_impl.slack import missing, ranks
-from spark_impl.windows.records import Floats, Ints
 
 _ROUNDING = 1e-9
 """Keeps a product that is an integer on paper from being rounded to its other side."""

@@ -10,12 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import SlackConfig
+from spark_impl.runtime.arrays import Floats, Ints, Records
 from spark_impl.slack import quality
 from spark_impl.slack.foresight import Foresight, Turn
 from spark_impl.slack.held import Held
 from spark_impl.slack.judgement import Judgement, Mark, Moments
 from spark_impl.slack.records import Memory
-from spark_impl.windows.records import Floats, Ints, Records, Rows
+from spark_impl.windows.records import Rows
 from spark_impl.windows.rule import Path, Stretch
 
 

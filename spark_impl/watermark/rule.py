@@ -9,8 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import WatermarkConfig
+from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.windows.disorder import inversions, sizes, wait_us
-from spark_impl.windows.records import Ints, Records, Rows, records
+from spark_impl.windows.records import Rows, records
 from spark_impl.windows.rule import Path, Stretch
 
 CLOCK = np.dtype(

@@ -11,16 +11,9 @@ import numpy as np
 
 from model.vocabulary.answers import REASON_FUTURE, REASON_NOT_FINITE
 from model.vocabulary.slack import REASON_NEGATIVE
+from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.windows.asked import Asked
-from spark_impl.windows.records import (
-    IDENTITY,
-    NO_CLOCK,
-    Clock,
-    Ints,
-    Records,
-    Rows,
-    records,
-)
+from spark_impl.windows.records import IDENTITY, NO_CLOCK, Clock, Rows, records
 
 REASONS = (REASON_NOT_FINITE, REASON_NEGATIVE, REASON_FUTURE)
 

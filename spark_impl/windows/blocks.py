@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from model.vocabulary import task_of
+from spark_impl.runtime.arrays import Column, Ints
 from spark_impl.runtime.histories import InputProblem, on_disk, reading
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.panes import compact, stable_order
-from spark_impl.windows.records import Ints, Rows
+from spark_impl.windows.records import Rows
 from spark_impl.windows.slots import SLOT
 
 COLUMNS = {
@@ -315,7 +315,7 @@ def _decoded(block: bytes) -> tuple[list[str], Rows]:
     return keys, as_rows(codes, columns)
 
 
-def as_rows(key: Ints, columns: Mapping[str, NDArray[Any]]) -> Rows:
+def as_rows(key: Ints, columns: Mapping[str, Column]) -> Rows:
     """Arrivals from what :func:`without_nulls` has left of their columns."""
     zeros = np.zeros(len(key), np.int64)
     return Rows(
@@ -339,10 +339,10 @@ def together(parts: Sequence[tuple[Sequence[str], Rows]]) -> tuple[tuple[str, ..
     return tuple(number), rows
 
 
-def _widened(table: pa.Table, name: str) -> NDArray[Any]:
+def _widened(table: pa.Table, name: str) -> Column:
     """A column as it was before it was narrowed."""
     dtype = np.float64 if name == "value" else np.int64
-    numbers: NDArray[Any] = table.column(name).to_numpy().astype(dtype)
+    numbers: Column = table.column(name).to_numpy().astype(dtype)
     least = (table.schema.metadata or {}).get(name.encode())
     if least is not None:
         numbers += int(least)

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from spark_impl.runtime.arrays import Bools, Ints
 from spark_impl.runtime.histories import InputProblem
 from spark_impl.runtime.stores import read_parquet
 from spark_impl.windows import recompute
@@ -24,7 +25,6 @@ from spark_impl.windows.blocks import combined
 from spark_impl.windows.extents import Extents
 from spark_impl.windows.history import History
 from spark_impl.windows.recompute import Found, Wanted, Who
-from spark_impl.windows.records import Bools, Ints
 from spark_impl.windows.store import Store
 
 

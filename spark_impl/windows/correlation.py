@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary.slack import MAX_CORRELATED
+from spark_impl.runtime.arrays import Floats, Ints
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.panes import by_window, stable_order
-from spark_impl.windows.records import Floats, Ints
 
 UNTESTED = "untested"
 CONTRADICTED = "contradicted"

@@ -7,12 +7,10 @@ Rules of this file:
   along those that it was part of; all other pairs stay as they were counted.
 """
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_impl.windows.records import Ints
+from spark_impl.runtime.arrays import Column, Ints
 
 
 def inversions(k: int, cluster: Ints, inv: int, times: Ints) -> Ints:
@@ -52,7 +50,7 @@ def sizes(k: int, before: int, more: int) -> Ints:
     return np.minimum(np.arange(before + 1, before + more + 1), min(k, before + more))
 
 
-def _compact(times: Ints) -> NDArray[Any]:
+def _compact(times: Ints) -> Column:
     """The times from the first one on in half the bits, if they fit: faster to compare."""
     if not len(times) or int(times.max()) - int(times.min()) >= 1 << 31:
         return times

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.runtime.histories import require_later
 from spark_impl.windows.arrivals import Plan, first_mistake, plan, reject, remember
 from spark_impl.windows.ledger import Ledger
-from spark_impl.windows.records import REJECTED, Ints, Output, Records, Rows, TaskState, records
+from spark_impl.windows.records import REJECTED, Output, Rows, TaskState, records
 from spark_impl.windows.room import ConfigT, Room
 from spark_impl.windows.rule import Path, Stretch
 

@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.windows import panes as pane_math
 from spark_impl.windows.asked import Asked
-from spark_impl.windows.records import LATE, RESULT, Ints, Records, Rows, records
+from spark_impl.windows.records import LATE, RESULT, Rows, records
 from spark_impl.windows.rule import Path
 
 

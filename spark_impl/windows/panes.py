@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spark_impl.runtime.arrays import Floats, Ints, Records
 from spark_impl.windows.asked import Asked
-from spark_impl.windows.records import PANE, Floats, Ints, Records, records
+from spark_impl.windows.records import PANE, records
 
 RANK_AGGREGATES = ("median", "quantile")
 _PAIRS_AT_ONCE = 4_000_000

@@ -18,13 +18,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
+from spark_impl.runtime.arrays import Floats, Ints
 from spark_impl.runtime.histories import reading
 from spark_impl.windows.arrivals import reject
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import COLUMNS, combined, typed
 from spark_impl.windows.extents import Extent
 from spark_impl.windows.panes import by_window, stable_order
-from spark_impl.windows.records import Floats, Ints, Rows
+from spark_impl.windows.records import Rows
 
 ROWS_KEPT = 2_000_000
 """Of which a driver keeps at most so many: 32 bytes each, 64 MB."""

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.windows import correlation
 from spark_impl.windows import panes as pane_math
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import combined
 from spark_impl.windows.extents import Stretch
 from spark_impl.windows.pieces import Piece, span_us
-from spark_impl.windows.records import Bools, Floats, Ints
 
 Who: TypeAlias = tuple[Any, ...]
 """Values of the grouping columns, then the task."""

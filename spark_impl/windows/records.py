@@ -8,15 +8,11 @@ Rules of this file:
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Ints: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
-Bools: TypeAlias = NDArray[np.bool_]
-Records: TypeAlias = NDArray[np.void]
+from spark_impl.runtime.arrays import Floats, Ints, Records
 
 PANE = np.dtype([("key", "<i8"), ("pane", "<i8"), ("lo", "<i8"), ("n", "<i8"), ("acc", "<f8")])
 """Tuples of one pane that count for the windows ``lo`` and later: how many, and their sum, minimum

@@ -10,8 +10,8 @@ import json
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spark_impl.runtime.arrays import Column
 from spark_impl.windows.records import IDENTITY, PANE, Clock, TaskState
 
 _WORD = 8
@@ -38,7 +38,7 @@ def from_bytes(empty: Any, data: bytes) -> TaskState:
     head = json.loads(data[:offset])
     sizes, numbers = iter(head["sizes"]), iter(head["numbers"])
 
-    def next_array(dtype: np.dtype[Any]) -> NDArray[Any]:
+    def next_array(dtype: np.dtype[Any]) -> Column:
         nonlocal offset
         size, start = next(sizes), offset
         offset += size * dtype.itemsize

@@ -10,7 +10,8 @@ Rules of this file:
 from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol
 
-from spark_impl.windows.records import Ints, Records, Rows
+from spark_impl.runtime.arrays import Ints, Records
+from spark_impl.windows.records import Rows
 
 
 class Path(NamedTuple):

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
+from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import on_disk
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import (
@@ -33,7 +34,7 @@ from spark_impl.windows.blocks import (
 )
 from spark_impl.windows.extents import may_hold_nulls
 from spark_impl.windows.panes import compact
-from spark_impl.windows.records import Ints, Rows
+from spark_impl.windows.records import Rows
 
 PATH = "path"
 """Name of the column in which the name of a file travels."""

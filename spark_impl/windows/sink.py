@@ -6,10 +6,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from spark_impl.runtime.arrays import Records
 from spark_impl.windows.arrivals import REASONS
 from spark_impl.windows.asked import Asked
 from spark_impl.windows.blocks import FLAWS, keys_from_bytes
-from spark_impl.windows.records import Records
 from spark_impl.windows.store import Store
 from spark_impl.windows.tables import found, records_of
 

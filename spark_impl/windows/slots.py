@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from spark_impl.windows.records import Ints
+from spark_impl.runtime.arrays import Ints
 
 SLOT = "task_slot"
 """Name of the column in which a task travels."""

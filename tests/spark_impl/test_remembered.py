@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from spark_impl.runtime.arrays import Records
 from spark_impl.slack.room import SLACK
 from spark_impl.watermark.room import WATERMARK
-from spark_impl.windows.records import IDENTITY, PANE, Clock, Records, TaskState
+from spark_impl.windows.records import IDENTITY, PANE, Clock, TaskState
 from spark_impl.windows.remembered import from_bytes, to_bytes
 
 KEYS = ("", "a\nb", "é", '"')

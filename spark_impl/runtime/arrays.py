@@ -1,0 +1,17 @@
+"""Types of the numpy arrays that all pipelines compute with."""
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints: TypeAlias = NDArray[np.int64]
+Unsigned: TypeAlias = NDArray[np.uint64]
+Floats: TypeAlias = NDArray[np.float64]
+Bools: TypeAlias = NDArray[np.bool_]
+Texts: TypeAlias = NDArray[np.object_]
+"""Strings of Python, of any length."""
+Records: TypeAlias = NDArray[np.void]
+"""Structured arrays: several named fields an element."""
+Column: TypeAlias = NDArray[Any]
+"""An array of any of these types, where the code does not depend on which."""
