@@ -37,7 +37,7 @@ class Case(NamedTuple):
     """Nothing in the input is late, so the absence of late pairs says nothing against it."""
 
 
-class Skipped(NamedTuple):
+class SkippedInput(NamedTuple):
     """A default input that is not there."""
 
     input: str
@@ -57,7 +57,7 @@ class Figure(NamedTuple):
     """How its number is written, as in a format string."""
 
 
-class Expected(NamedTuple):
+class ReferenceRun(NamedTuple):
     """What a system on trial is given, and what it should observe."""
 
     reference: str
@@ -94,7 +94,7 @@ class Evidence(Protocol):
         ...
 
 
-class Seen(NamedTuple):
+class JudgedCase(NamedTuple):
     """A case that was run, with everything that was found out about it."""
 
     case: Case
@@ -103,7 +103,7 @@ class Seen(NamedTuple):
     observed: Trace
     evidence: Evidence
     """Of the observed trace."""
-    words: Collection[type]
+    step_types: Collection[type]
     """Kinds of steps that are compared."""
 
 
@@ -140,7 +140,7 @@ class PlantedBug(Protocol):
         ...
 
 
-class Beside(NamedTuple):
+class Alternatives(NamedTuple):
     """What stands beside a timed run: the same arrivals under other settings, as a table."""
 
     header: tuple[str, ...]
@@ -171,10 +171,10 @@ class Room:
     """One published idea, wired together."""
 
     name: str
-    words: tuple[type, ...]
+    step_types: tuple[type, ...]
     """Step classes that are compared."""
     add_options: Callable[[argparse._ArgumentGroup], None]
-    cases: Callable[[argparse.Namespace, Columns], Iterator[Case | Skipped]]
+    cases: Callable[[argparse.Namespace, Columns], Iterator[Case | SkippedInput]]
     reference: Callable[[], System]
     spark: Callable[[], System]
     """The Spark pipeline, in the session that is running."""
@@ -182,20 +182,20 @@ class Room:
     """Task slots that the session must have for a workload."""
     in_process: System
     """What of the Spark pipeline runs without Spark; records ``in_process_words`` only."""
-    in_process_words: tuple[type, ...]
+    in_process_step_types: tuple[type, ...]
     compare: Callable[[Workload, Trace, Trace, Collection[type]], Difference]
     """Expected and observed trace of a workload, in some kinds of steps."""
     check: Callable[[Workload, Trace], Evidence]
     refuse: Callable[[Workload], None]
     """:class:`UsageError` for a stored workload that would not end, or that has no query."""
-    figures: Callable[[Seen], Figures]
+    figures: Callable[[JudgedCase], Figures]
     shown: tuple[Figure, ...]
     """Those of the figures that stand in the table."""
-    agreed: Callable[[Sequence[Figures]], str]
+    summarise_agreement: Callable[[Sequence[Figures]], str]
     """What cases in which all is well agree in with the reference, as the end of a sentence."""
     guard: Callable[[Case, Figures], Verdict]
     """Whether the interesting case occurred."""
-    remarks: Callable[[Seen], tuple[Remark, ...]]
+    remarks: Callable[[JudgedCase], tuple[Remark, ...]]
     explorer: Explorer
     simulate: Callable[[Mapping[str, str], int], Run]
     """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be, and
@@ -210,9 +210,9 @@ class Room:
     """A timed run as an SVG file."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()
     """What a reader should know of a timed run."""
-    beside: Callable[[Any, Mapping[str, str], int], Beside | None] = lambda *_: None
+    alternatives: Callable[[Any, Mapping[str, str], int], Alternatives | None] = lambda *_: None
     """What stands beside a timed run with these settings and this seed."""
-    untold: Callable[[Plan], Collection[type]] = lambda _: ()
+    undetermined_steps: Callable[[Plan], Collection[type]] = lambda _: ()
     """Kinds of steps that the workload of a plan does not determine."""
     simpler: Callable[[Workload], Iterator[Workload]] = lambda _: iter(())
     """The same arrivals with less asked of them, to make a counterexample small."""
@@ -223,13 +223,13 @@ class Room:
     in_process_max: int | None = None
     """Arrivals beyond which Spark is faster than what runs in process."""
 
-    def determined(self, plan: Plan, words: Iterable[type]) -> tuple[type, ...]:
+    def determined_steps(self, plan: Plan, step_types: Iterable[type]) -> tuple[type, ...]:
         """Return those of the kinds of steps that the workload of a plan determines."""
-        untold = self.untold(plan)
-        return tuple([word for word in words if word not in untold])
+        undetermined_steps = self.undetermined_steps(plan)
+        return tuple([word for word in step_types if word not in undetermined_steps])
 
 
-def room(name: str) -> Room:
+def find_room(name: str) -> Room:
     """The room called ``name``; :class:`UsageError` with a suggestion when there is none."""
     if name not in NAMES:
         raise UsageError(
@@ -239,6 +239,6 @@ def room(name: str) -> Room:
     return found
 
 
-def rooms(name: str) -> list[Room]:
+def find_rooms(name: str) -> list[Room]:
     """The room called ``name``, or every room for ``all``."""
-    return [room(each) for each in (NAMES if name == "all" else (name,))]
+    return [find_room(each) for each in (NAMES if name == "all" else (name,))]

@@ -23,10 +23,10 @@ from properties.join.queries import BATCHES as JOIN_BATCHES
 from properties.join.queries import WORKERS as CHAIN_WORKERS
 from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge
-from properties.judging.references import BOTH, REFERENCES, expect
+from properties.judging.references import BOTH, REFERENCES, run_reference
 from properties.judging.systems import SPARK, local_master, opened
 from properties.promises import witness
-from properties.rooms import NAMES, Case, Room, Skipped, room, rooms
+from properties.rooms import NAMES, Case, Room, SkippedInput, find_room, find_rooms
 from properties.script.inputs import NAMED as NETWORKS
 from properties.script.queries import BATCHES as SCRIPT_BATCHES
 from properties.script.queries import WORKERS as SCRIPT_WORKERS
@@ -58,7 +58,7 @@ SERVED = ("join", "script")
 """Rooms that are asked how many workers there are and what is late."""
 EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
 
-Chosen = list[tuple[Room, Case | Skipped]]
+Chosen = list[tuple[Room, Case | SkippedInput]]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -96,7 +96,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     windowed.add_options(groups[0][1])
     _add_served(groups[1][1])
     for (name,), group in groups[2:]:
-        room(name).add_options(group)
+        find_room(name).add_options(group)
     parser.set_defaults(groups=groups)
 
 
@@ -162,18 +162,18 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--seed is {args.seed}; it must be at least 0")
     if args.batches is not None and args.batches < 1:
         raise UsageError(f"--batches is {args.batches}; it must be at least 1")
-    chosen_rooms = rooms(args.room)
+    chosen_rooms = find_rooms(args.room)
     if args.system != SPARK and len(chosen_rooms) > 1:
         raise UsageError(f"--system {args.system!r} is of one room; name it instead of {args.room}")
     _refuse_others(args, chosen_rooms)
-    words = {each.name: chosen_words(each, args.kinds) for each in chosen_rooms}
+    step_types = {each.name: choose_step_types(each, args.kinds) for each in chosen_rooms}
     columns = columns_of(args)
     with render.progress() as progress:
         reading = progress.add_task("reading inputs", total=None)
         chosen = [(each, case) for each in chosen_rooms for case in each.cases(args, columns)]
         progress.remove_task(reading)
         with opened(args.system, args.master or _master(chosen)) as system_of:
-            judgements, reports = _judge_all(args, chosen, words, system_of, progress)
+            judgements, reports = _judge_all(args, chosen, step_types, system_of, progress)
     _print(args, chosen, judgements, reports)
     if args.json is not None:
         rows = [judgement.to_json() for judgement in judgements]
@@ -198,9 +198,9 @@ def _master(chosen: Chosen) -> str:
     return local_master(max((each.slots(case.workload) for each, case in cases), default=1))
 
 
-def chosen_words(room: Room, kinds: str | None) -> tuple[type, ...]:
+def choose_step_types(room: Room, kinds: str | None) -> tuple[type, ...]:
     """The step classes that ``--kinds`` names."""
-    by_kind = {kind_of(word): word for word in room.words}
+    by_kind = {kind_of(word): word for word in room.step_types}
     names = list(by_kind) if kinds is None else kinds.split(",")
     for name in names:
         if name not in by_kind:
@@ -212,7 +212,7 @@ def chosen_words(room: Room, kinds: str | None) -> tuple[type, ...]:
 def _judge_all(
     args: argparse.Namespace,
     chosen: Chosen,
-    words: Mapping[str, tuple[type, ...]],
+    step_types: Mapping[str, tuple[type, ...]],
     system_of: Callable[[Room], System],
     progress: Progress,
 ) -> tuple[list[Judgement], list[list[str]]]:
@@ -223,15 +223,15 @@ def _judge_all(
     task = progress.add_task("", total=len(cases))
     for each, case in cases:
         progress.update(task, description=f"reference of {case.input}: {case.query}")
-        expected = expect(each, case.workload, args.reference, words[each.name])
+        expected = run_reference(each, case.workload, args.reference, step_types[each.name])
         progress.update(task, description=f"{case.input}: {case.query}")
         system = system_of(each)
-        judgement = judge(each, case, system, words[each.name], expected)
+        judgement = judge(each, case, system, step_types[each.name], expected)
         del expected  # a large trace, which would be there while the next one is made
         judgements.append(judgement)
         if judgement.outcome is Outcome.BROKEN:
             progress.update(task, description="shrinking the counterexample")
-            kinds = words[each.name]
+            kinds = step_types[each.name]
             trial = witness.Trial(each, system, args.system, kinds, args.reference)
             reports.append(trial.report(case.workload, args.counterexamples))
         progress.advance(task)
@@ -247,7 +247,7 @@ def _print(
     out = render.console()
     render.print_tables(out, judgements)
     lines = render.remarks(judgements)
-    lines += [render.skipped(case) for _, case in chosen if isinstance(case, Skipped)]
+    lines += [render.skipped(case) for _, case in chosen if isinstance(case, SkippedInput)]
     for report in reports:
         lines += ["", *report]
     name = "the Spark pipeline" if args.system == SPARK else args.system

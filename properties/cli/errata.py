@@ -13,7 +13,7 @@ from properties.cli import render
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError
 from properties.pages.errata import Confirmation, Erratum, markdown, told
-from properties.rooms import NAMES, Room, rooms
+from properties.rooms import NAMES, Room, find_rooms
 
 SUMMARY = "published rules that break their promises, each with a small counterexample"
 
@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     """Confirm the errata; the exit code says whether all of them could be."""
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--markdown", args.markdown)
-    confirmations = confirm(_chosen(rooms(args.room), args.only))
+    confirmations = confirm(_chosen(find_rooms(args.room), args.only))
     out = render.console()
     for each in confirmations:
         render.print_prose(out, told(each))

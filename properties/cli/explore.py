@@ -14,8 +14,8 @@ from model.vocabulary.settings import nearest
 from properties.cli import render
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError
-from properties.judging.judge import agree
-from properties.rooms import NAMES, Explorer, Room, room
+from properties.judging.judge import compare_traces
+from properties.rooms import NAMES, Explorer, Room, find_room
 
 SUMMARY = "every behaviour of a room's model in a small scope, and what planted bugs do to it"
 
@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Explore, then look for every planted bug."""
     refuse_unwritable("--json", args.json)
-    chosen = room(args.room)
+    chosen = find_room(args.room)
     scopes = _scopes(chosen, args.scope)
     _known(args.variant, chosen.explorer.variants, "planted bug")
     _refuse_elsewhere(chosen.explorer, args.variant, args.scope)
@@ -119,7 +119,9 @@ def _find(chosen: Room, name: str, scopes: tuple[str, ...]) -> Finding:
     example = bug.example
     observed = bug.make_system()(example)
     # What no claim sees is seen beside the reference.
-    agreement, _ = agree(chosen, example, chosen.reference()(example), observed, chosen.words)
+    agreement, _ = compare_traces(
+        chosen, example, chosen.reference()(example), observed, chosen.step_types
+    )
     for verdict in (*chosen.check(example, observed).verdicts, agreement):
         if verdict.outcome is Outcome.BROKEN:
             # What is wrong with one thing alone is the witness, too.

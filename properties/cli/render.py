@@ -22,7 +22,7 @@ from properties.data.durations import write_short
 from properties.errors import counted
 from properties.judging.judge import Judgement
 from properties.judging.predictions import MS_US, NO_PREDICTION
-from properties.rooms import Figure, Skipped
+from properties.rooms import Figure, SkippedInput
 
 NARROWEST = 110
 """Columns of output that is not a terminal: rich would assume 80 and fold every row."""
@@ -167,7 +167,7 @@ def remarks(judgements: Iterable[Judgement]) -> list[str]:
     ]
 
 
-def skipped(omitted: Skipped) -> str:
+def skipped(omitted: SkippedInput) -> str:
     """A default input that was left out."""
     return f"skipped {omitted.input}: {omitted.reason}."
 
@@ -191,7 +191,7 @@ def summary(judgements: Sequence[Judgement], system: str) -> str:
         return f"{unsaid} of {cases} undetermined: {_reasons(judgements)}."
     asked = {judgement.room.name: judgement.room for judgement in judgements}
     agreed = [
-        room.agreed([each.figures for each in judgements if each.room is room])
+        room.summarise_agreement([each.figures for each in judgements if each.room is room])
         for room in asked.values()
     ]
     return f"{cases}, none broken: {system} agrees with the reference in {'; in '.join(agreed)}."

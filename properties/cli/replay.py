@@ -5,14 +5,14 @@ from pathlib import Path
 
 from model.vocabulary import Workload
 from properties.cli import render
-from properties.cli.diff import chosen_words
+from properties.cli.diff import choose_step_types
 from properties.errors import UsageError
 from properties.judging import plan_counterexamples as plans
-from properties.judging.counterexamples import Counterexample, Simulated
+from properties.judging.counterexamples import Counterexample, SimulatedCluster
 from properties.judging.references import MODEL
 from properties.judging.systems import local_master, opened
 from properties.promises.witness import Trial
-from properties.rooms import Room, room
+from properties.rooms import Room, find_room
 
 SUMMARY = "run a stored counterexample again: exit code 1 if it is still one"
 
@@ -35,20 +35,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run it and say whether it still fails."""
     found = Counterexample.load(args.file)
-    tried = room(found.room)
-    words = chosen_words(tried, ",".join(found.kinds))
+    tried = find_room(found.room)
+    step_types = choose_step_types(tried, ",".join(found.kinds))
     workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system
     master = args.master or local_master(tried.slots(workload))
     with render.progress() as progress, opened(name, master) as system_of:
         progress.add_task(f"running {args.file.name}", total=None)
-        trial = Trial(tried, system_of(tried), name, words, found.reference)
-        if isinstance(found.given, Simulated):
+        trial = Trial(tried, system_of(tried), name, step_types, found.reference)
+        if isinstance(found.given, SimulatedCluster):
             broken = trial.broken_cluster(found.given)
         else:
             broken = trial.broken(found.given)
     out = render.console()
-    lines = plans.told(found.given.case) if isinstance(found.given, Simulated) else []
+    lines = plans.told(found.given.case) if isinstance(found.given, SimulatedCluster) else []
     if broken:
         render.print_lines(out, [*lines, *broken, "It still fails."])
         return 1
@@ -56,10 +56,12 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _workload(file: str, tried: Room, given: Workload | Simulated, reference: str) -> Workload:
+def _workload(
+    file: str, tried: Room, given: Workload | SimulatedCluster, reference: str
+) -> Workload:
     """Return what is to be run; refuse what not even the reference can run: an edited file."""
     try:
-        if isinstance(given, Simulated):
+        if isinstance(given, SimulatedCluster):
             given = tried.simulate_plan(given.case.plan, given.config, given.case.seed).workload
         tried.refuse(given)
         tried.reference()(given)

@@ -15,8 +15,8 @@ from properties.cli.outputs import refuse_unwritable
 from properties.data.durations import parse_duration_us
 from properties.errors import UsageError
 from properties.judging.judge import judge
-from properties.judging.references import MODEL, expect
-from properties.rooms import NAMES, Beside, Case, Remark, room
+from properties.judging.references import MODEL, run_reference
+from properties.rooms import NAMES, Alternatives, Case, Remark, find_room
 from sim.kernel.faults import KINDS
 from sim.kernel.run import Run
 
@@ -63,20 +63,20 @@ def run(args: argparse.Namespace) -> int:
     refuse_unwritable("--json", args.json)
     if args.plot is not None and args.plot.suffix.lower() != ".svg":
         raise UsageError(f"--plot {str(args.plot)!r}: plots are SVG, its name has to end in .svg")
-    chosen = room(args.room)
+    chosen = find_room(args.room)
     settings = dict(_setting(text) for text in args.set)
     with render.progress() as progress:
         progress.add_task("simulating", total=None)
         try:
             timed = chosen.simulate(settings, args.seed)
-            beside = chosen.beside(timed, settings, args.seed)
+            beside = chosen.alternatives(timed, settings, args.seed)
         except ValueError as error:
             raise UsageError(str(error)) from error
     name = str(timed.summary["input"])
     case = Case(name, name, "", timed.workload, in_order=False)
-    words = chosen.determined(timed.plan, chosen.words)
-    expected = expect(chosen, timed.workload, MODEL, words)
-    judgement = judge(chosen, case, lambda _: timed.trace, words, expected)
+    step_types = chosen.determined_steps(timed.plan, chosen.step_types)
+    expected = run_reference(chosen, timed.workload, MODEL, step_types)
+    judgement = judge(chosen, case, lambda _: timed.trace, step_types, expected)
     out = render.console()
     out.print(_table(timed))
     if beside is not None:
@@ -143,10 +143,10 @@ def _in_us(text: str) -> str:
 
 def _fault_in_us(text: str) -> str:
     """Return a fault with its times in microseconds (:func:`sim.kernel.faults.schedule_of`)."""
-    kind, *words = text.split() or [""]
+    kind, *step_types = text.split() or [""]
     names: Sequence[str] = getattr(KINDS.get(kind), "_fields", ())
     # What has no name is one word too many, and for the run to refuse.
-    named = zip_longest(names[: len(words)], words, fillvalue="")
+    named = zip_longest(names[: len(step_types)], step_types, fillvalue="")
     given = [_in_us(word) if name.endswith("_us") else word for name, word in named]
     return " ".join([kind, *given])
 
@@ -160,7 +160,7 @@ def _table(timed: Run) -> Table:
     return grid
 
 
-def _side_by_side(beside: Beside) -> Table:
+def _side_by_side(beside: Alternatives) -> Table:
     grid = Table(box=None, pad_edge=False)
     for number, heading in enumerate(beside.header):
         grid.add_column(heading, justify="right" if number else "left")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from properties.judging.plan_counterexamples import Case
+from properties.judging.plan_counterexamples import SeededPlan
 from sim.kernel.disorder import Burst, Disturbance, Gap, Regime, Straggler
 from sim.kernel.distributions import (
     Constant,
@@ -221,7 +221,7 @@ def faults(draw: st.DrawFn, shape: Shape, span_us: int, sent: int, links: Sequen
 
 
 @st.composite
-def cases(draw: st.DrawFn, shape: Shape) -> Case:
+def cases(draw: st.DrawFn, shape: Shape) -> SeededPlan:
     """Draw a cluster, what streams to it, what goes wrong, and a seed."""
     relays = draw(st.sampled_from([(), (), (Worker(0.5, place=Place(0, 1)),)]))
     sent = draw(sources(shape, len(relays)))
@@ -249,7 +249,7 @@ def cases(draw: st.DrawFn, shape: Shape) -> Case:
         name="drawn cluster",
     )
     seed = draw(SEEDS)
-    return Case(within_run(plan, seed), seed)
+    return SeededPlan(within_run(plan, seed), seed)
 
 
 def _end(source: Source) -> str:

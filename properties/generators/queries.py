@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from properties.generators.clusters import SEEDS, Shape
-from properties.judging.plan_counterexamples import Case
+from properties.judging.plan_counterexamples import SeededPlan
 from properties.promises.clusters import BATCHES_MAX, Pack, scaled
 from sim.grouping.room import GroupingTuning
 from sim.kernel.distributions import Exponential
@@ -100,7 +100,7 @@ def exchangeable(aggregate: str, windows: int, seed: int) -> Pack:
     )
     trigger = EveryTuples(ceil(source.events / BATCHES_MAX))
     plan = Plan((source,), trigger=trigger, name="exchangeable")
-    return Pack("slack", (config,), (Case(plan, seed),))
+    return Pack("slack", (config,), (SeededPlan(plan, seed),))
 
 
 # -------------------------------------------------------------------------------------- chains

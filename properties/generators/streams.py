@@ -28,7 +28,7 @@ from model.vocabulary.slack import (
 from properties.generators import clusters
 from properties.generators.clusters import Shape
 from properties.generators.networks import EVENTS_MAX, SEEDS, STEPS, plans, sources, upto
-from properties.judging.plan_counterexamples import Case
+from properties.judging.plan_counterexamples import SeededPlan
 from sim.kernel.faults import Fail, Fault, Pause
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import IDS_PER_SOURCE
@@ -194,7 +194,7 @@ def reordered(draw: st.DrawFn, config: Query) -> tuple[Workload, Workload]:
 
 
 @st.composite
-def timings(draw: st.DrawFn, scale_us: int, tasks: int) -> Case:
+def timings(draw: st.DrawFn, scale_us: int, tasks: int) -> SeededPlan:
     """Draw a cluster for a windowed room with so many tasks, and how long corrections take."""
     plan, seed = draw(clusters.cases(Shape(scale_us, tasks, events=(6, 12, 24))))
     tuning = WindowTuning(
@@ -213,14 +213,14 @@ def timings(draw: st.DrawFn, scale_us: int, tasks: int) -> Case:
         task = f"worker-{task_of(event.key, tasks)}"
         more = (kind(task if wrong == "task fails" else CORRECTOR, at_us, for_us),)
     flush = draw(st.sampled_from([True, True, True, False]))
-    return Case(replace(plan, tuning=tuning, faults=(*plan.faults, *more), flush=flush), seed)
+    return SeededPlan(replace(plan, tuning=tuning, faults=(*plan.faults, *more), flush=flush), seed)
 
 
 class TimedCase(NamedTuple):
     """What a timed run of room ``slack`` needs."""
 
     config: SlackConfig
-    timing: Case
+    timing: SeededPlan
 
 
 @st.composite

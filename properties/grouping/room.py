@@ -22,7 +22,16 @@ from properties.grouping.balances import Spread, spread
 from properties.grouping.errata import ERRATA
 from properties.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from properties.judging.predictions import Predictor
-from properties.rooms import Beside, Case, Explorer, Figure, Figures, Room, Seen, Skipped
+from properties.rooms import (
+    Alternatives,
+    Case,
+    Explorer,
+    Figure,
+    Figures,
+    JudgedCase,
+    Room,
+    SkippedInput,
+)
 from sim.grouping import Run, from_settings, side_by_side
 from sim.grouping.policies import Side
 from sim.grouping.run import replay
@@ -33,13 +42,13 @@ STAYING = ("key", "dkg", "dag")
 """Policies under which a key may well stay at one instance, so that nothing is to be merged."""
 
 
-def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped]:
+def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
     """One case for every router on every input that the options ask for."""
     if args.room == "grouping" and args.window_us is not None:
         raise UsageError("--window is a length of time; in room grouping --set window_tuples=N")
     for name in args.input or inputs.DEFAULT:
         if not args.input and name in PUBLISHED and name not in recordings_by_name():
-            yield Skipped(name, missing_recording(name))
+            yield SkippedInput(name, missing_recording(name))
             continue
         recording = inputs.load(name, args.seed, columns)
         refuse_values(recording.events, recording.label)
@@ -75,7 +84,7 @@ def in_process(workload: Workload) -> Trace:
 # --------------------------------------------------------------------------- figures and guards
 
 
-def figures(seen: Seen) -> Figures:
+def figures(seen: JudgedCase) -> Figures:
     """What happened in the reference, and how the system spread the tuples, if it recorded that."""
     workload, expected = seen.case.workload, seen.expected
     places = Counter((each.window, each.key) for each in expected.of(Partial))
@@ -83,10 +92,10 @@ def figures(seen: Seen) -> Figures:
     found = spread(observed)
     return {
         "tuples": len(workload.arrivals),
-        "routes": len(expected.of(Route)) if Route in seen.words else 0,
+        "routes": len(expected.of(Route)) if Route in seen.step_types else 0,
         "windows": len(observed.windows),
         "heavy": len(expected.of(Heavy)),
-        "answers": len(expected.of(Answer)) if Answer in seen.words else 0,
+        "answers": len(expected.of(Answer)) if Answer in seen.step_types else 0,
         "merged": sum(several > 1 for several in places.values()),
         **(found._asdict() if found else dict.fromkeys(Spread._fields)),
     }
@@ -102,7 +111,7 @@ SHOWN = (
 )
 
 
-def agreed(cases: Sequence[Figures]) -> str:
+def summarise_agreement(cases: Sequence[Figures]) -> str:
     """Routes and answers of all cases together."""
     routes, answers = (sum(each[name] or 0 for each in cases) for name in ("routes", "answers"))
     return f"{routes:,} routes, tuple by tuple, and {answers:,} merged answers"
@@ -155,7 +164,7 @@ SIDES = (
 )
 
 
-def beside(run: Run, settings: Mapping[str, str], seed: int) -> Beside | None:
+def alternatives(run: Run, settings: Mapping[str, str], seed: int) -> Alternatives | None:
     """All policies side by side, where there are two windows to tell them apart by."""
     sides = side_by_side(settings, seed) if "mean_rho" in run.summary else ()
     if not sides:
@@ -166,7 +175,7 @@ def beside(run: Run, settings: Mapping[str, str], seed: int) -> Beside | None:
         " windows, without the first one for rho and I."
     )
     data = tuple(side._asdict() for side in sides)
-    return Beside(SIDES, tuple(_side(side) for side in sides), data, remark)
+    return Alternatives(SIDES, tuple(_side(side) for side in sides), data, remark)
 
 
 def _side(side: Side) -> tuple[str, ...]:
@@ -195,20 +204,20 @@ def plot(run: Run, path: Path) -> None:
 
 ROOM = Room(
     name="grouping",
-    words=WORDS,
+    step_types=WORDS,
     add_options=queries.add_options,
     cases=cases,
     reference=make_system,
     spark=spark,
     slots=lambda _: 2,
     in_process=in_process,
-    in_process_words=WORDS,
+    in_process_step_types=WORDS,
     compare=compare,
     check=judge,
     refuse=refuse_workload,
     figures=figures,
     shown=SHOWN,
-    agreed=agreed,
+    summarise_agreement=summarise_agreement,
     guard=guard,
     remarks=lambda _: (),
     explorer=EXPLORER,
@@ -223,6 +232,6 @@ ROOM = Room(
         "as fast as times_us says at first (exponential)",
     ),
     plot=plot,
-    beside=beside,
+    alternatives=alternatives,
     errata=ERRATA,
 )

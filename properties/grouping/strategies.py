@@ -21,7 +21,7 @@ from model.vocabulary.grouping import POLICIES
 from properties.generators import clusters
 from properties.generators.clusters import Shape
 from properties.generators.streams import SEEDS, cuts, plans, sources
-from properties.judging.plan_counterexamples import Case
+from properties.judging.plan_counterexamples import SeededPlan
 from sim.grouping.room import GroupingTuning
 from sim.kernel.faults import Congest, Fault, Lose, Replay
 from sim.kernel.log import simulate_arrivals
@@ -107,7 +107,7 @@ class TimedCase(NamedTuple):
     """What a timed run needs."""
 
     config: GroupingConfig
-    timing: Case
+    timing: SeededPlan
 
 
 @st.composite
@@ -122,7 +122,7 @@ def timed_cases(draw: st.DrawFn) -> TimedCase:
     if draw(st.sampled_from([False, False, True])):
         plan = replaying(draw(arrivals()), plan)
     plan = replace(plan, tuning=GroupingTuning(measured=draw(st.booleans())))
-    return TimedCase(config, Case(plan, seed))
+    return TimedCase(config, SeededPlan(plan, seed))
 
 
 def _on_the_way_back(fault: Fault) -> Fault:

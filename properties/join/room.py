@@ -26,7 +26,7 @@ from properties.errors import UsageError, counted
 from properties.join import inputs, limits, queries
 from properties.join.errata import ERRATA
 from properties.judging.predictions import Predictor
-from properties.rooms import Case, Explorer, Figure, Figures, Remark, Room, Seen, Skipped
+from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
 from sim.join import ChainRun, from_settings, replay
 from sim.join import simulate as run_plan
 
@@ -35,7 +35,7 @@ COUNTED_MAX = 2_000
 """Arrivals up to which the pairs of every recorded step are counted again."""
 
 
-def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped]:
+def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
     """One case for every chain on every input that the options ask for."""
     if (args.r is None) != (args.s is None):
         given, other = ("--r", "--s") if args.s is None else ("--s", "--r")
@@ -48,7 +48,7 @@ def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped
     for name in args.input or inputs.NAMED:
         reason = inputs.missing(name)
         if reason is not None and not args.input:
-            yield Skipped(name, reason)
+            yield SkippedInput(name, reason)
         elif reason is not None:
             raise UsageError(reason)
         else:
@@ -100,10 +100,10 @@ def in_process(workload: Workload) -> Trace:
 
 
 def compare(
-    workload: Workload, expected: Trace, observed: Trace, words: Collection[type]
+    workload: Workload, expected: Trace, observed: Trace, step_types: Collection[type]
 ) -> Difference:
     """Matches whenever they came, each as often as it came, and rejections."""
-    chosen = [word for word in RESULTS if word in words]
+    chosen = [word for word in RESULTS if word in step_types]
     one, other = _untimed(expected), _untimed(observed)
     return diff.compare(one, other, chosen, identity={}, ignore=("batch",))
 
@@ -123,7 +123,7 @@ def check(workload: Workload, trace: Trace) -> Judgement:
 # --------------------------------------------------------------------------- figures and guards
 
 
-def figures(seen: Seen) -> Figures:
+def figures(seen: JudgedCase) -> Figures:
     """Results of the reference, and what the system recorded of its chain, if it did."""
     observed = seen.observed
     config = JoinConfig.from_json(seen.case.workload.config)
@@ -138,7 +138,7 @@ def figures(seen: Seen) -> Figures:
     }
     return {
         "tuples": len(seen.case.workload.arrivals),
-        "matches": len(seen.expected.of(Match)) if Match in seen.words else 0,
+        "matches": len(seen.expected.of(Match)) if Match in seen.step_types else 0,
         "rejected": len(seen.expected.of(Rejected)),
         "across_epochs": seen.evidence.guards["results across epochs"],
         "workers": config.workers,
@@ -155,7 +155,7 @@ SHOWN = (
 )
 
 
-def agreed(cases: Sequence[Figures]) -> str:
+def summarise_agreement(cases: Sequence[Figures]) -> str:
     """Matches and rejections of all cases together."""
     matches, rejected = (sum(each[name] or 0 for each in cases) for name in ("matches", "rejected"))
     return f"{matches:,} matches, each found once, and in {rejected:,} rejected arrivals"
@@ -183,7 +183,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
     return Verdict(GUARD, Outcome.HOLDS, sentence)
 
 
-def remarks(seen: Seen) -> tuple[Remark, ...]:
+def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
     """Whether what the chain recorded is a behaviour of the protocol."""
     config = JoinConfig.from_json(seen.case.workload.config)
     steps = sum(len(seen.observed.of(word)) for word in PROTOCOL)
@@ -251,20 +251,20 @@ EXPLORER = Explorer(
 
 ROOM = Room(
     name="join",
-    words=RESULTS,
+    step_types=RESULTS,
     add_options=queries.add_options,
     cases=cases,
     reference=make_system,
     spark=spark,
     slots=lambda workload: JoinConfig.from_json(workload.config).workers,
     in_process=in_process,
-    in_process_words=RESULTS,
+    in_process_step_types=RESULTS,
     compare=compare,
     check=check,
     refuse=limits.refuse_workload,
     figures=figures,
     shown=SHOWN,
-    agreed=agreed,
+    summarise_agreement=summarise_agreement,
     guard=guard,
     remarks=remarks,
     explorer=EXPLORER,

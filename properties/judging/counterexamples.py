@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from model.vocabulary import Event, Workload, stable_hash
 from properties.errors import UsageError
-from properties.judging.plan_counterexamples import Case
+from properties.judging.plan_counterexamples import SeededPlan
 from properties.judging.references import MODEL, REFERENCES
 from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import Plan
@@ -20,12 +20,12 @@ FAULTS = ("restart", "kill")
 FOLDER = Path("counterexamples")
 
 
-class Simulated(NamedTuple):
+class SimulatedCluster(NamedTuple):
     """A simulated cluster and its query: SimPy says what its workload is."""
 
     room: str
     config: Mapping[str, Any]
-    case: Case
+    case: SeededPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Counterexample:
 
     system: str
     """``spark``, or ``MODULE:FACTORY`` of a foreign system."""
-    given: Workload | Simulated
+    given: Workload | SimulatedCluster
     kinds: tuple[str, ...]
     """Kinds of steps that were compared."""
     broken: tuple[str, ...]
@@ -83,14 +83,14 @@ class Counterexample:
             raise UsageError(f"{path.name} is not a counterexample: {error}") from error
 
 
-def _to_json(given: Workload | Simulated) -> tuple[int, dict[str, Any]]:
+def _to_json(given: Workload | SimulatedCluster) -> tuple[int, dict[str, Any]]:
     if isinstance(given, Workload):
         return RECORDED, {"workload": given.to_json()}
     data = {"config": dict(given.config), "seed": given.case.seed}
     return SIMULATED, {**data, "plan": to_plain(given.case.plan)}
 
 
-def _simulated(record: Mapping[str, Any]) -> Simulated:
+def _simulated(record: Mapping[str, Any]) -> SimulatedCluster:
     """Read a simulated cluster that people may have edited."""
     plan, seed, config = from_plain(record["plan"]), record["seed"], record["config"]
     if not isinstance(plan, Plan):
@@ -105,7 +105,7 @@ def _simulated(record: Mapping[str, Any]) -> Simulated:
     if not isinstance(config, dict):
         msg = f"its config is {config!r}, which is no object"
         raise ValueError(msg)
-    return Simulated(str(record["room"]), config, Case(plan, seed))
+    return SimulatedCluster(str(record["room"]), config, SeededPlan(plan, seed))
 
 
 def _reference(record: Mapping[str, Any]) -> str:

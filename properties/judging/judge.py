@@ -22,7 +22,7 @@ from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import kind_of
 from properties.errors import UsageError
 from properties.judging.predictions import Prediction
-from properties.rooms import Case, Evidence, Expected, Figures, Remark, Room, Seen
+from properties.rooms import Case, Evidence, Figures, JudgedCase, ReferenceRun, Remark, Room
 
 AGREEMENT = "equal to the reference"
 NAMES = {"sim": "simulation", "model": "model", "both": "simulation"}
@@ -121,19 +121,19 @@ def broken_sentences(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
 
 
 def judge(
-    room: Room, case: Case, system: System, words: Collection[type], expected: Expected
+    room: Room, case: Case, system: System, step_types: Collection[type], expected: ReferenceRun
 ) -> Judgement:
     """Run the case through the system and say what holds, given what the system should observe."""
     workload = expected.workload
     started_s = time.perf_counter()
-    observed, failure = attempt(system, workload)
+    observed, failure = run_system(system, workload)
     seconds = time.perf_counter() - started_s
-    agreement, mismatches = agree(
-        room, workload, expected.trace, observed, words, differs_from(expected)
+    agreement, mismatches = compare_traces(
+        room, workload, expected.trace, observed, step_types, describe_difference(expected)
     )
     evidence = room.check(workload, observed)
     given = case._replace(workload=workload)
-    seen = Seen(given, expected.trace, observed, evidence, words)
+    seen = JudgedCase(given, expected.trace, observed, evidence, step_types)
     figures = room.figures(seen)
     return Judgement(
         room,
@@ -152,7 +152,7 @@ def judge(
     )
 
 
-def attempt(system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
+def run_system(system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
     """The trace of a system, or an empty one and what the system raised.
 
     :class:`UsageError` passes: it says that the system was given no chance.
@@ -180,33 +180,33 @@ def _was_interrupted(error: BaseException) -> bool:
     return earlier is not None
 
 
-def differs_from(expected: Expected) -> str:
+def describe_difference(expected: ReferenceRun) -> str:
     """Return who differs from whom, if a system does not observe what is expected."""
     return f"the system differs from the {NAMES[expected.reference]}: "
 
 
-def agree(
+def compare_traces(
     room: Room,
     workload: Workload,
     expected: Trace,
     observed: Trace,
-    words: Collection[type],
+    step_types: Collection[type],
     differs: str = "",
 ) -> tuple[Verdict, int]:
     """Whether two traces say the same in these kinds of steps, and in how many they do not.
 
     ``differs`` begins the sentence of two that do not.
     """
-    difference = room.compare(workload, expected, observed, words)
+    difference = room.compare(workload, expected, observed, step_types)
     wrong = difference.mismatches
     if not wrong and not difference.compared:
-        names = ", ".join(kind_of(word) for word in words)
+        names = ", ".join(kind_of(word) for word in step_types)
         sentence = f"neither the system nor the reference recorded a step of kind {names}"
         return Verdict(AGREEMENT, Outcome.UNDETERMINED, sentence), 0
     if not wrong:
         sentence = f"all {difference.compared:,} steps are the same"
         return Verdict(AGREEMENT, Outcome.HOLDS, sentence), 0
-    silent = [kind_of(word) for word in words if expected.of(word) and not observed.of(word)]
+    silent = [kind_of(word) for word in step_types if expected.of(word) and not observed.of(word)]
     hint = f"; there is no {' or '.join(silent)} step at all (--kinds names those to compare)"
     hint = hint if silent else ""
     sentence = f"{differs}{wrong:,} steps are missing, not expected or different{hint}"

@@ -28,14 +28,16 @@ ROWS_TOLD = 20
 """Of a recording; longer ones are counted."""
 
 
-class Case(NamedTuple):
+class SeededPlan(NamedTuple):
     """A plan with its seed: everything but the query."""
 
     plan: Plan
     seed: int
 
 
-def smallest(case: Case, fails: Callable[[Case], bool], seconds: float = SECONDS_MAX) -> Case:
+def smallest(
+    case: SeededPlan, fails: Callable[[SeededPlan], bool], seconds: float = SECONDS_MAX
+) -> SeededPlan:
     """Return the smallest case found in the time given that still fails."""
     ends_s = time.monotonic() + seconds
     progressed = True
@@ -50,23 +52,23 @@ def smallest(case: Case, fails: Callable[[Case], bool], seconds: float = SECONDS
     return case
 
 
-def _is_case_of(fails: Callable[[Case], bool], case: Case) -> bool:
+def _is_case_of(fails: Callable[[SeededPlan], bool], case: SeededPlan) -> bool:
     try:
         return fails(case)
     except ValueError:  # The simulation refuses it: a fault may have lost its target.
         return False
 
 
-def _smaller(case: Case) -> Iterator[Case]:
+def _smaller(case: SeededPlan) -> Iterator[SeededPlan]:
     """Return cases with a little less in them, those with much less first."""
     seen = {case}
     for make in (_fewer, _plainer, _shorter):
         for plan in make(case.plan):
-            if (found := Case(plan, case.seed)) not in seen:
+            if (found := SeededPlan(plan, case.seed)) not in seen:
                 seen.add(found)
                 yield found
     if case.seed:
-        yield Case(case.plan, 0)
+        yield SeededPlan(case.plan, 0)
 
 
 def _fewer(plan: Plan) -> Iterator[Plan]:
@@ -162,7 +164,7 @@ def _changed(plan: Plan, **changes: object) -> Iterator[Plan]:
 # -------------------------------------------------------------------------------------- in words
 
 
-def told(case: Case) -> list[str]:
+def told(case: SeededPlan) -> list[str]:
     """Tell the cluster, what streams to it and what goes wrong, a sentence each."""
     plan = case.plan
     lines = [

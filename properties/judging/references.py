@@ -13,8 +13,8 @@ from dataclasses import replace
 
 from model.vocabulary import Trace, Workload
 from properties.errors import UsageError
-from properties.judging.judge import agree
-from properties.rooms import Expected, Room
+from properties.judging.judge import compare_traces
+from properties.rooms import ReferenceRun, Room
 
 SIM, MODEL, BOTH = "sim", "model", "both"
 REFERENCES = (SIM, MODEL, BOTH)
@@ -22,22 +22,24 @@ OURS = "simulation equal to the model"
 DIFFERS = "the simulation (observed) differs from the model (expected), our mistake: "
 
 
-def expect(room: Room, workload: Workload, reference: str, words: Collection[type]) -> Expected:
+def run_reference(
+    room: Room, workload: Workload, reference: str, step_types: Collection[type]
+) -> ReferenceRun:
     """Return what a system should observe of a workload.
 
     Raises :class:`UsageError` with one sentence for a workload that the reference cannot run.
     """
     if reference == MODEL:
-        return Expected(reference, workload, modelled(room, workload))
+        return ReferenceRun(reference, workload, run_model(room, workload))
     found = _replayed(room, workload, reference)
     if reference == SIM:
         return found
-    trace = modelled(room, found.workload)
-    verdict, _ = agree(room, found.workload, trace, found.trace, words, DIFFERS)
+    trace = run_model(room, found.workload)
+    verdict, _ = compare_traces(room, found.workload, trace, found.trace, step_types, DIFFERS)
     return found._replace(simulated=(replace(verdict, claim=OURS),))
 
 
-def modelled(room: Room, workload: Workload) -> Trace:
+def run_model(room: Room, workload: Workload) -> Trace:
     """Return the trace of the untimed model."""
     try:
         return room.reference()(workload)
@@ -45,7 +47,7 @@ def modelled(room: Room, workload: Workload) -> Trace:
         raise UsageError(f"{workload.name}: a result leaves the range of float64") from error
 
 
-def _replayed(room: Room, workload: Workload, reference: str) -> Expected:
+def _replayed(room: Room, workload: Workload, reference: str) -> ReferenceRun:
     try:
         run = room.replay(workload)
     except OverflowError as error:
@@ -60,4 +62,4 @@ def _replayed(room: Room, workload: Workload, reference: str) -> Expected:
     given = run.workload.with_(faults=workload.faults) if workload.faults else run.workload
     # Usually nothing differs; then the arrivals are kept once.
     given = workload if given == workload else given
-    return Expected(reference, given, run.trace, room.predictor.predict(run))
+    return ReferenceRun(reference, given, run.trace, room.predictor.predict(run))

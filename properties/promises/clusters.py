@@ -30,14 +30,14 @@ from model.vocabulary.join import STREAMS, Match, Rejected
 from properties.generators import clusters
 from properties.generators.clusters import Shape
 from properties.judging import counterexamples
-from properties.judging.counterexamples import Simulated
-from properties.judging.judge import agree, broken_sentences
-from properties.judging.plan_counterexamples import Case
+from properties.judging.counterexamples import SimulatedCluster
+from properties.judging.judge import broken_sentences, compare_traces
+from properties.judging.plan_counterexamples import SeededPlan
 from properties.judging.systems import SPARK
 from properties.promises.on_spark import run_on_spark
 from properties.promises.recomputation import Delivery, Windows, joined_pairs, window_aggregates
 from properties.promises.witness import Promise, Trial
-from properties.rooms import Room, room
+from properties.rooms import Room, find_room
 from sim.kernel.run import Run
 from sim.kernel.trigger import EveryTuples
 
@@ -73,7 +73,7 @@ class Pack(NamedTuple):
 
     room: str
     configs: tuple[Any, ...]
-    cases: tuple[Case, ...]
+    cases: tuple[SeededPlan, ...]
 
     def __repr__(self) -> str:
         """Return a line, where the plans would fill pages."""
@@ -103,14 +103,14 @@ class Seen(NamedTuple):
     """One cluster: what the simulation did, and what Spark did with the same workload."""
 
     room: Room
-    given: Simulated
+    given: SimulatedCluster
     run: Run
     trace: Trace
     """Spark's own."""
 
     def fail(self, sentences: Sequence[str], promise: Promise = lambda *_: ()) -> None:
         """Fail with a smaller cluster that shows the same, stored for ``straggler replay``."""
-        trial = Trial(self.room, self.room.spark(), SPARK, self.room.words, promise=promise)
+        trial = Trial(self.room, self.room.spark(), SPARK, self.room.step_types, promise=promise)
         report = trial.report_cluster(self.given, counterexamples.FOLDER, sentences)
         shown = sentences[:SHOWN_SENTENCES]
         pytest.fail("\n".join([*shown, "", "The smallest like it, alone:", *report]), pytrace=False)
@@ -139,7 +139,7 @@ def observe(spark: SparkSession, *packs: Pack, kills: int = 0) -> list[Observed]
 
 
 def _observed(spark: SparkSession, pack: Pack, kills: int) -> Observed:
-    of_room = room(pack.room)
+    of_room = find_room(pack.room)
     simulated = {
         f"cluster-{n}": _simulated(of_room, config.to_json(), case)
         for n, (config, case) in enumerate(zip(pack.configs, pack.cases, strict=True))
@@ -150,23 +150,27 @@ def _observed(spark: SparkSession, pack: Pack, kills: int) -> Observed:
     return Observed(tuple(seen), ran.shared, ran.kills)
 
 
-def _simulated(of_room: Room, config: Mapping[str, Any], case: Case) -> tuple[Simulated, Run]:
+def _simulated(
+    of_room: Room, config: Mapping[str, Any], case: SeededPlan
+) -> tuple[SimulatedCluster, Run]:
     """Simulate a cluster; where its trigger makes too many micro-batches, with a coarser one."""
     run = of_room.simulate_plan(case.plan, config, case.seed)
     if len(list(run.workload.batches())) > BATCHES_MAX:
         trigger = EveryTuples(ceil(len(run.workload.arrivals) / BATCHES_MAX))
-        case = Case(replace(case.plan, trigger=trigger), case.seed)
+        case = SeededPlan(replace(case.plan, trigger=trigger), case.seed)
         run = of_room.simulate_plan(case.plan, config, case.seed)
-    return Simulated(of_room.name, config, case), run
+    return SimulatedCluster(of_room.name, config, case), run
 
 
 # ------------------------------------------------------------------------------------- assertions
 
 
-def same(seen: Seen, words: Collection[type] | None = None) -> None:
+def same(seen: Seen, step_types: Collection[type] | None = None) -> None:
     """Assert that Spark did what the simulation did."""
-    chosen = seen.room.words if words is None else words
-    verdict, wrong = agree(seen.room, seen.run.workload, seen.run.trace, seen.trace, chosen)
+    chosen = seen.room.step_types if step_types is None else step_types
+    verdict, wrong = compare_traces(
+        seen.room, seen.run.workload, seen.run.trace, seen.trace, chosen
+    )
     if wrong:
         seen.fail(broken_sentences([verdict]))
 

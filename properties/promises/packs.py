@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from model.vocabulary import Trace, Workload, stable_hash
 from properties.generators import streams as strategies
 from properties.judging import counterexamples
-from properties.judging.judge import agree, broken_sentences
+from properties.judging.judge import broken_sentences, compare_traces
 from properties.judging.systems import SPARK
 from properties.promises.witness import SHOWN_SENTENCES, Trial
 from properties.rooms import Room
@@ -99,7 +99,7 @@ def failing(
     reference = room.reference()
     found = {}
     for name, case in cases.items():
-        agreement, _ = agree(room, case, reference(case), traces[name], room.words)
+        agreement, _ = compare_traces(room, case, reference(case), traces[name], room.step_types)
         broken = broken_sentences((*room.check(case, traces[name]).verdicts, agreement))
         if broken:
             found[name] = broken
@@ -117,7 +117,7 @@ def report(
     The room's Spark pipeline is asked, so a session must be running.
     """
     name = min(broken, key=lambda each: len(pack.cases[each].arrivals))
-    trial = Trial(room, room.spark(), SPARK, room.words)
+    trial = Trial(room, room.spark(), SPARK, room.step_types)
     lines = [
         f"{len(broken)} of {len(pack.cases)} cases are broken; {name}, in its pack:",
         *broken[name][:SHOWN_SENTENCES],

@@ -37,8 +37,8 @@ from properties.join.machine import SparkMachine as Chain
 from properties.join.timed import TimedCase as ChainCase
 from properties.join.timed import clusters_of_chains
 from properties.judging.judge import broken_sentences
-from properties.judging.plan_counterexamples import Case, smallest, told
-from properties.rooms import Room, room
+from properties.judging.plan_counterexamples import SeededPlan, smallest, told
+from properties.rooms import Room, find_room
 from properties.script.machine import WAYS, SparkScripts
 from properties.script.strategies import timed_cases as script_cases
 from properties.watermark.strategies import configs as watermark_configs
@@ -66,7 +66,7 @@ class Drawn(NamedTuple):
     """A query, and the cluster that it runs on."""
 
     config: Any
-    case: Case
+    case: SeededPlan
 
     def __repr__(self) -> str:
         """Return a line, where the plan would fill a page."""
@@ -88,7 +88,7 @@ class Operator:
     @property
     def room(self) -> Room:
         """The room."""
-        return room(self.name)
+        return find_room(self.name)
 
     def run(self, drawn: Drawn) -> Run:
         """Run Spark's operator on a cluster."""
@@ -112,13 +112,17 @@ class Operator:
             return (f"the operator raised {type(error).__name__}: {text[:300]}",)
         if seen is not None:
             seen.update(self.reached(observed))
-        workload, trace, words = observed.workload, expected.trace, self.room.in_process_words
-        untold = self.room.untold(drawn.case.plan)
+        workload, trace, step_types = (
+            observed.workload,
+            expected.trace,
+            self.room.in_process_step_types,
+        )
+        untold = self.room.undetermined_steps(drawn.case.plan)
         other = tuple(_differences(expected.workload, workload))
         if other and (has_shed(expected) or has_shed(observed)):
             other, trace = (), self.room.reference()(workload)
-            words = self.room.determined(drawn.case.plan, words)
-        difference = self.room.compare(workload, trace, observed.trace, words)
+            step_types = self.room.determined_steps(drawn.case.plan, step_types)
+        difference = self.room.compare(workload, trace, observed.trace, step_types)
         told = [step for step in observed.trace.steps() if type(step) not in untold]
         verdicts = self.room.check(workload, Trace(observed.trace.producer, told)).verdicts
         return (*other, *difference.sentences, *broken_sentences(verdicts))
@@ -151,7 +155,7 @@ def _differences(expected: Workload, observed: Workload) -> Iterator[str]:
 def report(operator: Operator, drawn: Drawn) -> str:
     """Make a cluster smaller on which an operator fails, and tell it."""
 
-    def fails(case: Case) -> bool:
+    def fails(case: SeededPlan) -> bool:
         try:
             return bool(operator.broken(drawn._replace(case=case)))
         except ValueError:
@@ -182,7 +186,7 @@ def _windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any]) -> Drawn:
     if draw(st.sampled_from([False, False, True])):
         (events,) = draw(arrival_orders(config))
         plan = replaying(events, plan)
-    return Drawn(config, Case(plan, seed))
+    return Drawn(config, SeededPlan(plan, seed))
 
 
 @st.composite
@@ -199,7 +203,7 @@ def _troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn]) -> Drawn:
         if event is not None:
             at_us = event.arrival_us - plan.epoch_us + UNIT_US // 2
             fails.append(Fail(worker, at_us, 4 * UNIT_US))
-    return Drawn(config, Case(replace(plan, faults=(*plan.faults, *fails)), seed))
+    return Drawn(config, SeededPlan(replace(plan, faults=(*plan.faults, *fails)), seed))
 
 
 def _shedding(plan: Plan) -> Plan:
@@ -236,7 +240,7 @@ def _scripts(draw: st.DrawFn) -> Drawn:
         cut = draw(st.sampled_from(plan.trigger.cuts))
         again = Duplicate("source-0", max(0, cut - 1), UNIT_US // 4)
         plan = replace(plan, faults=(*plan.faults, again))
-    return Drawn(config, Case(plan, seed))
+    return Drawn(config, SeededPlan(plan, seed))
 
 
 def _read_by_all(config: ScriptConfig) -> Workflow:
@@ -259,7 +263,7 @@ def _chain(drawn: ChainCase) -> Drawn:
         if isinstance(source, Source)
     ]
     shorter = within_run(replace(plan, sources=tuple(sources), flush=True), seed)
-    return Drawn(drawn.config, Case(shorter, seed))
+    return Drawn(drawn.config, SeededPlan(shorter, seed))
 
 
 # ------------------------------------------------------------------------------- what has to occur

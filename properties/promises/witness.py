@@ -11,10 +11,15 @@ from model.vocabulary import System, Trace, Workload
 from model.vocabulary.trace import kind_of
 from properties.errors import counted
 from properties.judging import plan_counterexamples as plans
-from properties.judging.counterexamples import Counterexample, Simulated
-from properties.judging.judge import agree, attempt, broken_sentences, differs_from
-from properties.judging.plan_counterexamples import Case
-from properties.judging.references import MODEL, expect
+from properties.judging.counterexamples import Counterexample, SimulatedCluster
+from properties.judging.judge import (
+    broken_sentences,
+    compare_traces,
+    describe_difference,
+    run_system,
+)
+from properties.judging.plan_counterexamples import SeededPlan
+from properties.judging.references import MODEL, run_reference
 from properties.judging.systems import SPARK
 from properties.rooms import Room
 
@@ -41,7 +46,7 @@ class Trial:
     system: System
     name: str
     """``spark``, or MODULE:FACTORY."""
-    words: tuple[type, ...]
+    step_types: tuple[type, ...]
     """Kinds of steps that are compared."""
     reference: str = MODEL
     """With what a workload is compared: ``sim``, ``model`` or ``both``."""
@@ -49,17 +54,17 @@ class Trial:
 
     def broken(self, workload: Workload) -> tuple[str, ...]:
         """Run a workload beside the reference: what is broken, in sentences."""
-        return self._beside_reference(self.system, workload, self.words)
+        return self._beside_reference(self.system, workload, self.step_types)
 
-    def broken_cluster(self, given: Simulated) -> tuple[str, ...]:
+    def broken_cluster(self, given: SimulatedCluster) -> tuple[str, ...]:
         """Run the workload of a simulated cluster beside the simulation: what is broken."""
         run = self.room.simulate_plan(given.case.plan, given.config, given.case.seed)
-        observed, failure = attempt(self.system, run.workload)
+        observed, failure = run_system(self.system, run.workload)
         if failure is not None:
             return broken_sentences([failure])
         own = tuple(self.promise(run.workload, observed))
-        words = self.room.determined(run.plan, self.words)
-        return own + self._judged(run.workload, run.trace, observed, words)
+        step_types = self.room.determined_steps(run.plan, self.step_types)
+        return own + self._judged(run.workload, run.trace, observed, step_types)
 
     def report(self, workload: Workload, folder: Path) -> list[str]:
         """Shrink a workload that was seen to break something, store it and tell it."""
@@ -67,20 +72,22 @@ class Trial:
         told = _told(small, self.room.settings(small))
         return self._reported(small, self.broken(small), told, folder)
 
-    def report_cluster(self, given: Simulated, folder: Path, seen: Sequence[str] = ()) -> list[str]:
+    def report_cluster(
+        self, given: SimulatedCluster, folder: Path, seen: Sequence[str] = ()
+    ) -> list[str]:
         """Shrink a simulated cluster that was seen to break something, store it and tell it.
 
         ``seen`` is what was broken; it stands in the file if the cluster alone shows nothing.
         """
 
-        def fails_in_process(case: Case) -> bool:
+        def fails_in_process(case: SeededPlan) -> bool:
             run = self.room.simulate_plan(case.plan, given.config, case.seed)
-            words = self.room.determined(case.plan, self._in_process_words)
+            step_types = self.room.determined_steps(case.plan, self._in_process_step_types)
             if self.promise(run.workload, run.trace):  # The simulation itself breaks it.
                 return True
-            return bool(self._broken(self.room.in_process, run.workload, run.trace, words))
+            return bool(self._broken(self.room.in_process, run.workload, run.trace, step_types))
 
-        def fails(case: Case) -> bool:
+        def fails(case: SeededPlan) -> bool:
             return bool(self.broken_cluster(given._replace(case=case)))
 
         # Spark takes seconds a run. What shows in process is made small there, and confirmed.
@@ -95,13 +102,13 @@ class Trial:
 
     def _reported(
         self,
-        small: Workload | Simulated,
+        small: Workload | SimulatedCluster,
         broken: tuple[str, ...],
         told: list[str],
         folder: Path,
     ) -> list[str]:
         broken = broken or (NOT_AGAIN,)
-        kinds = tuple(kind_of(word) for word in self.words)
+        kinds = tuple(kind_of(word) for word in self.step_types)
         path = Counterexample(self.name, small, kinds, broken, self.reference).store(folder)
         return [
             *broken[:SHOWN_SENTENCES],
@@ -115,8 +122,8 @@ class Trial:
         is_small = most is None or len(workload.arrivals) <= most
 
         def fails_in_process(candidate: Workload) -> tuple[str, ...]:
-            words = self._in_process_words
-            return self._beside_reference(self.room.in_process, candidate, words)
+            step_types = self._in_process_step_types
+            return self._beside_reference(self.room.in_process, candidate, step_types)
 
         if self.name == SPARK and is_small and fails_in_process(workload):
             small = shrink(workload, fails_in_process, self.room.simpler)
@@ -127,15 +134,15 @@ class Trial:
         return shrink(workload, self.broken, self.room.simpler)
 
     @property
-    def _in_process_words(self) -> tuple[type, ...]:
-        return tuple(word for word in self.room.in_process_words if word in self.words)
+    def _in_process_step_types(self) -> tuple[type, ...]:
+        return tuple(word for word in self.room.in_process_step_types if word in self.step_types)
 
     def _beside_reference(
-        self, system: System, workload: Workload, words: tuple[type, ...]
+        self, system: System, workload: Workload, step_types: tuple[type, ...]
     ) -> tuple[str, ...]:
-        expected = expect(self.room, workload, self.reference, self.words)
-        differs = differs_from(expected)
-        found = self._broken(system, expected.workload, expected.trace, words, differs)
+        expected = run_reference(self.room, workload, self.reference, self.step_types)
+        differs = describe_difference(expected)
+        found = self._broken(system, expected.workload, expected.trace, step_types, differs)
         return found + broken_sentences(expected.simulated)
 
     def _broken(
@@ -143,23 +150,23 @@ class Trial:
         system: System,
         workload: Workload,
         expected: Trace,
-        words: tuple[type, ...],
+        step_types: tuple[type, ...],
         differs: str = "",
     ) -> tuple[str, ...]:
-        observed, failure = attempt(system, workload)
+        observed, failure = run_system(system, workload)
         if failure is not None:
             return broken_sentences([failure])
-        return self._judged(workload, expected, observed, words, differs)
+        return self._judged(workload, expected, observed, step_types, differs)
 
     def _judged(
         self,
         workload: Workload,
         expected: Trace,
         observed: Trace,
-        words: tuple[type, ...],
+        step_types: tuple[type, ...],
         differs: str = "",
     ) -> tuple[str, ...]:
-        agreement, _ = agree(self.room, workload, expected, observed, words, differs)
+        agreement, _ = compare_traces(self.room, workload, expected, observed, step_types, differs)
         return broken_sentences((*self.room.check(workload, observed).verdicts, agreement))
 
 

@@ -22,10 +22,10 @@ from properties.rooms import (
     Explorer,
     Figure,
     Figures,
+    JudgedCase,
     Remark,
     Room,
-    Seen,
-    Skipped,
+    SkippedInput,
 )
 from properties.script import inputs, limits, queries, timed
 from properties.script.agreement import compare
@@ -38,7 +38,7 @@ from sim.script.run import simulate as run_plan
 GUARD = "work was shared, and tuples were late"
 
 
-def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped]:
+def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
     """One case for every input, with all the scripts that the options ask for."""
     if args.room == "script" and args.window_us is not None:
         raise UsageError("--window: in room script the scripts say how long windows are")
@@ -48,7 +48,7 @@ def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped
     for name in args.input or usual:
         reason = None if args.input else inputs.missing(name)
         if reason is not None:
-            yield Skipped(name, reason)
+            yield SkippedInput(name, reason)
             continue
         network = inputs.load(name, args.seed, columns, args.sensors)
         config, title = queries.query(args, network, texts)
@@ -87,7 +87,7 @@ def check(workload: Workload, trace: Trace) -> Judgement:
 # --------------------------------------------------------------------------- figures and guards
 
 
-def figures(seen: Seen) -> Figures:
+def figures(seen: JudgedCase) -> Figures:
     """What happened in the reference, and what its plan says of loads and of what is sent."""
     workload, expected = seen.case.workload, seen.expected
     config = ScriptConfig.from_json(workload.config)
@@ -99,7 +99,7 @@ def figures(seen: Seen) -> Figures:
     off = deviation(workload, expected, seen.observed)
     return {
         "tuples": len(workload.arrivals),
-        "results": len(expected.of(Result)) if Result in seen.words else 0,
+        "results": len(expected.of(Result)) if Result in seen.step_types else 0,
         "undefined": len(expected.of(Undefined)),
         "late": sum(each.reason == REASON_LATE for each in expected.of(Rejected)),
         "computations": len(plan.graph.computed),
@@ -136,7 +136,7 @@ SHOWN = (
 )
 
 
-def agreed(cases: Sequence[Figures]) -> str:
+def summarise_agreement(cases: Sequence[Figures]) -> str:
     """Results of all cases together."""
     results, undefined, late = (
         sum(each[name] or 0 for each in cases) for name in ("results", "undefined", "late")
@@ -169,7 +169,7 @@ def guard(case: Case, figures: Figures) -> Verdict:
     return Verdict(GUARD, Outcome.HOLDS, sentence)
 
 
-def remarks(seen: Seen) -> tuple[Remark, ...]:
+def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
     """What is computed, and who is sent how much of what."""
     plan = make_plan(ScriptConfig.from_json(seen.case.workload.config))
     told = [sentence.removesuffix(".") for sentence in plan.sentences()]
@@ -183,20 +183,20 @@ EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, 
 
 ROOM = Room(
     name="script",
-    words=WORDS,
+    step_types=WORDS,
     add_options=queries.add_options,
     cases=cases,
     reference=make_system,
     spark=spark,
     slots=lambda _: 2,
     in_process=in_process,
-    in_process_words=WORDS,
+    in_process_step_types=WORDS,
     compare=compare,
     check=check,
     refuse=limits.refuse_workload,
     figures=figures,
     shown=SHOWN,
-    agreed=agreed,
+    summarise_agreement=summarise_agreement,
     guard=guard,
     remarks=remarks,
     explorer=EXPLORER,
@@ -211,8 +211,8 @@ ROOM = Room(
     ),
     plot=timed.plot,
     timed_remarks=timed.remarks,
-    beside=timed.beside,
-    untold=timed.untold,
+    alternatives=timed.alternatives,
+    undetermined_steps=timed.undetermined_steps,
     simpler=simpler,
     settings=settings,
     errata=ERRATA,

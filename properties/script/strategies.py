@@ -36,7 +36,7 @@ from model.vocabulary.script import (
 from properties.generators.clusters import Shape, clusters, faults
 from properties.generators.networks import SEEDS, plans, sources
 from properties.generators.streams import cuts
-from properties.judging.plan_counterexamples import Case
+from properties.judging.plan_counterexamples import SeededPlan
 from sim.kernel.faults import Fail
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import replay
@@ -184,7 +184,7 @@ class TimedCase(NamedTuple):
     """Scripts, and how their tuples arrive and are served."""
 
     config: ScriptConfig
-    timing: Case
+    timing: SeededPlan
 
 
 @st.composite
@@ -216,4 +216,4 @@ def timed_cases(draw: st.DrawFn) -> TimedCase:
         at_us = event.arrival_us - plan.epoch_us + SCALE_US // 8
         troubles.append(Fail(worker, at_us, SCALE_US))
     timed = replace(plan, faults=tuple(troubles), tuning=tuning)
-    return TimedCase(config, Case(timed, draw(SEEDS)))
+    return TimedCase(config, SeededPlan(timed, draw(SEEDS)))

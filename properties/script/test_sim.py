@@ -37,7 +37,7 @@ from model.vocabulary.script import (
     Workflow,
 )
 from properties.judging.judge import broken_sentences
-from properties.judging.plan_counterexamples import Case
+from properties.judging.plan_counterexamples import SeededPlan
 from properties.promises import packs
 from properties.script.agreement import compare
 from properties.script.machine import SparkScripts
@@ -73,7 +73,7 @@ def run(case: TimedCase) -> ScriptRun:
 def planned(case: TimedCase) -> TimedCase:
     """The same with the placement that docs/script.md takes."""
     plan, seed = case.timing
-    return case._replace(timing=Case(replace(plan, tuning=ScriptTuning()), seed))
+    return case._replace(timing=SeededPlan(replace(plan, tuning=ScriptTuning()), seed))
 
 
 _A = Sensor(SENSORS[0])

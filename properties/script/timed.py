@@ -5,7 +5,7 @@ from pathlib import Path
 
 from model.vocabulary.script import Hosted
 from properties.errors import UsageError
-from properties.rooms import Beside, Remark
+from properties.rooms import Alternatives, Remark
 from properties.script.limits import WORKERS_MAX
 from sim.kernel.plan import Plan
 from sim.script import DEFAULTS, ScriptRun, from_settings, side_by_side
@@ -75,7 +75,7 @@ SIDES = (
 )
 
 
-def beside(_: ScriptRun, settings: Mapping[str, str], seed: int) -> Beside | None:
+def alternatives(_: ScriptRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
     """All placements side by side."""
     sides = side_by_side(settings, seed)
     if not sides:
@@ -86,7 +86,7 @@ def beside(_: ScriptRun, settings: Mapping[str, str], seed: int) -> Beside | Non
         " served; result: from its stamp until it is there."
     )
     data = tuple(side._asdict() for side in sides)
-    return Beside(SIDES, tuple(_row(side) for side in sides), data, remark)
+    return Alternatives(SIDES, tuple(_row(side) for side in sides), data, remark)
 
 
 def _row(side: Side) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def _row(side: Side) -> tuple[str, ...]:
     )
 
 
-def untold(plan: Plan) -> tuple[type, ...]:
+def undetermined_steps(plan: Plan) -> tuple[type, ...]:
     """Who is sent which sensor, for another placement than that of docs/script.md."""
     return () if plan.tuned(ScriptTuning()).placement == PLAN else (Hosted,)
 

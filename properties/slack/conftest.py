@@ -3,9 +3,9 @@
 import pytest
 
 from model.vocabulary import System
-from properties.rooms import room
+from properties.rooms import find_room
 
 
 @pytest.fixture(scope="session")
 def system(foreign_system: System | None) -> System:
-    return foreign_system or room("slack").reference()
+    return foreign_system or find_room("slack").reference()

@@ -23,7 +23,7 @@ from model.vocabulary.slack import (
     Result,
 )
 from properties.errors import counted
-from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen
+from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from properties.slack import queries
 from properties.slack.errata import ERRATA
 from properties.slack.remarks import remarks
@@ -52,13 +52,15 @@ def in_process(workload: Workload) -> Trace:
     return run_in_process(workload)
 
 
-def figures(seen: Seen) -> Figures:
+def figures(seen: JudgedCase) -> Figures:
     """What happened in a run, and how many windows these kinds of steps let one compare."""
-    trace, words = seen.expected, seen.words
+    trace, step_types = seen.expected, seen.step_types
     final = trace.of(Final)
     tuples = sum(answer.n for answer in final)
     at_first = sum(result.n_rcv for result in trace.of(Result))
-    windows = len(final) if Final in words else len(trace.of(Result)) if Result in words else 0
+    windows = (
+        len(final) if Final in step_types else len(trace.of(Result)) if Result in step_types else 0
+    )
     return {
         "compared": windows,
         "late": len(trace.of(Late)),
@@ -75,7 +77,7 @@ SHOWN = (
 )
 
 
-def agreed(cases: Sequence[Figures]) -> str:
+def summarise_agreement(cases: Sequence[Figures]) -> str:
     """Windows and late pairs of all cases together."""
     windows, late = (sum(each[name] or 0 for each in cases) for name in ("compared", "late"))
     return f"{windows:,} windows, and every one of {late:,} late pairs is accounted for"
@@ -126,20 +128,20 @@ def plot(run: Run, path: Path) -> None:
 
 ROOM = Room(
     name="slack",
-    words=WORDS,
+    step_types=WORDS,
     add_options=queries.add_options,
     cases=partial(cases, "slack", queries.queries),
     reference=make_system,
     spark=spark,
     slots=lambda _: 2,
     in_process=in_process,
-    in_process_words=(Result, Late, Judged, Rejected, Progress),
+    in_process_step_types=(Result, Late, Judged, Rejected, Progress),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
     refuse=partial(refuse_workload, SlackConfig.from_json),
     figures=figures,
     shown=SHOWN,
-    agreed=agreed,
+    summarise_agreement=summarise_agreement,
     guard=guard,
     remarks=lambda seen: remarks(seen.case, seen.observed),
     explorer=EXPLORER,

@@ -7,7 +7,7 @@ import sys
 
 from properties.generators.streams import cases, timed_cases
 from properties.promises import packs
-from properties.rooms import room
+from properties.rooms import find_room
 
 SEED = 12_345
 CASES = 25
@@ -23,7 +23,7 @@ def digests() -> dict[str, list[str]]:
     """Of generated workloads, of their traces by model and state operator, and of timed runs."""
     from properties.slack.test_sim import run
 
-    slack = room("slack")
+    slack = find_room("slack")
     drawn = packs.collect(cases(), CASES, SEED)
     return {
         "workloads": [json.dumps(case.to_json()) for case in drawn],

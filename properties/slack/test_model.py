@@ -12,11 +12,11 @@ from model.slack.claims import judge, over_all
 from model.slack.scopes import explore
 from model.vocabulary import Fault, System, Trace, Workload
 from model.vocabulary.slack import Correction, Final, Judged, Late, Rejected, Result
-from properties.cli.diff import chosen_words
+from properties.cli.diff import choose_step_types
 from properties.generators.streams import CUTS_MAX, cases, configs, cuts, reordered
 from properties.judging.judge import broken_sentences
 from properties.promises import packs
-from properties.rooms import room
+from properties.rooms import find_room
 
 CASES_FOR_GUARDS = 400
 CASES_FOR_CRASHES = 150
@@ -81,7 +81,9 @@ def test_crashes_hit_corrections(seed: int) -> None:
     hit = [
         fault
         for case, fault in packs.collect(st.tuples(cases(), FAULTS), CASES_FOR_CRASHES, seed)
-        if any(step.batch == fault.at for step in room("slack").reference()(case).of(Correction))
+        if any(
+            step.batch == fault.at for step in find_room("slack").reference()(case).of(Correction)
+        )
     ]
     assert {fault.kind for fault in hit} == {"restart", "kill"}, "no crash was near a correction"
     assert len({fault.at for fault in hit}) > 1, "every crash came at the same time"
@@ -92,16 +94,16 @@ def test_a_foreign_system_agrees_with_the_reference(
 ) -> None:
     if foreign_system is None:
         pytest.skip("no --system was named")
-    slack = room("slack")
-    words = chosen_words(slack, pytestconfig.getoption("--kinds"))
+    slack = find_room("slack")
+    step_types = choose_step_types(slack, pytestconfig.getoption("--kinds"))
     reference = slack.reference()
     for case in packs.collect(cases(), CASES_FOR_GUARDS, seed):
-        difference = slack.compare(case, reference(case), foreign_system(case), words)
+        difference = slack.compare(case, reference(case), foreign_system(case), step_types)
         assert not difference.mismatches, "\n".join(difference.sentences)
 
 
 # The scope ``redelivery`` is as large as all others together; tests/model/slack explores it.
-@pytest.mark.parametrize("scope", sorted({*room("slack").explorer.everyday} - {"redelivery"}))
+@pytest.mark.parametrize("scope", sorted({*find_room("slack").explorer.everyday} - {"redelivery"}))
 def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None:
     exploration = explore(scope)
     assert exploration.cut is None

@@ -11,7 +11,7 @@ from model.vocabulary.slack import CONTROLS
 from properties.generators.streams import TimedCase, timed_cases
 from properties.judging.judge import broken_sentences
 from properties.promises import packs
-from properties.rooms import room
+from properties.rooms import find_room
 from properties.windows.trouble import troubles_of
 from sim.kernel.plain import from_plain, to_plain
 from sim.scenarios import umts
@@ -27,10 +27,10 @@ def run(case: TimedCase) -> Run:
 
 @given(case=timed_cases())
 def test_a_timed_run_is_a_run_of_the_model_and_keeps_the_promises(case: TimedCase) -> None:
-    slack = room("slack")
+    slack = find_room("slack")
     timed = run(case)
     expected = slack.reference()(timed.workload)
-    difference = slack.compare(timed.workload, expected, timed.trace, slack.words)
+    difference = slack.compare(timed.workload, expected, timed.trace, slack.step_types)
     assert not difference.mismatches, "\n".join(difference.sentences)
     # Values are whole numbers: every sum is exact, and so is the trace.
     assert timed.trace.digest() == expected.digest()

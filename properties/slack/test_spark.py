@@ -19,7 +19,7 @@ from model.vocabulary.slack import AGGREGATES, CONTROLS, METHODS, SAMPLINGS
 from properties.generators.streams import configs, reordered
 from properties.promises import packs
 from properties.promises.packs import Pack
-from properties.rooms import room
+from properties.rooms import find_room
 from properties.slack.test_model import NEEDED, answers, unbatched
 from tests.harness import profiles
 
@@ -46,7 +46,7 @@ SHAPES = (
 VARIED = 40
 """Cases in a pack that is run again, changed in a way that may not matter."""
 
-SLACK = room("slack")
+SLACK = find_room("slack")
 
 
 def query(number: int, seed: int) -> SlackConfig:

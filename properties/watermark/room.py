@@ -17,7 +17,7 @@ from model.watermark.identity import IDENTITY
 from model.watermark.scopes import SCOPES, explore
 from model.watermark.variants import VARIANTS
 from properties.errors import counted
-from properties.rooms import Case, Explorer, Figure, Figures, Room, Seen
+from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from properties.watermark import queries
 from properties.watermark.errata import ERRATA
 from properties.windows.cases import PREDICTOR, Agreement, cases
@@ -45,14 +45,14 @@ def in_process(workload: Workload) -> Trace:
     return run_in_process(workload)
 
 
-def figures(seen: Seen) -> Figures:
+def figures(seen: JudgedCase) -> Figures:
     """What happened in the reference."""
     trace = seen.expected
     clocks, late = trace.of(Clock), len(trace.of(Late))
     received = sum(result.n_rcv for result in trace.of(Result))
     waits = {clock.wait_us for clock in clocks}
     waited_us = fmean(clock.t_max_us - clock.wm_us for clock in clocks) if clocks else None
-    windows = len(trace.of(Final)) if Final in seen.words else len(trace.of(Result))
+    windows = len(trace.of(Final)) if Final in seen.step_types else len(trace.of(Result))
     return {
         "compared": windows,
         "clocks": len(clocks),
@@ -72,7 +72,7 @@ SHOWN = (
 )
 
 
-def agreed(cases: Sequence[Figures]) -> str:
+def summarise_agreement(cases: Sequence[Figures]) -> str:
     """Windows, clocks and late pairs of all cases together."""
     windows, clocks, late = (
         sum(each[name] or 0 for each in cases) for name in ("compared", "clocks", "late")
@@ -138,20 +138,20 @@ def plot(run: Run, path: Path) -> None:
 
 ROOM = Room(
     name="watermark",
-    words=WORDS,
+    step_types=WORDS,
     add_options=queries.add_options,
     cases=partial(cases, "watermark", queries.queries),
     reference=make_system,
     spark=spark,
     slots=lambda _: 2,
     in_process=in_process,
-    in_process_words=(Clock, Result, Late, Rejected),
+    in_process_step_types=(Clock, Result, Late, Rejected),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
     refuse=queries.refuse_workload,
     figures=figures,
     shown=SHOWN,
-    agreed=agreed,
+    summarise_agreement=summarise_agreement,
     guard=guard,
     remarks=lambda _: (),
     explorer=EXPLORER,

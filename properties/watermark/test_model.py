@@ -18,7 +18,7 @@ from model.watermark.scopes import explore
 from properties.generators.streams import CUTS_MAX, cuts, reordered, without_redeliveries
 from properties.judging.judge import broken_sentences
 from properties.promises import packs
-from properties.rooms import room
+from properties.rooms import find_room
 from properties.watermark.strategies import cases, configs
 
 CASES_FOR_GUARDS = 300
@@ -73,7 +73,7 @@ def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
 
 
-@pytest.mark.parametrize("scope", room("watermark").explorer.everyday)
+@pytest.mark.parametrize("scope", find_room("watermark").explorer.everyday)
 def test_every_behaviour_of_a_small_scope_keeps_the_promises(scope: str) -> None:
     exploration = explore(scope)
     assert exploration.cut is None

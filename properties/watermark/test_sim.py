@@ -14,7 +14,7 @@ from model.watermark.claims import judge, over_all
 from model.watermark.identity import IDENTITY
 from properties.generators.streams import timings
 from properties.judging.judge import broken_sentences
-from properties.judging.plan_counterexamples import Case
+from properties.judging.plan_counterexamples import SeededPlan
 from properties.promises import packs
 from properties.watermark.strategies import configs
 from properties.windows.trouble import troubles_of
@@ -29,7 +29,7 @@ class TimedCase(NamedTuple):
     """What a timed run needs."""
 
     config: WatermarkConfig
-    timing: Case
+    timing: SeededPlan
 
 
 @st.composite

@@ -23,13 +23,13 @@ from properties.data.tables import Recording, cuts_into
 from properties.generators.streams import cuts
 from properties.promises import packs
 from properties.promises.packs import Pack
-from properties.rooms import room
+from properties.rooms import find_room
 from properties.watermark.strategies import cases
 from properties.watermark.test_model import NEEDED, changed, unbatched
 from properties.windows.queries import BATCHES
 from tests.harness import profiles
 
-WATERMARK = room("watermark")
+WATERMARK = find_room("watermark")
 SHAPES = (("disorder", "sum", True), ("scaled", "median", False))
 """Reading, aggregate and whether late pairs are corrected for, of one pack after the other."""
 SECOND_US = 1_000_000
@@ -52,7 +52,7 @@ def reversed_far() -> Workload:
 def test_operator_in_process_equals_model(case: Workload) -> None:
     observed = WATERMARK.in_process(case)
     expected = WATERMARK.reference()(case)
-    difference = WATERMARK.compare(case, expected, observed, WATERMARK.in_process_words)
+    difference = WATERMARK.compare(case, expected, observed, WATERMARK.in_process_step_types)
     assert not difference.mismatches, "\n".join(difference.sentences)
 
 
@@ -74,7 +74,7 @@ def test_cases_in_process_contain_what_matters(seed: int) -> None:
 def test_comparison_sees_every_planted_bug(bug: str) -> None:
     case = VARIANTS[bug].example
     observed, wrong = WATERMARK.in_process(case), VARIANTS[bug].make_system()(case)
-    assert WATERMARK.compare(case, wrong, observed, WATERMARK.in_process_words).mismatches
+    assert WATERMARK.compare(case, wrong, observed, WATERMARK.in_process_step_types).mismatches
 
 
 @given(case=cases(READINGS), data=st.data())

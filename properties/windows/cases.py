@@ -12,7 +12,7 @@ from model.windows.evidence import has_exact_sums
 from properties.data import inputs
 from properties.data.tables import Columns, Recording, cuts_into
 from properties.judging.predictions import Predictor
-from properties.rooms import Case, Skipped
+from properties.rooms import Case, SkippedInput
 from properties.windows.queries import BATCHES, Config
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
@@ -32,12 +32,12 @@ Queries = Callable[[argparse.Namespace, str, Recording], Iterator[tuple[ConfigT,
 
 def cases(
     room: str, queries: Queries[ConfigT], args: argparse.Namespace, columns: Columns
-) -> Iterator[Case | Skipped]:
+) -> Iterator[Case | SkippedInput]:
     """One case for every query on every input that the options ask for."""
     for name in args.input or DEFAULT_INPUTS:
         asked_for = bool(args.input)
         if not asked_for and name in inputs.PUBLISHED and name not in inputs.recordings_by_name():
-            yield Skipped(name, inputs.missing_recording(name))
+            yield SkippedInput(name, inputs.missing_recording(name))
             continue
         recording = inputs.load(name, args.seed, columns)
         cuts = cuts_into(len(recording.events), args.batches or BATCHES)
@@ -56,16 +56,16 @@ def cases(
 class Agreement(NamedTuple):
     """How steps of a room are compared."""
 
-    words: tuple[type, ...]
+    step_types: tuple[type, ...]
     identity: Mapping[str, tuple[str, ...]]
     """Fields that tell one step of a kind from another."""
 
     def compare(
-        self, workload: Workload, expected: Trace, observed: Trace, words: Collection[type]
+        self, workload: Workload, expected: Trace, observed: Trace, step_types: Collection[type]
     ) -> Difference:
         """Exactly, except where sums of the values are not exact (docs/slack.md, section 3)."""
         values = [event.value for event in workload.arrivals if isfinite(event.value)]
-        chosen = [word for word in self.words if word in words]
+        chosen = [word for word in self.step_types if word in step_types]
         is_summed = workload.config.get("aggregate", "sum") in SUMMED
         return diff.compare(
             expected,

@@ -7,7 +7,7 @@ import pytest
 
 from model.vocabulary import Event, Trace, WatermarkConfig, Workload
 from model.vocabulary.answers import Final, Result
-from properties.rooms import room
+from properties.rooms import find_room
 from tests.properties.straggler import Straggler, assert_refused
 
 MODEL = "model.watermark:make_system"
@@ -41,7 +41,7 @@ def test_a_file_for_all_and_for_every_device(straggler: Straggler, trips: Path) 
 
 
 def test_values_that_cancel_may_be_rounded_in_any_order_and_none_may_be_lost() -> None:
-    watermark, config = room("watermark"), WatermarkConfig(10, 10, 0, keyed=False)
+    watermark, config = find_room("watermark"), WatermarkConfig(10, 10, 0, keyed=False)
     events = tuple(Event(n, n, "", 1, value, 2) for n, value in enumerate((0.1, 0.2, -0.3)))
     case = Workload("watermark", events, config.to_json())
     right = watermark.reference()(case)
@@ -51,7 +51,7 @@ def test_values_that_cancel_may_be_rounded_in_any_order_and_none_may_be_lost() -
             step._replace(value=next(given)) if isinstance(step, Result | Final) else step
             for step in right.steps()
         ]
-        found = watermark.compare(case, right, Trace("someone", steps), watermark.words)
+        found = watermark.compare(case, right, Trace("someone", steps), watermark.step_types)
         assert found.mismatches == mismatches
 
 

@@ -20,7 +20,7 @@ from properties.cli import main as cli
 from properties.cli.errata import confirm
 from properties.join import behaviours, scaling
 from properties.pages.errata import Confirmation, Erratum, Findings, markdown, told
-from properties.rooms import NAMES, Room, room, rooms
+from properties.rooms import NAMES, Room, find_room, find_rooms
 from properties.slack import control_errata, requirement_errata, small_streams
 from properties.slack.control_errata import Pattern, outcome, share
 from properties.slack.requirement_errata import Window
@@ -31,7 +31,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
 @pytest.fixture(scope="module")
 def confirmations() -> list[Confirmation]:
     """All of them, run once."""
-    known = rooms("all")
+    known = find_rooms("all")
     return confirm([(each, erratum) for each in known for erratum in each.errata])
 
 
@@ -67,7 +67,7 @@ def test_the_page_is_current(confirmations: list[Confirmation]) -> None:
 
 def test_names_are_told_apart() -> None:
     for name in NAMES:
-        names = [erratum.name for erratum in room(name).errata]
+        names = [erratum.name for erratum in find_room(name).errata]
         assert len(set(names)) == len(names)
 
 
@@ -213,9 +213,9 @@ def test_what_is_not_confirmed_is_exit_1(
     )
 
     def with_it(name: str) -> list[Room]:
-        return [replace(room("slack"), errata=(doubtful,))]
+        return [replace(find_room("slack"), errata=(doubtful,))]
 
-    monkeypatch.setattr(command, "rooms", with_it)
+    monkeypatch.setattr(command, "find_rooms", with_it)
     code, out, _ = run(capsys)
     assert code == 1
     assert out.splitlines()[-1] == "1 of 1 erratum not confirmed: doubtful."
@@ -227,7 +227,7 @@ def test_ctrl_c_is_one_line(
     def interrupted(_name: str) -> list[Room]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "rooms", interrupted)
+    monkeypatch.setattr(command, "find_rooms", interrupted)
     assert run(capsys) == (130, "", "straggler: interrupted.\n")
 
 

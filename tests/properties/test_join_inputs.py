@@ -14,7 +14,7 @@ from properties.data.tables import DEFAULT_COLUMNS
 from properties.join import queries
 from properties.join.inputs import NAMED, RECORDINGS, SIMULATED, TwoStreams, load, missing
 from properties.join.room import ROOM
-from properties.rooms import Case, Skipped
+from properties.rooms import Case, SkippedInput
 
 FLIGHTS = 336_776
 READINGS = 26_115
@@ -95,10 +95,10 @@ def test_what_is_not_there_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch)
     few = {name: (lambda _, name=name: TwoStreams(name, name, ())) for name in NAMED}
     monkeypatch.setattr("properties.join.inputs.NAMED", few)
     found = list(ROOM.cases(asked(), DEFAULT_COLUMNS))
-    skipped = [case.input for case in found if isinstance(case, Skipped)]
+    skipped = [case.input for case in found if isinstance(case, SkippedInput)]
     assert skipped == list(RECORDINGS)
     assert len(found) == len(NAMED)
-    assert all(DATA_VARIABLE in case.reason for case in found if isinstance(case, Skipped))
+    assert all(DATA_VARIABLE in case.reason for case in found if isinstance(case, SkippedInput))
 
 
 def test_every_input_has_its_queries() -> None:

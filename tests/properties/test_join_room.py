@@ -16,7 +16,7 @@ from properties.join.conditions import parse_condition, write_condition
 from properties.join.room import ROOM
 from properties.join.strategies import PREDICATES
 from properties.judging.judge import Judgement, judge
-from properties.judging.references import MODEL, expect
+from properties.judging.references import MODEL, run_reference
 from properties.rooms import Case
 
 CONFIG = JoinConfig(4, (("key", Equi("key")),), workers=3, block_size=2, lateness_us=3)
@@ -37,7 +37,7 @@ def case(each: Workload) -> Case:
 
 def judged(each: Case) -> Judgement:
     """The chain of the model, held to the model."""
-    return judge(ROOM, each, run, RESULTS, expect(ROOM, each.workload, MODEL, RESULTS))
+    return judge(ROOM, each, run, RESULTS, run_reference(ROOM, each.workload, MODEL, RESULTS))
 
 
 # ----------------------------------------------------------------------------------- conditions

@@ -12,7 +12,7 @@ from properties.generators.streams import cases
 from properties.judging.counterexamples import Counterexample
 from properties.judging.systems import SPARK
 from properties.promises import packs
-from properties.rooms import Room, room
+from properties.rooms import Room, find_room
 
 CONFIG = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000)
 PACK = packs.pack(CONFIG, 40, seed=5)
@@ -20,11 +20,11 @@ PACK = packs.pack(CONFIG, 40, seed=5)
 
 def with_pipeline(system: System, in_process: System) -> Room:
     """The room with another system in the place of Spark, and of its state operator."""
-    slack = room("slack")
+    slack = find_room("slack")
 
     def stream_part(workload: Workload) -> Trace:
         steps = in_process(workload).steps()
-        return Trace("operator", [s for s in steps if isinstance(s, slack.in_process_words)])
+        return Trace("operator", [s for s in steps if isinstance(s, slack.in_process_step_types)])
 
     return replace(slack, spark=lambda: system, in_process=stream_part)
 
@@ -47,7 +47,7 @@ def test_a_pack_holds_different_streams_for_one_query() -> None:
 
 
 def test_a_right_system_fails_nowhere() -> None:
-    slack = room("slack")
+    slack = find_room("slack")
     assert not packs.failing(slack, PACK.cases, traces(slack.reference()))
 
 
@@ -76,7 +76,7 @@ def test_a_failure_of_the_stream_is_shrunk_in_process_and_confirmed(tmp_path: Pa
 
 def test_a_failure_of_corrections_alone_is_shrunk_with_the_whole_pipeline(tmp_path: Path) -> None:
     buggy = VARIANTS["clears_everything"].make_system()
-    slack = with_pipeline(buggy, room("slack").reference())
+    slack = with_pipeline(buggy, find_room("slack").reference())
     broken = packs.failing(slack, PACK.cases, traces(buggy))
     assert broken
     packs.report(slack, PACK, broken, tmp_path)
@@ -88,7 +88,7 @@ def test_a_failure_of_corrections_alone_is_shrunk_with_the_whole_pipeline(tmp_pa
 
 
 def test_a_failure_that_needs_its_pack_is_stored_as_it_is(tmp_path: Path) -> None:
-    reference = room("slack").reference()
+    reference = find_room("slack").reference()
     slack = with_pipeline(reference, reference)
     wrong = {**traces(reference), "case-7": Trace("spark", ())}
     broken = packs.failing(slack, PACK.cases, wrong)

@@ -19,8 +19,8 @@ from properties.data.durations import write_short
 from properties.errors import UsageError
 from properties.grouping.room import ROOM as GROUPING
 from properties.join.room import ROOM as JOIN
-from properties.judging.references import BOTH, MODEL, OURS, REFERENCES, SIM, expect
-from properties.rooms import NAMES, room
+from properties.judging.references import BOTH, MODEL, OURS, REFERENCES, SIM, run_reference
+from properties.rooms import NAMES, find_room
 from properties.slack.room import ROOM as SLACK
 from sim.clusters import STATED
 from sim.grouping.run import stated
@@ -224,21 +224,23 @@ def test_a_replay_agrees_with_the_model_in_every_room(straggler: Straggler, file
 
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_of_planted_bugs_are_replayed_as_the_model_runs_them(name: str) -> None:
-    chosen = room(name)
+    chosen = find_room(name)
     for variant, bug in chosen.explorer.variants.items():
-        found = expect(chosen, bug.example, BOTH, chosen.words)
+        found = run_reference(chosen, bug.example, BOTH, chosen.step_types)
         (verdict,) = found.simulated
         assert verdict.outcome is not Outcome.BROKEN, (variant, verdict)
         assert found.workload.arrivals == bug.example.arrivals
         assert found.workload.faults == bug.example.faults
-        nothing = expect(chosen, bug.example.with_(arrivals=(), cuts=()), BOTH, chosen.words)
+        nothing = run_reference(
+            chosen, bug.example.with_(arrivals=(), cuts=()), BOTH, chosen.step_types
+        )
         assert nothing.workload.arrivals == ()
         assert nothing.predicted.predicted_tuples_per_s is None
 
 
 def test_a_replay_sheds_and_reorders_nothing() -> None:
     workload = recorded(300)
-    found = expect(SLACK, workload, BOTH, WORDS)
+    found = run_reference(SLACK, workload, BOTH, WORDS)
     assert found.workload is workload
     assert [verdict.outcome for verdict in found.simulated] == [Outcome.HOLDS]
 
@@ -269,7 +271,7 @@ def test_the_rate_is_that_at_which_the_busiest_worker_never_rests() -> None:
         Event(seq, seq, "a", seq * 1_000, 1.0, seq * 1_000, "") for seq in range(20_000)
     )
     workload = Workload("grouping", arrivals, key_by_key.to_json(), (5_000, 10_000, 15_000))
-    predicted = expect(GROUPING, workload, SIM, GROUPING.words).predicted
+    predicted = run_reference(GROUPING, workload, SIM, GROUPING.step_types).predicted
     # Exponential service of 10,000 tuples: six standard errors are 6%.
     assert predicted.predicted_tuples_per_s == pytest.approx(10_000, rel=0.06)
     run = GROUPING.replay(workload)
@@ -297,7 +299,9 @@ def test_a_chain_looks_at_itself_less_often_in_a_recording_of_years() -> None:
     workload = Workload("join", arrivals, config.to_json(), name="years")
     run = JOIN.replay(workload)
     assert len(next(iter(run.series.values()))) < 20_000
-    assert expect(JOIN, workload, BOTH, JOIN.words).simulated[0].outcome is Outcome.HOLDS
+    assert (
+        run_reference(JOIN, workload, BOTH, JOIN.step_types).simulated[0].outcome is Outcome.HOLDS
+    )
 
 
 @pytest.mark.parametrize(
@@ -343,7 +347,7 @@ def test_a_result_beyond_float64_is_refused_by_the_simulation_as_well() -> None:
         raise OverflowError
 
     with pytest.raises(UsageError, match="recorded: a result leaves the range of float64"):
-        expect(replace(SLACK, replay=overflows), recorded(3), SIM, WORDS)
+        run_reference(replace(SLACK, replay=overflows), recorded(3), SIM, WORDS)
 
 
 def test_a_stored_reference_that_there_is_not_is_refused(straggler: Straggler, files: Path) -> None:

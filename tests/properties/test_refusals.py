@@ -19,7 +19,7 @@ from properties.data.tables import cuts_into
 from properties.errors import UsageError
 from properties.judging.counterexamples import Counterexample
 from properties.promises.witness import Trial
-from properties.rooms import room
+from properties.rooms import find_room
 from tests.properties.straggler import Done, assert_refused
 
 MODEL = "model.slack:make_system"
@@ -86,9 +86,9 @@ def test_what_is_no_file_may_be_named_twice(straggler: Straggler, line: str) -> 
 def test_what_cannot_be_written_is_refused_before_anything_runs(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
 ) -> None:
-    monkeypatch.setattr(diff, "rooms", fails_to_be_needed)
-    monkeypatch.setattr(explore, "room", fails_to_be_needed)
-    monkeypatch.setattr(sim, "room", fails_to_be_needed)
+    monkeypatch.setattr(diff, "find_rooms", fails_to_be_needed)
+    monkeypatch.setattr(explore, "find_room", fails_to_be_needed)
+    monkeypatch.setattr(sim, "find_room", fails_to_be_needed)
     option = line.split()[-1]
     assert_refused(straggler(f"{line} ."), f"{option} '.' is a folder; it must be a file")
     missing = straggler(f"{line} missing/dir/a")
@@ -212,7 +212,7 @@ def breaks(*_: object) -> Any:
 def test_the_unexpected_is_one_sentence(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sim, "room", breaks)
+    monkeypatch.setattr(sim, "find_room", breaks)
     monkeypatch.delenv(cli.TRACEBACK_VARIABLE, raising=False)
     assert_refused(
         straggler("sim slack"),
@@ -258,14 +258,14 @@ def test_what_a_terminal_cannot_show_is_escaped(
 
 
 def test_a_counterexample_shows_values_as_they_are(tmp_path: Path) -> None:
-    slack = room("slack")
+    slack = find_room("slack")
 
     def breaks_on_this_alone(workload: Workload) -> Trace:
         if workload.arrivals == WORKLOAD.arrivals:
             raise LookupError
         return slack.reference()(workload)
 
-    trial = Trial(slack, breaks_on_this_alone, "test:breaks", slack.words)
+    trial = Trial(slack, breaks_on_this_alone, "test:breaks", slack.step_types)
     report = trial.report(WORKLOAD, tmp_path)
     assert any(line.startswith("It takes 1 arrival in 1 batch, with ") for line in report)
     assert any("value 0.30000000000000004 (batch 0)" in line for line in report)

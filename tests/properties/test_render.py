@@ -12,7 +12,7 @@ from model.vocabulary.join import RESULTS, Equi
 from properties.cli import render
 from properties.join.room import ROOM
 from properties.judging.judge import Judgement, judge
-from properties.judging.references import MODEL, expect
+from properties.judging.references import MODEL, run_reference
 from properties.rooms import Case
 
 INPUT = "orders-of-the-whole-last-year.csv, trades-of-the-whole-last-year.csv"
@@ -27,7 +27,7 @@ def undetermined() -> Judgement:
     case = Case(
         "made", INPUT, "key and value within 2, +-5s, late after [3s]", workload, in_order=True
     )
-    expected = expect(ROOM, workload, MODEL, RESULTS)
+    expected = run_reference(ROOM, workload, MODEL, RESULTS)
     return judge(ROOM, case, joined, RESULTS, expected)
 
 

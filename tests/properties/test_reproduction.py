@@ -14,7 +14,7 @@ from properties.pages.reproduction import summary
 from properties.pages.reproduction.page import page
 from properties.pages.reproduction.promises import PROMISES
 from properties.pages.reproduction.spark import MEASURED, figures
-from properties.rooms import rooms
+from properties.rooms import find_rooms
 from sim.report.contents import Report
 from sim.report.stored import entry_of
 from sim.sweep.experiment import Reproduction
@@ -46,7 +46,7 @@ def test_every_promise_has_tests_that_exist() -> None:
 
 
 def test_readings_that_do_not_hold_are_errata_of_the_room() -> None:
-    known = {room.name: {erratum.name for erratum in room.errata} for room in rooms("all")}
+    known = {room.name: {erratum.name for erratum in room.errata} for room in find_rooms("all")}
     for promise in PROMISES:
         assert set(promise.errata) <= known[promise.room], promise.claim
         # Whoever reproduces as written, has no erratum; whoever refutes has one.

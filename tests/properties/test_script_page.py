@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from properties.script.timed import SIDES, beside
+from properties.script.timed import SIDES, alternatives
 from sim.script import from_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "script.md").read_text(encoding="utf-8")
@@ -11,7 +11,7 @@ SEED = 1
 
 def test_placements_have_the_figures_that_the_page_says() -> None:
     assert f"| {' | '.join(SIDES)} |" in PAGE
-    found = beside(from_settings({}, SEED), {}, SEED)
+    found = alternatives(from_settings({}, SEED), {}, SEED)
     assert found is not None
     for placement, *figures in found.rows:
         assert f"| `{placement}` | {' | '.join(figures)} |" in PAGE

@@ -9,7 +9,7 @@ from model.script import run
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script import Hosted, Result
 from properties.data.tables import Columns
-from properties.rooms import room
+from properties.rooms import find_room
 from properties.script import inputs, limits
 from properties.script.files import examples, read_workflows
 from properties.script.sensors import BRIDGE, WEATHER
@@ -253,8 +253,8 @@ def test_what_is_judged_naively_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(inputs, "WEATHER_HOURS", 20 * 24)
     network = inputs.weather(0)
     assert network.scripts == examples(".")
-    chosen = room("script")
-    assert chosen.words[-1] is Hosted
+    chosen = find_room("script")
+    assert chosen.step_types[-1] is Hosted
     assert limits.NAIVE_MAX < limits.FOLDS_MAX
 
 

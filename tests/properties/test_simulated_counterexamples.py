@@ -9,10 +9,10 @@ from model.slack import make_system
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.slack import WORDS
-from properties.judging.counterexamples import Counterexample, Simulated
-from properties.judging.plan_counterexamples import Case, smallest, told
+from properties.judging.counterexamples import Counterexample, SimulatedCluster
+from properties.judging.plan_counterexamples import SeededPlan, smallest, told
 from properties.promises.witness import Trial
-from properties.rooms import room
+from properties.rooms import find_room
 from sim.kernel.distributions import Exponential
 from sim.kernel.faults import Duplicate, Fail, Lose, Pause
 from sim.kernel.link import Place
@@ -24,7 +24,7 @@ from tests.properties.straggler import Straggler, assert_refused
 BUGGY = "model.slack.variants:lost_update"
 CONFIG = SlackConfig(9_000, 3_000, tasks=2, control="fixed", gamma_us=9_000).to_json()
 EMPTY = {"is": "Plan", "sources": []}
-CASE = Case(
+CASE = SeededPlan(
     Plan(
         tuple(Source(30, Exponential(1_500.0), delay=Exponential(9_000.0)) for _ in range(3)),
         cluster=Cluster((Worker(place=Place(node=1)), Worker(0.2, queue_limit=3))),
@@ -41,16 +41,16 @@ CASE = Case(
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
     """What is stored of a planted bug on this cluster."""
-    slack = room("slack")
+    slack = find_room("slack")
     trial = Trial(slack, VARIANTS["lost_update"].make_system(), BUGGY, WORDS)
-    given = Simulated("slack", CONFIG, CASE)
+    given = SimulatedCluster("slack", CONFIG, CASE)
     broken = trial.broken_cluster(given)
     assert broken, "the planted bug does not show on this cluster"
     lines = trial.report_cluster(given, tmp_path / "small")
     assert lines[-1].startswith("Stored in ")
     assert "It takes this cluster" in "\n".join(lines)
     small = Counterexample.load(next((tmp_path / "small").iterdir())).given
-    assert isinstance(small, Simulated)
+    assert isinstance(small, SimulatedCluster)
     assert trial.broken_cluster(small)
     assert len(small.case.plan.sources) == 1
     assert not small.case.plan.faults
@@ -61,7 +61,7 @@ def stored(tmp_path: Path) -> Path:
 
 def test_a_file_holds_the_plan_and_is_read_back_as_it_was(stored: Path) -> None:
     found = Counterexample.load(stored)
-    assert found.given == Simulated("slack", CONFIG, CASE)
+    assert found.given == SimulatedCluster("slack", CONFIG, CASE)
     record = json.loads(stored.read_text(encoding="utf-8"))
     assert record["counterexample"] == 2
     assert record["seed"] == 7
@@ -93,10 +93,10 @@ def test_a_smaller_cluster_in_which_a_fault_has_no_target_is_passed_over() -> No
         faults=(Fail("worker-0", 10_000, 4_000), Lose("source-1>log", 3)),
     )
 
-    def crashes(case: Case) -> bool:
-        return bool(room("slack").simulate_plan(case.plan, CONFIG, case.seed).workload.faults)
+    def crashes(case: SeededPlan) -> bool:
+        return bool(find_room("slack").simulate_plan(case.plan, CONFIG, case.seed).workload.faults)
 
-    small = smallest(Case(lossy, 7), crashes).plan
+    small = smallest(SeededPlan(lossy, 7), crashes).plan
     assert len(small.sources) == 1
     assert [fault.kind for fault in small.faults] == ["fail"]
 
@@ -108,19 +108,21 @@ def test_a_promise_that_simulation_and_system_break_alike_is_stored(
     def few(workload: Workload, _: Trace) -> list[str]:
         return ["There are six tuples or more."] if len(workload.arrivals) > 5 else []
 
-    trial = Trial(room("slack"), make_system(), name, WORDS, promise=few)
-    lines = trial.report_cluster(Simulated("slack", CONFIG, CASE), tmp_path)
+    trial = Trial(find_room("slack"), make_system(), name, WORDS, promise=few)
+    lines = trial.report_cluster(SimulatedCluster("slack", CONFIG, CASE), tmp_path)
     found = Counterexample.load(next(tmp_path.iterdir()))
     assert lines[0] == found.broken[0] == "There are six tuples or more."
-    assert isinstance(found.given, Simulated)
+    assert isinstance(found.given, SimulatedCluster)
     sources = found.given.case.plan.sources
     assert sum(source.events for source in sources if isinstance(source, Source)) == 6
 
 
 def test_a_cluster_that_breaks_nothing_alone_is_stored_with_what_was_seen(tmp_path: Path) -> None:
-    trial = Trial(room("slack"), make_system(), "model.slack:make_system", WORDS)
-    trial.report_cluster(Simulated("slack", CONFIG, CASE), tmp_path, ["It broke beside others."])
-    assert Counterexample.load(next(tmp_path.iterdir())).broken == ("It broke beside others.",)
+    trial = Trial(find_room("slack"), make_system(), "model.slack:make_system", WORDS)
+    trial.report_cluster(
+        SimulatedCluster("slack", CONFIG, CASE), tmp_path, ["It broke among others."]
+    )
+    assert Counterexample.load(next(tmp_path.iterdir())).broken == ("It broke among others.",)
 
 
 @pytest.mark.parametrize(
@@ -159,9 +161,9 @@ def test_an_edited_file_is_refused_with_one_sentence(
 
 
 def test_a_cluster_is_made_as_small_as_what_it_shows() -> None:
-    slack = room("slack")
+    slack = find_room("slack")
 
-    def fails(case: Case) -> bool:
+    def fails(case: SeededPlan) -> bool:
         run = slack.simulate_plan(case.plan, CONFIG, case.seed)
         return int(run.summary["late_pairs"]) >= 1
 

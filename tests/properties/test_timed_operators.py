@@ -7,7 +7,7 @@ import pytest
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And
 from properties.join.machine import SparkMachine
-from properties.judging.plan_counterexamples import Case, smallest, told
+from properties.judging.plan_counterexamples import SeededPlan, smallest, told
 from properties.promises import packs
 from properties.promises.timed_operators import OPERATORS, report
 from sim.join import simulate
@@ -42,11 +42,11 @@ def test_a_failure_is_told_as_the_smallest_cluster(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_recording_is_made_smaller_and_told_tuple_by_tuple() -> None:
-    def fails(case: Case) -> bool:
+    def fails(case: SeededPlan) -> bool:
         recordings = [each for each in case.plan.sources if isinstance(each, Recording)]
         return {3.0, 8.0} <= {row.value for each in recordings for row in each.rows}
 
-    small = smallest(Case(Plan((Recording(ROWS),)), 7), fails)
+    small = smallest(SeededPlan(Plan((Recording(ROWS),)), 7), fails)
     assert told(small)[:3] == [
         "source-0 replays 2 recorded tuples.",
         f"  Tuple 0 of key 'b' and value 3.0, event time {AT_US + 3}, arrives at 3ms.",

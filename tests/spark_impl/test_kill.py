@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import Trace, Workload
 from properties.judging.judge import broken_sentences
-from properties.rooms import room
+from properties.rooms import find_room
 from properties.slack.test_model import unbatched as unbatched_slack
 from properties.watermark.test_model import unbatched as unbatched_watermark
 from properties.windows.driver import PIPELINES, opened, prepare
@@ -75,7 +75,7 @@ def assert_equal_to_model(
     spark: SparkSession, folder: Path, workload: Workload, seen: Sequence[Kill] = ()
 ) -> Mapping[str, int]:
     """Compare what is in the folder; what it was a case of."""
-    judged, unbatched = room(workload.room), UNBATCHED[workload.room]
+    judged, unbatched = find_room(workload.room), UNBATCHED[workload.room]
     cut = as_cut(folder, workload)
     batches = {workload.name: len(list(cut.batches()))}
     found = read_trace(PIPELINES[workload.room], spark, folder / "store", batches)

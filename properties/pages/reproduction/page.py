@@ -14,7 +14,7 @@ from properties.cli.render import markdown
 from properties.errors import counted
 from properties.pages.reproduction.promises import PROMISES, Promise
 from properties.pages.reproduction.spark import MEASURED, Figures
-from properties.rooms import rooms
+from properties.rooms import find_rooms
 from properties.sweeps.stored import ROOMS
 from sim.report.contents import Entry, Finding, Report
 from sim.report.status import MEANINGS, Status, status
@@ -140,7 +140,7 @@ def _promise(promise: Promise) -> Iterator[str]:
 def _errata() -> str:
     rows = [
         (f"[{erratum.name}](errata.md#{erratum.name})", room.name, _cell(erratum.promise))
-        for room in rooms("all")
+        for room in find_rooms("all")
         for erratum in room.errata
     ]
     table = markdown(dict.fromkeys(("erratum", "room", "promise"), ""), rows)
