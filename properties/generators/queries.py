@@ -10,7 +10,7 @@ from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from properties.generators.clusters import SEEDS, Shape
 from properties.judging.plan_counterexamples import SeededPlan
 from properties.promises.clusters import BATCHES_MAX, Pack, scaled
-from sim.grouping.room import GroupingTuning
+from sim.grouping.cluster import GroupingTuning
 from sim.kernel.distributions import Exponential
 from sim.kernel.plan import Plan
 from sim.kernel.source import IDS_PER_SOURCE, Source

@@ -34,8 +34,8 @@ from properties.rooms import (
 )
 from sim.grouping import Run, from_settings, side_by_side
 from sim.grouping.policies import Side
-from sim.grouping.run import replay
-from sim.grouping.run import simulate as run_plan
+from sim.grouping.room import replay
+from sim.grouping.room import simulate as run_plan
 
 GUARD = "keys were heavy, and merged"
 STAYING = ("key", "dkg", "dag")

@@ -22,7 +22,7 @@ from properties.generators import clusters
 from properties.generators.clusters import Shape
 from properties.generators.streams import SEEDS, cuts, plans, sources
 from properties.judging.plan_counterexamples import SeededPlan
-from sim.grouping.room import GroupingTuning
+from sim.grouping.cluster import GroupingTuning
 from sim.kernel.faults import Congest, Fault, Lose, Replay
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan

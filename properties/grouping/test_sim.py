@@ -24,8 +24,8 @@ from properties.grouping.strategies import TimedCase, timed_cases
 from properties.judging.judge import broken_sentences
 from properties.promises import packs
 from sim.grouping import Run, from_settings, replay, simulate
+from sim.grouping.cluster import GroupingTuning
 from sim.grouping.instances import times_us
-from sim.grouping.room import GroupingTuning
 from sim.grouping.scenarios import SCENARIOS
 from sim.kernel.distributions import Exponential
 from sim.kernel.link import HERE

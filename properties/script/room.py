@@ -32,8 +32,8 @@ from properties.script.agreement import compare
 from properties.script.errata import ERRATA
 from properties.script.plan import Plan, as_float, make_plan
 from properties.script.simpler import settings, simpler
-from sim.script.run import replay
-from sim.script.run import simulate as run_plan
+from sim.script.room import replay
+from sim.script.room import simulate as run_plan
 
 GUARD = "work was shared, and tuples were late"
 

@@ -46,9 +46,9 @@ from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slo
 from sim.kernel.plan import Plan
 from sim.kernel.run import run as run_plan
 from sim.script import ScriptRun, replay, simulate
+from sim.script.cluster import ScriptCluster
 from sim.script.machine import compile_scripts
 from sim.script.placements import PLACEMENTS, PLAN
-from sim.script.room import Room
 from sim.script.scenarios import DISORDERS, HOUR_US
 from sim.script.settings import given as given_settings
 from sim.script.tuning import ScriptTuning
@@ -182,7 +182,7 @@ SETTINGS = {"sensors": "10", "rates_hz": "10,5", "seconds": "20", "cap_percent":
 class Looked(NamedTuple):
     """A run whose room is looked at."""
 
-    room: Room
+    room: ScriptCluster
     placed: Placement
     events: Sequence[Event]
 
@@ -211,7 +211,9 @@ class Looked(NamedTuple):
 
 def looked_at(plan: Plan, config: ScriptConfig, seed: int) -> Looked:
     scripts = compile_scripts(config, plan.tuned(ScriptTuning()).placement)
-    room, arrived = run_plan(plan, seed, lambda env, seeds: Room(env, seeds, plan, config, scripts))
+    room, arrived = run_plan(
+        plan, seed, lambda env, seeds: ScriptCluster(env, seeds, plan, config, scripts)
+    )
     return Looked(room, scripts.placement, arrived.events)
 
 

@@ -31,7 +31,7 @@ from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings, refuse_workload
 from sim.kernel.plan import Plan
 from sim.slack import Run, from_settings
-from sim.slack import run as timed
+from sim.slack import room as timed
 from sim.slack.settings import DEFAULTS
 
 GUARD = "something was late"

@@ -24,7 +24,7 @@ from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings
 from sim.kernel.plan import Plan
 from sim.watermark import DEFAULTS, Run, from_settings
-from sim.watermark import run as timed
+from sim.watermark import room as timed
 
 GUARD = "the wait followed the disorder"
 SECOND_US = 1_000_000

@@ -1,7 +1,7 @@
 """Room ``grouping``, timed: what unequal instances make of a skewed stream (docs/grouping.md)."""
 
 from sim.grouping.policies import side_by_side
-from sim.grouping.run import make_system, replay, simulate
+from sim.grouping.room import make_system, replay, simulate
 from sim.grouping.settings import DEFAULTS, from_settings
 from sim.kernel.run import Run
 

@@ -19,7 +19,7 @@ from model.grouping.machine import Machine
 from model.grouping.rules import RULES
 from model.grouping.variants import VARIANTS
 from sim.grouping.policies import Side, side_by_side
-from sim.grouping.run import backlog_of, simulate
+from sim.grouping.room import backlog_of, simulate
 from sim.grouping.settings import TIMES, given
 from sim.kernel.recorder import Summary
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from model.vocabulary.grouping import POLICIES
-from sim.grouping.run import backlog_of, simulate
+from sim.grouping.room import backlog_of, simulate
 from sim.grouping.settings import DEFAULTS, Given, given
 from sim.kernel.plan import Plan
 from sim.settings import chosen

@@ -1,388 +1,106 @@
-"""Room ``grouping`` in time: senders at the log, a link to every instance, instances at work.
+"""Timed runs of room ``grouping``: a plan, a configuration and a seed in; trace and figures out."""
 
-Source: docs/grouping.md, sections 1, 5 and 12; for backpressure by credits, Carbone et al., "State
-Management in Apache Flink", and the documentation of that system.
+from dataclasses import replace
 
-Rules of this file:
-
-* Where a tuple goes is decided by the machine; here is only when, and how long it takes.
-* A sender takes its tuples one after the other. It routes a tuple when it turns to it, and sends it
-  when the instance has a place; until then it stands still. A place is free again when its tuple
-  has been served and the log has heard of it, by a message of no size.
-* The end of a micro-batch is a mark behind the sender's tuples. At the mark that ends a window a
-  sender stands still until all of them have come there and a tuple of the next window has arrived.
-* Times are measured when the last sender has come to the end of a window: what instances took for
-  the tuples that they served since the measurement before.
-* A failure of an instance takes the senders back to their checkpoint. They route again what they
-  have routed since, and send nothing twice.
-"""
-
-from collections import deque
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from math import inf
-from typing import Any
-
-import simpy
-
-from model.vocabulary import Event, Fault, GroupingConfig, Trace
-from sim.grouping.instances import measured_us
-from sim.grouping.machine import Machine
-from sim.grouping.record import Passage, Record
-from sim.kernel.distributions import Constant, endless
-from sim.kernel.link import Link, Tier
-from sim.kernel.plain import plain
-from sim.kernel.plan import Plan
-from sim.kernel.seeds import Seeds
-from sim.kernel.source import Tuple
-from sim.kernel.station import Station
-
-PRODUCER = "sim"
+from model.grouping.machine import Machine as ModelMachine
+from model.vocabulary import GroupingConfig, System, Workload
+from sim.clusters import STATED
+from sim.grouping.cluster import GroupingCluster
+from sim.grouping.instances import SPEED_MIN, check
+from sim.grouping.machine import MachineOf
+from sim.grouping.series import series_of
+from sim.grouping.summary import summary_of
+from sim.kernel import plan as plans
+from sim.kernel.distributions import Exponential
+from sim.kernel.log import simulate_arrivals
+from sim.kernel.plan import Cluster, Plan
+from sim.kernel.recorder import Summary
+from sim.kernel.run import Run, run
+from sim.kernel.source import Recording, Row
 
 
-@plain
-@dataclass(frozen=True, slots=True)
-class GroupingTuning:
-    """What only this room asks about its cluster."""
+def simulate(
+    plan: Plan, config: GroupingConfig, seed: int, *, machine: MachineOf | None = None
+) -> Run:
+    """Run a plan through senders and instances until every tuple has been served.
 
-    measured: bool = False
-    """Whether a window takes the times that were measured before it. The first window takes those
-    of the configuration, which are then a guess."""
-
-
-class _Mark:
-    """The end of a micro-batch: every sender comes to it."""
-
-    __slots__ = ("ends_window", "next_batch", "next_tuple", "senders")
-
-    def __init__(self, senders: int, next_batch: int, next_tuple: int, *, ends_window: bool):
-        self.senders = senders  # that have not come to it yet
-        self.next_batch = next_batch
-        self.next_tuple = next_tuple
-        self.ends_window = ends_window
-
-
-class Room:
-    """Senders and instances of an operator, behind the log of a run."""
-
-    def __init__(
-        self,
-        env: simpy.Environment,
-        seeds: Seeds,
-        plan: Plan,
-        config: GroupingConfig,
-        machine: Machine,
-    ) -> None:
-        self.plan = plan
-        self.machine = machine
-        self.record = Record()
-        self.is_measured = plan.tuned(GroupingTuning()).measured
-        guess = ((0, config.times_of(0)),)
-        self.config = replace(config, times_us=guess) if self.is_measured else config
-        """The configuration, with the times that were measured so far."""
-        self.links: dict[str, Link[Any]] = {}
-        self._env = env
-        service = plan.cluster.service
-        rng = None if isinstance(service, Constant) else seeds.stream("service")
-        self._work_us = endless(service, rng)
-        self.instances = [Instance(env, seeds, self, n) for n in range(config.instances)]
-        self._senders = [Sender(n, self) for n in range(config.senders)]
-        self._sender_limit = _sender_limit(plan, config.instances)
-        self._marks: list[_Mark] = []
-        self._passed = 0  # marks that all senders have come to
-        self._window = 0  # that is open at the log
-        self._first = 0  # tuple of that window
-        self._times_us = config.times_of(0)  # of the window that senders are in
-        self._over: _Mark | None = None  # the end of that window, if all senders have come to it
-        self._saved = machine.saved()
-        self._since: list[tuple[int, Passage | None]] = []  # done by senders since it was saved
-        self._interrupted: set[int] = set()
-
-    # ------------------------------------------------------------------------ what the run calls
-
-    @property
-    def workers(self) -> Mapping[str, Station[Passage]]:
-        """The instances, by the names that faults use."""
-        return {f"worker-{n}": each.station for n, each in enumerate(self.instances)}
-
-    def admits(self, item: Tuple) -> bool:
-        """Say whether the next sender has room for a tuple, where the log sheds."""
-        if self._sender_limit == inf:
-            return True
-        return self._senders[self.arrivals % len(self._senders)].tuples < self._sender_limit
-
-    def arrive(self, event: Event) -> None:
-        """Hand an arrival to its sender."""
-        now, seq = self._env.now, event.seq
-        if seq == 0:
-            self.record.window(0, self._times_us, now)
-        if self._over is not None and self._over.next_tuple == seq:
-            self._wake()
-        passage = Passage(event, self._window, next(self._work_us), now)
-        self.record.passages.append(passage)
-        self._senders[seq % len(self._senders)].take(passage)
-
-    def end_batch(self) -> None:
-        """Hand the mark of the micro-batch to every sender."""
-        ends_window = self.machine.is_full(self.arrivals - self._first)
-        mark = _Mark(
-            len(self._senders), len(self._marks) + 1, self.arrivals, ends_window=ends_window
-        )
-        self._marks.append(mark)
-        if ends_window:
-            self._window, self._first = self._window + 1, self.arrivals
-        for sender in self._senders:
-            sender.take(mark)
-
-    def flush(self) -> None:
-        """Do nothing: the end of the stream ends no window."""
-
-    def check(self) -> None:
-        """Assert conservation and Little's law at every instance and link; nothing is left."""
-        for station in self.workers.values():
-            station.check()
-        for link in self.links.values():
-            link.check()
-        assert self._served() == self.arrivals, (self._served(), self.arrivals)
-
-    def close(self) -> None:
-        """Forget senders and instances, because the run is over: circles would stay in memory."""
-        self._senders.clear()
-        self.instances.clear()
-
-    # ----------------------------------------------------------------------------- what was seen
-
-    @property
-    def arrivals(self) -> int:
-        """Number of tuples that have arrived."""
-        return len(self.record.passages)
-
-    def trace(self) -> Trace:
-        """Return what was observed, without the times."""
-        return Trace(
-            PRODUCER, [*self.record.all_steps(len(self._senders)), *self.machine.results()]
-        )
-
-    def kills(self) -> tuple[Fault, ...]:
-        """Return a kill of each micro-batch that the failure of an instance interrupted."""
-        batches = sorted(batch for batch in self._interrupted if batch < len(self._marks))
-        return tuple([Fault("kill", batch) for batch in batches])
-
-    # -------------------------------------------------------------- what senders and instances call
-
-    def route(self, sender: int, passage: Passage) -> "Instance":
-        """Let a sender route the tuple that it turns to."""
-        self._since.append((sender, passage))
-        passage.instance = instance = self.machine.route(sender, passage.event.key)
-        return self.instances[instance]
-
-    def come_to(self, mark: _Mark, sender: int) -> None:
-        """Let a sender end its part of a micro-batch; the last one may end the window."""
-        self._since.append((sender, None))
-        self.machine.end_batch(sender)
-        mark.senders -= 1
-        if mark.senders:
-            return
-        self._passed += 1
-        if mark.ends_window:
-            self._over = mark
-            self._measure()
-            if self.arrivals > mark.next_tuple:
-                self._wake()
-        else:
-            self._save()
-
-    def restart(self) -> None:
-        """Go on from the checkpoint of the senders, after the failure of an instance."""
-        self._note_interruption()
-        self.machine.restore(self._saved)
-        for sender, passage in self._since:
-            if passage is None:
-                self.machine.end_batch(sender)
-            else:
-                passage.instance = self.machine.route(sender, passage.event.key)
-
-    # -------------------------------------------------------------------------- between two windows
-
-    def _measure(self) -> None:
-        served = [instance.measure() for instance in self.instances]
-        if self.is_measured:
-            self._times_us = measured_us(self.plan, self._times_us, served)
-
-    def _wake(self) -> None:
-        """Let the rebalance come next, as an event of its own: windows may follow at once."""
-        simpy.Timeout(self._env, 0.0).callbacks.append(self._rebalance)
-
-    def _rebalance(self, _: simpy.Event) -> None:
-        """Begin the next window, and let all senders go on."""
-        mark, self._over = self._over, None
-        assert mark is not None
-        known_us = self.config.times_of(mark.next_batch)
-        if not self.is_measured:
-            self._times_us = known_us
-        elif self._times_us != known_us:
-            pairs = (*self.config.times_us, (mark.next_batch, self._times_us))
-            self.config = replace(self.config, times_us=pairs)
-        self.record.window(mark.next_tuple, self._times_us, self._env.now)
-        self.record.steps += self.machine.rebalance(self._times_us)
-        self._save()
-        # Nobody is ahead of the others: they take turns, in the order of their next tuples.
-        turn = mark.next_tuple % len(self._senders)
-        going = deque([*self._senders[turn:], *self._senders[:turn]])
-        while going:
-            sender = going.popleft()
-            if sender.step():
-                going.append(sender)
-
-    def _save(self) -> None:
-        self._saved = self.machine.saved()
-        self._since.clear()
-
-    def _note_interruption(self) -> None:
-        cut = self._marks[-1].next_tuple if self._marks else 0
-        if self._passed < len(self._marks) or self.arrivals > cut:
-            self._interrupted.add(self._passed)
-        elif self._served() < self.arrivals:
-            self._interrupted.add(self._passed - 1)  # of which instances still have tuples
-
-    def _served(self) -> int:
-        return sum(instance.station.served for instance in self.instances)
+    Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: all
+    policies meet the same. ``machine`` makes the senders and what is behind them (the model's, if
+    nothing is said). The same seed gives the same run. Raises ``ValueError`` with one sentence that
+    names the offending value.
+    """
+    check(plan)
+    made = (machine or ModelMachine)(config)
+    room, arrived = run(
+        plan, seed, lambda env, seeds: GroupingCluster(env, seeds, plan, config, made)
+    )
+    workload = Workload(
+        "grouping",
+        arrived.events,
+        room.config.to_json(),
+        arrived.cuts,
+        room.kills(),
+        seed,
+        plan.flush,
+        plan.name,
+    )
+    trace, seen = room.trace(), room.record.seen()
+    head: Summary = {"input": plan.name, "seed": seed, "policy": config.policy}
+    summary = {**head, **summary_of(room, seen, arrived, trace)}
+    found = Run(plan, workload, trace, series_of(room, seen), summary)
+    room.close()
+    return found
 
 
-def _sender_limit(plan: Plan, n: int) -> float:
-    """How many tuples may wait at a sender; the least limit of the instances at which one drops."""
-    limits = [
-        worker.queue_limit
-        for worker in map(plan.cluster.worker, range(n))
-        if worker.when_full == "drop" and worker.queue_limit is not None
+def backlog_of(plan: Plan, seed: int) -> Plan:
+    """Return the plan in which everything that would arrive is there when the run starts.
+
+    So the run takes as long as the work does. What happened on the way to the log is over.
+    """
+    on_the_way = {f"source-{n}" for n in range(len(plan.sources))}
+    on_the_way |= {f"relay-{n}" for n in range(len(plan.relays))}
+    rows = [
+        Row(event.event_time_us, plan.epoch_us, event.key, event.value, event.source_id)
+        for event in simulate_arrivals(plan, seed).events
     ]
-    return min(limits, default=inf)
+    return replace(
+        plan,
+        sources=(Recording(tuple(rows)),),
+        relays=(),
+        disturbances=(),
+        faults=tuple([each for each in plan.faults if each[0].split(">")[0] not in on_the_way]),
+    )
 
 
-class Sender:
-    """A sender: its tuples, and the marks between them."""
+def replay(workload: Workload) -> Run:
+    """Replay a workload through the stated cluster: arrivals when they came, its batches.
 
-    __slots__ = ("_is_standing", "_number", "_room", "_waiting", "tuples")
-
-    def __init__(self, number: int, room: Room) -> None:
-        self.tuples = 0
-        """Number of tuples that have come and were not sent."""
-        self._number = number
-        self._room = room
-        self._waiting: deque[Passage | _Mark] = deque()
-        self._is_standing = False
-
-    def take(self, item: Passage | _Mark) -> None:
-        """Take a tuple or a mark; deal with it at once if there is nothing to wait for."""
-        self._waiting.append(item)
-        self.tuples += isinstance(item, Passage)
-        if not self._is_standing:
-            self._go_on()
-
-    def step(self) -> bool:
-        """Deal with the next tuple or mark; say whether the sender can go on with another."""
-        self._is_standing = False
-        if not self._waiting:
-            return False
-        item = self._waiting[0]
-        if isinstance(item, _Mark):
-            self._waiting.popleft()
-            self._is_standing = item.ends_window
-            self._room.come_to(item, self._number)
-            return not self._is_standing
-        instance = self._room.route(self._number, item)
-        if instance.places > 0:
-            self._send(instance)
-            return True
-        self._is_standing = True
-        instance.asking.append(self)
-        return False
-
-    def got_place(self, instance: "Instance") -> None:
-        """Send the tuple that stood still, and go on."""
-        self._send(instance)
-        self._go_on()
-
-    def _send(self, instance: "Instance") -> None:
-        item = self._waiting.popleft()
-        assert isinstance(item, Passage)
-        self.tuples -= 1
-        instance.take(item)
-
-    def _go_on(self) -> None:
-        while self.step():
-            pass
+    The instances are as fast as the configuration says at first; see :func:`stated`.
+    """
+    config = GroupingConfig.from_json(workload.config)
+    plan = plans.replay(
+        workload.arrivals,
+        workload.name,
+        workload.cuts,
+        flush=workload.flush,
+        cluster=stated(config),
+    )
+    return simulate(plan, config, workload.seed)
 
 
-class Instance:
-    """An instance on its worker, and the links between the log and it."""
+def stated(config: GroupingConfig) -> Cluster:
+    """Return the stated cluster with the speeds that a configuration states, if it does."""
+    times_us = config.times_of(0)
+    fastest_us = min(times_us)
+    if fastest_us == max(times_us) == 1:
+        return STATED  # nothing is known of the instances
+    workers = [
+        replace(STATED.worker(n), speed=max(SPEED_MIN, fastest_us / time_us))
+        for n, time_us in enumerate(times_us)
+    ]
+    return replace(STATED, workers=tuple(workers), service=Exponential(float(fastest_us)))
 
-    def __init__(self, env: simpy.Environment, seeds: Seeds, room: Room, number: int) -> None:
-        plan, name = room.plan, f"worker-{number}"
-        worker = plan.cluster.worker(number)
-        self.places = inf if worker.queue_limit is None else worker.queue_limit
-        """Number of tuples that senders may send here now."""
-        self.asking: deque[Sender] = deque()
-        """Senders that stand still until there is a place, in the order in which they asked."""
-        # What bounds the queue are the places: what was sent always enters.
-        self.station = Station[Passage](
-            env, replace(worker, queue_limit=None), self._serve, self._begin, room.restart
-        )
-        self._env, self._room, self._number = env, room, number
-        self._tuples, self._busy_us = 0, 0.0  # served since the last measurement, and for how long
-        self._bits = 8.0 * plan.cluster.tuple_bytes
-        self._way = self._back = None
-        tier = plan.way(plan.log_place, worker.place)
-        if tier is not None:
-            self._way = self._link(seeds, f"log>{name}", tier, self._enter)
-            self._back = self._link(seeds, f"{name}>log", tier, self._free)
 
-    def take(self, passage: Passage) -> None:
-        """Take the tuple of a sender, for which there is a place."""
-        self.places -= 1
-        passage.sent_us = self._env.now
-        if self._way is None:
-            self._enter(passage)
-        else:
-            self._way.send(passage, self._bits)
-
-    def measure(self) -> tuple[int, float]:
-        """Return how many tuples were served since the last time, and how long that took."""
-        found = self._tuples, self._busy_us
-        self._tuples, self._busy_us = 0, 0.0
-        return found
-
-    def _link(
-        self, seeds: Seeds, name: str, tier: Tier, receiver: Callable[[Any], object]
-    ) -> Link[Any]:
-        noise = self._room.plan.cluster.noise
-        rng = seeds.stream(f"{name}/link") if noise.is_random else None
-        link = self._room.links[name] = Link(self._env, tier, receiver, noise, rng, once=True)
-        return link
-
-    def _enter(self, passage: Passage) -> None:
-        self.station.offer(passage, passage.work_us)
-
-    def _begin(self, passage: Passage) -> float:
-        passage.services += 1
-        return passage.work_us
-
-    def _serve(self, passage: Passage, _arrived_us: float, started_us: float) -> None:
-        room, now = self._room, self._env.now
-        passage.began_us, passage.ended_us = started_us, now
-        steps = room.machine.serve(self._number, passage.window, passage.event)
-        if steps:
-            room.record.steps += steps
-        self._tuples += 1
-        self._busy_us += now - started_us
-        self.station.checkpoint()
-        if self._back is None:
-            self._free()
-        else:
-            self._back.send(None, 0.0)
-
-    def _free(self, _: None = None) -> None:
-        """Give the place of a tuple that was served to the sender that asked first."""
-        self.places += 1
-        if self.asking:
-            self.asking.popleft().got_place(self)
+def make_system() -> System:
+    """Return the timed room as a System."""
+    return lambda workload: replay(workload).trace

@@ -12,9 +12,9 @@ from math import nan
 import numpy as np
 
 from model.grouping.balance import rho
+from sim.grouping.cluster import GroupingCluster
 from sim.grouping.instances import times_us
 from sim.grouping.record import Seen
-from sim.grouping.room import Room
 from sim.kernel.columns import ratio
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series
@@ -22,7 +22,7 @@ from sim.kernel.recorder import Series
 ROWS = 100
 
 
-def series_of(room: Room, seen: Seen) -> Series:
+def series_of(room: GroupingCluster, seen: Seen) -> Series:
     """Return all columns.
 
     ``latency_us``: mean over the tuples served in the interval; ``served_hz``; ``waiting``: tuples
@@ -55,7 +55,7 @@ def _tuples(seen: Seen, time_us: FloatArray) -> Series:
     }
 
 
-def _instances(room: Room, time_us: FloatArray) -> Series:
+def _instances(room: GroupingCluster, time_us: FloatArray) -> Series:
     """Queues and utilisation."""
     # The last look is when everything is over, and nothing happens after it.
     looks_us = np.append(time_us[:-1], np.nextafter(time_us[-1], np.inf))
@@ -69,7 +69,7 @@ def _instances(room: Room, time_us: FloatArray) -> Series:
     }
 
 
-def _windows(room: Room, seen: Seen, time_us: FloatArray) -> Series:
+def _windows(room: GroupingCluster, seen: Seen, time_us: FloatArray) -> Series:
     """Columns that stay the same for a window."""
     n, spans = room.config.instances, room.record.spans
     if not spans:

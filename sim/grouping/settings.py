@@ -9,8 +9,8 @@ from model.vocabulary.grouping import POLICIES
 from model.vocabulary.settings import require
 from sim import clusters
 from sim.grouping import instances
-from sim.grouping.room import GroupingTuning
-from sim.grouping.run import backlog_of, simulate
+from sim.grouping.cluster import GroupingTuning
+from sim.grouping.room import backlog_of, simulate
 from sim.grouping.scenarios import SCENARIOS, Size
 from sim.kernel.distributions import mean_us
 from sim.kernel.plan import Plan

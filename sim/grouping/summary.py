@@ -14,15 +14,15 @@ import numpy as np
 from model.grouping.balance import imbalance, rho
 from model.vocabulary import Trace
 from model.vocabulary.grouping import Answer, Heavy, Partial
+from sim.grouping.cluster import GroupingCluster
 from sim.grouping.instances import ideal_hz, times_us
 from sim.grouping.record import Seen, Span
-from sim.grouping.room import Room
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Summary
 from sim.kernel.run import Arrived
 
 
-def summary_of(room: Room, seen: Seen, arrived: Arrived, trace: Trace) -> Summary:
+def summary_of(room: GroupingCluster, seen: Seen, arrived: Arrived, trace: Trace) -> Summary:
     """Return all figures."""
     spans = room.record.spans
     counts = _counts(room, spans, arrived, trace)
@@ -32,7 +32,7 @@ def summary_of(room: Room, seen: Seen, arrived: Arrived, trace: Trace) -> Summar
     return {**counts, **rates, **balance, **_load(room, seen)}
 
 
-def _counts(room: Room, spans: list[Span], arrived: Arrived, trace: Trace) -> Summary:
+def _counts(room: GroupingCluster, spans: list[Span], arrived: Arrived, trace: Trace) -> Summary:
     config, windows, keys = room.config, len(spans), len(trace.of(Answer))
     troubles = {
         "shed": arrived.counts["shed"],
@@ -51,7 +51,7 @@ def _counts(room: Room, spans: list[Span], arrived: Arrived, trace: Trace) -> Su
     }
 
 
-def _rates(room: Room, seen: Seen, spans: list[Span]) -> Summary:
+def _rates(room: GroupingCluster, seen: Seen, spans: list[Span]) -> Summary:
     """How many tuples a second, and how long they took."""
     latency_us = seen.ended_us - seen.arrived_us
     came_us = float(seen.arrived_us[-1])
@@ -91,7 +91,7 @@ def _served_hz(seen: Seen, spans: list[Span]) -> float:
     return float(served / (until_us - from_us) * 1e6)
 
 
-def _balance(room: Room, seen: Seen, spans: list[Span]) -> Summary:
+def _balance(room: GroupingCluster, seen: Seen, spans: list[Span]) -> Summary:
     n = room.config.instances
     found = []
     for span in spans:
@@ -108,7 +108,7 @@ def _balance(room: Room, seen: Seen, spans: list[Span]) -> Summary:
     return figures
 
 
-def _load(room: Room, seen: Seen) -> Summary:
+def _load(room: GroupingCluster, seen: Seen) -> Summary:
     """Instances and queues."""
     duration_us = float(seen.ended_us.max())
     busy = [instance.station.busy.mean(duration_us) for instance in room.instances]

@@ -1,6 +1,6 @@
 """Room ``join``, timed: what a chain of workers costs and holds (docs/join.md)."""
 
-from sim.join.run import ChainRun, make_system, replay, simulate
+from sim.join.room import ChainRun, make_system, replay, simulate
 from sim.join.settings import DEFAULTS, STANDARD, from_settings
 
 __all__ = [

@@ -14,7 +14,7 @@ from math import sqrt
 import numpy as np
 
 from model.vocabulary.join import STREAMS, R
-from sim.join.run import ChainRun
+from sim.join.room import ChainRun
 from sim.join.settings import DEFAULTS, from_settings, stream_of
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.recorder import Figure

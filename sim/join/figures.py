@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sim.drawing import Line, Panel, draw_timed_run, save
-from sim.join.run import ChainRun
+from sim.join.room import ChainRun
 
 PANELS = (
     Panel("Workers in the chain", "workers", (Line("workers", "workers"),)),

@@ -8,8 +8,8 @@ import numpy as np
 
 from model.vocabulary import Event
 from model.vocabulary.join import STREAMS, Rejected
+from sim.join.cluster import ChainCluster
 from sim.join.content import NONE
-from sim.join.room import Room
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.run import Arrived
@@ -42,7 +42,7 @@ class Deliveries(NamedTuple):
 class Observed:
     """A finished run, looked at from outside."""
 
-    def __init__(self, room: Room, arrived: Arrived) -> None:
+    def __init__(self, room: ChainCluster, arrived: Arrived) -> None:
         self.room = room
         self.arrived = arrived
         shed = room.shedding.shed

@@ -10,7 +10,7 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.settings import require
 from sim import clusters
-from sim.join.run import ChainRun, simulate
+from sim.join.room import ChainRun, simulate
 from sim.join.scenarios import SCENARIOS, Rates
 from sim.join.tuning import BLOCK_SIZES, SHEDDING, ChainTuning, Control, Costs
 from sim.kernel.distributions import Constant

@@ -1,6 +1,6 @@
 """Room ``script``, timed: what is sent for sensor scripts, and how soon they answer."""
 
-from sim.script.run import ScriptRun, make_system, replay, simulate
+from sim.script.room import ScriptRun, make_system, replay, simulate
 from sim.script.settings import DEFAULTS, from_settings
 from sim.script.sides import side_by_side
 

@@ -15,14 +15,14 @@ from numpy.typing import ArrayLike
 from sim.kernel.columns import ratio
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series
-from sim.script.room import Room
+from sim.script.cluster import ScriptCluster
 from sim.script.summary import answered
 
 ROWS_MAX = 100
 SECOND_US = 1e6
 
 
-def series_of(room: Room) -> Series:
+def series_of(room: ScriptCluster) -> Series:
     """Return all columns.
 
     ``tuples_hz``: tuples that came to workers, a tuple at two workers twice; ``most_hz`` and
@@ -78,7 +78,7 @@ def _counts(happened_us: ArrayLike, edges_us: FloatArray) -> FloatArray:
     return np.diff(so_far).astype(np.float64)
 
 
-def _latency_us(room: Room, edges_us: FloatArray) -> FloatArray:
+def _latency_us(room: ScriptCluster, edges_us: FloatArray) -> FloatArray:
     at_us, late_us = answered(room)
     intervals = np.searchsorted(edges_us[1:], at_us)
     rows = len(edges_us) - 1

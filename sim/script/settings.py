@@ -12,7 +12,7 @@ from sim.kernel.log import within_run
 from sim.kernel.plan import Plan
 from sim.kernel.trigger import Every
 from sim.script.placements import PLACEMENTS, PLAN
-from sim.script.run import ScriptRun, simulate
+from sim.script.room import ScriptRun, simulate
 from sim.script.scenarios import DISORDERS, Sending, plan_of
 from sim.script.tuning import ScriptTuning
 from sim.script.workflows import SETS, Asked, Wanted

@@ -20,13 +20,13 @@ from model.vocabulary.script import REASON_LATE, Rejected
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Summary
 from sim.kernel.run import Arrived
+from sim.script.cluster import ScriptCluster
 from sim.script.placements import predicted
-from sim.script.room import Room
 
 HOUR_US = 3_600_000_000
 
 
-def summary_of(room: Room, arrived: Arrived, trace: Trace, placed: Placement) -> Summary:
+def summary_of(room: ScriptCluster, arrived: Arrived, trace: Trace, placed: Placement) -> Summary:
     """Return all figures; without a period those by the hour are left out.
 
     ``placed`` says what is predicted.
@@ -40,7 +40,7 @@ def summary_of(room: Room, arrived: Arrived, trace: Trace, placed: Placement) ->
     }
 
 
-def _counts(room: Room, arrived: Arrived, trace: Trace) -> Summary:
+def _counts(room: ScriptCluster, arrived: Arrived, trace: Trace) -> Summary:
     messages = [*room.sent()]
     results = sum(len(sent.stamps_us) for sent in messages)
     notices = sum(not sent.stamps_us for sent in messages)
@@ -60,7 +60,7 @@ def _counts(room: Room, arrived: Arrived, trace: Trace) -> Summary:
     }
 
 
-def _troubles(room: Room, arrived: Arrived) -> Summary:
+def _troubles(room: ScriptCluster, arrived: Arrived) -> Summary:
     """Return what the cluster had trouble with: of each kind, only if there was any."""
     stations, links = [host.station for host in room.hosts], room.links.values()
     found = {
@@ -72,7 +72,7 @@ def _troubles(room: Room, arrived: Arrived) -> Summary:
     return {name: count for name, count in found.items() if count}
 
 
-def _measured(room: Room) -> Summary:
+def _measured(room: ScriptCluster) -> Summary:
     """Return what was sent, in the unit in which it is predicted."""
     period_us = room.tuning.period_us
     if period_us is None:
@@ -103,7 +103,7 @@ class Share(NamedTuple):
     """Share of the time in which it worked."""
 
 
-def shares_of(room: Room, placed: Placement) -> tuple[Share, ...]:
+def shares_of(room: ScriptCluster, placed: Placement) -> tuple[Share, ...]:
     """Return every worker's part; ``placed`` says what is predicted."""
     plan, end_us, period_us = room.plan, room.end_us, room.tuning.period_us
     found = []
@@ -123,7 +123,7 @@ def shares_of(room: Room, placed: Placement) -> tuple[Share, ...]:
     return tuple(found)
 
 
-def answered(room: Room) -> tuple[FloatArray, FloatArray]:
+def answered(room: ScriptCluster) -> tuple[FloatArray, FloatArray]:
     """Return when results were there, and how long after their stamps.
 
     Those that it took the end of the stream to know are left out.
@@ -134,7 +134,7 @@ def answered(room: Room) -> tuple[FloatArray, FloatArray]:
     return at_us, at_us - np.array(stamps_us, dtype=np.float64)
 
 
-def _times(room: Room) -> Summary:
+def _times(room: ScriptCluster) -> Summary:
     """Return how long tuples and results took."""
     waited_us = np.concatenate([host.record.waited_us for host in room.hosts])
     return {
@@ -151,7 +151,7 @@ def _spread(name: str, times_us: ArrayLike) -> Summary:
     return {f"mean_{name}": float(values.mean()), f"p50_{name}": p50, f"p99_{name}": p99}
 
 
-def _load(room: Room) -> Summary:
+def _load(room: ScriptCluster) -> Summary:
     """Return how much of the time workers work."""
     busy = [host.station.busy.mean(room.end_us) for host in room.hosts]
     return {"duration_us": room.end_us, "busiest": max(busy), "idlest": min(busy)}

@@ -7,7 +7,7 @@ from model.vocabulary.answers import AGGREGATES
 from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS
 from sim.kernel.run import Run
 from sim.settings import AUTO, YES, Setting, Word, with_defaults
-from sim.slack.run import simulate
+from sim.slack.room import simulate
 from sim.windows.scenarios import SCENARIOS
 from sim.windows.settings import CLUSTER_DEFAULTS, plan_of, query_of
 

@@ -7,7 +7,7 @@ from model.vocabulary.answers import AGGREGATES
 from model.vocabulary.watermark import CLOCKS, READINGS
 from sim.kernel.run import Run
 from sim.settings import AUTO, NO, YES, Setting, Word, with_defaults
-from sim.watermark.run import simulate
+from sim.watermark.room import simulate
 from sim.windows.scenarios import SCENARIOS
 from sim.windows.settings import CLUSTER_DEFAULTS, plan_of, query_of
 

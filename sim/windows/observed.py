@@ -13,10 +13,10 @@ from model.windows.query import Query
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.run import Arrived
+from sim.windows.cluster import WindowCluster
 from sim.windows.corrector import Corrected
 from sim.windows.machine import QueryT
 from sim.windows.record import Accepted, Seen, of_kind
-from sim.windows.room import Room
 
 SAMPLES = 300
 """Rows of a series, at most."""
@@ -51,7 +51,7 @@ class TaskSeen:
 class Observed:
     """A finished run, looked at from outside."""
 
-    def __init__(self, room: Room[QueryT], arrived: Arrived) -> None:
+    def __init__(self, room: WindowCluster[QueryT], arrived: Arrived) -> None:
         self.room = room
         self.arrived = arrived
         self.query: Query = room.query

@@ -23,7 +23,7 @@ from properties.judging.references import BOTH, MODEL, OURS, REFERENCES, SIM, ru
 from properties.rooms import NAMES, find_room
 from properties.slack.room import ROOM as SLACK
 from sim.clusters import STATED
-from sim.grouping.run import stated
+from sim.grouping.room import stated
 from sim.kernel.run import Run
 from tests.properties.straggler import Done, Straggler, assert_refused
 

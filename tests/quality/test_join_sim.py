@@ -13,7 +13,7 @@ from model.join.scope_claims import LOST, TWICE
 from model.join.state import Action, Setup, State, Step
 from properties.join.machine import SparkMachine
 from sim.join import DEFAULTS, simulate
-from sim.join import room as timed
+from sim.join import cluster as timed
 from sim.join.content import Index
 from sim.join.intake import Intake
 from sim.join.line import Line
@@ -101,14 +101,14 @@ def test_messages_of_an_epoch_that_failed_are_caught(monkeypatch: pytest.MonkeyP
 
 
 def test_results_of_an_epoch_that_failed_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = timed.Room.fail
+    right = timed.ChainCluster.fail
 
-    def keeps_its_results(self: timed.Room, worker: int) -> None:
+    def keeps_its_results(self: timed.ChainCluster, worker: int) -> None:
         pending = self._pending
         right(self, worker)
         self._pending = pending
 
-    monkeypatch.setattr(timed.Room, "fail", keeps_its_results)
+    monkeypatch.setattr(timed.ChainCluster, "fail", keeps_its_results)
     assert broken(faults=FAIL) == {TWICE}
 
 

@@ -27,10 +27,10 @@ from sim.kernel.plan import Plan, replay
 from sim.kernel.source import Recording, Row
 from sim.kernel.station import Offer
 from sim.script import ScriptRun, simulate
+from sim.script.cluster import ScriptCluster
 from sim.script.host import Host, Item, Mark
 from sim.script.machine import Finding, Message, compile_scripts
 from sim.script.record import WorkerRecord
-from sim.script.room import Room
 from sim.script.settings import Given, given
 from sim.script.tuning import ScriptTuning
 
@@ -185,7 +185,7 @@ def test_shedding_behind_the_log_is_found(monkeypatch: pytest.MonkeyPatch) -> No
             return Offer.DROPPED
         return _TAKE_IN(self, item, entered)
 
-    monkeypatch.setattr(Room, "admits", lambda self, item: True)
+    monkeypatch.setattr(ScriptCluster, "admits", lambda self, item: True)
     monkeypatch.setattr(Host, "take_in", take_in)
     assert not is_right(simulate(*asked(**full)))
 

@@ -9,8 +9,8 @@ from model.vocabulary import Fault as Kill
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import Route
 from sim.grouping import Run, make_system, simulate
-from sim.grouping.room import GroupingTuning
-from sim.grouping.run import backlog_of
+from sim.grouping.cluster import GroupingTuning
+from sim.grouping.room import backlog_of
 from sim.grouping.settings import given
 from sim.kernel.distributions import Constant, Distribution, Exponential, Pareto
 from sim.kernel.faults import (

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from model.grouping.machine import Machine
 from model.vocabulary import GroupingConfig
+from sim.grouping.cluster import GroupingCluster
 from sim.grouping.record import Passage
-from sim.grouping.room import Room
-from sim.grouping.run import backlog_of
+from sim.grouping.room import backlog_of
 from sim.kernel.distributions import Constant, Distribution, Exponential
 from sim.kernel.link import HERE, Place
 from sim.kernel.plan import Cluster, Plan
@@ -55,7 +55,7 @@ class Hardware:
         return sent_us, began_us, self.idle_us[i]
 
 
-def recurrence(room: Room, senders: int) -> list[tuple[float, float, float]]:
+def recurrence(room: GroupingCluster, senders: int) -> list[tuple[float, float, float]]:
     """Go through the tuples in the order in which their senders turn to them."""
     hardware = Hardware(room.plan, room.config.instances)
     passages, found = room.record.passages, {}
@@ -78,9 +78,11 @@ def recurrence(room: Room, senders: int) -> list[tuple[float, float, float]]:
     return [found[n] for n in range(len(passages))]
 
 
-def passed(plan: Plan, config: GroupingConfig, seed: int) -> Room:
+def passed(plan: Plan, config: GroupingConfig, seed: int) -> GroupingCluster:
     """Run a plan through the room."""
-    room, _ = run(plan, seed, lambda env, seeds: Room(env, seeds, plan, config, Machine(config)))
+    room, _ = run(
+        plan, seed, lambda env, seeds: GroupingCluster(env, seeds, plan, config, Machine(config))
+    )
     return room
 
 

@@ -31,11 +31,11 @@ from sim.kernel.station import Worker
 from sim.kernel.trigger import Every
 from sim.scenarios import umts
 from sim.slack import Run, from_settings, make_system, simulate
-from sim.slack.run import machine_of
+from sim.slack.room import machine_of
 from sim.statistics import batch_means
+from sim.windows.cluster import WindowCluster
 from sim.windows.corrector import WindowTuning
 from sim.windows.observed import Observed
-from sim.windows.room import Room
 from sim.windows.scenarios import bursts as bursts_plan
 from sim.windows.seen import SeenRun, seen_in
 
@@ -59,8 +59,8 @@ def run_of(plan: Plan, config: SlackConfig, seed: int) -> SeenRun:
     """Run a plan, and look at all of it."""
     machines = [machine_of(config, number) for number in range(config.tasks)]
 
-    def build(env: Environment, seeds: Seeds) -> Room[SlackConfig]:
-        return Room(env, seeds, plan, config, machines)
+    def build(env: Environment, seeds: Seeds) -> WindowCluster[SlackConfig]:
+        return WindowCluster(env, seeds, plan, config, machines)
 
     room, arrived = run_room(plan, seed, build)
     return seen_in(Observed(room, arrived))

@@ -22,11 +22,11 @@ from sim.kernel.run import run as run_room
 from sim.settings import with_defaults
 from sim.slack import DEFAULTS as SLACK_DEFAULTS
 from sim.slack import simulate as simulate_slack
-from sim.slack.run import machine_of as slack_machine
+from sim.slack.room import machine_of as slack_machine
 from sim.watermark import DEFAULTS as WATERMARK_DEFAULTS
 from sim.watermark import simulate as simulate_watermark
-from sim.watermark.run import machine_of as watermark_machine
-from sim.windows.room import Room
+from sim.watermark.room import machine_of as watermark_machine
+from sim.windows.cluster import WindowCluster
 from sim.windows.settings import plan_of
 
 SECOND_US = 1_000_000
@@ -83,11 +83,13 @@ def run(name: str, *changes: tuple[str, str]) -> Run:
     return timed.simulate(plan, timed.query, SEED)
 
 
-def parts(name: str, *changes: tuple[str, str]) -> tuple[Room[Any], Arrived]:
+def parts(name: str, *changes: tuple[str, str]) -> tuple[WindowCluster[Any], Arrived]:
     """Return the room of such a run, and what arrived."""
     timed, plan = ROOMS[name], run(name, *changes).plan
     machines = [timed.machine_of(timed.query, number) for number in range(3)]
-    return run_room(plan, SEED, lambda env, seeds: Room(env, seeds, plan, timed.query, machines))
+    return run_room(
+        plan, SEED, lambda env, seeds: WindowCluster(env, seeds, plan, timed.query, machines)
+    )
 
 
 @pytest.fixture(params=ROOMS)

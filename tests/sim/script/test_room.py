@@ -26,8 +26,8 @@ from sim.kernel.source import Recording, Row
 from sim.kernel.station import Worker
 from sim.kernel.trigger import At, Every
 from sim.script import make_system, simulate
+from sim.script.cluster import ScriptCluster
 from sim.script.machine import compile_scripts
-from sim.script.room import Room
 from sim.script.tuning import ScriptTuning
 
 SECOND_US = 1_000_000
@@ -48,7 +48,9 @@ class ByHand:
     def __init__(self, plan: Plan, config: ScriptConfig) -> None:
         scripts = compile_scripts(config, TUNING.placement)
         self.graph, self.worker = scripts.placement.graph, scripts.placement.worker
-        self.room, _ = run(plan, 0, lambda env, seeds: Room(env, seeds, plan, config, scripts))
+        self.room, _ = run(
+            plan, 0, lambda env, seeds: ScriptCluster(env, seeds, plan, config, scripts)
+        )
         self.run = simulate(plan, config, 0)
 
     @property

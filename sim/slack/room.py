@@ -13,7 +13,7 @@ from model.vocabulary.slack import Judged
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series, Summary
 from sim.windows.machine import Gauges, Machine, ModelMachine
-from sim.windows.run import TimedRoom
+from sim.windows.room import TimedRoom
 from sim.windows.seen import SeenRun
 from sim.windows.series import means
 from sim.windows.summary import mean

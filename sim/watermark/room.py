@@ -9,7 +9,7 @@ from model.watermark.machine import Task
 from model.watermark.run import task_pipeline
 from sim.kernel.recorder import Summary
 from sim.windows.machine import Gauges, Machine, ModelMachine
-from sim.windows.run import TimedRoom
+from sim.windows.room import TimedRoom
 from sim.windows.seen import SeenRun
 
 

@@ -1,0 +1,327 @@
+"""Room ``join`` in time: epochs, failures, and workers that come and go.
+
+Source: docs/join.md, sections 6 to 8 and 13; S2J, a chain of stream-join workers.
+
+Rules of this file:
+
+* An epoch begins when there are arrivals. It is over when it has been cut, its arrivals have been
+  taken, and the machine says so. Its pairs count from then on.
+* A failure before that takes the whole chain back to the end of the epoch before.
+* The number of workers changes between two epochs.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import simpy
+
+from model.vocabulary import Event, Fault, JoinConfig, Step
+from model.vocabulary.join import STREAMS, R, S
+from model.vocabulary.settings import require
+from sim.join.clock import Clock
+from sim.join.intake import Intake, Shedding
+from sim.join.line import Line, Task
+from sim.join.load import Load
+from sim.join.machine import Found, Machine
+from sim.join.tuning import ChainTuning
+from sim.kernel.distributions import Uniform, endless
+from sim.kernel.link import Link
+from sim.kernel.plan import Plan
+from sim.kernel.seeds import Seeds
+from sim.kernel.source import Tuple
+from sim.kernel.station import Station
+
+
+class Emitted(NamedTuple):
+    """Pairs that came out, and when."""
+
+    at_us: float
+    epoch: int
+    found: Found
+
+
+class Resized(NamedTuple):
+    """A change of the number of workers."""
+
+    at_us: float
+    before: int
+    after: int
+
+
+class ChainCluster:
+    """A chain with its two intakes, behind the log of a run."""
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        seeds: Seeds,
+        plan: Plan,
+        config: JoinConfig,
+        tuning: ChainTuning,
+        machine: Machine,
+    ) -> None:
+        self.plan, self.config, self.tuning = plan, config, tuning
+        self.machine = machine
+        self.line = Line(env, seeds, plan, tuning.costs, machine, self._served, self._emit)
+        self.line.resize(config.workers)
+        self.shedding = Shedding(endless(Uniform(0, 1), seeds.stream("shedding")))
+        self.intakes = {stream: self._intake(stream) for stream in STREAMS}
+        self.load = Load(config, tuning.control, machine, self.shedding)
+        self.steps: list[Step] = []
+        """Rejections and recorded steps of the epochs that are over."""
+        self.emitted: list[Emitted] = []
+        """Pairs of the epochs that are over."""
+        self.resized: list[Resized] = []
+        self.commits_us: list[float] = []
+        """When epochs were over."""
+        self.failures = 0
+        """Failures that broke an epoch off."""
+        self.taken_again = 0
+        """Arrivals that were handed over again after a failure."""
+        self._env = env
+        self._batches = 0  # that were cut
+        self._firsts = [0]  # number of the first arrival of each batch
+        self._is_flushed = False
+        self._epoch = 0
+        self._starts_at = dict.fromkeys(STREAMS, 0)
+        self._is_running = self._is_ending = self._is_resting = False
+        self._failed: list[int] = []  # workers whose failure lasts
+        self._broken_off: set[int] = set()
+        self._pending: list[Emitted] = []
+        self._sheds = any(worker.when_full == "drop" for worker in plan.cluster.workers)
+        self._polls = Clock(env, tuning.intake_us, self._poll)
+        self._looks = Clock(env, tuning.hint_us, self._let_look)
+        self._controls = Clock(env, tuning.control.every_us, self._control)
+        self._controls.start()
+
+    def _intake(self, stream: str) -> Intake:
+        line, tuning = self.line, self.tuning
+        return Intake(stream, tuning, self.shedding, line.admit, self._has_room, self._waits)
+
+    # ------------------------------------------------------------------------ what the run calls
+
+    @property
+    def workers(self) -> Mapping[str, "Member"]:
+        """The workers at the start, by the names that faults use."""
+        stations = enumerate(self.line.stations)
+        return {f"worker-{n}": Member(self, n, station) for n, station in stations}
+
+    @property
+    def links(self) -> Mapping[str, Link[Any]]:
+        """Links from the log, and between neighbours, by the names that faults use."""
+        return self.line.links
+
+    def admits(self, item: Tuple) -> bool:
+        """Say whether the worker where a tuple enters has room, where full workers shed."""
+        return (
+            not self._sheds or not self.line.sheds(item.stream) or self.line.has_room(item.stream)
+        )
+
+    def arrive(self, event: Event) -> None:
+        """Put an arrival where the intake of its stream will see it."""
+        if event.stream not in self.intakes:
+            require(False, "stream of an arrival", event.stream, f"one of {', '.join(STREAMS)}")
+        self.intakes[event.stream].events.append(event)
+        self._polls.start(again=True)
+        if not self._is_running:
+            self._begin()
+
+    def end_batch(self) -> None:
+        """Cut: the epoch has all its arrivals."""
+        for intake in self.intakes.values():
+            intake.cut()
+        self._batches += 1
+        self._firsts.append(sum([len(intake.events) for intake in self.intakes.values()]))
+        self._hand_over()
+
+    def flush(self) -> None:
+        """Let an epoch follow that empties all stores."""
+        self._is_flushed = True
+        self._begin()
+
+    def check(self) -> None:
+        """Assert conservation and Little's law at every worker and link."""
+        for station in self.line.stations:
+            station.check()
+        for link in self.line.links.values():
+            link.check()
+
+    def close(self) -> None:
+        """Forget whom to call, because the run is over: circles would stay in memory."""
+        self.line.close()
+        self.intakes.clear()
+        del self._polls, self._looks, self._controls
+
+    @property
+    def end_us(self) -> float:
+        """When the last epoch was over."""
+        return self.commits_us[-1] if self.commits_us else 0.0
+
+    def kills(self) -> tuple[Fault, ...]:
+        """Return a kill of each epoch that the failure of a worker broke off."""
+        return tuple([Fault("kill", epoch) for epoch in sorted(self._broken_off)])
+
+    # ------------------------------------------------------------------------------- epochs
+
+    @property
+    def _is_over(self) -> bool:
+        return self._epoch > self._batches
+
+    def _begin(self) -> None:
+        """Begin the next epoch, if there is one and nothing stands in its way."""
+        if self._is_running or self._is_resting or self._failed or self._is_over:
+            return
+        intakes = self.intakes
+        has_arrivals = any(
+            self._starts_at[stream] < len(intake.events) for stream, intake in intakes.items()
+        )
+        is_flush = self._is_flushed and self._epoch == self._batches
+        if not has_arrivals and not is_flush:
+            return
+        if self.load.wanted != self.line.workers and not is_flush:
+            self._rest(self._resize())
+            return
+        self._is_running, self._is_ending = True, is_flush
+        self.machine.begin(self._epoch, flush=is_flush)
+        self._looks.start()
+        self._controls.start()
+        self.line.look(everyone=True)
+        if not is_flush:
+            for stream, intake in intakes.items():
+                intake.begin(self._epoch, self._firsts[self._epoch], self._starts_at[stream])
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        """Hand over what has come; end the intake once everything has been taken."""
+        if not self._is_running or self._is_ending:
+            return
+        r, s = self.intakes[R], self.intakes[S]
+        # What one hands over may end the pause of the other.
+        while any([r.hand_over(s), s.hand_over(r)]):
+            pass
+        if r.is_done and s.is_done:
+            self._is_ending = True
+            self.machine.end_intake()
+            self.line.look(everyone=True)
+
+    def _served(self, task: Task) -> None:
+        if task.stream is not None:
+            self.intakes[task.stream].taken()
+        if not self._is_ending:
+            if task.stream is not None or any(each.is_due for each in self.intakes.values()):
+                self._hand_over()
+        elif self.line.is_idle and self.machine.is_over():
+            self._commit()
+
+    def _commit(self) -> None:
+        """End the epoch: what it found counts."""
+        self._is_running = self._is_ending = False
+        self.line.forget()
+        self.steps += self.machine.commit()
+        self.emitted += self._pending
+        self._pending = []
+        self.commits_us.append(self._env.now)
+        self._epoch += 1
+        for stream, intake in self.intakes.items():
+            self._starts_at[stream] = intake.at
+            intake.stop()
+        self._rest(self.tuning.commit_us)
+
+    def _rest(self, for_us: float) -> None:
+        """Begin nothing for a while."""
+        self._is_resting = True
+        simpy.Timeout(self._env, for_us).callbacks.append(self._rested)
+
+    def _rested(self, _: simpy.Event) -> None:
+        self._is_resting = False
+        self._begin()
+
+    def _resize(self) -> float:
+        """Change the number of workers to what it should be; return how long that takes."""
+        now, wanted = self._env.now, self.load.wanted
+        self.resized.append(Resized(now, self.line.workers, wanted))
+        service = self.machine.resize(wanted)
+        self.emitted += [Emitted(now, self._epoch, found) for found in service.found]
+        self.line.resize(wanted)
+        cluster = self.plan.cluster
+        tier = self.plan.way(cluster.worker(0).place, cluster.worker(1).place)
+        if tier is None:
+            return 0.0
+        return tier.latency_us + 8 * service.tuples * cluster.tuple_bytes / tier.bandwidth_mbps
+
+    def fail(self, worker: int) -> None:
+        """Take the chain back to the end of the last epoch, because one of its workers failed."""
+        if worker >= self.line.workers:
+            return
+        self._failed.append(worker)
+        if len(self._failed) == 1:
+            self.line.fail()
+        if not self._is_running:
+            return
+        self.failures += 1
+        self._is_running = self._is_ending = False
+        self.line.forget()
+        self._broken_off.add(self._epoch)
+        self._pending = []
+        for stream, intake in self.intakes.items():
+            self.taken_again += intake.at - self._starts_at[stream]
+            intake.at = self._starts_at[stream]
+            intake.stop()
+        self.machine.begin(self._epoch, flush=False)  # for onlookers: what is kept is all there is
+
+    def recover(self, worker: int) -> None:
+        """Begin the epoch again, once every worker has recovered."""
+        if worker in self._failed:
+            self._failed.remove(worker)
+            if not self._failed:
+                self.line.recover()
+                self._begin()
+
+    # ------------------------------------------------------------------- what happens inside
+
+    def _poll(self) -> bool:
+        for intake in self.intakes.values():
+            intake.see()
+        self._hand_over()
+        return False
+
+    def _has_room(self, stream: str) -> bool:
+        """Say whether a stream may be handed over, where a full worker holds the intake up."""
+        return self.line.sheds(stream) or self.line.has_room(stream)
+
+    def _waits(self, stream: str) -> bool:
+        return self.machine.is_overdue(self.line.source(stream), stream)
+
+    def _emit(self, found: Found) -> None:
+        self._pending.append(Emitted(self._env.now, self._epoch, found))
+
+    def _let_look(self) -> bool:
+        """Let workers look what they may do by themselves, from time to time."""
+        if not self._is_running:
+            return False
+        self.line.look()
+        is_stuck = self._is_ending and self.line.is_silent
+        assert not is_stuck, "the chain stands still with tuples in it"
+        return True
+
+    def _control(self) -> bool:
+        waiting = sum([intake.waiting for intake in self.intakes.values()])
+        self.load.look(self._env.now, waiting)
+        return self._is_running or self._is_resting or bool(self._failed)
+
+
+class Member:
+    """One worker of the chain, as faults see it: if it fails, the chain fails."""
+
+    def __init__(self, room: ChainCluster, number: int, station: Station[Task]) -> None:
+        self._room, self._number = room, number
+        self.pause, self.resume = station.pause, station.resume
+        self.slow, self.unslow = station.slow, station.unslow
+
+    def fail(self) -> None:
+        """Fail, if the worker belongs to the chain now."""
+        self._room.fail(self._number)
+
+    def recover(self) -> None:
+        """Undo one failure."""
+        self._room.recover(self._number)

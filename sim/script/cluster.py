@@ -1,0 +1,183 @@
+"""Room ``script`` in time: tuples on their way to workers, and results between these.
+
+Rules of this file:
+
+* Arrivals go at once to every worker that hosts their sensor; those of other sensors go nowhere.
+  If sensors are placed by the hash of their names, a tuple goes to that worker first, which sends
+  it on as soon as it comes in.
+* A worker serves what comes in order. What it finds out when it has taken something in is more work
+  on that: results are computed one by one, before anything else is served, and go to their readers.
+* The end of a batch travels as a mark behind the tuples of the batch, on every way that tuples take
+  to a worker. When it has come on all of them and has been served, it is a checkpoint.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import simpy
+
+from model.vocabulary import Event, Fault, ScriptConfig, Step, Trace, task_of
+from model.vocabulary.script import Hosted, Undefined
+from sim.kernel.distributions import Constant, endless
+from sim.kernel.link import Link, Place
+from sim.kernel.plan import Plan
+from sim.kernel.seeds import Seeds
+from sim.kernel.source import Tuple
+from sim.kernel.station import Station, connect
+from sim.script.host import Arrival, Host, Item, Mark, Sent, Way
+from sim.script.machine import CompiledScripts
+from sim.script.placements import BASELINE
+from sim.script.tuning import ScriptTuning
+
+PRODUCER = "sim"
+
+
+class ScriptCluster:
+    """Workers and the ways to and between them, behind the log of a run."""
+
+    def __init__(
+        self,
+        env: simpy.Environment,
+        seeds: Seeds,
+        plan: Plan,
+        config: ScriptConfig,
+        scripts: CompiledScripts,
+    ) -> None:
+        self.config = config
+        self.plan = plan
+        self.tuning = plan.tuned(ScriptTuning())
+        self.batches = 0
+        self.hosts = [
+            Host(env, plan, self.tuning, number, scripts.machine(number))
+            for number in range(config.workers)
+        ]
+        self.links: dict[str, Link[Item]] = {}
+        self._env, self._seeds = env, seeds
+        service = plan.cluster.service
+        rng = None if isinstance(service, Constant) else seeds.stream("service")
+        self._work_us = endless(service, rng)
+        self._sensors = scripts.hosts
+        self._hosting: dict[str, list[Host]] = {}
+        """By sensor: workers that are sent it, over whatever ways."""
+        for host, sensors in zip(self.hosts, scripts.hosts, strict=True):
+            for sensor in sorted(sensors):
+                self._hosting.setdefault(sensor, []).append(host)
+        self._ways = [self._way("log", plan.log_place, host) for host in self.hosts]
+        self._first = {sensor: self._first_of(sensor) for sensor in self._hosting}
+        """By sensor: workers to which the log sends it."""
+        self._connect(scripts.readers)
+        self._sheds = any(worker.when_full == "drop" for worker in plan.cluster.workers)
+
+    # ------------------------------------------------------------------------ what the run calls
+
+    @property
+    def workers(self) -> Mapping[str, Station[Item]]:
+        """Workers by the names that faults use."""
+        return {host.name: host.station for host in self.hosts}
+
+    def admits(self, item: Tuple) -> bool:
+        """Say whether all workers that a tuple would go to take it in, where full ones shed."""
+        return not self._sheds or all(host.admits() for host in self._hosting.get(item.key, ()))
+
+    def arrive(self, event: Event) -> None:
+        """Send an arrival on its way."""
+        work_us = next(self._work_us)  # drawn for all, so that others' work depends on no query
+        hosting = self._hosting.get(event.key)
+        if hosting is None:
+            return
+        for host in hosting:
+            host.expected += 1
+        item = Arrival(event, work_us)
+        for number in self._first[event.key]:
+            self._ways[number](item, 8.0 * self.plan.cluster.tuple_bytes)
+
+    def end_batch(self) -> None:
+        """Send every worker the mark of the batch."""
+        for way in self._ways:
+            way(Mark(self.batches, is_flush=False), 0.0)
+        self.batches += 1
+
+    def flush(self) -> None:
+        """Send every worker the mark of the end of the stream."""
+        for way in self._ways:
+            way(Mark(self.batches, is_flush=True), 0.0)
+
+    def check(self) -> None:
+        """Assert conservation and Little's law at every worker and link."""
+        for host in self.hosts:
+            host.station.check()
+        for link in self.links.values():
+            link.check()
+
+    def close(self) -> None:
+        """Forget ways between workers, because the run is over: circles would stay in memory."""
+        for host in self.hosts:
+            host.ways.clear()
+            host.fed.clear()
+
+    # ------------------------------------------------------------------------- what became of it
+
+    @property
+    def end_us(self) -> float:
+        """When everything had been served."""
+        return max(host.station.inside.changed_us for host in self.hosts)
+
+    def sent(self) -> Iterator[Sent]:
+        """Yield the messages between workers, those after a failure included."""
+        for host in self.hosts:
+            yield from host.sent
+
+    def trace(self) -> Trace:
+        """Return what was observed, without the times."""
+        steps: list[Step] = []
+        undefined: dict[Step, None] = {}
+        for host in self.hosts:
+            for step in host.record.steps:
+                if isinstance(step, Undefined):
+                    undefined[step] = None  # workers may have found it for one statement
+                else:
+                    steps.append(step)
+        hosted = [Hosted(n, sensor) for n, own in enumerate(self._sensors) for sensor in own]
+        return Trace(PRODUCER, [*steps, *undefined, *hosted])
+
+    def kills(self) -> tuple[Fault, ...]:
+        """Return a kill of each micro-batch that the failure of a worker interrupted."""
+        last = self.batches if self.plan.flush else self.batches - 1
+        batches = frozenset[int]().union(*(host.interrupted for host in self.hosts))
+        return tuple([Fault("kill", batch) for batch in sorted(batches) if batch <= last])
+
+    # --------------------------------------------------------------------------------- its parts
+
+    def _first_of(self, sensor: str) -> list[int]:
+        """Return the workers to which the log sends a sensor, and let these send it on."""
+        hosting = self._hosting[sensor]
+        if self.tuning.placement != BASELINE:
+            return [host.number for host in hosting]
+        home = self.hosts[task_of(sensor, len(self.hosts))]
+        home.onward[sensor] = [host.number for host in hosting if host is not home]
+        return [home.number]
+
+    def _connect(self, readers: Sequence[frozenset[int]]) -> None:
+        """Make the ways between workers."""
+        # Faults may name a link that another placement would use: here nothing goes over it.
+        named = {fault[0] for fault in self.plan.faults}
+        for host, read in zip(self.hosts, readers, strict=True):
+            fed = sorted({each for others in host.onward.values() for each in others})
+            for other in self.hosts:
+                number = other.number
+                if number in read or number in fed or f"{host.name}>{other.name}" in named:
+                    host.ways[number] = self._way(host.name, host.worker.place, other)
+            host.fed = [host.ways[number] for number in fed]
+            for number in fed:
+                self.hosts[number].feeders += 1
+
+    def _way(self, start: str, place: Place | None, host: Host) -> Way:
+        """Make the way from the log or a worker to a worker: a link, if there is a distance."""
+        tier = self.plan.way(place, host.worker.place)
+        if tier is None:
+            return lambda item, _: host.take_in(item)
+        name, noise = f"{start}>{host.name}", self.plan.cluster.noise
+        rng = self._seeds.stream(f"{name}/link") if noise.is_random else None
+        link = Link[Item](self._env, tier, host.take_in, noise, rng, once=True)
+        connect(link, host.take_in)
+        self.links[name] = link
+        return link.send
