@@ -5,11 +5,10 @@ names here follow it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from math import isfinite
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
-from model.vocabulary.settings import is_int, is_number, one_of, require, require_known
+from model.vocabulary.settings import Setting, Settings, is_int, require
 
 POLICIES = (
     "key",
@@ -27,7 +26,7 @@ POLICIES = (
     "tag",
 )
 TIERS = (0, 1, 2, 3)
-"""Same process, same node, same rack, elsewhere."""
+"""Distances of an instance: same process, same node, same rack, elsewhere."""
 
 LEAST_SHARE = 1e-15
 """Of ``theta`` and ``eps``: counters are numbered with 64 bits."""
@@ -39,64 +38,51 @@ REASON_NOT_FINITE = "value is not a finite number"
 
 
 @dataclass(frozen=True, slots=True)
-class GroupingConfig:
-    """How a stream is to be spread over the instances of an operator.
+class GroupingConfig(Settings):
+    """Settings of a router that spreads a stream over the instances of an operator.
 
     Raises ``ValueError`` with one sentence that names the offending value.
     """
 
-    instances: int
-    """n."""
-    policy: str = "tag"
+    instances: Annotated[int, Setting("n, number of instances", above=0)]
+    policy: Annotated[str, Setting("rule of the router", choices=POLICIES)] = "tag"
     times_us: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """From which micro-batch on, and how long each instance is busy with a tuple (1 by default)."""
-    latency_us: tuple[int, ...] = ()
-    """Propagation delay to each instance; chooses among equals only."""
-    senders: int = 1
-    """p."""
-    window_tuples: int = 100_000
-    """A window ends with the micro-batch that fills it."""
-    theta: float | None = None
-    """A key is heavy above this share; ``None``: 1/(5n)."""
-    eps: float | None = None
-    """Error of the summaries, as a share; ``None``: theta/2."""
-    gamma: float = 0.2
-    """``tag``: a key of share p gets at least p/gamma of the speed."""
-    alpha: float = 0.5
-    """``dag``: weight of where the key has been before."""
-    draw_tuples: int | None = None
-    """``tag-literal``: tuples a draw; ``None``: those of a key at theta."""
-    tiers: tuple[int, ...] = ()
-    """``nag``: how far away each instance is, 0 to 3."""
-    hash_seed: int = 42
-    top: int = 3
-    """How many of the largest values an answer has."""
+    """(first micro-batch, time each instance is busy with a tuple (us)); empty: 1 us each."""
+    latency_us: Annotated[
+        tuple[int, ...], Setting("propagation delay to each instance; decides among equals only")
+    ] = ()
+    senders: Annotated[int, Setting("p, number of senders", above=0)] = 1
+    window_tuples: Annotated[
+        int, Setting("tuples of a window; it ends with the micro-batch that fills it", above=0)
+    ] = 100_000
+    theta: Annotated[
+        float | None,
+        Setting("share above which a key is heavy (1/(5n))", at_least=LEAST_SHARE, below=1),
+    ] = None
+    eps: Annotated[
+        float | None,
+        Setting("error of the summaries, as a share (theta/2)", at_least=LEAST_SHARE, below=1),
+    ] = None
+    gamma: Annotated[
+        float, Setting("tag: a key of share p gets at least p/gamma of the speed", above=0)
+    ] = 0.2
+    alpha: Annotated[
+        float, Setting("dag: weight of the instances that had the key", at_least=0, at_most=1)
+    ] = 0.5
+    draw_tuples: Annotated[
+        int | None, Setting("tag-literal: tuples a draw (those of a key at theta)", above=0)
+    ] = None
+    tiers: Annotated[
+        tuple[int, ...], Setting("nag: distance of each instance, 0 to 3", at_least=0, at_most=3)
+    ] = ()
+    hash_seed: Annotated[int, Setting("seed of the hash functions", at_least=0, below=1 << 64)] = 42
+    top: Annotated[int, Setting("number of largest values in an answer", above=0)] = 3
 
-    def __post_init__(self) -> None:
-        for name in ("instances", "senders", "window_tuples", "top", "draw_tuples"):
-            value = getattr(self, name)
-            if value is not None or name != "draw_tuples":
-                require(is_int(value), name, value, "an integer")
-                require(value > 0, name, value, "greater than 0")
-        require(self.policy in POLICIES, "policy", self.policy, one_of(POLICIES))
-        for name in ("theta", "eps"):
-            value = getattr(self, name)
-            if value is not None:
-                good = is_number(value) and 0 < value < 1
-                require(good, name, value, "a number greater than 0 and less than 1")
-                require(value >= LEAST_SHARE, name, value, f"at least {LEAST_SHARE}")
+    def _check_together(self) -> None:
         good = self.eps_share <= self.theta_share / 2
         require(good, "eps", self.eps, f"at most half of theta, {self.theta_share / 2}")
-        good = is_number(self.gamma) and isfinite(self.gamma) and self.gamma > 0
-        require(good, "gamma", self.gamma, "a finite number greater than 0")
-        good = is_number(self.alpha) and 0 <= self.alpha <= 1
-        require(good, "alpha", self.alpha, "a number from 0 to 1")
-        good = is_int(self.hash_seed) and 0 <= self.hash_seed < 1 << 64
-        require(good, "hash_seed", self.hash_seed, "an integer from 0 to 2^64 - 1")
         self._require_one_an_instance("latency_us", self.latency_us, 0)
         self._require_one_an_instance("tiers", self.tiers, 0)
-        good = all(tier in TIERS for tier in self.tiers)
-        require(good, "tiers", self.tiers, "made of 0, 1, 2 and 3")
         self._require_times()
 
     def _require_times(self) -> None:
@@ -138,15 +124,13 @@ class GroupingConfig:
         return times
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; ``GroupingConfig.from_json`` reads it back."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        """Return plain data; ``GroupingConfig.from_json`` reads it back."""
+        data = Settings.to_json(self)
         data["times_us"] = [[batch, list(times)] for batch, times in self.times_us]
         return data | {name: list(data[name]) for name in ("latency_us", "tiers")}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "GroupingConfig":
-        """Build from plain data; an unknown or missing name is a ``ValueError``."""
-        require_known(data, {item.name for item in fields(cls)}, ("instances",))
+    def _decoded(cls, data: Mapping[str, Any]) -> dict[str, Any]:
         given = {**data}
         for name in sorted({"latency_us", "tiers", "times_us"} & set(data)):
             try:
@@ -156,7 +140,7 @@ class GroupingConfig:
             except (TypeError, ValueError) as error:
                 msg = f"{name} is {data[name]!r}; it must be a list"
                 raise ValueError(msg) from error
-        return cls(**given)
+        return given
 
 
 class Route(NamedTuple):

@@ -5,11 +5,11 @@ Source: S2J, a chain of join workers that exchange blocks of tuples by the proto
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from model.vocabulary.settings import is_int, is_number, one_of, require, require_known
+from model.vocabulary.settings import Setting, Settings, is_int, is_number, one_of, require
 
 R = "R"
 """The stream that enters at worker 0 and moves right; value of ``Event.stream``."""
@@ -133,40 +133,37 @@ def predicate_from_json(data: Any) -> Predicate:
 
 
 @dataclass(frozen=True, slots=True)
-class JoinConfig:
-    """What the user asks of a chain.
+class JoinConfig(Settings):
+    """Settings of a chain of join workers.
 
     Raises ``ValueError`` with one sentence that names the offending value.
     """
 
-    window_us: int
-    """W: a pair matches only if its event times differ by at most this."""
+    window_us: Annotated[
+        int, Setting("W: event times of a pair differ by at most this", at_least=0)
+    ]
     queries: tuple[tuple[str, Predicate], ...]
     """Names and predicates; all queries share the chain."""
-    workers: int = 2
-    """m."""
-    block_size: int = 64
-    """zeta: most tuples of a block."""
-    credit: int = 4
-    """Most blocks without acknowledgement, a boundary and direction."""
-    lateness_us: int | None = None
-    """A stream's watermark is its largest admitted event time less this; ``None``: no watermark."""
+    workers: Annotated[int, Setting("m, workers of the chain", above=0)] = 2
+    block_size: Annotated[int, Setting("zeta, most tuples of a block", above=0)] = 64
+    credit: Annotated[
+        int, Setting("most unacknowledged blocks, a boundary and direction", above=0)
+    ] = 4
+    lateness_us: Annotated[
+        int | None,
+        Setting(
+            "lag of a stream's watermark behind its largest event time (no watermark)",
+            at_least=0,
+            none="never",
+        ),
+    ] = None
     epochs: tuple[tuple[str, int, int | None], ...] = ()
     """Name of a query, first and last epoch whose tuples it pairs (``None``: no last one).
 
-    A query that is not named here pairs the tuples of all epochs.
+    A query without an entry pairs the tuples of all epochs.
     """
 
-    def __post_init__(self) -> None:
-        for name in ("workers", "block_size", "credit"):
-            value = getattr(self, name)
-            require(is_int(value), name, value, "an integer")
-            require(value > 0, name, value, "greater than 0")
-        for name in ("window_us", "lateness_us"):
-            value = getattr(self, name)
-            if value is not None or name == "window_us":
-                require(is_int(value), name, value, "an integer")
-                require(value >= 0, name, value, "at least 0")
+    def _check_together(self) -> None:
         require(len(self.queries) > 0, "queries", self.queries, "at least one")
         names = tuple(name for name, _ in self.queries)
         for name, predicate in self.queries:
@@ -188,17 +185,14 @@ class JoinConfig:
         return {name: (first, last) for name, first, last in self.epochs}.get(query, (0, None))
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; ``JoinConfig.from_json`` reads it back."""
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        """Return plain data; ``JoinConfig.from_json`` reads it back."""
+        data = Settings.to_json(self)
         data["queries"] = [[name, predicate_to_json(predicate)] for name, predicate in self.queries]
         data["epochs"] = [list(each) for each in self.epochs]
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "JoinConfig":
-        """Build from plain data; an unknown or missing name is a ``ValueError``."""
-        known = {item.name for item in fields(cls)}
-        require_known(data, known, ("window_us", "queries"))
+    def _decoded(cls, data: Mapping[str, Any]) -> dict[str, Any]:
         try:
             queries = tuple((name, predicate_from_json(text)) for name, text in data["queries"])
         except (TypeError, ValueError) as error:
@@ -209,7 +203,7 @@ class JoinConfig:
         except (TypeError, ValueError) as error:
             msg = f"epochs is {data['epochs']!r}; it must be names with a first and last epoch"
             raise ValueError(msg) from error
-        return cls(**{**data, "queries": queries, "epochs": epochs})
+        return {**data, "queries": queries, "epochs": epochs}
 
 
 # ------------------------------------------------------------------------------ what comes out

@@ -1,25 +1,50 @@
-"""Checks of settings: each raises ``ValueError`` with one sentence that names the value."""
+"""Settings, declared once: a dataclass field with its range, its choices and its meaning.
 
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+A class of settings is a frozen dataclass that inherits :class:`Settings`; a field is declared as
+``rate_hz: Annotated[float, Setting("arrivals a second", above=0)] = 50.0``. Everything else
+follows from the declaration: the check when an object is built, plain data for JSON, texts as in
+``--set KEY=VALUE``, options of the command line, tables of documentation, and the sentence that
+refuses a bad value.
+
+Rules of this file:
+
+1. A refusal is a ``ValueError`` with one sentence: name, offending value, what is allowed.
+2. A name ends in its unit. Times in ``_us`` are below 2^61, so that their sums fit into 64 bits.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from difflib import get_close_matches
+from functools import cache
+from math import isfinite
+from types import NoneType, UnionType
+from typing import Annotated, Any, Self, TypeVar, get_args, get_origin, get_type_hints
 
+T = TypeVar("T")
+Text = Mapping[str, str]
 TOO_LONG_US = 1 << 61
-"""Lengths of time below this, beyond all calendars, leave room for arithmetic in 64 bits."""
+"""Upper bound of every time; beyond all calendars."""
+AUTO = "auto"
+"""Default word for a setting without a value: the system chooses."""
+_SIGNS = {"at_least": ">=", "above": ">", "at_most": "<=", "below": "<"}
+_YES_NO = {"yes": True, "no": False}
+
+
+# --------------------------------------------------------------------------------------- checks
 
 
 def is_int(value: object) -> bool:
-    """Whether it is an integer, which a truth value is not."""
+    """Return whether ``value`` is an integer; a truth value is none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def is_number(value: object) -> bool:
-    """Whether it is an integer or a float, which a truth value is not."""
+    """Return whether ``value`` is an integer or a float; a truth value is neither."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def one_of(names: tuple[str, ...]) -> str:
-    """What a setting with some possible values must be."""
+def one_of(names: Iterable[str]) -> str:
+    """Return the words of a refusal for a value that is none of ``names``."""
     return "one of " + ", ".join(names)
 
 
@@ -30,35 +55,230 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 def require(good: bool, name: str, value: object, expected: str) -> None:
-    """Refuse a setting that is not as expected."""
+    """Raise ``ValueError`` unless ``good``."""
     if not good:
         msg = f"{name} is {value!r}; it must be {expected}"
         raise ValueError(msg)
 
 
-def require_integers(
-    config: object, positive: Sequence[str], not_negative: Sequence[str], optional: Sequence[str]
-) -> None:
-    """Refuse settings that are no integers of their range; ``optional`` ones may be None."""
-    for name in positive:
-        require(is_int(getattr(config, name)), name, getattr(config, name), "an integer")
-        require(getattr(config, name) > 0, name, getattr(config, name), "greater than 0")
-    given = (name for name in optional if getattr(config, name) is not None)
-    for name in (*not_negative, *given):
-        require(is_int(getattr(config, name)), name, getattr(config, name), "an integer")
-        require(getattr(config, name) >= 0, name, getattr(config, name), "at least 0")
-    for name in (*positive, *not_negative, *optional):
-        if name.endswith("_us") and (value := getattr(config, name)) is not None:
-            require(value < TOO_LONG_US, name, value, "less than 2^61")
-
-
-def require_known(given: Iterable[str], known: AbstractSet[str], needed: Iterable[str]) -> None:
-    """Refuse names of settings that there are not, and the lack of those that are needed."""
+def require_known(given: Iterable[str], known: Collection[str], needed: Iterable[str]) -> None:
+    """Raise ``ValueError`` for an unknown name of a setting, or a needed one that is missing."""
     names = set(given)
-    for name in sorted(names - known):
+    for name in sorted(names - set(known)):
         msg = f"unknown setting {name!r}; known are {', '.join(sorted(known))}"
         raise ValueError(msg)
     for name in needed:
         if name not in names:
             msg = f"the setting {name!r} is missing"
             raise ValueError(msg)
+
+
+def look_up(what: str, name: str, known: Mapping[str, T]) -> T:
+    """Return ``known[name]``; ``ValueError`` with a suggestion if there is no such name."""
+    if name not in known:
+        msg = f"{what} is {name!r}; it must be {one_of(known)}{nearest(name, known)}"
+        raise ValueError(msg)
+    return known[name]
+
+
+# -------------------------------------------------------------------------------- one declaration
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: its type, range, default and meaning."""
+
+    help: str = ""
+    at_least: float | None = None
+    above: float | None = None
+    at_most: float | None = None
+    below: float | None = None
+    choices: Collection[str] = ()
+    """Allowed words; empty: any text."""
+    none: str = AUTO
+    """Word for ``None`` in texts, if the setting may be ``None``."""
+    name: str = ""
+    kind: type = str
+    """Type of the value, or of each value of a tuple: int, float, str or bool."""
+    is_tuple: bool = False
+    """The value is a tuple of ``kind``; texts separate its elements by commas."""
+    is_optional: bool = False
+    default: Any = None
+    """``dataclasses.MISSING`` if a value must be given."""
+
+    def expected(self, none: str = "None") -> str:
+        """Return what is allowed, as the end of a sentence; ``none`` is the word for ``None``."""
+        kinds = {int: "an integer", float: "a finite number", bool: "True or False", str: "a text"}
+        words = [one_of(self.choices) if self.choices else kinds[self.kind]]
+        for name, sign in _SIGNS.items():
+            if (bound := getattr(self, name)) is not None:
+                words.append(f"{'and ' if len(words) > 1 else ''}{sign} {bound:,}")
+        each = f"a list, each {' '.join(words)}" if self.is_tuple else " ".join(words)
+        return f"{each}, or {none}" if self.is_optional else each
+
+    def check(self, value: object, name: str = "") -> None:
+        """Raise ``ValueError`` unless ``value`` is allowed."""
+        name = name or self.name
+        if value is None and self.is_optional:
+            return
+        if self.is_tuple:
+            require(isinstance(value, tuple), name, value, self.expected())
+        for each in value if isinstance(value, tuple) and self.is_tuple else (value,):
+            require(self._is_allowed(each), name, value, self.expected())
+            if name.endswith("_us") and is_number(each):
+                require(each < TOO_LONG_US, name, value, "less than 2^61")
+
+    def _is_allowed(self, value: Any) -> bool:
+        if self.kind is bool or self.kind is str:
+            return isinstance(value, self.kind) and (not self.choices or value in self.choices)
+        good = is_int(value) if self.kind is int else is_number(value) and isfinite(value)
+        return (
+            good
+            and (self.at_least is None or value >= self.at_least)
+            and (self.above is None or value > self.above)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.below is None or value < self.below)
+        )
+
+    def read(self, text: str, name: str = "") -> Any:
+        """Return the value that ``text`` stands for, checked."""
+        text, name = text.strip(), name or self.name
+        if self.is_optional and text == self.none:
+            return None
+        parts = text.split(",") if self.is_tuple else (text,)
+        values = tuple([self._parse(each.strip(), name, text) for each in parts])
+        value = values if self.is_tuple else values[0]
+        self.check(value, name)
+        return value
+
+    def _parse(self, part: str, name: str, text: str) -> int | float | str | bool:
+        if self.kind is str:
+            if self.choices:
+                look_up(name, part, dict.fromkeys(self.choices))
+            return part
+        if self.kind is bool:
+            require(part in _YES_NO, name, text, "yes or no")
+            return _YES_NO[part]
+        try:
+            value: int | float = self.kind(part)
+        except ValueError:
+            require(False, name, text, self.expected(self.none))
+            raise
+        return value
+
+    def write(self, value: object) -> str:
+        """Return the text that :meth:`read` reads as ``value``."""
+        if value is None:
+            return self.none
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        if isinstance(value, tuple):
+            return ",".join(map(self.write, value))
+        return f"{value:g}" if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def settings_of(kind: type) -> Mapping[str, Setting]:
+    """Return the settings of a dataclass or NamedTuple, by name, in the order of its fields."""
+    known: Any = kind  # an instance of type need not be hashable
+    found: Mapping[str, Setting] = _settings_of(known)
+    return found
+
+
+@cache
+def _settings_of(kind: Any) -> Mapping[str, Setting]:
+    hints = get_type_hints(kind, include_extras=True)
+    return {
+        name: _declaration(name, hints[name], default)
+        for name, default in defaults_of(kind).items()
+        if get_origin(hints[name]) is Annotated
+    }
+
+
+def defaults_of(kind: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass or NamedTuple with their defaults, or ``MISSING``."""
+    if is_dataclass(kind):
+        return {each.name: each.default for each in fields(kind)}
+    return {name: kind._field_defaults.get(name, MISSING) for name in kind._fields}
+
+
+def _declaration(name: str, hint: Any, default: object) -> Setting:
+    declared: Setting
+    hinted, declared = get_args(hint)
+    choices = get_args(hinted) if isinstance(hinted, UnionType) else (hinted,)
+    [chosen] = [each for each in choices if each is not NoneType]
+    is_tuple = get_origin(chosen) is tuple
+    return replace(
+        declared,
+        name=name,
+        kind=get_args(chosen)[0] if is_tuple else chosen,
+        is_tuple=is_tuple,
+        is_optional=len(choices) > 1,
+        default=default,
+    )
+
+
+# -------------------------------------------------------------------------------- many settings
+
+
+class Settings:
+    """Base of dataclasses of settings: checked when built, written as plain data."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        for name, each in settings_of(type(self)).items():
+            each.check(getattr(self, name))
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Raise ``ValueError`` for settings that are good alone and bad together."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data; :meth:`from_json` reads it back."""
+        return {name: getattr(self, name) for name in defaults_of(type(self))}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """Build from plain data; ``ValueError`` for an unknown or missing name or a bad value."""
+        known = defaults_of(cls)
+        require_known(data, known, [name for name in known if known[name] is MISSING])
+        return cls(**cls._decoded(data))
+
+    @classmethod
+    def _decoded(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the class from plain data."""
+        return dict(data)
+
+
+def schema(*kinds: type, without: Collection[str] = (), **defaults: Any) -> dict[str, Setting]:
+    """Return the settings of several classes in one mapping, some with another default."""
+    found = {
+        name: each
+        for kind in kinds
+        for name, each in settings_of(kind).items()
+        if name not in without
+    }
+    for name, default in defaults.items():
+        found[name] = replace(found[name], default=default)
+    return found
+
+
+def read_settings(texts: Text, known: Mapping[str, Setting]) -> dict[str, Any]:
+    """Return the value of every known setting: read from ``texts``, else its default.
+
+    Raises ``ValueError`` for an unknown name, with a suggestion, and for a bad value.
+    """
+    for name in texts:
+        if name not in known:
+            msg = f"there is no setting {name!r}{nearest(name, known)}; known are "
+            raise ValueError(msg + ", ".join(known))
+    return {
+        name: each.read(texts[name]) if name in texts else each.default
+        for name, each in known.items()
+    }
+
+
+def pick(kind: type[T], values: Mapping[str, Any], **others: Any) -> T:
+    """Build an object of class ``kind`` from those of ``values`` that are settings of it."""
+    own = {name: values[name] for name in settings_of(kind) if name in values}
+    return kind(**{**own, **others})

@@ -5,9 +5,8 @@ controller, and a batch module that corrects from history). ``docs/slack.md`` is
 specification; names here follow it.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, NamedTuple
 
 from model.vocabulary.answers import (
     AGGREGATES,
@@ -22,14 +21,8 @@ from model.vocabulary.answers import (
     Result,
     Revision,
 )
-from model.vocabulary.settings import (
-    is_number,
-    one_of,
-    require,
-    require_integers,
-    require_known,
-)
-from model.vocabulary.windows import WindowSpec
+from model.vocabulary.settings import Setting
+from model.vocabulary.windows import WindowQuery
 
 __all__ = [
     "ADAPTIVE_CONTROLS",
@@ -78,78 +71,50 @@ MAX_CORRELATED = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class SlackConfig:
-    """What the user asks of a continuous sliding-window query.
+class SlackConfig(WindowQuery):
+    """Settings of a continuous sliding-window query with an adaptive K-slack.
 
     Raises ``ValueError`` with one sentence that names the offending value.
     """
 
-    size_us: int
-    """Window length W."""
-    slide_us: int
-    """Window slide s."""
-    aggregate: str = "sum"
-    q: float = 0.5
-    """Rank of ``quantile``, taken as the decimal number written; ``median`` always has 0.5."""
-    keyed: bool = True
-    """Results per (task, key, window); otherwise per (task, window), with the key ``""``."""
-    tasks: int = 1
-    """Number of tasks; a tuple belongs to task ``task_of(key, tasks)``."""
-    control: str = "conformal"
-    eps: float = 0.05
-    """Relative error that the first answer should stay below."""
-    delta: float = 0.05
-    """Probability with which it may not."""
-    lambda_thr: float | None = None
-    """Required coverage given by hand; otherwise it follows from (eps, delta)."""
-    method: str = "normal"
-    """How the required coverage of a sum or an average is found: docs/slack.md, section 5."""
-    sampling: str = "exchangeable"
-    """What is assumed about the tuples that are missing: ``exchangeable`` or ``adversarial``."""
-    cv: float | None = None
-    """Coefficient of variation of the values; otherwise estimated while the stream runs."""
-    fixed_slack_us: int = 0
-    """K of the control ``fixed``."""
-    learning_rate: float = 0.05
-    """Step size gamma of the control ``conformal``."""
-    kp: float = 0.2
-    kd: float = 4.0
-    feedback_us: int | None = None
-    """L: how long after its end a window is judged; ``None`` means one window length."""
-    max_slack_us: int | None = None
-    """Upper limit of K."""
-    max_future_us: int | None = None
-    """A tuple whose event time lies further than this ahead of its arrival is rejected."""
-    gamma_us: int = 5_000_000
-    """Gamma: a correction starts when the pending tuples span more event time than this."""
-    max_age_us: int | None = None
-    """... or when the oldest of them lies further than this behind the watermark; ``None``: 4 W."""
-    dedup: bool = True
-    """Recognise redeliveries; turn off only for a source that delivers every identity once."""
-
-    def __post_init__(self) -> None:
-        self._check_sizes()
-        self._check_quality()
-        self._check_choices()
-
-    @property
-    def windows(self) -> WindowSpec:
-        """The windows of the query."""
-        return WindowSpec(self.size_us, self.slide_us)
-
-    @property
-    def feedback(self) -> int:
-        """L in microseconds, default applied."""
-        return self.size_us if self.feedback_us is None else self.feedback_us
-
-    @property
-    def max_age(self) -> int:
-        """Age trigger in microseconds, default applied."""
-        return 4 * self.size_us if self.max_age_us is None else self.max_age_us
+    _: KW_ONLY
+    control: Annotated[str, Setting("rule that sets K", choices=CONTROLS)] = "conformal"
+    eps: Annotated[
+        float, Setting("relative error that the first answer should stay below", above=0, below=1)
+    ] = 0.05
+    delta: Annotated[
+        float, Setting("probability with which it may not", at_least=MIN_DELTA, below=1)
+    ] = 0.05
+    lambda_thr: Annotated[
+        float | None,
+        Setting(
+            "required coverage of a first answer, instead of eps and delta", above=0, at_most=1
+        ),
+    ] = None
+    method: Annotated[
+        str,
+        Setting("method that finds the required coverage of a sum or an average", choices=METHODS),
+    ] = "normal"
+    sampling: Annotated[str, Setting("assumption about the missing tuples", choices=SAMPLINGS)] = (
+        "exchangeable"
+    )
+    cv: Annotated[
+        float | None,
+        Setting(
+            "coefficient of variation of the values (estimated while the stream runs)", at_least=0
+        ),
+    ] = None
+    fixed_slack_us: Annotated[int, Setting("K of the control fixed", at_least=0)] = 0
+    learning_rate: Annotated[
+        float, Setting("step size gamma of the control conformal", at_least=0)
+    ] = 0.05
+    kp: Annotated[float, Setting("proportional gain of the control pd", at_least=0)] = 0.2
+    kd: Annotated[float, Setting("derivative gain of the control pd", at_least=0)] = 4.0
+    max_slack_us: Annotated[int | None, Setting("upper limit of K (none)", at_least=0)] = None
 
     @property
     def needs_positive_values(self) -> bool:
-        """Whether a relative error of a sum is promised, which negative values would void."""
+        """Whether negative values would void the promise about a relative error of a sum."""
         return self.aggregate == "sum" and self.control in ADAPTIVE_CONTROLS
 
     @property
@@ -159,30 +124,7 @@ class SlackConfig:
             return False
         return self.method != "normal" or self.sampling == "adversarial"
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data; ``SlackConfig.from_json`` reads it back."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "SlackConfig":
-        """Build from plain data; an unknown name is a ``ValueError``."""
-        require_known(data, {item.name for item in fields(cls)}, ())
-        return cls(**data)
-
-    def _check_sizes(self) -> None:
-        require_integers(
-            self,
-            ("size_us", "slide_us", "tasks"),
-            ("fixed_slack_us", "gamma_us"),
-            ("feedback_us", "max_slack_us", "max_future_us", "max_age_us"),
-        )
-
-    def _check_choices(self) -> None:
-        require(self.aggregate in AGGREGATES, "aggregate", self.aggregate, one_of(AGGREGATES))
-        require(self.control in CONTROLS, "control", self.control, one_of(CONTROLS))
-        methods = tuple(METHODS)
-        require(self.method in methods, "method", self.method, one_of(methods))
-        require(self.sampling in SAMPLINGS, "sampling", self.sampling, one_of(SAMPLINGS))
+    def _check_together(self) -> None:
         if self.aggregate not in METHODS[self.method]:
             known = " and ".join(METHODS[self.method])
             msg = f"method {self.method!r} is for {known}, not for {self.aggregate!r}"
@@ -200,26 +142,6 @@ class SlackConfig:
                 "the share of a window's tuples that its first answer must contain"
             )
             raise ValueError(msg)
-
-    def _check_quality(self) -> None:
-        for name in ("eps", "delta", "q", "lambda_thr", "cv", "learning_rate", "kp", "kd"):
-            value = getattr(self, name)
-            if value is not None or name not in ("lambda_thr", "cv"):
-                require(is_number(value), name, value, "a number")
-        for name in ("keyed", "dedup"):
-            value = getattr(self, name)
-            require(isinstance(value, bool), name, value, "True or False")
-        for name in ("eps", "delta", "q"):
-            value = getattr(self, name)
-            require(0 < value < 1, name, value, "between 0 and 1, both excluded")
-        require(self.delta >= MIN_DELTA, "delta", self.delta, f"at least {MIN_DELTA}")
-        if self.lambda_thr is not None:
-            require(0 < self.lambda_thr <= 1, "lambda_thr", self.lambda_thr, "in (0, 1]")
-        if self.cv is not None:
-            require(0 <= self.cv < float("inf"), "cv", self.cv, "a finite number, at least 0")
-        for name in ("learning_rate", "kp", "kd"):
-            value = getattr(self, name)
-            require(0 <= value < float("inf"), name, value, "a finite number, at least 0")
 
 
 class Judged(NamedTuple):

@@ -1,7 +1,11 @@
 """Half-open windows [j*slide, j*slide + size), aligned to the epoch, in integer microseconds."""
 
+from dataclasses import KW_ONLY, dataclass
 from math import gcd
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from model.vocabulary.answers import AGGREGATES
+from model.vocabulary.settings import Setting, Settings
 
 
 class WindowSpec(NamedTuple):
@@ -19,25 +23,72 @@ class WindowSpec(NamedTuple):
         return gcd(self.size_us, self.slide_us)
 
     def first_index(self, event_time_us: int) -> int:
-        """Index j of the earliest window that ends after ``event_time_us``."""
+        """Return index j of the earliest window that ends after ``event_time_us``."""
         return (event_time_us - self.size_us) // self.slide_us + 1
 
     def last_index(self, event_time_us: int) -> int:
-        """Index j of the latest window that starts at or before ``event_time_us``."""
+        """Return index j of the latest window that starts at or before ``event_time_us``."""
         return event_time_us // self.slide_us
 
     def indices(self, event_time_us: int) -> range:
-        """Indices of the windows that contain ``event_time_us``, earliest first; may be empty."""
+        """Return the indices of the windows that contain ``event_time_us``, earliest first."""
         return range(self.first_index(event_time_us), self.last_index(event_time_us) + 1)
 
     def start_us(self, index: int) -> int:
-        """Start of window ``index`` (inclusive)."""
+        """Return the start of window ``index`` (inclusive)."""
         return index * self.slide_us
 
     def end_us(self, index: int) -> int:
-        """End of window ``index`` (exclusive)."""
+        """Return the end of window ``index`` (exclusive)."""
         return index * self.slide_us + self.size_us
 
     def last_end_us(self, event_time_us: int) -> int:
-        """End of the latest window that starts at or before ``event_time_us``."""
+        """Return the end of the latest window that starts at or before ``event_time_us``."""
         return self.end_us(self.last_index(event_time_us))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowQuery(Settings):
+    """Settings that every query over sliding windows has, in rooms ``slack`` and ``watermark``."""
+
+    size_us: Annotated[int, Setting("window length W", above=0)]
+    slide_us: Annotated[int, Setting("window slide s", above=0)]
+    _: KW_ONLY
+    aggregate: Annotated[str, Setting("aggregate", choices=AGGREGATES)] = "sum"
+    q: Annotated[
+        float, Setting("rank of the aggregate quantile, as a decimal", above=0, below=1)
+    ] = 0.5
+    keyed: Annotated[
+        bool, Setting("one result per (task, key, window); otherwise per (task, window)")
+    ] = True
+    tasks: Annotated[
+        int, Setting("number of tasks; a tuple belongs to task_of(key, tasks)", above=0)
+    ] = 1
+    feedback_us: Annotated[
+        int | None, Setting("L, how long after its end a window is known (W)", at_least=0)
+    ] = None
+    max_future_us: Annotated[
+        int | None, Setting("how far ahead of its arrival a tuple may be (any)", at_least=0)
+    ] = None
+    gamma_us: Annotated[
+        int, Setting("event time pending before a correction starts", at_least=0)
+    ] = 5_000_000
+    max_age_us: Annotated[
+        int | None, Setting("age of a pending tuple that starts a correction (4 W)", at_least=0)
+    ] = None
+    dedup: Annotated[bool, Setting("recognise redeliveries; no: every identity comes once")] = True
+
+    @property
+    def windows(self) -> WindowSpec:
+        """The windows of the query."""
+        return WindowSpec(self.size_us, self.slide_us)
+
+    @property
+    def feedback(self) -> int:
+        """L in microseconds, default applied."""
+        return self.size_us if self.feedback_us is None else self.feedback_us
+
+    @property
+    def max_age(self) -> int:
+        """Age that starts a correction, in microseconds, default applied."""
+        return 4 * self.size_us if self.max_age_us is None else self.max_age_us

@@ -35,7 +35,7 @@ def coverage_queries(draw: st.DrawFn, aggregate: str, *, is_given: bool) -> Slac
     return SlackConfig(
         size_us,
         slide_us,
-        aggregate,
+        aggregate=aggregate,
         tasks=draw(st.sampled_from([3, 2, 4, 8, 16])),
         control="conformal",
         lambda_thr=draw(st.sampled_from([0.9, 0.5, 1.0])) if is_given else None,
@@ -54,7 +54,7 @@ def corrected_queries(draw: st.DrawFn) -> SlackConfig:
     return SlackConfig(
         size_us,
         slide_us,
-        draw(st.sampled_from(["sum", "count", "avg", "min", "max"])),
+        aggregate=draw(st.sampled_from(["sum", "count", "avg", "min", "max"])),
         tasks=draw(st.sampled_from([3, 2, 4])),
         control=draw(st.sampled_from(["conformal", "fixed", "pd", "max"])),
         lambda_thr=0.9,
@@ -91,7 +91,9 @@ def exchangeable(aggregate: str, windows: int, seed: int) -> Pack:
     It has a quarter of the windows in profile ``dev``.
     """
     eps = EPS[aggregate]
-    config = SlackConfig(2_000_000, 2_000_000, aggregate, keyed=False, tasks=1, eps=eps, delta=0.1)
+    config = SlackConfig(
+        2_000_000, 2_000_000, aggregate=aggregate, keyed=False, tasks=1, eps=eps, delta=0.1
+    )
     source = Source(
         events=20 * max(windows // 4, scaled(windows)),
         interval=Exponential(100_000.0),

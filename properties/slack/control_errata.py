@@ -58,7 +58,7 @@ class Pattern(NamedTuple):
             owed = held[:late]
         times_us += owed
         config = SlackConfig(
-            size_us, size_us, "count", keyed=False, control=control, eps=EPS, delta=DELTA
+            size_us, size_us, aggregate="count", keyed=False, control=control, eps=EPS, delta=DELTA
         )
         arrivals = tuple(
             Event(seq, seq, "", time_us, 1.0, times_us[-1] + size_us + seq)

@@ -43,13 +43,15 @@ class Picture:
 
 PICTURES: Mapping[str, Picture] = {
     "umts": Picture(
-        SlackConfig(10 * SECOND_US, 2 * SECOND_US, "sum", keyed=False, feedback_us=10 * SECOND_US),
+        SlackConfig(
+            10 * SECOND_US, 2 * SECOND_US, aggregate="sum", keyed=False, feedback_us=10 * SECOND_US
+        ),
         SECOND_US,
         "s",
         "min",
     ),
     "flights": Picture(
-        SlackConfig(6 * HOUR_US, HOUR_US, "count", keyed=False, feedback_us=6 * HOUR_US),
+        SlackConfig(6 * HOUR_US, HOUR_US, aggregate="count", keyed=False, feedback_us=6 * HOUR_US),
         10 * MINUTE_US,
         "h",
         "days",

@@ -26,7 +26,13 @@ PUBLISHED = ("pd", "pd-clamped")
 TUPLES, SEED = 100_000, 0
 CALM_MINUTES = (15, 45)
 QUERY = SlackConfig(
-    10 * SECOND_US, 2 * SECOND_US, "sum", keyed=False, eps=0.05, delta=0.05, feedback_us=20_000_000
+    10 * SECOND_US,
+    2 * SECOND_US,
+    aggregate="sum",
+    keyed=False,
+    eps=0.05,
+    delta=0.05,
+    feedback_us=20_000_000,
 )
 
 

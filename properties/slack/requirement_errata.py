@@ -81,7 +81,7 @@ def sums() -> Iterator[Window]:
 def ranks() -> Iterator[Window]:
     """Every small window, with every quality asked of its extreme quantiles."""
     for total, q, eps, delta in product(RANKED, QUANTILES, EPS, DELTAS):
-        asked = SlackConfig(1, 1, "quantile", q, control="pd", eps=eps, delta=delta)
+        asked = SlackConfig(1, 1, aggregate="quantile", q=q, control="pd", eps=eps, delta=delta)
         yield Window(asked, total)
 
 

@@ -274,7 +274,7 @@ def _worst(window: Window, n: int) -> Fraction:
 
 def test_a_count_is_off_by_the_share_that_is_missing() -> None:
     for eps, total in product((*EPSILONS, 0.07, 0.29), range(1, 400)):
-        query = SlackConfig(1, 1, "count", control="max", eps=eps)
+        query = SlackConfig(1, 1, aggregate="count", control="max", eps=eps)
         missing = total - requirement_of(query)(Known(total))
         assert Fraction(missing, total) < Fraction(str(eps)) <= Fraction(missing + 1, total)
 
@@ -297,7 +297,14 @@ def wrong_ranks(required: Method, totals: Sequence[int]) -> list[str]:
     found = []
     for q, eps, d, total in product(SHARES, EPSILONS, LEVELS, totals):
         query = SlackConfig(
-            1, 1, "quantile", q=float(q), control="max", eps=eps, delta=d, sampling="exchangeable"
+            1,
+            1,
+            aggregate="quantile",
+            q=float(q),
+            control="max",
+            eps=eps,
+            delta=d,
+            sampling="exchangeable",
         )
         n_req = required(query)(Known(total))
         level = Fraction(str(d))

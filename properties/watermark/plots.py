@@ -40,7 +40,7 @@ def arrivals() -> tuple[Sequence[Event], int]:
 def clocks(reading: str, events: Sequence[Event]) -> Sequence[Clock]:
     """One an arrival."""
     size_us = 10 * SECOND_US
-    config = WatermarkConfig(size_us, size_us, MAX_WAIT_US, reading)
+    config = WatermarkConfig(size_us, size_us, MAX_WAIT_US, reading=reading)
     return run(Workload("watermark", tuple(events), config.to_json())).of(Clock)
 
 

@@ -70,7 +70,7 @@ def test_every_reading_meets_the_same_arrivals() -> None:
     runs = {
         reading: simulate(
             phases(11),
-            WatermarkConfig(10 * SECOND_US, 10 * SECOND_US, 8 * SECOND_US, reading),
+            WatermarkConfig(10 * SECOND_US, 10 * SECOND_US, 8 * SECOND_US, reading=reading),
             11,
         )
         for reading in READINGS

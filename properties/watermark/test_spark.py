@@ -89,7 +89,7 @@ def test_cuts_change_nothing_in_process(case: Workload, data: st.DataObject) -> 
 
 def pack(number: int, seed: int) -> Pack:
     reading, aggregate, corrections = SHAPES[number]
-    config = WatermarkConfig(9_000, 4_000, 9_000, reading, k=5, tasks=2, gamma_us=9_000)
+    config = WatermarkConfig(9_000, 4_000, 9_000, reading=reading, k=5, tasks=2, gamma_us=9_000)
     config = replace(config, aggregate=aggregate, corrections=corrections)
     chosen = packs.pack(config, profiles.effort().cases, seed + number)
     return chosen._replace(cases={n: w.with_(flush=True) for n, w in chosen.cases.items()})

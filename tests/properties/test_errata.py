@@ -142,7 +142,7 @@ def test_windup_grows_with_the_time_in_order() -> None:
 
 
 def test_probabilities_are_counts_of_subsets() -> None:
-    config = SlackConfig(1, 1, "quantile", 0.75, control="pd", eps=0.3)
+    config = SlackConfig(1, 1, aggregate="quantile", q=0.75, control="pd", eps=0.3)
     values = (1, 1, 2, 4, 4)
     for window in (Window(config, 5), Window(replace(config, aggregate="sum"), 5, values)):
         for n in range(1, 6):

@@ -22,7 +22,7 @@ EVENTS = stream((1, 1), (8, 8), (12, 12), (9, 13), (22, 22))
 
 
 def test_without_waiting_a_tuple_is_missed() -> None:
-    found = measure(WatermarkConfig(W10, W10, 0, "fixed"), EVENTS)
+    found = measure(WatermarkConfig(W10, W10, 0, reading="fixed"), EVENTS)
     # [0, 10): from 1 s to 12 s, two tuples; [10, 20): from 12 s to 22 s, one; [20, 30): flushed.
     assert found.ratio == pytest.approx((2 + 1) / (11 + 10))
     assert found.coverage == 4 / 5
@@ -31,7 +31,7 @@ def test_without_waiting_a_tuple_is_missed() -> None:
 
 
 def test_who_waits_long_enough_misses_nothing_and_is_late() -> None:
-    found = measure(WatermarkConfig(W10, W10, 3 * SECOND_US, "fixed"), EVENTS)
+    found = measure(WatermarkConfig(W10, W10, 3 * SECOND_US, reading="fixed"), EVENTS)
     # [0, 10) closes when the watermark is 19 s, at 22 s; nothing closes [10, 20).
     assert found.ratio == pytest.approx(3 / 21)
     assert (found.coverage, found.short_windows) == (1.0, 0.0)
@@ -39,18 +39,18 @@ def test_who_waits_long_enough_misses_nothing_and_is_late() -> None:
 
 
 def test_room_slack_is_measured_alike() -> None:
-    ours = measure(WatermarkConfig(W10, W10, 3 * SECOND_US, "fixed"), EVENTS)
+    ours = measure(WatermarkConfig(W10, W10, 3 * SECOND_US, reading="fixed"), EVENTS)
     config = SlackConfig(W10, W10, control="fixed", fixed_slack_us=3 * SECOND_US)
     assert measure(config, EVENTS) == ours
 
 
 def test_without_an_answer_before_the_flush_the_ratio_is_undefined() -> None:
-    found = measure(WatermarkConfig(W10, W10, 0, "fixed"), EVENTS[:2])
+    found = measure(WatermarkConfig(W10, W10, 0, reading="fixed"), EVENTS[:2])
     assert found.ratio is None
     assert found.coverage == 1.0
 
 
 def test_windows_that_overlap_count_for_each() -> None:
-    found = measure(WatermarkConfig(W10, W10 // 2, 0, "fixed"), EVENTS)
+    found = measure(WatermarkConfig(W10, W10 // 2, 0, reading="fixed"), EVENTS)
     # (12, 12) closes [0, 10) and [-5, 5); (9, 13) is late for one of its windows.
     assert found.coverage == 9 / 10

@@ -1,9 +1,9 @@
-"""The settings of a set of workflows."""
+"""Settings of workflows that run together."""
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from model.vocabulary.script.problems import problems
 from model.vocabulary.script.steps import TIME_END_US
@@ -21,51 +21,54 @@ from model.vocabulary.script.tree import (
     expression_to_json,
     walk,
 )
-from model.vocabulary.settings import is_int, require, require_known
+from model.vocabulary.settings import Setting, Settings, is_int, require
 
 PER_HOUR_MAX = 3_600_000_000
 WATERMARKS = ("fixed", "disorder", "scaled")
 CLUSTER = 50
-"""Arrivals of a cluster, where nothing else is said."""
+"""Default of ``ScriptConfig.cluster``."""
 
 
 @dataclass(frozen=True, slots=True)
-class ScriptConfig:
-    """Workflows that run together, the sensors there are, and the workers.
+class ScriptConfig(Settings):
+    """Settings of workflows that run together: their sensors, their workers, their watermark.
 
     Raises ``ValueError`` with one sentence that names the offending value.
     """
 
     workflows: tuple[Workflow, ...]
     sensors: tuple[tuple[str, int], ...]
-    """Each with the tuples it sends in an hour."""
-    workers: int = 1
-    lateness_us: int | None = None
-    """How far a tuple may lie behind the latest one of its sensor; ``None``: nothing is late."""
-    cap_percent: int = 125
-    """The most that a worker should have, as a share of an even split."""
-    watermark: str = "fixed"
-    """How far a watermark lies behind: ``fixed`` by ``lateness_us``; ``disorder`` and ``scaled``
-    by a share of it, by the disorder of the sensor's last arrivals."""
-    cluster: int = CLUSTER
-    """How many arrivals those are."""
+    """(sensor, tuples it sends in an hour)."""
+    workers: Annotated[int, Setting("number of workers", above=0, at_most=10_000)] = 1
+    lateness_us: Annotated[
+        int | None,
+        Setting(
+            "how far a tuple may lie behind the latest one of its sensor (nothing is late)",
+            at_least=0,
+            none="none",
+        ),
+    ] = None
+    cap_percent: Annotated[
+        int, Setting("most that a worker should have, as a share of an even split", at_least=100)
+    ] = 125
+    watermark: Annotated[
+        str,
+        Setting(
+            "lag of a watermark: lateness_us, or a share of it that follows the disorder of the"
+            " sensor's last arrivals",
+            choices=WATERMARKS,
+        ),
+    ] = "fixed"
+    cluster: Annotated[
+        int, Setting("arrivals of a sensor that the disorder is measured over", above=0)
+    ] = CLUSTER
 
-    def __post_init__(self) -> None:
+    def _check_together(self) -> None:
         self._require_sensors()
         self._require_workflows()
-        good = is_int(self.workers) and 0 < self.workers <= 10_000
-        require(good, "workers", self.workers, "an integer from 1 to 10000")
-        good = self.lateness_us is None or (is_int(self.lateness_us) and self.lateness_us >= 0)
-        require(good, "lateness_us", self.lateness_us, "an integer, at least 0, or nothing")
-        good = is_int(self.cap_percent) and self.cap_percent >= 100
-        require(good, "cap_percent", self.cap_percent, "an integer, at least 100")
         self._require_watermark()
 
     def _require_watermark(self) -> None:
-        expected = f"one of {', '.join(WATERMARKS)}"
-        require(self.watermark in WATERMARKS, "watermark", self.watermark, expected)
-        good = is_int(self.cluster) and self.cluster >= 1
-        require(good, "cluster", self.cluster, "an integer, at least 1")
         if self.watermark == "fixed":
             return
         told = f"an integer below 2^61 with the watermark {self.watermark!r}"
@@ -104,11 +107,11 @@ class ScriptConfig:
 
     @property
     def asked_for(self) -> frozenset[str]:
-        """Sensors from which something is computed; others are dropped where they come in."""
+        """Sensors that some workflow reads; tuples of others are dropped at intake."""
         found: set[str] = set()
         for workflow in self.workflows:
+            # Sensors that a name, or a union of names, stands for.
             plain: dict[str, frozenset[str]] = {}
-            """Sensors that a name or a union of it stands for."""
             for statement in workflow.statements:
                 plain[statement.name] = _plain(statement.expression, plain)
                 for node, _ in walk(statement.expression):
@@ -117,11 +120,11 @@ class ScriptConfig:
         return frozenset(found)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; ``ScriptConfig.from_json`` reads it back.
+        """Return plain data; ``ScriptConfig.from_json`` reads it back.
 
-        The choice of a watermark stands there if it is not the usual one.
+        Defaults of ``watermark`` and ``cluster`` are left out.
         """
-        data = {item.name: getattr(self, item.name) for item in fields(self)}
+        data = Settings.to_json(self)
         if self.watermark == "fixed":
             del data["watermark"]
         if self.cluster == CLUSTER:
@@ -137,9 +140,7 @@ class ScriptConfig:
         return data
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "ScriptConfig":
-        """Build from plain data; an unknown or missing name is a ``ValueError``."""
-        require_known(data, {item.name for item in fields(cls)}, ("workflows", "sensors"))
+    def _decoded(cls, data: Mapping[str, Any]) -> dict[str, Any]:
         try:
             sensors = tuple((sensor, per_hour) for sensor, per_hour in data["sensors"])
             listed = [(name, list(statements)) for name, *statements in data["workflows"]]
@@ -153,11 +154,11 @@ class ScriptConfig:
             )
             for name, rows in pairs
         )
-        return cls(**{**data, "workflows": workflows, "sensors": sensors})
+        return {**data, "workflows": workflows, "sensors": sensors}
 
 
 def _plain(expression: Expression, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The sensors whose tuples an expression has as they come."""
+    """Return the sensors whose tuples reach an expression unchanged."""
     if isinstance(expression, Sensor):
         return frozenset([expression.id])
     if isinstance(expression, Name):

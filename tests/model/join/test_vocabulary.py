@@ -43,13 +43,13 @@ def test_a_configuration_survives_json() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"workers": 0}, "workers is 0; it must be greater than 0"),
+        ({"workers": 0}, "workers is 0; it must be an integer > 0"),
         ({"workers": 1.5}, "workers is 1.5; it must be an integer"),
         ({"block_size": True}, "block_size is True; it must be an integer"),
-        ({"credit": -1}, "credit is -1; it must be greater than 0"),
-        ({"window_us": -1}, "window_us is -1; it must be at least 0"),
+        ({"credit": -1}, "credit is -1; it must be an integer > 0"),
+        ({"window_us": -1}, "window_us is -1; it must be an integer >= 0"),
         ({"window_us": None}, "window_us is None; it must be an integer"),
-        ({"lateness_us": -5}, "lateness_us is -5; it must be at least 0"),
+        ({"lateness_us": -5}, "lateness_us is -5; it must be an integer >= 0"),
         ({"queries": ()}, "queries is (); it must be at least one"),
         ({"queries": [["", ["and"]]]}, "the name of a query is ''"),
         ({"queries": [["a", ["and"]], ["a", ["and"]]]}, "given once"),

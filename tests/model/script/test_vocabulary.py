@@ -94,7 +94,7 @@ def test_what_is_not_right_in_itself_is_refused(make: Any, message: str) -> None
         ({"lateness_us": -1}, "lateness_us is -1"),
         ({"cap_percent": 99}, "cap_percent is 99"),
         ({"watermark": "literal"}, "watermark is 'literal'; it must be one of fixed, disorder"),
-        ({"cluster": 0}, "cluster is 0; it must be an integer, at least 1"),
+        ({"cluster": 0}, "cluster is 0; it must be an integer > 0"),
         ({"watermark": "disorder"}, "lateness_us is None; it must be .* watermark 'disorder'"),
         ({"watermark": "scaled", "lateness_us": 1 << 61}, "lateness_us is 2305843009213693952"),
         (

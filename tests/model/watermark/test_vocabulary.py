@@ -11,7 +11,7 @@ from model.vocabulary.watermark import WORDS
 
 
 def test_a_configuration_survives_json() -> None:
-    config = WatermarkConfig(10, 5, 3, "scaled", k=7, corrections=True, max_future_us=4)
+    config = WatermarkConfig(10, 5, 3, reading="scaled", k=7, corrections=True, max_future_us=4)
     assert WatermarkConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
@@ -25,10 +25,10 @@ def test_defaults_follow_from_the_window() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"size_us": 0}, "size_us is 0; it must be greater than 0"),
-        ({"k": 0}, "k is 0; it must be greater than 0"),
+        ({"size_us": 0}, "size_us is 0; it must be an integer > 0"),
+        ({"k": 0}, "k is 0; it must be an integer > 0"),
         ({"k": 2.0}, "k is 2.0; it must be an integer"),
-        ({"max_wait_us": -1}, "max_wait_us is -1; it must be at least 0"),
+        ({"max_wait_us": -1}, "max_wait_us is -1; it must be an integer >= 0"),
         ({"max_wait_us": None}, "max_wait_us is None; it must be an integer"),
         ({"max_wait_us": 1 << 60, "k": 9}, "must be less than 2^63"),
         ({"max_wait_us": 1 << 61, "k": 1}, "it must be less than 2^61"),
@@ -36,8 +36,8 @@ def test_defaults_follow_from_the_window() -> None:
         ({"aggregate": "mode"}, "aggregate is 'mode'; it must be one of sum"),
         ({"clocks": "all"}, "clocks is 'all'; it must be one of arrivals, batches"),
         ({"corrections": 1}, "corrections is 1; it must be True or False"),
-        ({"q": 1}, "q is 1; it must be between 0 and 1, both excluded"),
-        ({"feedback_us": -1}, "feedback_us is -1; it must be at least 0"),
+        ({"q": 1}, "q is 1; it must be a finite number > 0 and < 1"),
+        ({"feedback_us": -1}, "feedback_us is -1; it must be an integer >= 0"),
         ({"control": "fixed"}, "unknown setting 'control'"),
     ],
 )
