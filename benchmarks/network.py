@@ -15,7 +15,8 @@ import simpy
 from benchmarks._timed_rooms import bare_events_per_s
 from sim.kernel.distributions import Exponential, endless
 from sim.kernel.link import Link, Tier, Tiers
-from sim.kernel.station import Station, Worker, connect
+from sim.kernel.plan import Worker
+from sim.kernel.station import Station, connect
 
 MESSAGES = 200_000
 TUPLES = 100_000

@@ -17,9 +17,8 @@ from benchmarks.slack_model import CONFIG, arrivals
 from model.slack.machine import Task
 from model.vocabulary import Event, task_of
 from sim.kernel.distributions import Exponential
-from sim.kernel.plan import Cluster, Plan, replay
-from sim.kernel.run import Run
-from sim.kernel.station import Worker
+from sim.kernel.plan import Cluster, Plan, Worker, replay
+from sim.kernel.run import TimedRun
 from sim.slack import from_settings, simulate
 
 QUERY = replace(CONFIG, tasks=2)
@@ -37,7 +36,7 @@ def measure() -> dict[str, float]:
 
 
 def _once(plan: Plan, events: Sequence[Event]) -> dict[str, float]:
-    def run(seed: int) -> Run:
+    def run(seed: int) -> TimedRun:
         return simulate(plan, QUERY, seed)
 
     return {**parts("", run), "model_": _model_s(events)}

@@ -18,7 +18,7 @@ from properties.errors import UsageError
 from properties.judging.predictions import NO_PREDICTION, Prediction, Predictor
 from properties.pages.errata import Erratum
 from sim.kernel.plan import Plan
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
 
 NAMES = ("slack", "join", "grouping", "watermark", "script")
 """Rooms that are run on data; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
@@ -197,12 +197,12 @@ class Room:
     """Whether the interesting case occurred."""
     remarks: Callable[[JudgedCase], tuple[Remark, ...]]
     explorer: Explorer
-    simulate: Callable[[Mapping[str, str], int], Run]
+    simulate: Callable[[Mapping[str, str], int], TimedRun]
     """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be, and
     :class:`UsageError` for a run that would not end."""
-    simulate_plan: Callable[[Plan, Mapping[str, Any], int], Run]
+    simulate_plan: Callable[[Plan, Mapping[str, Any], int], TimedRun]
     """Run a plan and the query of a workload, with a seed."""
-    replay: Callable[[Workload], Run]
+    replay: Callable[[Workload], TimedRun]
     """Replay a workload through the stated cluster."""
     predictor: Predictor
     """What a replay says of times."""

@@ -49,7 +49,7 @@ from properties.promises.clusters import (
 )
 from properties.promises.on_spark import windows_in_spark
 from properties.slack.promise import first_answers, warm_up
-from sim.statistics import clopper_pearson
+from sim.sweep.statistics import clopper_pearson
 from tests.harness.reached_cases import Reached
 
 COVERAGE = (

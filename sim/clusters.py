@@ -7,8 +7,7 @@ from model.vocabulary.settings import require
 from sim.kernel.distributions import Constant, Distribution, Exponential
 from sim.kernel.faults import Schedule, schedule_of
 from sim.kernel.link import HERE, Noise, Place, Tiers
-from sim.kernel.plan import Cluster
-from sim.kernel.station import Worker
+from sim.kernel.plan import Cluster, Worker
 from sim.settings import NONE, Setting, Word, chosen, integer, number
 
 FULL = ("block", "drop")

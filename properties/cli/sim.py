@@ -18,7 +18,7 @@ from properties.judging.judge import judge
 from properties.judging.references import MODEL, run_reference
 from properties.rooms import NAMES, Alternatives, Case, Remark, find_room
 from sim.kernel.faults import KINDS
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
 
 SUMMARY = "one timed run of a room: what waiting, missing and correcting cost"
 
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
     return EXIT_CODES[judgement.outcome]
 
 
-def _too_late(timed: Run) -> Iterator[Remark]:
+def _too_late(timed: TimedRun) -> Iterator[Remark]:
     """Name the faults that begin when the run is over, perhaps because of a wrong unit."""
     end_us = float(timed.summary["duration_us"])
     for fault in timed.plan.faults:
@@ -151,7 +151,7 @@ def _fault_in_us(text: str) -> str:
     return " ".join([kind, *given])
 
 
-def _table(timed: Run) -> Table:
+def _table(timed: TimedRun) -> Table:
     grid = Table(box=None, pad_edge=False, show_header=False)
     grid.add_column()
     grid.add_column(justify="right")

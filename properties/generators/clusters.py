@@ -33,9 +33,8 @@ from sim.kernel.distributions import (
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Slow
 from sim.kernel.link import HERE, RELIABLE, Noise, Place
 from sim.kernel.log import within_run
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import Every, EveryTuples
 
 SEEDS = st.integers(0, 99)

@@ -31,9 +31,8 @@ from sim.kernel.distributions import (
 from sim.kernel.faults import Congest, Duplicate, Fault, Lose, Pause, Replay, Slow
 from sim.kernel.link import HERE, QUIET, Noise, Place
 from sim.kernel.log import last_event_times
-from sim.kernel.plan import Plan
+from sim.kernel.plan import Plan, Worker
 from sim.kernel.source import Source
-from sim.kernel.station import Worker
 
 STEPS = 96
 SEEDS = st.integers(0, 99)

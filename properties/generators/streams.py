@@ -31,8 +31,8 @@ from properties.generators.networks import EVENTS_MAX, SEEDS, STEPS, plans, sour
 from properties.judging.plan_counterexamples import SeededPlan
 from sim.kernel.faults import Fail, Fault, Pause
 from sim.kernel.log import simulate_arrivals
+from sim.kernel.plan import Worker
 from sim.kernel.source import IDS_PER_SOURCE
-from sim.kernel.station import Worker
 from sim.windows.cluster import CORRECTOR
 from sim.windows.corrector import WindowTuning
 

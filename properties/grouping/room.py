@@ -32,7 +32,7 @@ from properties.rooms import (
     Room,
     SkippedInput,
 )
-from sim.grouping import Run, from_settings, side_by_side
+from sim.grouping import TimedRun, from_settings, side_by_side
 from sim.grouping.policies import Side
 from sim.grouping.room import replay
 from sim.grouping.room import simulate as run_plan
@@ -146,7 +146,7 @@ EXPLORER = Explorer(
 )
 
 
-def simulate(settings: Mapping[str, str], seed: int) -> Run:
+def simulate(settings: Mapping[str, str], seed: int) -> TimedRun:
     """One timed run."""
     refuse_settings(settings)
     return from_settings(settings, seed)
@@ -164,7 +164,7 @@ SIDES = (
 )
 
 
-def alternatives(run: Run, settings: Mapping[str, str], seed: int) -> Alternatives | None:
+def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
     """All policies side by side, where there are two windows to tell them apart by."""
     sides = side_by_side(settings, seed) if "mean_rho" in run.summary else ()
     if not sides:
@@ -194,7 +194,7 @@ def _side(side: Side) -> tuple[str, ...]:
     )
 
 
-def plot(run: Run, path: Path) -> None:
+def plot(run: TimedRun, path: Path) -> None:
     """The run over time, as SVG."""
     # Imported here, for matplotlib takes a second that nothing else on the command line needs.
     from sim.grouping.figures import plot_run

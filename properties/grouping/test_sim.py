@@ -23,7 +23,7 @@ from properties.grouping.draws import limits, with_more_rho
 from properties.grouping.strategies import TimedCase, timed_cases
 from properties.judging.judge import broken_sentences
 from properties.promises import packs
-from sim.grouping import Run, from_settings, replay, simulate
+from sim.grouping import TimedRun, from_settings, replay, simulate
 from sim.grouping.cluster import GroupingTuning
 from sim.grouping.instances import times_us
 from sim.grouping.scenarios import SCENARIOS
@@ -31,12 +31,11 @@ from sim.kernel.distributions import Exponential
 from sim.kernel.link import HERE
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plain import from_plain, to_plain
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.recorder import Summary
 from sim.kernel.source import Recording, Row, Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import EveryTuples
-from sim.statistics import clopper_pearson
+from sim.sweep.statistics import clopper_pearson
 from tests.harness.profiles import EFFORTS, effort
 
 RUNS_FOR_GUARDS = 500
@@ -56,7 +55,7 @@ def repetitions(seed: int) -> range:
 # ------------------------------------------------------------------------------------- any timing
 
 
-def run(case: TimedCase) -> Run:
+def run(case: TimedCase) -> TimedRun:
     plan, seed = case.timing
     return simulate(plan, case.config, seed)
 
@@ -139,7 +138,7 @@ class Stream(NamedTuple):
         """What one tuple more at the slowest instance adds to rho."""
         return max(self.times_us) * balance.total_speed(self.times_us) / self.window_tuples
 
-    def run(self, seed: int, policy: str = "tag", *, measured: bool = False) -> Run:
+    def run(self, seed: int, policy: str = "tag", *, measured: bool = False) -> TimedRun:
         """Run the windows."""
         arrivals = _arrivals(self.exponent, self.keys, seed)[: self.windows * self.window_tuples]
         rows = [Row(e.event_time_us, e.arrival_us, e.key, e.value) for e in arrivals]

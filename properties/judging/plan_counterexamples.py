@@ -17,9 +17,8 @@ from sim.kernel.disorder import Disturbance
 from sim.kernel.distributions import Constant, mean_us
 from sim.kernel.faults import Duplicate, Fault, Lose, Pause, Replay
 from sim.kernel.link import RELIABLE, Place
-from sim.kernel.plan import ONE_WORKER, ORDINARY, Plan
+from sim.kernel.plan import ONE_WORKER, ORDINARY, Plan, Worker
 from sim.kernel.source import AnySource, Recording, Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import At, Every, EveryTuples
 
 SECONDS_MAX = 60.0

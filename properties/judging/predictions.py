@@ -13,10 +13,9 @@ from typing import NamedTuple
 from sim.clusters import STATED
 from sim.kernel.distributions import Exponential, mean_us
 from sim.kernel.link import HERE
-from sim.kernel.plan import TIER_TABLE, Cluster
+from sim.kernel.plan import TIER_TABLE, Cluster, Worker
 from sim.kernel.recorder import Summary
-from sim.kernel.run import Run
-from sim.kernel.station import Worker
+from sim.kernel.run import TimedRun
 
 SECOND_US = 1e6
 MS_US = 1e3
@@ -46,7 +45,7 @@ class Predictor(NamedTuple):
     speeds: str = ""
     """What a reader has to know of the workers' speeds, if they are not those of the cluster."""
 
-    def predict(self, run: Run) -> Prediction:
+    def predict(self, run: TimedRun) -> Prediction:
         """Return what a run predicts."""
         summary = run.summary
         return Prediction(

@@ -38,7 +38,7 @@ from properties.promises.on_spark import run_on_spark
 from properties.promises.recomputation import Delivery, Windows, joined_pairs, window_aggregates
 from properties.promises.witness import Promise, Trial
 from properties.rooms import Room, find_room
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
 from sim.kernel.trigger import EveryTuples
 
 TestT = TypeVar("TestT", bound=Callable[..., None])
@@ -104,7 +104,7 @@ class Seen(NamedTuple):
 
     room: Room
     given: SimulatedCluster
-    run: Run
+    run: TimedRun
     trace: Trace
     """Spark's own."""
 
@@ -152,7 +152,7 @@ def _observed(spark: SparkSession, pack: Pack, kills: int) -> Observed:
 
 def _simulated(
     of_room: Room, config: Mapping[str, Any], case: SeededPlan
-) -> tuple[SimulatedCluster, Run]:
+) -> tuple[SimulatedCluster, TimedRun]:
     """Simulate a cluster; where its trigger makes too many micro-batches, with a coarser one."""
     run = of_room.simulate_plan(case.plan, config, case.seed)
     if len(list(run.workload.batches())) > BATCHES_MAX:

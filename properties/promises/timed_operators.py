@@ -48,7 +48,7 @@ from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Duplicate, Fail
 from sim.kernel.log import simulate_arrivals, within_run
 from sim.kernel.plan import Plan
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
 from sim.kernel.trigger import At
 from sim.script.tuning import ScriptTuning
@@ -79,10 +79,10 @@ class Operator:
 
     name: str
     drawn: st.SearchStrategy[Drawn]
-    simulate: Callable[..., Run]
+    simulate: Callable[..., TimedRun]
     machine: Callable[..., Any]
     """Makes the Spark side's machine."""
-    counts: Callable[[Run], Mapping[str, int]]
+    counts: Callable[[TimedRun], Mapping[str, int]]
     """Interesting cases of the room in a run, by name."""
 
     @property
@@ -90,12 +90,12 @@ class Operator:
         """The room."""
         return find_room(self.name)
 
-    def run(self, drawn: Drawn) -> Run:
+    def run(self, drawn: Drawn) -> TimedRun:
         """Run Spark's operator on a cluster."""
         plan, seed = drawn.case
         return self.simulate(plan, drawn.config, seed, machine=self.machine)
 
-    def expected(self, drawn: Drawn) -> Run:
+    def expected(self, drawn: Drawn) -> TimedRun:
         """Run the model on a cluster; ``ValueError`` for one that makes no sense."""
         return self.simulate(drawn.case.plan, drawn.config, drawn.case.seed)
 
@@ -127,7 +127,7 @@ class Operator:
         verdicts = self.room.check(workload, Trace(observed.trace.producer, told)).verdicts
         return (*other, *difference.sentences, *broken_sentences(verdicts))
 
-    def reached(self, run: Run) -> list[str]:
+    def reached(self, run: TimedRun) -> list[str]:
         """Return the interesting cases that occurred in a run."""
         counts = {
             "crashes with state": sum(fault.at > 0 for fault in run.workload.faults),
@@ -138,7 +138,7 @@ class Operator:
         return [case for case, count in counts.items() if count]
 
 
-def has_shed(run: Run) -> bool:
+def has_shed(run: TimedRun) -> bool:
     """Say whether arrivals were shed."""
     return bool(run.summary.get("shed") or run.summary.get("shed_at_log"))
 
@@ -269,7 +269,7 @@ def _chain(drawn: ChainCase) -> Drawn:
 # ------------------------------------------------------------------------------- what has to occur
 
 
-def _in_windows(run: Run) -> dict[str, int]:
+def _in_windows(run: TimedRun) -> dict[str, int]:
     again = int(run.summary.get("served_again", 0))
     return {
         "tuples served again": again,
@@ -278,7 +278,7 @@ def _in_windows(run: Run) -> dict[str, int]:
     }
 
 
-def _in_grouping(run: Run) -> dict[str, int]:
+def _in_grouping(run: TimedRun) -> dict[str, int]:
     return {
         "tuples served again": int(run.summary.get("served_again", 0)),
         "rebalances": int(run.summary["windows"]) - 1,
@@ -286,7 +286,7 @@ def _in_grouping(run: Run) -> dict[str, int]:
     }
 
 
-def _in_scripts(run: Run) -> dict[str, int]:
+def _in_scripts(run: TimedRun) -> dict[str, int]:
     return {
         "tuples served again": int(run.summary.get("served_again", 0)),
         "results sent between workers": int(run.summary["results_sent"]),
@@ -295,7 +295,7 @@ def _in_scripts(run: Run) -> dict[str, int]:
     }
 
 
-def _in_join(run: Run) -> dict[str, int]:
+def _in_join(run: TimedRun) -> dict[str, int]:
     return {
         "epochs redone": int(run.summary["failures"]),
         "copies met": sum(step.copies for step in run.trace.of(Receive)),

@@ -53,7 +53,7 @@ from sim.script.scenarios import DISORDERS, HOUR_US
 from sim.script.settings import given as given_settings
 from sim.script.tuning import ScriptTuning
 from sim.script.workflows import SETS
-from sim.statistics import clopper_pearson
+from sim.sweep.statistics import clopper_pearson
 
 RUNS_FOR_GUARDS = 200
 FAILURE = 1e-6

@@ -15,7 +15,7 @@ from sim.kernel.plan import Plan, replay
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
 from sim.scenarios import umts
-from sim.slack import Run, simulate
+from sim.slack import TimedRun, simulate
 from sim.slack.figures import plot_controls
 
 SECOND_US = 1_000_000
@@ -69,7 +69,7 @@ def arrivals(name: str) -> Plan:
     return replay(recording.events[:FLIGHTS], recording.label)
 
 
-def runs(name: str, picture: Picture, plan: Plan | None = None) -> list[Run]:
+def runs(name: str, picture: Picture, plan: Plan | None = None) -> list[TimedRun]:
     """A timed run of every control; ``plan`` takes the place of the arrivals of that name."""
     plan = replace(plan or arrivals(name), trigger=Every(picture.trigger_interval_us))
     return [simulate(plan, replace(picture.config, control=each), SEED) for each in CONTROLS]

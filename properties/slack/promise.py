@@ -24,7 +24,7 @@ from model.vocabulary.slack import Judged, Result
 from model.windows.aggregates import as_written
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
-from sim.processes import PROCESSES
+from sim.scenarios import PROCESSES
 
 Flags: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
@@ -38,7 +38,7 @@ the controller makes up for what it missed, so the limits are rather too wide th
 
 
 def stream(process: str, tuples: int, seed: int) -> tuple[Event, ...]:
-    """Arrivals of a disorder process (:mod:`sim.processes`), so many of them."""
+    """Arrivals of a disorder process (:mod:`sim.scenarios`), so many of them."""
     plan = PROCESSES[process](seed)
     sources = tuple(replace(s, events=tuples) for s in plan.sources if isinstance(s, Source))
     return simulate_arrivals(replace(plan, sources=sources), seed).events

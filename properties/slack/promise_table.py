@@ -14,7 +14,7 @@ from model.vocabulary import Event, SlackConfig, System, Workload
 from properties.cli import render
 from properties.cli.render import markdown
 from properties.slack.promise import Share, bonferroni, first_answers, share_of, stream, warm_up
-from sim.processes import DEPENDENT, INDEPENDENT, SECOND_US
+from sim.scenarios import DEPENDENT, INDEPENDENT, SECOND_US
 from tests.harness.profiles import EFFORTS
 
 FAILURE = 0.01

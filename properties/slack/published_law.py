@@ -18,7 +18,7 @@ from properties.cli.render import markdown
 from properties.slack.promise import first_answers, stream, warm_up
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
-from sim.processes import INDEPENDENT, calm_start
+from sim.scenarios import INDEPENDENT, calm_start
 
 SECOND_US = 1_000_000
 CONTROLS = ("conformal", "pd", "pd-clamped")

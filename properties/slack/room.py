@@ -30,7 +30,7 @@ from properties.slack.remarks import remarks
 from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings, refuse_workload
 from sim.kernel.plan import Plan
-from sim.slack import Run, from_settings
+from sim.slack import TimedRun, from_settings
 from sim.slack import room as timed
 from sim.slack.settings import DEFAULTS
 
@@ -107,18 +107,18 @@ EXPLORER = Explorer(
 )
 
 
-def simulate(settings: Mapping[str, str], seed: int) -> Run:
+def simulate(settings: Mapping[str, str], seed: int) -> TimedRun:
     """One timed run."""
     refuse_settings(DEFAULTS, settings)
     return from_settings(settings, seed)
 
 
-def simulate_plan(plan: Plan, config: Mapping[str, Any], seed: int) -> Run:
+def simulate_plan(plan: Plan, config: Mapping[str, Any], seed: int) -> TimedRun:
     """Run a plan and the query of a workload."""
     return timed.simulate(plan, SlackConfig.from_json(config), seed)
 
 
-def plot(run: Run, path: Path) -> None:
+def plot(run: TimedRun, path: Path) -> None:
     """The run over time, as SVG."""
     # Imported here, for matplotlib takes a second that nothing else on the command line needs.
     from sim.slack.figures import plot_run

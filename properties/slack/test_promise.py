@@ -38,7 +38,7 @@ from properties.slack.promise import (
     warm_up,
 )
 from properties.slack.promise_table import AGGREGATES, FAILURE, PROMISES, QUERY
-from sim.processes import DEPENDENT, INDEPENDENT, SECOND_US
+from sim.scenarios import DEPENDENT, INDEPENDENT, SECOND_US
 from tests.harness.profiles import effort
 
 System: TypeAlias = Callable[[Workload], Trace]

@@ -15,12 +15,12 @@ from properties.rooms import find_room
 from properties.windows.trouble import troubles_of
 from sim.kernel.plain import from_plain, to_plain
 from sim.scenarios import umts
-from sim.slack import Run, simulate
+from sim.slack import TimedRun, simulate
 
 RUNS_FOR_GUARDS = 200
 
 
-def run(case: TimedCase) -> Run:
+def run(case: TimedCase) -> TimedRun:
     plan, seed = case.timing
     return simulate(plan, case.config, seed)
 

@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from model.vocabulary import Event, WatermarkConfig, Workload
 from model.vocabulary.watermark import READINGS, Clock
 from model.watermark import run
-from sim.drawing import BLACK, BLUE, ORANGE, panels, save
 from sim.kernel.log import simulate_arrivals
+from sim.report.drawing import BLACK, BLUE, ORANGE, panels, save
 from sim.windows.scenarios import phases
 
 SECOND_US = 1_000_000

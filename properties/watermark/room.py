@@ -23,7 +23,7 @@ from properties.watermark.errata import ERRATA
 from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings
 from sim.kernel.plan import Plan
-from sim.watermark import DEFAULTS, Run, from_settings
+from sim.watermark import DEFAULTS, TimedRun, from_settings
 from sim.watermark import room as timed
 
 GUARD = "the wait followed the disorder"
@@ -117,18 +117,18 @@ EXPLORER = Explorer(
 )
 
 
-def simulate(settings: Mapping[str, str], seed: int) -> Run:
+def simulate(settings: Mapping[str, str], seed: int) -> TimedRun:
     """One timed run."""
     refuse_settings(DEFAULTS, settings)
     return from_settings(settings, seed)
 
 
-def simulate_plan(plan: Plan, config: Mapping[str, Any], seed: int) -> Run:
+def simulate_plan(plan: Plan, config: Mapping[str, Any], seed: int) -> TimedRun:
     """Run a plan and the query of a workload."""
     return timed.simulate(plan, WatermarkConfig.from_json(config), seed)
 
 
-def plot(run: Run, path: Path) -> None:
+def plot(run: TimedRun, path: Path) -> None:
     """The run over time, as SVG."""
     # Imported here, for matplotlib takes a second that nothing else on the command line needs.
     from sim.watermark.figures import plot_run

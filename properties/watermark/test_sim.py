@@ -18,7 +18,7 @@ from properties.judging.plan_counterexamples import SeededPlan
 from properties.promises import packs
 from properties.watermark.strategies import configs
 from properties.windows.trouble import troubles_of
-from sim.watermark import Run, simulate
+from sim.watermark import TimedRun, simulate
 from sim.windows.scenarios import phases
 
 RUNS_FOR_GUARDS = 120
@@ -38,7 +38,7 @@ def timed_cases(draw: st.DrawFn) -> TimedCase:
     return TimedCase(config, draw(timings(max(config.size_us, config.slide_us), config.tasks)))
 
 
-def run(case: TimedCase) -> Run:
+def run(case: TimedCase) -> TimedRun:
     plan, seed = case.timing
     return simulate(plan, case.config, seed)
 

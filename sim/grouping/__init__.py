@@ -3,11 +3,11 @@
 from sim.grouping.policies import side_by_side
 from sim.grouping.room import make_system, replay, simulate
 from sim.grouping.settings import DEFAULTS, from_settings
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
 
 __all__ = [
     "DEFAULTS",
-    "Run",
+    "TimedRun",
     "from_settings",
     "make_system",
     "replay",

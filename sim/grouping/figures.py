@@ -8,13 +8,13 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
-from sim.drawing import BLACK, BLUE, GREEN, ORANGE, Line, Panel, draw_timed_run, save
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
+from sim.report.drawing import BLACK, BLUE, GREEN, ORANGE, Line, Panel, draw_timed_run, save
 
 VIOLET = "#AA4499"
 
 
-def plot_run(run: Run, path: Path) -> None:
+def plot_run(run: TimedRun, path: Path) -> None:
     """Write a run as one SVG.
 
     Faults, instances, latency, tuples served and waiting, balance and measured times, all over the
@@ -43,7 +43,7 @@ PANELS = (
 )
 
 
-def draw_run(run: Run) -> Figure:
+def draw_run(run: TimedRun) -> Figure:
     """Return the figure that :func:`plot_run` writes."""
     summary = run.summary
     title = (

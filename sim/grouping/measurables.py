@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from sim.grouping.policies import side_by_side
 from sim.grouping.room import simulate
 from sim.grouping.settings import DEFAULTS, from_settings, given
-from sim.moments import moments
-from sim.sweep.measurable import Figures, Measurable, Settings
+from sim.sweep.measurable import Figures, Measurable, Settings, moments
 
 
 def timed(settings: Settings, seed: int) -> Figures:

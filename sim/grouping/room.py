@@ -15,13 +15,13 @@ from sim.kernel.distributions import Exponential
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.recorder import Summary
-from sim.kernel.run import Run, run
+from sim.kernel.run import TimedRun, run
 from sim.kernel.source import Recording, Row
 
 
 def simulate(
     plan: Plan, config: GroupingConfig, seed: int, *, machine: MachineOf | None = None
-) -> Run:
+) -> TimedRun:
     """Run a plan through senders and instances until every tuple has been served.
 
     Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: all
@@ -47,7 +47,7 @@ def simulate(
     trace, seen = room.trace(), room.record.seen()
     head: Summary = {"input": plan.name, "seed": seed, "policy": config.policy}
     summary = {**head, **summary_of(room, seen, arrived, trace)}
-    found = Run(plan, workload, trace, series_of(room, seen), summary)
+    found = TimedRun(plan, workload, trace, series_of(room, seen), summary)
     room.close()
     return found
 
@@ -72,7 +72,7 @@ def backlog_of(plan: Plan, seed: int) -> Plan:
     )
 
 
-def replay(workload: Workload) -> Run:
+def replay(workload: Workload) -> TimedRun:
     """Replay a workload through the stated cluster: arrivals when they came, its batches.
 
     The instances are as fast as the configuration says at first; see :func:`stated`.

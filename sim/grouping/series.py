@@ -15,9 +15,8 @@ from model.grouping.balance import rho
 from sim.grouping.cluster import GroupingCluster
 from sim.grouping.instances import times_us
 from sim.grouping.record import Seen
-from sim.kernel.columns import ratio
 from sim.kernel.distributions import FloatArray
-from sim.kernel.recorder import Series
+from sim.kernel.recorder import Series, ratio
 
 ROWS = 100
 

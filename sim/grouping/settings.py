@@ -14,7 +14,7 @@ from sim.grouping.room import backlog_of, simulate
 from sim.grouping.scenarios import SCENARIOS, Size
 from sim.kernel.distributions import mean_us
 from sim.kernel.plan import Plan
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
 from sim.kernel.trigger import EveryTuples
 from sim.settings import AUTO, BACKLOG, NONE, Setting, Word, chosen, integer, number, with_defaults
 
@@ -68,7 +68,7 @@ class Given(NamedTuple):
         return replace(self.config, policy=policy)
 
 
-def from_settings(settings: Mapping[str, str], seed: int) -> Run:
+def from_settings(settings: Mapping[str, str], seed: int) -> TimedRun:
     """Run with :data:`DEFAULTS`, except for what ``settings`` say.
 
     Raises ``ValueError`` with one sentence that names the offending key or value.

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from sim.drawing import Line, Panel, draw_timed_run, save
 from sim.join.room import ChainRun
+from sim.report.drawing import Line, Panel, draw_timed_run, save
 
 PANELS = (
     Panel("Workers in the chain", "workers", (Line("workers", "workers"),)),

@@ -11,8 +11,7 @@ from sim.join.experiments import (
     largest_rate,
 )
 from sim.join.settings import DEFAULTS, from_settings
-from sim.moments import moments
-from sim.sweep.measurable import Figures, Measurable, Settings
+from sim.sweep.measurable import Figures, Measurable, Settings, moments
 
 
 def timed(settings: Settings, seed: int) -> Figures:

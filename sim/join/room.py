@@ -21,7 +21,7 @@ from sim.join.tuning import ChainTuning, Control
 from sim.kernel import plan as plans
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
-from sim.kernel.run import Run, run, uncollected
+from sim.kernel.run import TimedRun, run, uncollected
 
 PRODUCER = "sim"
 USUAL = ChainTuning()
@@ -30,7 +30,7 @@ HINTS_MAX, CONTROLS_MAX = 100_000, 10_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ChainRun(Run):
+class ChainRun(TimedRun):
     """What a timed run of a chain gave."""
 
     moments: tuple[Moment, ...]

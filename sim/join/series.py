@@ -14,9 +14,8 @@ import numpy as np
 from model.join.load_claims import Moment
 from sim.join.load import Sample
 from sim.join.observed import Observed
-from sim.kernel.columns import ratio
 from sim.kernel.distributions import FloatArray
-from sim.kernel.recorder import Series
+from sim.kernel.recorder import Series, ratio
 
 ROWS = 300
 """At most so many rows; of a longer run every second sample, every third, ... is one."""

@@ -22,10 +22,10 @@ from sim.kernel.disorder import check_within, is_within
 from sim.kernel.distributions import Constant, endless
 from sim.kernel.faults import inject
 from sim.kernel.link import Link, Tier
-from sim.kernel.plan import Plan
+from sim.kernel.plan import Plan, Worker
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import IDS_PER_SOURCE, AnySource, Feeder, Send, Sent, Tuple, departures_of
-from sim.kernel.station import Offer, Station, Worker, connect
+from sim.kernel.station import Offer, Station, connect
 
 ONE_STREAM = ("",)
 _Offer: TypeAlias = Callable[[Tuple, Callable[[], object]], Offer]

@@ -6,7 +6,8 @@ draw and shrink them and a file can hold them (:mod:`sim.kernel.plain`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from math import inf
+from typing import Literal, TypeVar
 
 from model.vocabulary import Event
 from model.vocabulary.settings import require
@@ -16,15 +17,41 @@ from sim.kernel.faults import Duplicate, Schedule, check_fault
 from sim.kernel.link import HERE, QUIET, RELIABLE, Noise, Place, Tier, Tiers, check_tier
 from sim.kernel.plain import plain
 from sim.kernel.source import EXACT, AnySource, Recording, Row
-from sim.kernel.station import Worker
 from sim.kernel.trigger import EVERY_SECOND, At, When
 
 EPOCH_2020_US = 1_577_836_800_000_000
 """2020-01-01 00:00 UTC."""
 TIER_TABLE = Tiers()
 TEN_MICROSECONDS = Constant(10.0)
-ORDINARY = Worker()
 TuningT = TypeVar("TuningT")
+
+
+@plain
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A worker as data: its speed, its place, and what it does with a full queue."""
+
+    speed: float = 1.0
+    """Work done per microsecond and server; 0.1 is a worker ten times slower."""
+    servers: int = 1
+    queue_limit: int | None = None
+    """Items that may wait, not counting those in service; ``None``: any number."""
+    when_full: Literal["block", "drop"] = "block"
+    """``block``: an item waits at the door and its sender has to stop (backpressure);
+    ``drop``: the item is thrown away."""
+    place: Place | None = None
+    """Location of the worker; ``None``: at its sender, without a link in between."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.speed < inf, "Worker.speed", self.speed, "finite and above 0")
+        require(self.servers >= 1, "Worker.servers", self.servers, "at least 1")
+        good = self.when_full in ("block", "drop")
+        require(good, "Worker.when_full", self.when_full, "'block' or 'drop'")
+        if self.queue_limit is not None:
+            require(self.queue_limit >= 0, "Worker.queue_limit", self.queue_limit, "at least 0")
+
+
+ORDINARY = Worker()
 
 
 @plain

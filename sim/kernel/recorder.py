@@ -1,15 +1,16 @@
-"""Record what a simulation did over time: levels with their history, and a digest of a run.
+"""Record what a simulation did over time: levels with their history, columns, digests of runs.
 
 Rules of this file:
 
-* Recording changes nothing and draws nothing: a run with or without it is the same run.
-* A level is looked at just before a moment: what happens at the moment itself comes after it.
+* Recording changes nothing and draws nothing: a run with recording equals a run without.
+* A level is read just before a moment: an event at that very moment comes after the reading.
 """
 
 import hashlib
 from array import array
-from collections.abc import Mapping
-from typing import TypeAlias
+from collections.abc import Collection, Mapping
+from math import nan
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -84,10 +85,22 @@ class Level:
         return np.maximum(np.searchsorted(times_us, time_us, side="left") - 1, 0)
 
 
+def ratio(dividend: FloatArray, divisor: FloatArray) -> FloatArray:
+    """Return quotients element by element; ``nan`` where the divisor is 0."""
+    quotient: FloatArray = np.full(len(divisor), nan)
+    return np.divide(dividend, divisor, out=quotient, where=divisor != 0)
+
+
+def columns_of(rows: Collection[tuple[Any, ...]], *types: Any) -> list[NDArray[Any]]:
+    """Return rows, each with one field per type, as one array per field."""
+    columns = zip(*rows, strict=True) if rows else [()] * len(types)
+    return [np.array(column, dtype=each) for column, each in zip(columns, types, strict=True)]
+
+
 def digest_of(
     trace: Trace, workload: Workload, summary: Mapping[str, Figure], series: Series
 ) -> str:
-    """Return the SHA-256, in hexadecimal, of everything that a timed run gave."""
+    """Return the SHA-256 of a timed run with all its figures, in hexadecimal."""
     sha = hashlib.sha256(trace.digest().encode("ascii"))
     for part in (workload.to_json(), *summary.items()):
         sha.update(repr(part).encode("utf-8"))

@@ -27,7 +27,7 @@ from sim.kernel.station import Station
 from sim.kernel.trigger import Trigger
 
 
-class Room(Protocol):
+class TimedCluster(Protocol):
     """What a room adds to a run: its part behind the log."""
 
     @property
@@ -57,7 +57,7 @@ class Room(Protocol):
         """Assert conservation and Little's law at every station and link."""
 
 
-RoomT = TypeVar("RoomT", bound=Room)
+ClusterT = TypeVar("ClusterT", bound=TimedCluster)
 
 
 class Arrived(NamedTuple):
@@ -73,7 +73,7 @@ class Arrived(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class TimedRun:
     """What a timed run gave."""
 
     plan: Plan
@@ -95,9 +95,9 @@ class Run:
 def run(
     plan: Plan,
     seed: int,
-    build: Callable[[simpy.Environment, Seeds], RoomT],
+    build: Callable[[simpy.Environment, Seeds], ClusterT],
     streams: Sequence[str] = ONE_STREAM,
-) -> tuple[RoomT, Arrived]:
+) -> tuple[ClusterT, Arrived]:
     """Run a plan until everything is over; ``build`` makes the room behind the log.
 
     The same seed gives the same run. Raises ``ValueError`` with one sentence that names the

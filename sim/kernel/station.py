@@ -18,8 +18,8 @@ import simpy
 
 from model.vocabulary.settings import require
 from sim.kernel.link import Link
+from sim.kernel.plan import Worker
 from sim.kernel.recorder import Level
-from sim.kernel.worker import Worker as Worker
 
 T = TypeVar("T")
 

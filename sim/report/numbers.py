@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from sim.report.contents import Table
 from sim.report.words import Names, Unit, unit_of, with_limits, written
-from sim.statistics import mean_interval
 from sim.sweep.experiment import Label
+from sim.sweep.statistics import mean_interval
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 """A table of results, by column."""

@@ -25,8 +25,8 @@ from matplotlib.ticker import (
     NullLocator,
 )
 
-from sim.drawing import SETTINGS
 from sim.report.contents import Chart, Line, Mark
+from sim.report.drawing import SETTINGS
 from sim.report.markup import Markup
 from sim.report.picture import picture
 from sim.sweep.experiment import Label

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from sim.drawing import Line, Panel, draw_timed_run, save
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
+from sim.report.drawing import Line, Panel, draw_timed_run, save
 
 
-def plot_run(run: Run, path: Path) -> None:
+def plot_run(run: TimedRun, path: Path) -> None:
     """Write a run over time: faults, workers, how late results are, what workers are sent."""
     save(draw_run, (run,), path)
 
@@ -31,7 +31,7 @@ PANELS = (
 )
 
 
-def draw_run(run: Run) -> Figure:
+def draw_run(run: TimedRun) -> Figure:
     """Return the figure that :func:`plot_run` writes."""
     summary = run.summary
     workers = "1 worker" if summary["workers"] == 1 else f"{summary['workers']} workers"

@@ -17,8 +17,8 @@ import simpy
 from model.vocabulary import Event
 from model.vocabulary.settings import require
 from sim.kernel.faults import Fail
-from sim.kernel.plan import Plan
-from sim.kernel.station import Offer, Station, Worker
+from sim.kernel.plan import Plan, Worker
+from sim.kernel.station import Offer, Station
 from sim.script.machine import Finding, Machine, Message
 from sim.script.record import WorkerRecord
 from sim.script.tuning import ScriptTuning

@@ -7,7 +7,7 @@ from sim.clusters import STATED
 from sim.kernel.plan import Plan
 from sim.kernel.plan import replay as replayed
 from sim.kernel.recorder import Summary
-from sim.kernel.run import Run, run
+from sim.kernel.run import TimedRun, run
 from sim.script.cluster import ScriptCluster
 from sim.script.machine import MachineOf, compile_scripts
 from sim.script.series import series_of
@@ -16,7 +16,7 @@ from sim.script.tuning import ScriptTuning
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScriptRun(Run):
+class ScriptRun(TimedRun):
     """What a timed run gave."""
 
     shares: tuple[Share, ...]

@@ -12,9 +12,8 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim.kernel.columns import ratio
 from sim.kernel.distributions import FloatArray
-from sim.kernel.recorder import Series
+from sim.kernel.recorder import Series, ratio
 from sim.script.cluster import ScriptCluster
 from sim.script.summary import answered
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from sim.drawing import (
+from sim.report.drawing import (
     BLACK,
     BLUE,
     GREEN,
@@ -17,12 +17,12 @@ from sim.drawing import (
     panels,
     save,
 )
-from sim.slack import Run
+from sim.slack import TimedRun
 
 UNITS_US: Mapping[str, float] = {"s": 1e6, "min": 60e6, "h": 3_600e6, "days": 86_400e6}
 
 
-def plot_run(run: Run, path: Path) -> None:
+def plot_run(run: TimedRun, path: Path) -> None:
     """Write a run of room ``slack`` as one SVG.
 
     Faults, workers, slack and watermark lag, latency, coverage of the first answers, and error
@@ -32,7 +32,7 @@ def plot_run(run: Run, path: Path) -> None:
 
 
 def plot_controls(
-    runs: Sequence[Run], path: Path, *, unit: str = "s", time_unit: str = "min"
+    runs: Sequence[TimedRun], path: Path, *, unit: str = "s", time_unit: str = "min"
 ) -> None:
     """Write runs of the same arrivals under different controls as one SVG.
 
@@ -60,7 +60,7 @@ PANELS = (
 )
 
 
-def draw_run(run: Run) -> Figure:
+def draw_run(run: TimedRun) -> Figure:
     """Return the figure that :func:`plot_run` writes."""
     return draw_timed_run(
         run,
@@ -85,7 +85,7 @@ def _title(summary: Mapping[str, float | int | str]) -> str:
 STYLES = ((BLUE, "-"), (ORANGE, "--"), (BLACK, ":"))
 
 
-def draw_controls(runs: Sequence[Run], unit: str, time_unit: str) -> Figure:
+def draw_controls(runs: Sequence[TimedRun], unit: str, time_unit: str) -> Figure:
     """Return the figure that :func:`plot_controls` writes, of at most three runs."""
     summary = runs[0].summary
     title = f"{summary['input']}\n{summary['aggregate']}, seed {summary['seed']}"

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from sim.kernel.log import simulate_arrivals
-from sim.moments import moments
 from sim.settings import with_defaults
 from sim.slack.settings import DEFAULTS, from_settings
-from sim.sweep.measurable import Figures, Measurable, Settings
+from sim.sweep.measurable import Figures, Measurable, Settings, moments
 from sim.windows.settings import stream_of
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from model.vocabulary import SlackConfig
 from model.vocabulary.answers import AGGREGATES
 from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
 from sim.settings import AUTO, YES, Setting, Word, with_defaults
 from sim.slack.room import simulate
 from sim.windows.scenarios import SCENARIOS
@@ -53,7 +53,7 @@ _WHEN_NOT_AUTO: Mapping[str, type[int] | type[float]] = {
 }
 
 
-def from_settings(settings: Mapping[str, str], seed: int) -> Run:
+def from_settings(settings: Mapping[str, str], seed: int) -> TimedRun:
     """Run with :data:`DEFAULTS`, except for what ``settings`` say.
 
     Raises ``ValueError`` with one sentence that names the offending key or value.

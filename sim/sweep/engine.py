@@ -19,7 +19,7 @@ from sim.sweep.experiment import Experiment
 from sim.sweep.forecast import Forecast, known_times, longest_first
 from sim.sweep.judging import findings
 from sim.sweep.results import Failed, Results, problems_of, table_of
-from sim.sweep.runs import Job, Run, code_of, jobs_of, runs_of
+from sim.sweep.runs import Job, SweepRun, code_of, jobs_of, runs_of
 from sim.sweep.store import Store
 from sim.sweep.work import Done, Figure, Mapper
 
@@ -29,7 +29,7 @@ class _Task:
     """One experiment, while it is worked on."""
 
     experiment: Experiment
-    runs: tuple[Run, ...]
+    runs: tuple[SweepRun, ...]
     open: set[str]
     """Addresses that nothing is known of yet."""
     again: str
@@ -172,7 +172,7 @@ def _failed(task: _Task, addresses: Iterable[str]) -> tuple[Failed, ...]:
     )
 
 
-def _again(task: _Task, run: Run) -> str:
+def _again(task: _Task, run: SweepRun) -> str:
     """The line that repeats a run: that of one timed run, or the sweep, which does what is left."""
     if task.experiment.run != "sim":
         return task.again

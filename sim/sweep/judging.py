@@ -14,8 +14,8 @@ from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome
-from sim.statistics import Interval, mean_interval
 from sim.sweep.experiment import Comparison, Expectation, Experiment, Factor, Label
+from sim.sweep.statistics import Interval, mean_interval
 from sim.sweep.work import Figure
 
 Levels: TypeAlias = Mapping[str, Label]

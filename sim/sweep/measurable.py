@@ -1,52 +1,113 @@
 """What an experiment can run, by name: ``MEASURABLES`` of ``sim/ROOM/measurables.py``."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 from typing import NamedTuple, TypeAlias
 
+import numpy as np
+
 import sim
-from sim.settings import Setting, chosen
+from model.vocabulary.settings import require
+from sim.kernel.distributions import FloatArray
+from sim.kernel.run import TimedRun
+from sim.settings import Setting, chosen, number
 
 Settings: TypeAlias = Mapping[str, str]
 Figures: TypeAlias = Mapping[str, float | int | str | None]
-"""Figures by name; ``None``, or left out, for one of which nothing was seen."""
+"""Figures by name; ``None``, or no entry, for a figure without observations."""
 
 
 class Measurable(NamedTuple):
-    """Something that gives figures for settings and a seed, the same every time.
+    """A procedure that gives figures for settings and a seed, the same every time.
 
-    Functions are module-level ones, so that other processes can be told about them by name.
+    Its functions are defined in modules, so that other processes can find them by name.
     """
 
     settings: Mapping[str, Setting]
-    """Those there are, with their defaults."""
+    """Known settings with their defaults."""
     measure: Callable[[Settings, int], Figures]
-    """``ValueError`` with one sentence for a setting that cannot be."""
+    """Raises ``ValueError`` with one sentence for an impossible setting."""
     fans: Mapping[str, Callable[[Settings, int, Sequence[str]], Sequence[Figures]]] = {}
-    """By the name of a setting: figures for several of its values, in their order, on the same
-    arrivals. They must be those that one value alone would give."""
+    """Functions that measure several values of one setting on the same arrivals, by the name of
+    that setting. The figures, in the order of the values, must equal those of separate runs."""
 
 
 def measurable(room: str, name: str) -> Measurable:
-    """What room ``room`` calls ``name``; ``ValueError`` with a suggestion if there is no such."""
+    """Return a measurable of ``room``; raise ``ValueError`` with a suggestion if unknown."""
     return chosen("run", name, measurables(room))
 
 
 def measurables(room: str) -> Mapping[str, Measurable]:
-    """All of a room; ``ValueError`` for a room that does not exist or of which nothing can be."""
+    """Return all of a room; raise ``ValueError`` if the room is unknown or has none."""
     chosen("room", room, dict.fromkeys(rooms()))
     found: Mapping[str, Measurable] = import_module(module_of(room)).MEASURABLES
     return found
 
 
 def rooms() -> list[str]:
-    """Rooms of which something can be measured."""
+    """Return the rooms that have measurables."""
     names = [each.name for each in iter_modules(sim.__path__) if each.ispkg]
     return [name for name in names if find_spec(module_of(name)) is not None]
 
 
 def module_of(room: str) -> str:
-    """The module that says what can be measured of a room."""
+    """Return the name of the module that declares the measurables of a room."""
     return f"sim.{room}.measurables"
+
+
+# ---------------------------------------------------------------------- moments of a timed run
+
+AT = "at"
+LAST = 1.0
+TENTH = 0.1
+
+
+def moments(
+    from_settings: Callable[[Settings, int], TimedRun], known: Mapping[str, Setting]
+) -> Measurable:
+    """Return a measurable of the columns of a run's series at one moment, the setting ``at``.
+
+    A moment is a share of the run, above 0 and up to 1. The figure of a column is its mean over the
+    tenth of the run that ends at the moment; rows without a value are left out.
+    """
+    several = partial(_measure_moments, from_settings)
+    return Measurable({**known, AT: LAST}, partial(_measure_moment, several), {AT: several})
+
+
+def _measure_moment(
+    several: Callable[[Settings, int, Sequence[str]], Sequence[Figures]],
+    settings: Settings,
+    seed: int,
+) -> Figures:
+    return several(settings, seed, [settings.get(AT, str(LAST))])[0]
+
+
+def _measure_moments(
+    from_settings: Callable[[Settings, int], TimedRun],
+    settings: Settings,
+    seed: int,
+    texts: Sequence[str],
+) -> list[Figures]:
+    """Measure all moments on the same run."""
+    moments = [float(number(AT, text, float)) for text in texts]
+    for moment in moments:
+        require(0 < moment <= 1, AT, moment, "above 0 and at most 1")
+    others = {key: text for key, text in settings.items() if key != AT}
+    series = from_settings(others, seed).series
+    return [columns_at(series, moment) for moment in moments]
+
+
+def columns_at(series: Mapping[str, FloatArray], moment: float) -> Figures:
+    """Return the mean of every column over the tenth of the run that ends at ``moment``."""
+    share = series["time_us"] / series["time_us"][-1]
+    # The tolerance is for shares such as 0.3, which no float equals.
+    rows = (share > moment - TENTH + 1e-9) & (share <= moment + 1e-9)
+    return {name: _mean(column[rows]) for name, column in series.items()}
+
+
+def _mean(values: FloatArray) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None

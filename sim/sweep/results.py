@@ -8,7 +8,7 @@ from model.vocabulary.settings import nearest
 from sim.sweep.expectations import COLUMNS
 from sim.sweep.experiment import Experiment, Measure, Reproduction
 from sim.sweep.judging import Finding
-from sim.sweep.runs import Run
+from sim.sweep.runs import SweepRun
 from sim.sweep.work import Figure
 
 Columns: TypeAlias = dict[str, list[Figure]]
@@ -18,7 +18,7 @@ Columns: TypeAlias = dict[str, list[Figure]]
 class Failed(NamedTuple):
     """A run of which there is nothing, and why."""
 
-    run: Run
+    run: SweepRun
     error: str
     again: str
     """The line that repeats it."""
@@ -62,7 +62,7 @@ class Results(NamedTuple):
 
 
 def table_of(
-    experiment: Experiment, effort: str, found: Sequence[tuple[Run, Mapping[str, Figure]]]
+    experiment: Experiment, effort: str, found: Sequence[tuple[SweepRun, Mapping[str, Figure]]]
 ) -> Columns:
     """A row for each run that there are figures of."""
     names = [factor.name for factor in experiment.grids[effort].factors]
@@ -93,7 +93,7 @@ def _value(measure: Measure, figures: Mapping[str, Figure]) -> Figure:
 
 
 def problems_of(
-    experiment: Experiment, found: Sequence[tuple[Run, Mapping[str, Figure]]]
+    experiment: Experiment, found: Sequence[tuple[SweepRun, Mapping[str, Figure]]]
 ) -> tuple[str, ...]:
     """Figures that no run has, and columns with both numbers and texts."""
     known = list(dict.fromkeys(name for _, figures in found for name in figures))

@@ -18,7 +18,7 @@ from sim.sweep.measurable import module_of
 from sim.sweep.sources import digest_of_sources
 
 
-class Run(NamedTuple):
+class SweepRun(NamedTuple):
     """One row of the results."""
 
     address: str
@@ -46,7 +46,7 @@ class Job(NamedTuple):
     """Of its runs."""
 
 
-def runs_of(experiment: Experiment, effort: str, first_seed: int) -> tuple[Run, ...]:
+def runs_of(experiment: Experiment, effort: str, first_seed: int) -> tuple[SweepRun, ...]:
     """All of them: combinations in the order of the grid, and the seeds of each."""
     grid = experiment.grids[effort]
     code = code_of(experiment)
@@ -58,7 +58,7 @@ def runs_of(experiment: Experiment, effort: str, first_seed: int) -> tuple[Run, 
         labels = tuple([level.label for level in levels])
         for seed in range(first_seed, first_seed + grid.seeds):
             address = _address(experiment, settings, seed, code)
-            found.append(Run(address, labels, settings, seed))
+            found.append(SweepRun(address, labels, settings, seed))
     return tuple(found)
 
 
@@ -72,11 +72,11 @@ def _address(experiment: Experiment, settings: Mapping[str, str], seed: int, cod
     return hashlib.sha256(json.dumps(whole).encode("ascii")).hexdigest()[:32]
 
 
-def jobs_of(experiment: Experiment, runs: Iterable[Run]) -> Iterator[Job]:
+def jobs_of(experiment: Experiment, runs: Iterable[SweepRun]) -> Iterator[Job]:
     """Jobs for runs; those that come twice are done once."""
     wanted = {run.address: run for run in runs}
     fan = experiment.fan
-    groups: dict[tuple[object, ...], list[Run]] = {}
+    groups: dict[tuple[object, ...], list[SweepRun]] = {}
     for run in wanted.values():
         common = tuple(sorted(item for item in run.settings.items() if item[0] != fan))
         # Without a factor to fan out over, every run is a group by itself.

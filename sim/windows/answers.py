@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from model.vocabulary.answers import Late, Result
 from model.windows.aggregates import aggregate_of
 from model.windows.correction import Window
-from sim.kernel.columns import columns_of
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
+from sim.kernel.recorder import columns_of
 from sim.windows.observed import Observed
 
 BoolArray: TypeAlias = NDArray[np.bool_]

@@ -23,10 +23,10 @@ from model.windows.query import Query
 from sim.kernel.distributions import Constant, endless
 from sim.kernel.faults import Fail
 from sim.kernel.link import Link
-from sim.kernel.plan import Plan
+from sim.kernel.plan import Plan, Worker
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
-from sim.kernel.station import Offer, Station, Worker, connect
+from sim.kernel.station import Offer, Station, connect
 from sim.windows.corrector import Corrector, WindowTuning
 from sim.windows.machine import Machine, QueryT
 from sim.windows.record import TaskRecord

@@ -19,8 +19,8 @@ from model.vocabulary import Step
 from model.vocabulary.answers import Cleared, Correction, Revision
 from model.vocabulary.settings import require
 from sim.kernel.plain import plain
-from sim.kernel.plan import ORDINARY
-from sim.kernel.station import Station, Worker
+from sim.kernel.plan import ORDINARY, Worker
+from sim.kernel.station import Station
 
 
 @plain

@@ -9,7 +9,7 @@ from model.windows.query import Query
 from sim.clusters import STATED
 from sim.kernel.plan import Plan, replay
 from sim.kernel.recorder import Series, Summary
-from sim.kernel.run import Run, run
+from sim.kernel.run import TimedRun, run
 from sim.windows.cluster import WindowCluster
 from sim.windows.machine import MachineOf
 from sim.windows.observed import Observed
@@ -39,7 +39,7 @@ class TimedRoom(Generic[QueryT]):
 
     def simulate(
         self, plan: Plan, config: QueryT, seed: int, *, machine: MachineOf[QueryT] | None = None
-    ) -> Run:
+    ) -> TimedRun:
         """Run a plan through the room until everything is over.
 
         Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``:
@@ -64,7 +64,7 @@ class TimedRoom(Generic[QueryT]):
         )
         seen = seen_in(Observed(room, arrived))
         head: Summary = {"input": plan.name, "seed": seed, **self.described(config)}
-        return Run(
+        return TimedRun(
             plan,
             workload,
             room.trace(),
@@ -72,7 +72,7 @@ class TimedRoom(Generic[QueryT]):
             {**head, **summary_of(seen, self.wait), **self.more_figures(seen)},
         )
 
-    def replay(self, workload: Workload) -> Run:
+    def replay(self, workload: Workload) -> TimedRun:
         """Replay a workload through the stated cluster: arrivals when they came, its batches."""
         plan = replay(
             workload.arrivals,

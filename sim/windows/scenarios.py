@@ -8,7 +8,7 @@ from sim.kernel.distributions import Constant, Exponential, Pareto, Uniform
 from sim.kernel.link import Place
 from sim.kernel.plan import Plan
 from sim.kernel.source import Source
-from sim.processes import PROCESSES
+from sim.scenarios import PROCESSES
 from sim.scenarios import SCENARIOS as FITTED
 from sim.settings import chosen
 

@@ -13,10 +13,9 @@ from math import nan
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sim.kernel.columns import ratio
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
-from sim.kernel.recorder import Series
+from sim.kernel.recorder import Series, ratio
 from sim.windows.answers import Answers, Given
 from sim.windows.seen import SeenRun
 

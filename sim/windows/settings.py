@@ -6,9 +6,8 @@ from dataclasses import fields, replace
 from model.vocabulary.settings import require
 from sim import clusters
 from sim.kernel.log import within_run
-from sim.kernel.plan import Plan
+from sim.kernel.plan import Plan, Worker
 from sim.kernel.source import Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import Every
 from sim.settings import AUTO, NO, YES, Setting, Word, integer, is_yes, number
 from sim.windows.corrector import WindowTuning

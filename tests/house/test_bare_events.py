@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import _timed_rooms
 from benchmarks._timed_rooms import bare_events_per_s, paces, standard
-from sim.watermark import Run, from_settings
+from sim.watermark import TimedRun, from_settings
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_bare_events_take_time() -> None:
 
 @pytest.mark.usefixtures("bare")
 def test_a_standard_run_is_counted_and_weighed() -> None:
-    def simulate(seed: int) -> Run:
+    def simulate(seed: int) -> TimedRun:
         return from_settings({"messages": "200"}, seed)
 
     figures = standard(simulate)

@@ -24,7 +24,7 @@ from properties.rooms import NAMES, find_room
 from properties.slack.room import ROOM as SLACK
 from sim.clusters import STATED
 from sim.grouping.room import stated
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
 from tests.properties.straggler import Done, Straggler, assert_refused
 
 RIGHT = "model.slack:make_system"
@@ -56,14 +56,14 @@ def forgets() -> System:
     return system
 
 
-def wrong(workload: Workload) -> Run:
+def wrong(workload: Workload) -> TimedRun:
     """A simulation that loses late pairs."""
     run = SLACK.replay(workload)
     steps = [step for step in run.trace.steps() if not isinstance(step, Late)]
     return replace(run, trace=Trace("sim", steps))
 
 
-def plant(monkeypatch: pytest.MonkeyPatch, replay: Callable[[Workload], Run]) -> None:
+def plant(monkeypatch: pytest.MonkeyPatch, replay: Callable[[Workload], TimedRun]) -> None:
     """Have another simulation replay recordings of room ``slack``."""
     monkeypatch.setattr("properties.slack.room.ROOM", replace(SLACK, replay=replay))
 
@@ -151,7 +151,7 @@ def test_the_model_alone_asks_no_simulation(
 def test_a_system_is_run_once_on_the_workload_of_the_simulation(
     straggler: Straggler, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def sheds(workload: Workload) -> Run:
+    def sheds(workload: Workload) -> TimedRun:
         arrivals = [event for event in workload.arrivals if event.seq != 4]
         kept = tuple([event._replace(seq=seq) for seq, event in enumerate(arrivals)])
         return SLACK.replay(workload.with_(arrivals=kept, cuts=(3,)))
@@ -332,7 +332,7 @@ def test_a_reference_that_there_is_not_is_refused(straggler: Straggler, files: P
 def test_a_replay_that_cannot_be_is_one_sentence(
     straggler: Straggler, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuses(_: Workload) -> Run:
+    def refuses(_: Workload) -> TimedRun:
         msg = "Plan.epoch_us is 7"
         raise ValueError(msg)
 
@@ -343,7 +343,7 @@ def test_a_replay_that_cannot_be_is_one_sentence(
 
 
 def test_a_result_beyond_float64_is_refused_by_the_simulation_as_well() -> None:
-    def overflows(_: Workload) -> Run:
+    def overflows(_: Workload) -> TimedRun:
         raise OverflowError
 
     with pytest.raises(UsageError, match="recorded: a result leaves the range of float64"):
@@ -365,7 +365,7 @@ def test_a_stored_reference_that_there_is_not_is_refused(straggler: Straggler, f
 def test_ctrl_c_ends_a_simulation(
     straggler: Straggler, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(workload: Workload) -> Run:
+    def interrupted(workload: Workload) -> TimedRun:
         before = signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
         gc.disable()  # an interrupt inside a callback of the collector is swallowed
         signal.setitimer(signal.ITIMER_REAL, 0.05)

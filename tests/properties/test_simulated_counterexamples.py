@@ -16,9 +16,8 @@ from properties.rooms import find_room
 from sim.kernel.distributions import Exponential
 from sim.kernel.faults import Duplicate, Fail, Lose, Pause
 from sim.kernel.link import Place
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
-from sim.kernel.station import Worker
 from tests.properties.straggler import Straggler, assert_refused
 
 BUGGY = "model.slack.variants:lost_update"

@@ -15,7 +15,7 @@ from model.grouping.claims import ANSWERS, LEAST, PARTIALS, judge
 from model.grouping.machine import Machine, Saved
 from model.grouping.variants import AGREEMENT, VARIANTS
 from model.vocabulary import Event, Step
-from sim.grouping import Run, simulate
+from sim.grouping import TimedRun, simulate
 from sim.grouping.machine import MachineOf
 from sim.grouping.settings import given
 
@@ -34,16 +34,16 @@ SETTINGS = {
 ASKED = given(SETTINGS)
 
 
-def timed(machine: MachineOf = Machine, policy: str = "tag") -> Run:
+def timed(machine: MachineOf = Machine, policy: str = "tag") -> TimedRun:
     return simulate(ASKED.plan, ASKED.of(policy), 3, machine=machine)
 
 
-def broken(run: Run) -> set[str]:
+def broken(run: TimedRun) -> set[str]:
     verdicts = judge(run.workload, run.trace).verdicts
     return {verdict.claim for verdict in verdicts if verdict.outcome is Outcome.BROKEN}
 
 
-def agrees(run: Run) -> bool:
+def agrees(run: TimedRun) -> bool:
     return list(run.trace.steps()) == list(make_system()(run.workload).steps())
 
 

@@ -10,9 +10,8 @@ from sim.join.tuning import ChainTuning
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.faults import Schedule, Slow
 from sim.kernel.link import Place
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import Every
 
 LINK = "worker-0>worker-1"

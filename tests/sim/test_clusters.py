@@ -6,8 +6,7 @@ from sim.clusters import DEFAULTS, STATED, cluster_of, faults_of
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.faults import Fail, Slow
 from sim.kernel.link import HERE, Noise, Place
-from sim.kernel.plan import Cluster, Plan
-from sim.kernel.station import Worker
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.settings import with_defaults
 
 

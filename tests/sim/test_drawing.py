@@ -11,12 +11,12 @@ import pytest
 from matplotlib.patches import Rectangle
 
 from model.vocabulary import Trace, Workload
-from sim.drawing import Line, Panel, draw_timed_run, save
 from sim.kernel.distributions import FloatArray
 from sim.kernel.faults import schedule_of
 from sim.kernel.plan import Plan
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
+from sim.report.drawing import Line, Panel, draw_timed_run, save
 from sim.slack.figures import plot_run as plot_slack
 from sim.watermark.figures import plot_run as plot_watermark
 from tests.sim.test_windows_faults import run as run_windows
@@ -29,7 +29,7 @@ FAULTS = schedule_of(
 )
 
 
-def made_up(workers: int, *faults: Any, **columns: Any) -> Run:
+def made_up(workers: int, *faults: Any, **columns: Any) -> TimedRun:
     """Return a run of ten seconds, whose columns are whatever is given."""
     time_us = np.arange(1.0, 11.0) * SECOND_US
     series = {
@@ -39,10 +39,10 @@ def made_up(workers: int, *faults: Any, **columns: Any) -> Run:
         **columns,
     }
     plan = Plan((Source(10),), faults=faults)
-    return Run(plan, Workload("slack", (), {}), Trace("sim", ()), series, {})
+    return TimedRun(plan, Workload("slack", (), {}), Trace("sim", ()), series, {})
 
 
-def words_of(run: Run, tmp_path: Path, *own: Panel, **columns: Mapping[str, str]) -> str:
+def words_of(run: TimedRun, tmp_path: Path, *own: Panel, **columns: Mapping[str, str]) -> str:
     path = tmp_path / "run.svg"
     save(lambda: draw_timed_run(run, "made up", own, **columns), (), path)
     root = ElementTree.fromstring(path.read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def test_every_fault_has_its_name(tmp_path: Path) -> None:
     assert "Faults" not in words_of(made_up(2), tmp_path)
 
 
-def spans(run: Run, panel: int) -> list[tuple[float, float]]:
+def spans(run: TimedRun, panel: int) -> list[tuple[float, float]]:
     """Return from where to where a panel is shaded, in seconds."""
     figure = draw_timed_run(run, "made up", ())
     boxes = [patch.get_extents() for patch in figure.axes[panel].patches]

@@ -12,7 +12,7 @@ from model.checking.claims import Outcome
 from model.grouping import make_system as make_reference
 from model.grouping.claims import judge
 from model.vocabulary.grouping import POLICIES, Heavy, Route
-from sim.grouping import Run, from_settings, make_system, side_by_side
+from sim.grouping import TimedRun, from_settings, make_system, side_by_side
 from sim.grouping.figures import plot_run
 from sim.grouping.scenarios import SCENARIOS
 from sim.grouping.settings import given
@@ -21,13 +21,13 @@ from sim.kernel.link import HERE
 SCRIPT = "from tests.sim.test_grouping import small; print(small().digest)"
 
 
-def small(seed: int = 1, **settings: object) -> Run:
+def small(seed: int = 1, **settings: object) -> TimedRun:
     given = {"tuples": 3_000, "keys": 100, "window_tuples": 500, "batch_tuples": 250, "senders": 2}
     texts = {**given, "instances": 4, **settings}
     return from_settings({key: str(value) for key, value in texts.items()}, seed)
 
 
-def figure(timed: Run, name: str) -> float:
+def figure(timed: TimedRun, name: str) -> float:
     return float(timed.summary[name])
 
 

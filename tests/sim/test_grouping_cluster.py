@@ -8,7 +8,7 @@ from model.grouping import make_system as make_reference
 from model.vocabulary import Fault as Kill
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import Route
-from sim.grouping import Run, make_system, simulate
+from sim.grouping import TimedRun, make_system, simulate
 from sim.grouping.cluster import GroupingTuning
 from sim.grouping.room import backlog_of
 from sim.grouping.settings import given
@@ -25,14 +25,13 @@ from sim.kernel.faults import (
     Slow,
 )
 from sim.kernel.link import HERE, Noise, Place
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Recording, Row, Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import Every, EveryTuples, When
 from sim.windows.corrector import WindowTuning
 
 
-def figure(timed: Run, name: str) -> float:
+def figure(timed: TimedRun, name: str) -> float:
     return float(timed.summary[name])
 
 

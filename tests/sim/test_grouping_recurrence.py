@@ -20,12 +20,11 @@ from sim.grouping.record import Passage
 from sim.grouping.room import backlog_of
 from sim.kernel.distributions import Constant, Distribution, Exponential
 from sim.kernel.link import HERE, Place
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import run
 from sim.kernel.source import Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import EveryTuples
-from sim.statistics import batch_means
+from tests.sim.output_analysis import batch_means
 
 PLACES = (None, HERE, Place(process=1), Place(node=1), Place(rack=1))
 

@@ -20,9 +20,8 @@ from sim.kernel.distributions import Constant, Distribution, Exponential
 from sim.kernel.faults import Congest
 from sim.kernel.link import Place, Tier, Tiers
 from sim.kernel.plain import from_plain, to_plain
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import At, Every
 from sim.settings import with_defaults
 from tests.sim.chains import LINK, STOPPED, assert_is_the_model_s, faulty, found, small

@@ -8,9 +8,8 @@ import pytest
 from sim.join.experiments import bandwidth, in_batches, largest_rate
 from sim.join.scenarios import Rates, waves
 from sim.join.settings import from_settings as run_chain
-from sim.moments import columns_at
 from sim.settings import INSTEAD, Word, number, refuse_kind
-from sim.sweep.measurable import measurable, measurables, rooms
+from sim.sweep.measurable import columns_at, measurable, measurables, rooms
 
 CHAIN = {
     "scenario": "steady",

@@ -11,7 +11,7 @@ from sim.kernel.disorder import measure
 from sim.kernel.distributions import FloatArray
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
-from sim.processes import DEPENDENT, INDEPENDENT, MINUTE_US, PROCESSES, SECOND_US
+from sim.scenarios import DEPENDENT, INDEPENDENT, MINUTE_US, PROCESSES, SECOND_US
 from sim.windows.scenarios import SCENARIOS
 
 TUPLES = 20_000

@@ -11,7 +11,7 @@ from sim.kernel.disorder import Disorder, measure
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import EPOCH_2020_US, replay
 from sim.scenarios import SCENARIOS, umts
-from sim.statistics import batch_means
+from tests.sim.output_analysis import batch_means
 
 SEEDS = range(20)
 RECORDING = Path(os.environ.get("STRAGGLER_DATA", "")) / "iot_umts.parquet"

@@ -22,22 +22,21 @@ from model.vocabulary.slack import Cleared, Correction, Final, Late, Result
 from model.windows.correction import Window
 from sim.kernel import faults
 from sim.kernel.distributions import Constant, Exponential
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.plan import replay as replayed
 from sim.kernel.run import run as run_room
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Recording, Row, Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import Every
 from sim.scenarios import umts
-from sim.slack import Run, from_settings, make_system, simulate
+from sim.slack import TimedRun, from_settings, make_system, simulate
 from sim.slack.room import machine_of
-from sim.statistics import batch_means
 from sim.windows.cluster import WindowCluster
 from sim.windows.corrector import WindowTuning
 from sim.windows.observed import Observed
 from sim.windows.scenarios import bursts as bursts_plan
 from sim.windows.seen import SeenRun, seen_in
+from tests.sim.output_analysis import batch_means
 
 ROOT = Path(__file__).resolve().parents[2]
 SECOND_US = 1_000_000
@@ -51,7 +50,7 @@ def bursty(cluster: Cluster = BUSY, **changes: Any) -> Plan:
 
 
 @pytest.fixture(scope="module")
-def bursts() -> Run:
+def bursts() -> TimedRun:
     return simulate(bursty(), QUERY, 1)
 
 
@@ -121,7 +120,7 @@ def test_a_simulated_run_has_the_trace_of_the_model_and_keeps_every_promise(cont
     assert {verdict.outcome for verdict in verdicts} == {Outcome.HOLDS}, verdicts
 
 
-def test_slower_workers_and_slower_corrections_change_no_step(bursts: Run) -> None:
+def test_slower_workers_and_slower_corrections_change_no_step(bursts: TimedRun) -> None:
     workers = (Worker(), Worker(0.05))
     slow = simulate(
         bursty(Cluster(workers, Exponential(9_000.0)), tuning=WindowTuning(Worker(0.01))), QUERY, 1
@@ -130,7 +129,7 @@ def test_slower_workers_and_slower_corrections_change_no_step(bursts: Run) -> No
     assert slow.trace.digest() == bursts.trace.digest()
 
 
-def test_everything_is_exact_in_the_end(bursts: Run) -> None:
+def test_everything_is_exact_in_the_end(bursts: TimedRun) -> None:
     assert bursts.trace.of(Late), "nothing was late"
     assert all(final.exact for final in bursts.trace.of(Final))
     assert len(bursts.trace.of(Cleared)) == bursts.summary["late_pairs"]
@@ -180,7 +179,7 @@ BY_HAND = rows(
 TUMBLING = SlackConfig(size_us=10, slide_us=10, control="max", max_age_us=5)
 
 
-def by_hand() -> Run:
+def by_hand() -> TimedRun:
     return simulate(BY_HAND, TUMBLING, 0)
 
 
@@ -289,7 +288,7 @@ def test_slower_workers_mean_longer_waiting() -> None:
         assert fast < middle < slow, name
 
 
-def test_busy_workers_do_the_work_they_are_given(bursts: Run) -> None:
+def test_busy_workers_do_the_work_they_are_given(bursts: TimedRun) -> None:
     """Utilisation law: busy time is the number of tuples times the mean service time."""
     busy_us = sum(
         float(bursts.summary[f"utilisation_{n}"])
@@ -302,7 +301,7 @@ def test_busy_workers_do_the_work_they_are_given(bursts: Run) -> None:
     assert abs(mean_us - 5_000.0) < 5 * error_us
 
 
-def test_series_are_one_table(bursts: Run) -> None:
+def test_series_are_one_table(bursts: TimedRun) -> None:
     series, summary = bursts.series, bursts.summary
     assert len({len(column) for column in series.values()}) == 1
     assert (np.diff(series["time_us"]) > 0).all()

@@ -13,7 +13,7 @@ from model.watermark import run as model_run
 from sim.kernel.distributions import Constant
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.source import Recording, Row
-from sim.watermark import DEFAULTS, Run, from_settings, make_system, simulate
+from sim.watermark import DEFAULTS, TimedRun, from_settings, make_system, simulate
 from sim.watermark.figures import plot_run
 from sim.windows.scenarios import phases as phases_plan
 
@@ -23,7 +23,7 @@ AT_ONCE = Cluster(service=Constant(0.0))
 
 
 @pytest.fixture(scope="module")
-def phases() -> Run:
+def phases() -> TimedRun:
     return simulate(phases_plan(1), QUERY, 1)
 
 
@@ -35,7 +35,7 @@ def by_hand() -> Plan:
     return Plan((recording,), cluster=AT_ONCE, epoch_us=SECOND_US, name="by hand")
 
 
-def test_a_run_has_the_trace_of_the_model(phases: Run) -> None:
+def test_a_run_has_the_trace_of_the_model(phases: TimedRun) -> None:
     expected = model_run(phases.workload)
     assert phases.trace.digest() == expected.digest()
     assert make_system()(phases.workload).digest() == expected.digest()
@@ -43,7 +43,7 @@ def test_a_run_has_the_trace_of_the_model(phases: Run) -> None:
         assert expected.of(word), word.__name__
 
 
-def test_calm_and_storm_come_by_turns(phases: Run) -> None:
+def test_calm_and_storm_come_by_turns(phases: TimedRun) -> None:
     disorder = phases.series["disorder"]
     assert (disorder == 0).sum() > len(disorder) / 4
     assert (disorder > 0.2).sum() > len(disorder) / 8
@@ -84,7 +84,7 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, str], sentence:
     assert sentence in str(refused.value)
 
 
-def test_a_run_is_plotted_the_same_every_time(phases: Run, tmp_path: Path) -> None:
+def test_a_run_is_plotted_the_same_every_time(phases: TimedRun, tmp_path: Path) -> None:
     files = [tmp_path / "one.svg", tmp_path / "other.svg"]
     for path in files:
         plot_run(phases, path)

@@ -17,7 +17,7 @@ from model.vocabulary.answers import Correction, Final
 from model.watermark import run as model_watermark
 from sim.kernel.disorder import Burst
 from sim.kernel.distributions import Exponential
-from sim.kernel.run import Arrived, Run
+from sim.kernel.run import Arrived, TimedRun
 from sim.kernel.run import run as run_room
 from sim.settings import with_defaults
 from sim.slack import DEFAULTS as SLACK_DEFAULTS
@@ -47,7 +47,7 @@ STORMS = tuple(Burst(at * SECOND_US, SECOND_US, 0.3, Exponential(2.0 * SECOND_US
 class Timed(NamedTuple):
     """A windowed room, and a query for it."""
 
-    simulate: Callable[..., Run]
+    simulate: Callable[..., TimedRun]
     model: Callable[[Workload], Trace]
     machine_of: Callable[..., Any]
     defaults: Mapping[str, Any]
@@ -75,7 +75,7 @@ ROOMS = {
 
 
 @cache
-def run(name: str, *changes: tuple[str, str]) -> Run:
+def run(name: str, *changes: tuple[str, str]) -> TimedRun:
     """Run a room with these settings instead of those above."""
     timed = ROOMS[name]
     given = with_defaults({**SETTINGS, **dict(changes)}, timed.defaults)

@@ -19,7 +19,8 @@ from sim.kernel.faults import (
     schedule_of,
 )
 from sim.kernel.link import QUIET, Link, Noise, Tier
-from sim.kernel.station import Station, Worker, connect
+from sim.kernel.plan import Worker
+from sim.kernel.station import Station, connect
 
 EVERY_KIND: Schedule = (
     Pause("a", 10, 20),

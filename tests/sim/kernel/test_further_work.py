@@ -5,7 +5,8 @@ from collections.abc import Callable
 import pytest
 import simpy
 
-from sim.kernel.station import Station, Worker
+from sim.kernel.plan import Worker
+from sim.kernel.station import Station
 
 
 class Bench:

@@ -9,7 +9,7 @@ import simpy
 
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.link import HERE, QUIET, Link, Noise, Place, Tier, Tiers
-from sim.statistics import clopper_pearson
+from sim.sweep.statistics import clopper_pearson
 
 TIERS = Tiers()
 TEN = Tier(latency_us=100.0, bandwidth_mbps=10.0)  # 10 bits per microsecond

@@ -13,10 +13,9 @@ from sim.kernel.distributions import Constant, Exponential, Pareto
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow, inject
 from sim.kernel.link import Noise, Place
 from sim.kernel.log import Arrivals, Log, simulate_arrivals, within_run
-from sim.kernel.plan import EPOCH_2020_US, Plan, replay
+from sim.kernel.plan import EPOCH_2020_US, Plan, Worker, replay
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import IDS_PER_SOURCE, Recording, Row, Source
-from sim.kernel.station import Worker
 
 SECOND = 1_000_000
 

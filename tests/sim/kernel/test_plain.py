@@ -20,9 +20,8 @@ from sim.kernel.distributions import (
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
 from sim.kernel.link import Noise, Place, Tier, Tiers
 from sim.kernel.plain import from_plain, to_plain
-from sim.kernel.plan import EPOCH_2020_US, Cluster, Plan
+from sim.kernel.plan import EPOCH_2020_US, Cluster, Plan, Worker
 from sim.kernel.source import Recording, Row, Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import At, Every, EveryTuples
 from sim.windows.corrector import WindowTuning
 

@@ -18,9 +18,8 @@ from sim.kernel.disorder import Gap, Straggler
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.faults import Congest, Duplicate, Fail, Slow
 from sim.kernel.link import HERE, Noise, Place, Tier, Tiers
-from sim.kernel.plan import EPOCH_2020_US, Cluster, Plan, replay
+from sim.kernel.plan import EPOCH_2020_US, Cluster, Plan, Worker, replay
 from sim.kernel.source import Recording, Row, Source
-from sim.kernel.station import Worker
 from sim.kernel.trigger import EVERY_SECOND, At
 
 ROW = Row(EPOCH_2020_US, EPOCH_2020_US + 5, "a", 1.0)

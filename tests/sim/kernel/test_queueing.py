@@ -22,13 +22,14 @@ from model.vocabulary import Event
 from sim.kernel.distributions import Constant, Distribution, Exponential, FloatArray, endless
 from sim.kernel.link import Link, Place, Tier, Tiers
 from sim.kernel.log import simulate_arrivals
-from sim.kernel.plan import Plan
+from sim.kernel.plan import Plan, Worker
 from sim.kernel.run import run
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Source, Tuple
-from sim.kernel.station import Offer, Station, Worker
+from sim.kernel.station import Offer, Station
 from sim.kernel.trigger import Every
-from sim.statistics import Interval, batch_means
+from sim.sweep.statistics import Interval
+from tests.sim.output_analysis import batch_means
 
 CONFIDENCE = 0.999
 BATCHES = 30

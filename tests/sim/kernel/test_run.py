@@ -16,11 +16,11 @@ from sim import grouping, join, script, slack, watermark
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Slow
 from sim.kernel.link import Link
 from sim.kernel.log import simulate_arrivals
-from sim.kernel.plan import Plan
-from sim.kernel.run import Run, run
+from sim.kernel.plan import Plan, Worker
+from sim.kernel.run import TimedRun, run
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Source, Tuple
-from sim.kernel.station import Station, Worker
+from sim.kernel.station import Station
 from sim.kernel.trigger import Every
 from sim.scenarios import umts
 from tests.sim.kernel.test_log import STORMY
@@ -28,7 +28,7 @@ from tests.sim.kernel.test_log import STORMY
 ROOT = Path(__file__).parents[3]
 SCRIPT = "from tests.sim.kernel.test_run import digests; print(*digests())"
 SECOND_US = 1_000_000
-ROOMS: Mapping[str, Callable[..., Run]] = {
+ROOMS: Mapping[str, Callable[..., TimedRun]] = {
     "slack": slack.from_settings,
     "watermark": watermark.from_settings,
     "join": join.from_settings,

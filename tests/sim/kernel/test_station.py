@@ -9,7 +9,8 @@ import pytest
 import simpy
 
 from sim.kernel.link import Link, Tier
-from sim.kernel.station import Offer, Station, Worker, connect
+from sim.kernel.plan import Worker
+from sim.kernel.station import Offer, Station, connect
 
 TEN_US = 10.0
 

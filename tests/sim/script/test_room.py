@@ -20,10 +20,9 @@ from model.vocabulary.script import (
 from sim.kernel.distributions import Constant
 from sim.kernel.faults import Congest, Fail, Slow
 from sim.kernel.link import Place, Tier, Tiers
-from sim.kernel.plan import Cluster, Plan
+from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import run
 from sim.kernel.source import Recording, Row
-from sim.kernel.station import Worker
 from sim.kernel.trigger import At, Every
 from sim.script import make_system, simulate
 from sim.script.cluster import ScriptCluster

@@ -21,7 +21,7 @@ from matplotlib.patches import Rectangle
 
 from sim.kernel.distributions import FloatArray
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Schedule, Slow
-from sim.kernel.run import Run
+from sim.kernel.run import TimedRun
 
 Columns: TypeAlias = Mapping[str, FloatArray]
 
@@ -117,7 +117,7 @@ MOST_LINES = 4
 
 
 def draw_timed_run(
-    run: Run,
+    run: TimedRun,
     title: str,
     own: Sequence[Panel],
     *,
@@ -200,7 +200,7 @@ def _workers(series: Columns, prefix: str) -> dict[str, str]:
 
 
 def _by_worker(
-    run: Run, workers: Mapping[str, str], title: str, ylabel: str, unit: float
+    run: TimedRun, workers: Mapping[str, str], title: str, ylabel: str, unit: float
 ) -> Callable[[Axes], None]:
     """Draw a column of each worker: lines of a few workers, a map of many."""
     series = run.series

@@ -1,0 +1,65 @@
+"""Confidence intervals of simulation output."""
+
+from math import sqrt
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from model.vocabulary.settings import require
+
+
+class Interval(NamedTuple):
+    """An estimate with its two-sided confidence limits."""
+
+    estimate: float
+    low: float
+    high: float
+    confidence: float
+
+    def contains(self, value: float) -> bool:
+        """Return whether ``value`` lies within the limits, ends included."""
+        return self.low <= value <= self.high
+
+    @property
+    def half_width(self) -> float:
+        """Half the distance between the limits."""
+        return (self.high - self.low) / 2
+
+
+def mean_interval(samples: ArrayLike, confidence: float = 0.95) -> Interval:
+    """Return the mean of independent samples with Student-t limits.
+
+    Source: A. M. Law and W. D. Kelton, "Simulation Modeling and Analysis", the chapter on basic
+    probability and statistics.
+
+    Raise ``ValueError`` for fewer than two samples.
+    """
+    values: NDArray[np.float64] = np.asarray(samples, dtype=np.float64)
+    _require_confidence(confidence)
+    require(len(values) >= 2, "the number of samples", len(values), "at least 2")
+    centre = float(values.mean())
+    quantile = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
+    half = quantile * float(values.std(ddof=1)) / sqrt(len(values))
+    return Interval(centre, centre - half, centre + half, confidence)
+
+
+def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
+    """Return exact limits of a probability; they cover it at least as often as ``confidence`` says.
+
+    Source: C. J. Clopper and E. S. Pearson, "The use of confidence or fiducial limits illustrated
+    in the case of the binomial", Biometrika 26(4), 1934.
+    """
+    _require_confidence(confidence)
+    require(trials > 0, "trials", trials, "above 0")
+    require(0 <= successes <= trials, "successes", successes, f"between 0 and {trials}")
+    tail = (1 - confidence) / 2
+    failures = trials - successes
+    low = float(stats.beta.ppf(tail, successes, failures + 1)) if successes else 0.0
+    high = float(stats.beta.isf(tail, successes + 1, failures)) if failures else 1.0
+    return Interval(successes / trials, low, high, confidence)
+
+
+def _require_confidence(confidence: float) -> None:
+    require(0 < confidence < 1, "confidence", confidence, "between 0 and 1, both excluded")
