@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 import benchmarks
-from sim.sweep.crew import cores
+from sim.sweep.jobs import cores
 
 Figure = float | int | str
 Figures = Mapping[str, Figure]

@@ -15,12 +15,11 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-from sim.sweep.crew import on_processes
 from sim.sweep.engine import Sweep
 from sim.sweep.experiment import EFFORTS, Experiment, Factor, Grid, Level, Measure
-from sim.sweep.runs import jobs_of, runs_of
+from sim.sweep.jobs import Mapper, jobs_of, on_processes, perform
+from sim.sweep.runs import runs_of
 from sim.sweep.store import Store
-from sim.sweep.work import Mapper, perform
 
 ROUNDS = 3
 BASE = {"tuples": "20000", "window_tuples": "2500", "load": "backlog"}

@@ -19,15 +19,13 @@ from properties.errors import UsageError
 from properties.sweeps import telling
 from properties.sweeps.junit import junit
 from properties.sweeps.tables import write_table
-from sim.sweep.crew import cores, on_processes
-from sim.sweep.engine import Sweep
-from sim.sweep.events import Ended, Event, JobFailed, JobFinished, Judged, Started, as_record
+from sim.sweep.engine import Ended, Event, JobFailed, JobFinished, Judged, Started, Sweep, as_record
 from sim.sweep.experiment import EFFORTS, Experiment
 from sim.sweep.forecast import TIMES
+from sim.sweep.jobs import Mapper, cores, on_processes
 from sim.sweep.reading import catalogue, find
 from sim.sweep.results import Results, record_of
 from sim.sweep.store import RUNS, NotWritten, Store, as_json, write_whole, written
-from sim.sweep.work import Mapper
 
 SUMMARY = "experiments over grids of settings and seeds, in parallel, resumable"
 

@@ -16,9 +16,7 @@ from pyspark.sql import SparkSession
 from properties.errors import UsageError
 from properties.judging.systems import interrupts_held_back
 from properties.sweeps.reachable import refuse_silent
-from sim.sweep.crew import ENDED
-from sim.sweep.runs import Job
-from sim.sweep.work import Done, Mapper, bounded
+from sim.sweep.jobs import ENDED, Done, Job, Mapper, bounded
 from spark_impl.runtime.failures import sentence_of, without_stack_traces
 from spark_impl.runtime.session import EnvironmentProblem, session
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sim.sweep.experiment import Experiment
+from sim.sweep.jobs import Figure
 from sim.sweep.results import Columns
 from sim.sweep.store import whole
-from sim.sweep.work import Figure
 
 
 def write_table(path: Path, columns: Columns, experiment: Experiment) -> None:

@@ -7,7 +7,7 @@ from rich.table import Table
 from model.checking.claims import Outcome
 from properties.cli.render import COLOURS
 from properties.errors import counted
-from sim.sweep.events import Ended, Started
+from sim.sweep.engine import Ended, Started
 from sim.sweep.results import Failed, Results
 
 

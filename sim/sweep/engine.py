@@ -1,48 +1,142 @@
-"""The sweep: what is left to do is done somewhere, stored, and judged when an experiment is whole.
+"""The sweep: does the jobs that are left, stores them, and judges each complete experiment.
 
 Rules of this file:
 
-* A run whose figures are stored is not done again.
-* A job that fails stops nothing.
-* Results of an experiment are told as soon as its last job is done.
-* What is known is kept until then: whatever happens to the store meanwhile, nothing of it is lost.
+* A run with stored figures is not done again.
+* A failed job stops nothing.
+* An experiment is judged when its last job is done.
+* Known figures stay in memory until then: damage to the store meanwhile loses none of them.
 """
 
 import shlex
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Any, NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome
-from sim.sweep.events import Ended, Event, JobFailed, JobFinished, Judged, Started
 from sim.sweep.experiment import Experiment
 from sim.sweep.forecast import Forecast, known_times, longest_first
+from sim.sweep.jobs import Done, Figure, Job, Mapper, jobs_of
 from sim.sweep.judging import findings
-from sim.sweep.results import Failed, Results, problems_of, table_of
-from sim.sweep.runs import Job, SweepRun, code_of, jobs_of, runs_of
+from sim.sweep.results import Failed, Results, problems_of, record_of, table_of
+from sim.sweep.runs import SweepRun, code_of, runs_of
 from sim.sweep.store import Store
-from sim.sweep.work import Done, Figure, Mapper
+
+# ------------------------------------------------------------------------------------- events
+
+
+class Started(NamedTuple):
+    """The sweep has read everything and has run nothing yet."""
+
+    effort: str
+    experiments: tuple[str, ...]
+    runs: int
+    """Number of different runs."""
+    repeated: int
+    """Number of further runs if a run that experiments share counts for each of them."""
+    stored: int
+    """Number of different runs that have stored figures."""
+    damaged: tuple[str, ...]
+    """Addresses of runs whose stored files cannot be trusted; they are done again."""
+    jobs: int
+    """Number of jobs to do."""
+
+
+class JobFinished(NamedTuple):
+    """A job is done and its runs are stored."""
+
+    experiment: str
+    addresses: tuple[str, ...]
+    seed: int
+    seconds: float
+    peak_mb: float
+    left_s: float
+    """Estimated time until the sweep ends."""
+
+
+class JobFailed(NamedTuple):
+    """A job failed: its experiment, the failed runs, and the time left."""
+
+    experiment: str
+    failed: tuple[Failed, ...]
+    seconds: float
+    left_s: float
+
+
+class Judged(NamedTuple):
+    """All jobs of an experiment are done, and it has been judged."""
+
+    results: Results
+
+
+class Ended(NamedTuple):
+    """All jobs of all experiments are done."""
+
+    outcome: Outcome
+    seconds: float
+
+
+Event: TypeAlias = Started | JobFinished | JobFailed | Judged | Ended
+"""Something that happens in a sweep; progress, JSON lines and JUnit files are made of events."""
+
+
+def as_record(event: Event) -> dict[str, Any]:
+    """Return an event as JSON data."""
+    match event:
+        case Started():
+            return {"event": "started", **event._asdict()}
+        case JobFinished():
+            return {"event": "run finished", **event._asdict()}
+        case JobFailed():
+            runs = [
+                {
+                    "run": each.run.address,
+                    "settings": dict(each.run.settings),
+                    "seed": each.run.seed,
+                    "error": each.error,
+                    "again": each.again,
+                }
+                for each in event.failed
+            ]
+            return {
+                "event": "run failed",
+                "experiment": event.experiment,
+                "runs": runs,
+                "seconds": event.seconds,
+                "left_s": event.left_s,
+            }
+        case Judged():
+            record = record_of(event.results)
+            name = record["experiment"]["name"]
+            kept = ("effort", "rows", "problems", "expectations", "outcome", "verdict")
+            return {"event": "judged", "experiment": name, **{key: record[key] for key in kept}}
+        case Ended():
+            return {"event": "ended", "outcome": str(event.outcome), "seconds": event.seconds}
+
+
+# ----------------------------------------------------------------------------------- the sweep
 
 
 @dataclass(slots=True)
 class _Task:
-    """One experiment, while it is worked on."""
+    """One experiment in progress."""
 
     experiment: Experiment
     runs: tuple[SweepRun, ...]
     open: set[str]
-    """Addresses that nothing is known of yet."""
+    """Addresses of runs that are neither done nor failed."""
     again: str
-    """The line that sweeps it again."""
+    """The command line that sweeps the experiment again."""
     figures: dict[str, Mapping[str, Figure]]
-    """What is known, by address."""
+    """Known figures, by address."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Sentences, by address."""
+    """Errors of failed runs, by address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """What is asked for."""
+    """A sweep: experiments, the effort, where figures are stored, and who does the jobs."""
 
     experiments: Sequence[Experiment]
     effort: str
@@ -50,12 +144,12 @@ class Sweep:
     mapper: Mapper
     first_seed: int = 0
     is_fresh: bool = False
-    """Stored figures are not good enough."""
+    """Whether stored figures are ignored."""
     names: Mapping[str, str] = field(default_factory=dict)
-    """What to type for an experiment, if it is not its name."""
+    """Command-line arguments of experiments whose name is not their argument, by name."""
 
     def events(self) -> Generator[Event]:
-        """Sweep, and tell what happens."""
+        """Sweep, and yield each event when it happens."""
         began_s = perf_counter()
         tasks = [self._task(experiment) for experiment in self.experiments]
         known = known_times(self.store.folder)
@@ -91,7 +185,7 @@ class Sweep:
         return _Task(experiment, runs, addresses - figures.keys(), again, figures)
 
     def _jobs(self, tasks: Iterable[_Task]) -> Iterator[Job]:
-        """A run that two experiments have in common is that of the first one."""
+        """Yield the jobs of all tasks; a shared run belongs to the first experiment with it."""
         taken: set[str] = set()
         for task in tasks:
             wanted = task.open - taken
@@ -102,10 +196,10 @@ class Sweep:
     def _work(
         self, tasks: Sequence[_Task], jobs: Sequence[Job], forecast: Forecast
     ) -> Iterator[Event]:
-        """Do jobs; tell of each, and of every experiment that is whole then."""
+        """Do jobs; yield an event for each job, and one for each experiment that it completes."""
         began_s = perf_counter()
         waiting = list(tasks)
-        yield from self._whole(waiting)
+        yield from self._judge_complete(waiting)
         for done in self.mapper(jobs) if jobs else ():
             forecast.note(done)
             left_s = forecast.left_s(perf_counter() - began_s)
@@ -121,10 +215,10 @@ class Sweep:
             else:
                 numbers = (done.seconds, done.peak_mb, left_s)
                 yield JobFinished(job.experiment, job.addresses, job.seed, *numbers)
-            yield from self._whole(waiting)
+            yield from self._judge_complete(waiting)
 
-    def _whole(self, waiting: list[_Task]) -> Iterator[Judged]:
-        """Results of experiments of which nothing is open, which then wait no longer."""
+    def _judge_complete(self, waiting: list[_Task]) -> Iterator[Judged]:
+        """Yield results of experiments without open runs, and take those off the list."""
         for task in [each for each in waiting if not each.open]:
             waiting.remove(task)
             results = self._results(task)
@@ -152,7 +246,7 @@ class Sweep:
 
 
 def _learn(task: _Task, done: Done) -> None:
-    """What came of a job, as far as an experiment asks for it."""
+    """Note the result of a job in a task that needs its runs."""
     if done.error:
         task.failed |= dict.fromkeys(task.open.intersection(done.job.addresses), done.error)
     for address, figures in zip(done.job.addresses, done.figures, strict=not done.error):
@@ -173,7 +267,7 @@ def _failed(task: _Task, addresses: Iterable[str]) -> tuple[Failed, ...]:
 
 
 def _again(task: _Task, run: SweepRun) -> str:
-    """The line that repeats a run: that of one timed run, or the sweep, which does what is left."""
+    """Return the command that repeats a run: `sim` for a timed run, otherwise the sweep."""
     if task.experiment.run != "sim":
         return task.again
     settings = [f"--set {shlex.quote(f'{key}={text}')}" for key, text in run.settings.items()]

@@ -16,7 +16,7 @@ from sim.sweep.experiment import (
 from sim.sweep.toml import Table
 
 COLUMNS = ("experiment", "effort", "run", "seed")
-"""Those that every table of results begins with."""
+"""The first columns of every table of results."""
 
 _KEYS = (
     *("says", "measure", "verdict", "assumptions", "where", "over", "compare", "as"),
@@ -24,13 +24,13 @@ _KEYS = (
 )
 _BOUNDS = ("at_least", "at_most", "near")
 OTHERS = "*"
-"""In place of a level: each of the others."""
+"""Stands for each of the other levels."""
 
 
 def expectation_of(
     table: Table, grids: Mapping[str, Grid], measures: Iterable[Measure]
 ) -> Expectation:
-    """An entry of ``expect``; ``ValueError`` with one sentence for one that cannot be judged."""
+    """Read an entry of ``expect``; raise ``ValueError`` if it cannot be judged."""
     table.refuse_others(_KEYS)
     only = table.word("only", EFFORTS, "")
     judged = [only] if only else list(EFFORTS)
@@ -76,7 +76,7 @@ def _verdict(table: Table) -> tuple[Reproduction, str]:
 
 
 _Factors = list[dict[str, Factor]]
-"""By name, for every effort in which it is judged."""
+"""Factors by name, one mapping for each effort in which the expectation is judged."""
 
 
 def _factor(table: Table, key: str, name: str, factors: _Factors) -> str:
@@ -86,7 +86,7 @@ def _factor(table: Table, key: str, name: str, factors: _Factors) -> str:
 
 
 def _level(table: Table, name: str, label: object, factors: _Factors) -> Label:
-    """A level that there is in every effort that counts."""
+    """Read a level; it must exist in every effort that counts."""
     for each in factors:
         labels = each[name].labels
         good = isinstance(label, int | float | str) and label in labels
@@ -96,7 +96,7 @@ def _level(table: Table, name: str, label: object, factors: _Factors) -> Label:
 
 
 def where_of(table: Table, factors: _Factors) -> dict[str, tuple[Label, ...]]:
-    """Levels of factors that alone are looked at, or drawn."""
+    """Read the levels of factors that count, or that are drawn."""
     found = {}
     for name, value in table.values.items():
         _factor(table, name, name, factors)

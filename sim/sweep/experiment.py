@@ -1,6 +1,6 @@
-"""An experiment as data: what is run, over which settings, and what is expected of it.
+"""An experiment as data: what it runs, over which settings, and what it expects.
 
-:mod:`sim.sweep.reading` reads it from TOML; docs/sweeps.md says what every key means.
+:mod:`sim.sweep.reading` reads it from TOML; docs/sweeps.md explains every key.
 """
 
 from collections.abc import Mapping
@@ -9,14 +9,14 @@ from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
 EFFORTS = ("quick", "full")
-"""How much is run of an experiment."""
+"""Sizes of an experiment: a small grid, or the whole one."""
 
 Label: TypeAlias = int | float | str
-"""What a level of a factor is called in the table of results."""
+"""The name of a level of a factor in the table of results."""
 
 
 class Reproduction(Enum):
-    """What it says of the published claim when an expectation is met, from best to worst."""
+    """The verdict on a published claim if an expectation is met, from best to worst."""
 
     REPRODUCED = "reproduced"
     UNDER_ASSUMPTIONS = "reproduced under stated assumptions"
@@ -32,25 +32,25 @@ class Level(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """What is varied; the grid has every combination of levels."""
+    """A varied quantity; the grid has every combination of levels."""
 
     name: str
     levels: tuple[Level, ...]
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """What its levels are called, in order."""
+        """Names of its levels, in order."""
         return tuple([level.label for level in self.levels])
 
 
 class Grid(NamedTuple):
-    """What is run for one effort."""
+    """The runs of one effort."""
 
     base: Mapping[str, str]
-    """Settings of every run, unless a level says otherwise."""
+    """Settings of every run, unless a level overrides them."""
     factors: tuple[Factor, ...]
     seeds: int
-    """Each combination is run with so many seeds, the same for all of them."""
+    """Number of seeds of each combination; all combinations have the same seeds."""
 
 
 class Measure(NamedTuple):
@@ -59,11 +59,11 @@ class Measure(NamedTuple):
     name: str
     figure: str
     by: str = ""
-    """What it is divided by, if by anything."""
+    """The figure that divides; empty: none."""
 
 
 class Comparison(NamedTuple):
-    """One level of a factor against another, or against each of the others."""
+    """A comparison of one level of a factor with another, or with each of the others."""
 
     factor: str
     first: Label
@@ -74,16 +74,16 @@ class Comparison(NamedTuple):
 
 
 class Expectation(NamedTuple):
-    """What should be seen in the table of results: bounds of a figure, or a direction."""
+    """An expectation of the table of results: bounds of a figure, or a direction."""
 
     says: str
-    """A sentence."""
+    """The expectation as a sentence."""
     measure: str
     verdict: Reproduction
     assumptions: str = ""
-    """Under which it is reproduced."""
+    """Assumptions under which the claim is reproduced."""
     where: Mapping[str, tuple[Label, ...]] = {}
-    """Levels that are looked at; all those of a factor that is not named."""
+    """Levels that count, by factor; a factor without an entry counts with all its levels."""
     over: tuple[str, ...] = ()
     """Factors whose levels are averaged, seed by seed."""
     compare: Comparison | None = None
@@ -93,13 +93,13 @@ class Expectation(NamedTuple):
     """Factor along which the measure rises or falls; empty: it has bounds instead."""
     is_rising: bool = True
     is_some: bool = False
-    """One cell that is as expected is enough."""
+    """Whether one cell that is as expected is enough."""
     only: str = ""
-    """The effort in which it is judged; empty: in both."""
+    """The only effort in which it is judged; empty: both."""
 
 
 class Source(NamedTuple):
-    """Where a claim was published."""
+    """The publication of a claim."""
 
     paper: str
     where: str
@@ -107,45 +107,45 @@ class Source(NamedTuple):
 
 
 class Published(NamedTuple):
-    """What the source gives."""
+    """The published result."""
 
     says: str
     values: Mapping[str, Any]
-    """Numbers, as far as its text has them."""
+    """Published numbers, as far as the text gives them."""
 
 
 class Plot(NamedTuple):
-    """How results are drawn: a line for every level of ``series``."""
+    """A plot of results: one line for every level of ``series``."""
 
     x: str
     y: str
     series: str = ""
     log: tuple[str, ...] = ()
-    """Axes that are logarithmic, of ``x`` and ``y``."""
+    """Logarithmic axes, of ``x`` and ``y``."""
     where: Mapping[str, tuple[Label, ...]] = {}
-    """Levels that are drawn; all those of a factor that is not named."""
+    """Levels that are drawn, by factor; all levels of a factor without an entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Experiment:
-    """All of it."""
+    """An experiment, as its file declares it."""
 
     name: str
     room: str
     run: str
-    """What is run, by its name in ``sim.ROOM.measurables``."""
+    """The measurable to run, by its name in ``sim.ROOM.measurables``."""
     fan: str
-    """The factor whose levels are run side by side on the same arrivals; empty: none."""
+    """The factor whose levels run side by side on the same arrivals; empty: none."""
     title: str
     claim: str
     source: Source | None
     published: Published | None
     grids: Mapping[str, Grid]
-    """By effort."""
+    """Grids, by effort."""
     measures: tuple[Measure, ...]
     expectations: tuple[Expectation, ...]
     plot: Plot | None
     confidence: float
-    """Of every interval."""
+    """Confidence level of every interval."""
     labels: Mapping[str, str]
-    """What a reader calls factors, measures and published numbers whose names do not say it."""
+    """Readable names of factors, measures and published numbers."""

@@ -1,6 +1,6 @@
-"""How long jobs will take: as long as before, or as others of their experiment.
+"""Forecast of the time that jobs take: their time in an earlier sweep, or that of similar jobs.
 
-Times decide in which order jobs are done and what is said of the time left, never what comes out.
+Times decide the order of jobs and the estimate of the time left, never a figure.
 """
 
 import hashlib
@@ -12,14 +12,13 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from sim.sweep.runs import Job
-from sim.sweep.work import Done
+from sim.sweep.jobs import Done, Job
 
 TIMES = "times.jsonl"
 
 
 def time_of(done: Done) -> dict[str, Any]:
-    """A line of the file of times."""
+    """Return the record of a job's time, one line of the file of times."""
     return {
         "kind": kind_of(done.job),
         "runs": done.job.addresses,
@@ -29,13 +28,13 @@ def time_of(done: Done) -> dict[str, Any]:
 
 
 def kind_of(job: Job) -> str:
-    """A digest of what a job does, whatever its seed and the version of the code."""
+    """Return a digest of what a job does; its seed and the version of the code do not count."""
     whole = [job.room, job.run, job.fan, job.values, sorted(job.settings.items())]
     return hashlib.sha256(json.dumps(whole).encode("ascii")).hexdigest()[:16]
 
 
 def known_times(folder: Path) -> dict[str, float]:
-    """Seconds that jobs took the last time, by their kinds; what cannot be read is not known."""
+    """Return the last time (s) of each kind of job in a folder; unreadable lines are skipped."""
     try:
         lines = (folder / TIMES).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
@@ -53,10 +52,10 @@ def known_times(folder: Path) -> dict[str, float]:
 
 
 def longest_first(jobs: Iterable[Job], known: Mapping[str, float]) -> list[Job]:
-    """In the order of their experiments; in each what took longest comes first.
+    """Return jobs in the order of their experiments, within each the longest first.
 
-    A long job at the end keeps one process busy while the others have nothing to do. Those of which
-    nothing is known come before all others of their experiment, as they are.
+    A long job at the end would keep one process busy while the others are idle. Jobs without a
+    known time come first in their experiment, in their given order.
     """
     listed = list(jobs)
     place = {name: n for n, name in enumerate(dict.fromkeys(job.experiment for job in listed))}
@@ -67,21 +66,21 @@ def longest_first(jobs: Iterable[Job], known: Mapping[str, float]) -> list[Job]:
 
 
 class Forecast:
-    """Of the jobs of a sweep, while they are done."""
+    """Estimate of the time that a running sweep still takes."""
 
     def __init__(self, jobs: Sequence[Job], known: Mapping[str, float]) -> None:
-        """``known`` is what :func:`known_times` says."""
+        """Take the jobs and the times of :func:`known_times`."""
         self._known = {job.addresses: known.get(kind_of(job)) for job in jobs}
         self._known_s = sum(filter(None, self._known.values()))
         unknown = [job.experiment for job in jobs if self._known[job.addresses] is None]
         self._unknown = Counter(unknown)
         self._took: dict[str, list[float]] = {name: [] for name in unknown}
-        """By experiment, jobs of which nothing was known."""
+        """Times (s) of jobs that had no known time, by experiment."""
         self._busy_s = 0.0
         self._done = 0
 
     def note(self, done: Done) -> None:
-        """A job is done."""
+        """Note that a job is done."""
         known_s = self._known[done.job.addresses]
         if known_s is None:
             self._unknown[done.job.experiment] -= 1
@@ -92,9 +91,10 @@ class Forecast:
         self._done += 1
 
     def left_s(self, elapsed_s: float) -> float:
-        """Seconds until all are done, if as many are under way at a time as until now.
+        """Return the seconds until all jobs are done, with as many at a time as until now.
 
-        Jobs of which nothing is known take as long as others such of their experiment, or as all.
+        A job without a known time counts as the mean of such jobs of its experiment, or of all
+        jobs.
         """
         if not self._busy_s:
             return 0.0

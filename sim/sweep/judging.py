@@ -1,11 +1,11 @@
-"""Expectations held to a table of results.
+"""Judge expectations by a table of results.
 
 Rules of this file:
 
-* Levels are compared seed by seed: with one seed, all of them met the same arrivals.
-* An interval that lies on both sides of a bound says nothing.
-* A value that is missing makes its cell undetermined, never better or worse.
-* Where one cell of many is enough, each has its part of the error only (Bonferroni's).
+* Levels are compared seed by seed: all levels of one seed met the same arrivals.
+* An interval that contains a bound decides nothing.
+* A missing value makes its cell undetermined, never better or worse.
+* If one cell of many is enough, each cell gets its share of the error (Bonferroni's correction).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -15,13 +15,13 @@ from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome
 from sim.sweep.experiment import Comparison, Expectation, Experiment, Factor, Label
+from sim.sweep.jobs import Figure
 from sim.sweep.statistics import Interval, mean_interval
-from sim.sweep.work import Figure
 
 Levels: TypeAlias = Mapping[str, Label]
-"""One level each of some factors."""
+"""One level each of some factors, by factor."""
 Samples: TypeAlias = tuple[float | None, ...]
-"""A value for each seed."""
+"""A value for each seed; ``None``: missing."""
 
 
 class Cell(NamedTuple):
@@ -29,31 +29,31 @@ class Cell(NamedTuple):
 
     label: str
     interval: Interval | None
-    """``None`` where a value is missing."""
+    """``None`` if a value is missing."""
     outcome: Outcome
 
 
 class Finding(NamedTuple):
-    """What came of an expectation."""
+    """The judgement of an expectation."""
 
     expectation: Expectation
     outcome: Outcome
     cells: tuple[Cell, ...]
     sentence: str
-    """What was seen, without a full stop."""
+    """The observation, without a full stop."""
 
 
-class Grid(NamedTuple):
-    """A table of results, to be looked into."""
+class MeasuredGrid(NamedTuple):
+    """One measure of a table of results, with the grid that it was measured on."""
 
     factors: Sequence[Factor]
     seeds: Sequence[int]
     values: Mapping[tuple[Figure, ...], Figure]
-    """Of one measure, by seed and levels."""
+    """Values of the measure, by seed and levels."""
     confidence: float
 
     def samples(self, levels: Levels, over: Mapping[str, Sequence[Label]]) -> Samples:
-        """Values at some levels, averaged over others."""
+        """Return the values at ``levels``, averaged over all levels in ``over``."""
         combinations = list(
             product(*[over.get(factor.name) or (levels[factor.name],) for factor in self.factors])
         )
@@ -62,7 +62,7 @@ class Grid(NamedTuple):
         )
 
     def interval(self, samples: Samples) -> Interval | None:
-        """Their mean; one value alone is its own limits."""
+        """Return the mean with its limits; a single value is its own limits."""
         values = [value for value in samples if value is not None]
         if len(values) < len(samples):
             return None
@@ -77,13 +77,13 @@ def grid_of(
     columns: Mapping[str, Sequence[Figure]],
     seeds: Sequence[int],
     measure: str,
-) -> Grid:
-    """One measure of a table of results."""
+) -> MeasuredGrid:
+    """Return one measure of a table of results with its grid."""
     factors = experiment.grids[effort].factors
     labels = [columns[factor.name] for factor in factors]
     keys = zip(columns["seed"], *labels, strict=True)
     values = dict(zip(keys, columns[measure], strict=True))
-    return Grid(factors, seeds, values, experiment.confidence)
+    return MeasuredGrid(factors, seeds, values, experiment.confidence)
 
 
 def findings(
@@ -92,7 +92,7 @@ def findings(
     columns: Mapping[str, Sequence[Figure]],
     seeds: Sequence[int],
 ) -> tuple[Finding, ...]:
-    """All expectations of an effort held to its table of results."""
+    """Judge all expectations of an effort by its table of results."""
     return tuple(
         [
             judge(each, grid_of(experiment, effort, columns, seeds, each.measure))
@@ -111,8 +111,8 @@ def _mean(values: Iterable[Figure]) -> float | None:
     return fmean(numbers)
 
 
-def judge(expectation: Expectation, grid: Grid) -> Finding:
-    """Whether what is expected is seen."""
+def judge(expectation: Expectation, grid: MeasuredGrid) -> Finding:
+    """Judge one expectation."""
     cells = tuple(_cells(expectation, grid))
     if expectation.is_some:
         shared = 1 - (1 - grid.confidence) / len(cells)
@@ -128,7 +128,7 @@ def judge(expectation: Expectation, grid: Grid) -> Finding:
     return Finding(expectation, outcome, cells, _sentence(expectation, outcome, cells))
 
 
-def _cells(expectation: Expectation, grid: Grid) -> Iterator[Cell]:
+def _cells(expectation: Expectation, grid: MeasuredGrid) -> Iterator[Cell]:
     compare = expectation.compare
     inside = {*expectation.over, expectation.along, compare.factor if compare else ""}
     free = [factor for factor in grid.factors if factor.name not in inside]
@@ -149,7 +149,7 @@ def _cells(expectation: Expectation, grid: Grid) -> Iterator[Cell]:
             yield _bounded(expectation, grid, label, samples)
 
 
-def _samples(expectation: Expectation, grid: Grid, levels: Levels) -> Samples:
+def _samples(expectation: Expectation, grid: MeasuredGrid, levels: Levels) -> Samples:
     over = {
         factor.name: expectation.where.get(factor.name, factor.labels)
         for factor in grid.factors
@@ -158,7 +158,7 @@ def _samples(expectation: Expectation, grid: Grid, levels: Levels) -> Samples:
     return grid.samples(levels, over)
 
 
-def _seconds(compare: Comparison, grid: Grid) -> list[Label]:
+def _seconds(compare: Comparison, grid: MeasuredGrid) -> list[Label]:
     if compare.second is not None:
         return [compare.second]
     (labels,) = [factor.labels for factor in grid.factors if factor.name == compare.factor]
@@ -166,17 +166,17 @@ def _seconds(compare: Comparison, grid: Grid) -> list[Label]:
 
 
 def _compared(
-    expectation: Expectation, grid: Grid, levels: Levels, compare: Comparison, second: Label
+    expectation: Expectation, grid: MeasuredGrid, levels: Levels, compare: Comparison, second: Label
 ) -> Samples:
     first, other = (
         _samples(expectation, grid, {**levels, compare.factor: label})
         for label in (compare.first, second)
     )
     of_two = _ratio if compare.kind == "ratio" else _difference
-    return tuple([_of(of_two, a, b) for a, b in zip(first, other, strict=True)])
+    return tuple([_combined(of_two, a, b) for a, b in zip(first, other, strict=True)])
 
 
-def _of(
+def _combined(
     function: Callable[[float, float], float | None], a: float | None, b: float | None
 ) -> float | None:
     return None if a is None or b is None else function(a, b)
@@ -190,7 +190,7 @@ def _difference(a: float, b: float) -> float:
     return a - b
 
 
-def _bounded(expectation: Expectation, grid: Grid, label: str, samples: Samples) -> Cell:
+def _bounded(expectation: Expectation, grid: MeasuredGrid, label: str, samples: Samples) -> Cell:
     interval = grid.interval(samples)
     if interval is None:
         return Cell(label, None, Outcome.UNDETERMINED)
@@ -203,15 +203,15 @@ def _bounded(expectation: Expectation, grid: Grid, label: str, samples: Samples)
     return Cell(label, interval, outcome)
 
 
-def _direction(expectation: Expectation, grid: Grid, levels: Levels, label: str) -> Cell:
-    """The change from the first level to the last, or the first step that goes the other way."""
+def _direction(expectation: Expectation, grid: MeasuredGrid, levels: Levels, label: str) -> Cell:
+    """Judge the change from the first level to the last, or the first step against it."""
     (factor,) = [factor for factor in grid.factors if factor.name == expectation.along]
     labels = expectation.where.get(factor.name, factor.labels)
     sign = 1 if expectation.is_rising else -1
     lines = [_samples(expectation, grid, {**levels, factor.name: each}) for each in labels]
     last = len(labels) - 1
     ways = [(0, last), *pairwise(range(last + 1))]
-    # Each step may be wrong by chance; all of them together no more often than one.
+    # All steps together may be wrong by chance no more often than a single one.
     shared = grid._replace(confidence=1 - (1 - grid.confidence) / last)
     changes = [
         (grid if number == 0 else shared).interval(_changes(lines[before], lines[after]))
@@ -229,30 +229,30 @@ def _direction(expectation: Expectation, grid: Grid, levels: Levels, label: str)
 
 
 def _changes(before: Samples, after: Samples) -> Samples:
-    return tuple([_of(_difference, a, b) for a, b in zip(after, before, strict=True)])
+    return tuple([_combined(_difference, a, b) for a, b in zip(after, before, strict=True)])
 
 
 def _above_0(interval: Interval | None, sign: int) -> bool:
-    """Whether all of it is, after its sign has been changed if ``sign`` is -1."""
+    """Return whether the interval, times ``sign`` (1 or -1), lies above 0."""
     return interval is not None and (interval.low if sign > 0 else -interval.high) > 0
 
 
 def _sentence(expectation: Expectation, outcome: Outcome, cells: Sequence[Cell]) -> str:
-    """What was seen: all cells in a range if they hold, otherwise the first that stands out."""
+    """Describe the range of all cells if they hold, otherwise the first that does not."""
     name = expectation.measure
     if expectation.compare:
         name = f"the {expectation.compare.kind} of {name}"
     if expectation.along:
         name = f"the change of {name}"
-    telling = [cell for cell in cells if cell.outcome is outcome]
-    if outcome is Outcome.HOLDS and len(telling) > 1:
-        estimates = [cell.interval.estimate for cell in telling if cell.interval]
-        count = f"{len(telling)} of {len(cells)} cells"
+    decisive = [cell for cell in cells if cell.outcome is outcome]
+    if outcome is Outcome.HOLDS and len(decisive) > 1:
+        estimates = [cell.interval.estimate for cell in decisive if cell.interval]
+        count = f"{len(decisive)} of {len(cells)} cells"
         return f"{name} is {min(estimates):.4g} to {max(estimates):.4g} in {count}"
-    cell = (telling or list(cells))[0]
+    cell = (decisive or list(cells))[0]
     where = f" at {cell.label}" if cell.label else ""
     if cell.interval is None:
-        return f"{name}{where} is not known: nothing was seen of it in some run"
+        return f"{name}{where} is not known: some run has no value of it"
     estimate, low, high, _ = cell.interval
     limits = f" ({low:.4g} to {high:.4g})" if low < high else ""
     return f"{name}{where} is {estimate:.4g}{limits}"

@@ -1,4 +1,4 @@
-"""What an experiment gave, as a table with a row a run, and what that says of the claim."""
+"""Results of an experiment: a table with a row per run, and the verdict on the claim."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
@@ -7,25 +7,25 @@ from model.checking.claims import Outcome
 from model.vocabulary.settings import nearest
 from sim.sweep.expectations import COLUMNS
 from sim.sweep.experiment import Experiment, Measure, Reproduction
+from sim.sweep.jobs import Figure
 from sim.sweep.judging import Finding
 from sim.sweep.runs import SweepRun
-from sim.sweep.work import Figure
 
 Columns: TypeAlias = dict[str, list[Figure]]
-"""A table, by the names of its columns."""
+"""A table: its columns, by name."""
 
 
 class Failed(NamedTuple):
-    """A run of which there is nothing, and why."""
+    """A run without figures, and the reason."""
 
     run: SweepRun
     error: str
     again: str
-    """The line that repeats it."""
+    """The command line that repeats it."""
 
 
 class Results(NamedTuple):
-    """All of one experiment."""
+    """Results of one experiment."""
 
     experiment: Experiment
     effort: str
@@ -34,18 +34,18 @@ class Results(NamedTuple):
     again: str
     columns: Columns
     problems: tuple[str, ...]
-    """What is wrong with the table, in sentences without full stops."""
+    """Faults of the table, in sentences without full stops."""
     failed: tuple[Failed, ...]
     findings: tuple[Finding, ...]
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """Number of rows."""
         return len(self.columns["run"])
 
     @property
     def outcome(self) -> Outcome:
-        """Of everything that was expected; runs that failed leave it open."""
+        """Outcome of all expectations together; failed runs leave it undetermined."""
         outcomes = [finding.outcome for finding in self.findings]
         if Outcome.BROKEN in outcomes:
             return Outcome.BROKEN
@@ -54,7 +54,7 @@ class Results(NamedTuple):
 
     @property
     def verdict(self) -> Reproduction | None:
-        """The worst of its expectations; ``None`` if something is open, or nothing is expected."""
+        """The worst verdict of the expectations; ``None`` unless all hold and there is one."""
         if self.outcome is not Outcome.HOLDS or not self.findings:
             return None
         order = list(Reproduction)
@@ -64,7 +64,7 @@ class Results(NamedTuple):
 def table_of(
     experiment: Experiment, effort: str, found: Sequence[tuple[SweepRun, Mapping[str, Figure]]]
 ) -> Columns:
-    """A row for each run that there are figures of."""
+    """Return the table of results: one row for each run with figures."""
     names = [factor.name for factor in experiment.grids[effort].factors]
     runs = [run for run, _ in found]
     fixed: list[list[Figure]] = [
@@ -82,7 +82,7 @@ def table_of(
 
 
 def _value(measure: Measure, figures: Mapping[str, Figure]) -> Figure:
-    """An integer becomes a float, so that a column is of one kind."""
+    """Return a cell; an integer becomes a float, so that a column has one type."""
     value = figures.get(measure.figure)
     if isinstance(value, str):
         return None if measure.by else value
@@ -95,7 +95,7 @@ def _value(measure: Measure, figures: Mapping[str, Figure]) -> Figure:
 def problems_of(
     experiment: Experiment, found: Sequence[tuple[SweepRun, Mapping[str, Figure]]]
 ) -> tuple[str, ...]:
-    """Figures that no run has, and columns with both numbers and texts."""
+    """Return sentences on figures that no run has, and on columns of numbers and texts."""
     known = list(dict.fromkeys(name for _, figures in found for name in figures))
     problems = []
     for measure in experiment.measures:
@@ -111,11 +111,11 @@ def problems_of(
 
 
 def record_of(results: Results) -> dict[str, Any]:
-    """Everything but the table, as JSON has it; docs/sweeps.md says what is what."""
+    """Return everything but the table, as JSON data (docs/sweeps.md explains it)."""
     experiment, effort = results.experiment, results.effort
     grid = experiment.grids[effort]
     return {
-        "experiment": _described(experiment),
+        "experiment": _experiment_record(experiment),
         "effort": effort,
         "again": results.again,
         "code": results.code,
@@ -139,13 +139,13 @@ def record_of(results: Results) -> dict[str, Any]:
             }
             for each in results.failed
         ],
-        "expectations": [_told(finding) for finding in results.findings],
+        "expectations": [_finding_record(finding) for finding in results.findings],
         "outcome": str(results.outcome),
         "verdict": results.verdict.value if results.verdict else None,
     }
 
 
-def _described(experiment: Experiment) -> dict[str, Any]:
+def _experiment_record(experiment: Experiment) -> dict[str, Any]:
     source, published, plot = experiment.source, experiment.published, experiment.plot
     return {
         "name": experiment.name,
@@ -162,7 +162,7 @@ def _described(experiment: Experiment) -> dict[str, Any]:
     }
 
 
-def _told(finding: Finding) -> dict[str, Any]:
+def _finding_record(finding: Finding) -> dict[str, Any]:
     expectation = finding.expectation
     return {
         "says": expectation.says,

@@ -1,21 +1,31 @@
-"""The runs of an experiment, and the jobs by which they are done.
+"""The runs of an experiment and their addresses.
 
 Rules of this file:
 
-* The address of a run says everything that its figures depend on, and nothing else. Experiments
-  that have a run in common do it once.
-* A job is what one process does at a time: a run, or runs that share their arrivals.
+* The address of a run covers everything that its figures depend on, and nothing else. Experiments
+  that share a run do it once.
+* Code counts as its sources: a stored run is valid for the code that made it.
 """
 
+import ast
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import platform
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib.metadata import version
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
 
 from sim.sweep.experiment import Experiment, Label
 from sim.sweep.measurable import module_of
-from sim.sweep.sources import digest_of_sources
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The folder of this project's packages."""
+PACKAGES = ("model", "sim")
+LIBRARIES = ("numpy", "scipy", "simpy")
+"""Third-party packages that figures depend on."""
 
 
 class SweepRun(NamedTuple):
@@ -28,26 +38,8 @@ class SweepRun(NamedTuple):
     seed: int
 
 
-class Job(NamedTuple):
-    """What one process does at a time."""
-
-    experiment: str
-    """The first one that asks for it."""
-    room: str
-    run: str
-    settings: Mapping[str, str]
-    """What its runs have in common."""
-    seed: int
-    fan: str
-    """The setting in which its runs differ; empty if it is one run."""
-    values: tuple[str, ...]
-    """Of that setting."""
-    addresses: tuple[str, ...]
-    """Of its runs."""
-
-
 def runs_of(experiment: Experiment, effort: str, first_seed: int) -> tuple[SweepRun, ...]:
-    """All of them: combinations in the order of the grid, and the seeds of each."""
+    """Return every run: combinations of levels in the order of the grid, each with all seeds."""
     grid = experiment.grids[effort]
     code = code_of(experiment)
     found = []
@@ -63,7 +55,7 @@ def runs_of(experiment: Experiment, effort: str, first_seed: int) -> tuple[Sweep
 
 
 def code_of(experiment: Experiment) -> str:
-    """Digest of the sources that its runs depend on."""
+    """Return the digest of the sources that the runs of an experiment depend on."""
     return digest_of_sources(module_of(experiment.room))
 
 
@@ -72,26 +64,57 @@ def _address(experiment: Experiment, settings: Mapping[str, str], seed: int, cod
     return hashlib.sha256(json.dumps(whole).encode("ascii")).hexdigest()[:32]
 
 
-def jobs_of(experiment: Experiment, runs: Iterable[SweepRun]) -> Iterator[Job]:
-    """Jobs for runs; those that come twice are done once."""
-    wanted = {run.address: run for run in runs}
-    fan = experiment.fan
-    groups: dict[tuple[object, ...], list[SweepRun]] = {}
-    for run in wanted.values():
-        common = tuple(sorted(item for item in run.settings.items() if item[0] != fan))
-        # Without a factor to fan out over, every run is a group by itself.
-        key = (common, run.seed) if fan else (run.address,)
-        groups.setdefault(key, []).append(run)
-    for group in groups.values():
-        settings = dict(group[0].settings)
-        settings.pop(fan, None)
-        yield Job(
-            experiment.name,
-            experiment.room,
-            experiment.run,
-            settings,
-            group[0].seed,
-            fan,
-            tuple([run.settings[fan] for run in group]) if fan else (),
-            tuple([run.address for run in group]),
-        )
+# ------------------------------------------------------------------------------------ sources
+
+
+@cache
+def digest_of_sources(module: str, root: Path = ROOT) -> str:
+    """Return the SHA-256 of a module, all its imports from this project, and library versions."""
+    major, minor, _ = platform.python_version_tuple()
+    sha = hashlib.sha256(f"python {major}.{minor}\n".encode())
+    for package in LIBRARIES:
+        sha.update(f"{package} {version(package)}\n".encode())
+    for name, path in sorted(sources(module, root).items()):
+        text = path.read_bytes()
+        sha.update(f"{name} {len(text)}\n".encode() + text)
+    return sha.hexdigest()
+
+
+def sources(module: str, root: Path = ROOT) -> dict[str, Path]:
+    """Return the files of a module and of all modules that it imports, by module name.
+
+    Indirect imports are included; modules outside this project's packages are not.
+    """
+    found: dict[str, Path] = {}
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = _path(name, root)
+        if path is not None and name not in found:
+            found[name] = path
+            waiting += _imported(name, path)
+    return found
+
+
+def _path(name: str, root: Path) -> Path | None:
+    """Return the file of a module, or ``None`` for another project's module or no module."""
+    if name.split(".")[0] not in PACKAGES:
+        return None
+    stem = root.joinpath(*name.split("."))
+    paths = (stem / "__init__.py", stem.with_suffix(".py"))
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _imported(name: str, path: Path) -> Iterator[str]:
+    """Yield the names that a file imports (modules, or names in them) and its own package."""
+    yield name.rpartition(".")[0]
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.Import):
+            yield from [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            around = package.split(".")[: len(package.split(".")) + 1 - node.level]
+            origin = [*around] if node.level else []
+            origin += [node.module] if node.module else []
+            yield ".".join(origin)
+            yield from [".".join([*origin, alias.name]) for alias in node.names]

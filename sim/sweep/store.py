@@ -1,9 +1,9 @@
-"""Figures of finished runs, in a folder, by their addresses.
+"""The store: figures of finished runs in a folder, by address.
 
 Rules of this file:
 
-* A file is there as a whole or not at all: it is written beside its place and then moved.
-* What cannot be read, or is not what was written for that address, is not there.
+* A file is complete or missing: it is written under another name and then moved.
+* A file that cannot be read, or was not written for its address, counts as missing.
 """
 
 import hashlib
@@ -15,13 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sim.sweep.forecast import TIMES, time_of
-from sim.sweep.work import Done, Figure
+from sim.sweep.jobs import Done, Figure
 
 RUNS = "runs"
 
 
 class NotWritten(Exception):  # noqa: N818 (a full disk, not a bug)
-    """The message says which file could not be written, and why, without a full stop."""
+    """A file could not be written; the message names it and the cause, without a full stop."""
 
 
 class Store(NamedTuple):
@@ -30,7 +30,7 @@ class Store(NamedTuple):
     folder: Path
 
     def read(self, address: str) -> Mapping[str, Figure] | None:
-        """Figures of a run; ``None`` if there are none, or none that can be trusted."""
+        """Return the figures of a run; ``None`` if they are missing or cannot be trusted."""
         try:
             record = json.loads(self._path(address).read_text(encoding="utf-8"))
             digest = record.pop("digest")
@@ -40,11 +40,11 @@ class Store(NamedTuple):
         return figures if digest == _digest(address, record) else None
 
     def is_damaged(self, address: str) -> bool:
-        """Whether there is a file that cannot be trusted: cut off, or changed by somebody."""
+        """Return whether the file of a run exists but was cut off or changed."""
         return self.read(address) is None and self._path(address).exists()
 
     def keep(self, done: Done) -> None:
-        """Write down the runs of a job, and how long it took; or :class:`NotWritten`."""
+        """Write the runs of a job and its time; raise :class:`NotWritten` if that fails."""
         job = done.job
         for number, figures in enumerate(done.figures):
             own = {job.fan: job.values[number]} if job.fan else {}
@@ -73,11 +73,11 @@ def _digest(address: str, record: Mapping[str, Any]) -> str:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Where to write what then becomes ``path``; of a failure nothing is left there.
+    """Yield a temporary path that becomes ``path`` at the end of the block; a failure leaves none.
 
-    Folders that are missing are made. Raises :class:`NotWritten`.
+    Missing folders are created. Raise :class:`NotWritten` if a file cannot be written.
     """
-    # Sweeps in two containers may have the same process number.
+    # A process number would not do: sweeps in two containers may share it.
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with written(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def whole(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written(path: Path) -> Iterator[None]:
-    """Raise :class:`NotWritten` where a file cannot be written in this block."""
+    """Turn an ``OSError`` in this block into :class:`NotWritten`."""
     try:
         yield
     except OSError as error:
@@ -99,11 +99,11 @@ def written(path: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there as a whole or not at all; or :class:`NotWritten`."""
+    """Write a complete file or none; raise :class:`NotWritten` if that fails."""
     with whole(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 
 def as_json(record: Mapping[str, Any]) -> str:
-    """A record as a text that people can read, too."""
+    """Return a record as JSON that people can read, too."""
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"

@@ -19,14 +19,12 @@ import pytest
 from properties.cli import sweep as command
 from properties.sweeps.reachable import refuse_silent
 from properties.sweeps.tables import read_table, write_table
-from sim.sweep.engine import Sweep
-from sim.sweep.events import Judged
+from sim.sweep.engine import Judged, Sweep
+from sim.sweep.jobs import Done as Finished
+from sim.sweep.jobs import Job, perform
 from sim.sweep.reading import load
 from sim.sweep.results import Results
-from sim.sweep.runs import Job
 from sim.sweep.store import Store
-from sim.sweep.work import Done as Finished
-from sim.sweep.work import perform
 from tests.properties.straggler import Done, Straggler, assert_refused
 from tests.sim.experiments import SMALL
 
@@ -121,7 +119,7 @@ def test_what_is_undetermined_is_no_success(straggler: Straggler) -> None:
     done = sweep(straggler, text=SMALL.replace("share = served_hz", "share = served"))
     assert done.code == 3
     assert "small: no run has the figure 'served'; did you mean 'served_hz'?" in done.out
-    assert "is not known: nothing was seen of it in some run" in done.out
+    assert "is not known: some run has no value of it" in done.out
 
 
 def test_the_catalogue_is_listed(straggler: Straggler) -> None:

@@ -10,9 +10,8 @@ from functools import partial
 from multiprocessing import parent_process
 
 from properties.cli import main as cli
-from sim.sweep import crew
-from sim.sweep.runs import Job
-from sim.sweep.work import Done, bounded
+from sim.sweep import jobs as sweep_jobs
+from sim.sweep.jobs import Done, Job, bounded
 
 
 @dataclass(slots=True)
@@ -33,7 +32,7 @@ class Waiting:
 def main(jobs: int, arguments: list[str]) -> int:
     """Run a command line."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-    crew.on_processes = partial(crew.on_processes, work=Waiting(jobs))
+    sweep_jobs.on_processes = partial(sweep_jobs.on_processes, work=Waiting(jobs))
     return cli.main(arguments)
 
 

@@ -13,10 +13,10 @@ import pytest
 
 from model.checking.claims import Outcome
 from sim.sweep.experiment import Experiment
+from sim.sweep.jobs import Figure
 from sim.sweep.judging import findings
 from sim.sweep.reading import catalogue, find
 from sim.sweep.results import Columns
-from sim.sweep.work import Figure
 from tests.sim.quick_figures import EFFORT, judged, seeds, tables
 
 NAMES = catalogue()

@@ -15,16 +15,14 @@ import pytest
 
 from model.checking.claims import Outcome
 from sim.grouping.settings import from_settings
-from sim.sweep import work
-from sim.sweep.engine import Sweep
-from sim.sweep.events import Ended, JobFailed, JobFinished, Judged, Started, as_record
+from sim.sweep import jobs as sweep_jobs
+from sim.sweep.engine import Ended, JobFailed, JobFinished, Judged, Started, Sweep, as_record
 from sim.sweep.experiment import Experiment, Reproduction
+from sim.sweep.jobs import Done, Job, jobs_of, perform
 from sim.sweep.measurable import measurable
 from sim.sweep.results import Results, record_of
-from sim.sweep.runs import Job, jobs_of, runs_of
-from sim.sweep.sources import digest_of_sources, sources
+from sim.sweep.runs import digest_of_sources, runs_of, sources
 from sim.sweep.store import NotWritten, Store, write_whole
-from sim.sweep.work import Done, perform
 from tests.sim.experiments import small
 
 
@@ -197,7 +195,7 @@ def test_a_mistake_of_a_run_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> No
 
     job = Job("e", "grouping", "sim", {}, 0, "", (), ("a",))
     answers = iter([[{"x": float("inf")}], [{"x": [1]}], [{"x": float("nan"), "y": True}]])
-    monkeypatch.setattr(work, "_measured", measured)
+    monkeypatch.setattr(sweep_jobs, "_measured", measured)
     assert perform(job).error == "the figure x is inf; it must be a finite number or a text"
     assert "the figure x is [1]" in perform(job).error
     assert perform(job).figures == ({"x": None, "y": 1},)

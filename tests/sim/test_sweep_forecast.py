@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from sim.sweep.forecast import TIMES, Forecast, kind_of, known_times, longest_first, time_of
-from sim.sweep.runs import Job, jobs_of, runs_of
-from sim.sweep.work import Done
+from sim.sweep.jobs import Done, Job, jobs_of
+from sim.sweep.runs import runs_of
 from tests.sim.experiments import small
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from model.checking.claims import Outcome
 from sim.sweep.experiment import Comparison, Expectation, Factor, Label, Level, Reproduction
-from sim.sweep.judging import Finding, Grid, judge
-from sim.sweep.work import Figure
+from sim.sweep.jobs import Figure
+from sim.sweep.judging import Finding, MeasuredGrid, judge
 
 POLICY = Factor("policy", tuple([Level(label, {}) for label in ("tag", "pkg", "cg")]))
 LOAD = Factor("load", tuple([Level(label, {}) for label in (1, 2, 3)]))
@@ -16,7 +16,7 @@ AT_LEAST_10 = Expectation("", "m", Reproduction.REPRODUCED, at_least=10)
 TAG_WINS = AT_LEAST_10._replace(compare=Comparison("policy", "tag", None, "ratio"), at_least=2)
 
 
-def grid(rows: Mapping[Any, Iterable[Figure]], *factors: Factor) -> Grid:
+def grid(rows: Mapping[Any, Iterable[Figure]], *factors: Factor) -> MeasuredGrid:
     """Values by levels, one for each seed."""
     table: dict[tuple[Figure, ...], Figure] = {}
     seeds = 0
@@ -24,7 +24,7 @@ def grid(rows: Mapping[Any, Iterable[Figure]], *factors: Factor) -> Grid:
         for seed, value in enumerate(samples):
             table[(seed, *levels)] = value
             seeds = max(seeds, seed + 1)
-    return Grid(factors, range(seeds), table, 0.95)
+    return MeasuredGrid(factors, range(seeds), table, 0.95)
 
 
 def of_one_cell(expectation: Expectation, *samples: Figure) -> Finding:
@@ -157,7 +157,7 @@ def test_one_cell_may_be_enough_and_then_has_to_be_clear() -> None:
     [
         ((9.0, 9.1, 9.2), "m at load 1 is 9.1 (8.852 to 9.348)"),
         ((9.0,), "m at load 1 is 9"),
-        ((None,), "m at load 1 is not known: nothing was seen of it in some run"),
+        ((None,), "m at load 1 is not known: some run has no value of it"),
     ],
 )
 def test_what_was_seen_is_said(samples: tuple[Figure, ...], sentence: str) -> None:

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from sim.sweep.crew import ENDED, on_processes
-from sim.sweep.runs import Job, jobs_of, runs_of
-from sim.sweep.work import TOO_LARGE, Done, bounded, perform
+from sim.sweep.jobs import ENDED, TOO_LARGE, Done, Job, bounded, jobs_of, on_processes, perform
+from sim.sweep.runs import runs_of
 from tests.sim.experiments import small
 
 EARLY = "INTERRUPT_EARLY"
