@@ -8,8 +8,8 @@ from itertools import islice
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig, Workload
-from properties.promises import packs
 from spark_impl.runtime.session import session
+from tests.harness import stream_packs
 
 CONFIG = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000)
 PACKED = 1_000
@@ -24,7 +24,7 @@ def measure() -> dict[str, float]:
     Both run the same streams on the same warm session, every batch, flush and correction included;
     reading the traces back is included, too, drawing the cases and comparing is not.
     """
-    cases = packs.pack(CONFIG, PACKED, SEED).cases
+    cases = stream_packs.draw_pack(CONFIG, PACKED, SEED).cases
     some = dict(islice(cases.items(), ALONE))
     with session() as spark:
         _seconds(spark, some)  # warms everything up
@@ -42,6 +42,6 @@ def measure() -> dict[str, float]:
 
 def _seconds(spark: SparkSession, cases: Mapping[str, Workload]) -> float:
     started_s = time.perf_counter()
-    traces = packs.run_in_spark(spark, cases)
+    traces = stream_packs.run_in_spark(spark, cases)
     assert all(len(traces[name]) for name in cases)
     return time.perf_counter() - started_s

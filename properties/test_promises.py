@@ -1,14 +1,15 @@
-"""The four promises, on real Spark, with SimPy as the reference.
+"""The four promises, checked on real Spark with SimPy as the reference.
 
 Hypothesis draws packs of *clusters*: 2 to 16 workers of speeds up to 10 times apart, on network
-tiers, with bursts, stalls and faults, and what streams to them. SimPy runs each of them and says
-what arrived when, what was shed and where batches ended. Spark is given the same, and then
+tiers, with bursts, stalls and faults, and the tuples that stream to them. SimPy runs each cluster
+and decides what arrives when, what is shed and where micro-batches end. Spark receives the same
+workload. Then
 
 1. Spark's trace equals the simulation's,
-2. the promise holds on Spark's own trace, counted anew from the arrivals,
+2. the promise holds on Spark's own trace, recomputed from the arrivals,
 3. the cases that matter occurred on Spark.
 
-A cluster that fails is made smaller and stored; ``straggler replay FILE`` runs it again.
+A cluster that fails is shrunk and stored; ``straggler replay FILE`` runs it again.
 """
 
 from collections import defaultdict
@@ -31,25 +32,26 @@ from model.vocabulary.grouping import Heavy
 from model.vocabulary.join import Forward, Match, Receive, Rejected
 from properties.generators import queries
 from properties.generators.clusters import SEEDS
-from properties.promises.clusters import (
-    Observed,
-    Pack,
-    Seen,
-    answers_that_end_wrong,
-    claims,
-    exact_windows,
-    holds,
-    keeps,
-    observe,
-    of_profile,
-    packs,
-    pairs_found_wrongly,
-    promise,
-    same,
-)
-from properties.promises.on_spark import windows_in_spark
 from properties.slack.promise import first_answers, warm_up
 from sim.sweep.statistics import clopper_pearson
+from tests.harness.cluster_packs import (
+    ClusterPack,
+    ClusterRun,
+    PackRun,
+    assert_claims_hold,
+    assert_promise_kept,
+    assert_same,
+    exchangeable_stream,
+    first_of_profile,
+    judge_claims,
+    list_wrong_answers,
+    list_wrong_pairs,
+    packs,
+    promise,
+    recompute_windows,
+    run_packs,
+)
+from tests.harness.packs_on_spark import recompute_windows_in_spark
 from tests.harness.reached_cases import Reached
 
 COVERAGE = (
@@ -60,11 +62,12 @@ COVERAGE = (
 )
 JUDGED_WINDOWS = 2_000
 JUDGED_SHARE = 0.9
-"""Of the windows of a long stream, at least."""
+"""Smallest share of the windows of a long stream that have to be judged."""
 CONFIDENCE = 0.999
 SIZES = (2, 4, 8, 16)
+"""Numbers of instances."""
 DELTA = 1e-9
-"""Chance that a window of a good router has more imbalance than is claimed."""
+"""Probability that a window of a correct router exceeds the claimed imbalance."""
 
 # ------------------------------------------------------------------------- join exactly once
 
@@ -72,16 +75,16 @@ DELTA = 1e-9
 @promise(4, "rejected", "redelivered tuples", "forwarded blocks", "copies met", "kills with state")
 @given(pack=packs("join", 8, queries.join_queries(), queries.chain_shape))
 def test_every_pair_is_joined_exactly_once(
-    spark: SparkSession, reached: Reached, pack: Pack
+    spark: SparkSession, reached: Reached, pack: ClusterPack
 ) -> None:
-    (observed,) = observe(spark, pack, kills=2)
+    (observed,) = run_packs(spark, pack, kills=2)
     for seen in observed.seen:
-        same(seen)
-        holds(seen, *claims(seen, TWICE, LOST, WRONG, REJECTIONS))
-        keeps(seen, pairs_found_wrongly)
-        reached.add({**counted(seen), "joined pairs": len(seen.trace.of(Match))})
+        assert_same(seen)
+        assert_claims_hold(seen, *judge_claims(seen, TWICE, LOST, WRONG, REJECTIONS))
+        assert_promise_kept(seen, list_wrong_pairs)
+        reached.add({**count_cases(seen), "joined pairs": len(seen.trace.of(Match))})
     received = observed.shared.of(Receive)
-    reached.add({"forwarded blocks": len(observed.shared.of(Forward)), **killed(observed)})
+    reached.add({"forwarded blocks": len(observed.shared.of(Forward)), **count_kills(observed)})
     reached.add({"copies met": sum(block.copies for block in received)})
 
 
@@ -91,18 +94,20 @@ def test_every_pair_is_joined_exactly_once(
 @promise(1, "rebalances", "heavy keys", "new times", *(f"windows of {n} instances" for n in SIZES))
 @given(pack=packs("grouping", 32, queries.balanced_routers(), queries.router_shape, alike=False))
 def test_imbalance_does_not_grow_with_instances(
-    spark: SparkSession, reached: Reached, pack: Pack
+    spark: SparkSession, reached: Reached, pack: ClusterPack
 ) -> None:
     windows: dict[int, list[Closeness]] = defaultdict(list)
-    for seen in observe(spark, pack)[0].seen:
-        same(seen)
+    for seen in run_packs(spark, pack)[0].seen:
+        assert_same(seen)
         workload, plan = seen.run.workload, seen.given.case.plan
-        holds(seen, *balance_claims.check(workload, seen.trace, queries.drawn_with(plan), DELTA))
+        assert_claims_hold(
+            seen, *balance_claims.check(workload, seen.trace, queries.drawn_with(plan), DELTA)
+        )
         found = closeness(workload, seen.trace)
         if found and queries.is_steady(plan):  # Nobody can know what keys will drift to.
             windows[workload.config["instances"]] += found
         changes = len(workload.config["times_us"]) - 1
-        reached.add({**counted(seen), "rebalances": len(found), "new times": changes})
+        reached.add({**count_cases(seen), "rebalances": len(found), "new times": changes})
         reached.add({"heavy keys": len(seen.trace.of(Heavy))})
     for n, judged in windows.items():
         above = fmean(each.above for each in judged)
@@ -114,38 +119,44 @@ def test_imbalance_does_not_grow_with_instances(
 # ------------------------------------------------------- coverage of first answers >= lambda_thr
 
 
-def asking(aggregate: str, *, is_given: bool) -> st.SearchStrategy[Pack]:
-    """Draw clusters for queries that ask for ``lambda_thr``, or for a quality (eps, delta)."""
+def coverage_packs(aggregate: str, *, is_given: bool) -> st.SearchStrategy[ClusterPack]:
+    """Draw clusters for queries with a given ``lambda_thr``, or with a quality (eps, delta)."""
     asked = queries.coverage_queries(aggregate, is_given=is_given)
     return packs("slack", 44, asked, queries.windowed_shape)
 
 
 @promise(1, "late pairs", "windows below the coverage", "wrong first answers")
-@pytest.mark.parametrize("aggregate", of_profile(["sum", "count", "avg"]))
+@pytest.mark.parametrize("aggregate", first_of_profile(["sum", "count", "avg"]))
 @given(data=st.data(), seed=SEEDS)
 def test_first_answers_contain_what_was_asked_for(
     spark: SparkSession, reached: Reached, aggregate: str, data: st.DataObject, seed: int
 ) -> None:
-    drawn = [data.draw(asking(aggregate, is_given=each)) for each in of_profile([True, False])]
-    exchangeable = queries.exchangeable(aggregate, JUDGED_WINDOWS, seed)
-    *seen, long = [each for found in observe(spark, *drawn, exchangeable) for each in found.seen]
+    given = first_of_profile([True, False])
+    drawn = [data.draw(coverage_packs(aggregate, is_given=each)) for each in given]
+    long_stream = exchangeable_stream(aggregate, JUDGED_WINDOWS, seed)
+    *seen, long = [each for found in run_packs(spark, *drawn, long_stream) for each in found.seen]
     for each in seen:
-        same(each)
-        holds(each, *claims(each, *COVERAGE))
-        reached.add({**counted(each), "windows below the coverage": below(each)[0]})
-    same(long)
-    holds(long, *claims(long, *COVERAGE))
-    config, (few, judged, windows) = SlackConfig.from_json(long.given.config), below(long)
+        assert_same(each)
+        assert_claims_hold(each, *judge_claims(each, *COVERAGE))
+        reached.add(
+            {**count_cases(each), "windows below the coverage": count_below_coverage(each)[0]}
+        )
+    assert_same(long)
+    assert_claims_hold(long, *judge_claims(long, *COVERAGE))
+    config, (too_few, judged, windows) = (
+        SlackConfig.from_json(long.given.config),
+        count_below_coverage(long),
+    )
     assert judged >= JUDGED_SHARE * windows
-    assert few / judged <= config.delta + 1 / (config.learning_rate * judged)
+    assert too_few / judged <= config.delta + 1 / (config.learning_rate * judged)
     wrong = first_answers(long.run.workload, long.trace).after(warm_up(config)).wrong(config)
     share = clopper_pearson(int(wrong.sum()), len(wrong), CONFIDENCE)
     assert share.low <= config.delta, f"wrong answers: {share}, promised {config.delta}"
-    reached.add({**counted(long), "wrong first answers": int(wrong.sum())})
+    reached.add({**count_cases(long), "wrong first answers": int(wrong.sum())})
 
 
-def below(seen: Seen) -> tuple[int, int, int]:
-    """Count windows judged with less than ceil(lambda_thr n) of n tuples, all judged, and all."""
+def count_below_coverage(seen: ClusterRun) -> tuple[int, int, int]:
+    """Return how many windows had less than ceil(lambda_thr n) of n tuples, were judged, exist."""
     truth = truth_of(seen.run.workload)
     found = shares(truth, observed_in(truth, seen.trace))
     judged = sum(each.judged for each in found)
@@ -161,23 +172,23 @@ def below(seen: Seen) -> tuple[int, int, int]:
     watermark=packs("watermark", 20, queries.corrected_watermarks(), queries.windowed_shape),
 )
 def test_every_answer_ends_exact(
-    spark: SparkSession, reached: Reached, slack: Pack, watermark: Pack
+    spark: SparkSession, reached: Reached, slack: ClusterPack, watermark: ClusterPack
 ) -> None:
-    for observed in observe(spark, slack, watermark, kills=1):
-        in_spark = windows_in_spark(spark, [seen.run.workload for seen in observed.seen])
+    for observed in run_packs(spark, slack, watermark, kills=1):
+        in_spark = recompute_windows_in_spark(spark, [seen.run.workload for seen in observed.seen])
         for seen, by_spark in zip(observed.seen, in_spark, strict=True):
-            same(seen)
-            keeps(seen, answers_that_end_wrong)
-            assert by_spark == exact_windows(seen.run.workload)
-            reached.add(counted(seen))
-        reached.add(killed(observed))
+            assert_same(seen)
+            assert_promise_kept(seen, list_wrong_answers)
+            assert by_spark == recompute_windows(seen.run.workload)
+            reached.add(count_cases(seen))
+        reached.add(count_kills(observed))
 
 
 # --------------------------------------------------------------------------------------- counting
 
 
-def counted(seen: Seen) -> dict[str, int]:
-    """Count what Spark was given, and what happened there."""
+def count_cases(seen: ClusterRun) -> dict[str, int]:
+    """Count the input of Spark and the interesting cases in its trace."""
     rejected = {step.seq for step in seen.trace.of(Rejected)}
     admitted = [event for event in seen.run.workload.arrivals if event.seq not in rejected]
     return {
@@ -190,8 +201,8 @@ def counted(seen: Seen) -> dict[str, int]:
     }
 
 
-def killed(observed: Observed) -> dict[str, int]:
-    """Count how often a pack was killed, and how often when it had state to go on from."""
+def count_kills(observed: PackRun) -> dict[str, int]:
+    """Count the kills of a pack, and those that struck when it had state to resume from."""
     return {
         "kills": len(observed.kills),
         "kills with state": sum(batch > 0 for batch in observed.kills),

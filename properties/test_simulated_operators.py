@@ -12,9 +12,8 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from properties.promises import packs
-from properties.promises.timed_operators import OPERATORS, report
-from tests.harness import profiles
+from tests.harness import profiles, stream_packs
+from tests.harness.timed_operators import OPERATORS, report
 
 RUNS_FOR_GUARDS = 6
 """Of 50 clusters each, at most, if those of the property did not show everything."""
@@ -72,7 +71,7 @@ def test_what_matters_was_among_the_clusters(
     for run in range(RUNS_FOR_GUARDS):
         if clusters.keys() >= {*ALWAYS, *NEEDED[name]}:
             break
-        for drawn in packs.collect(operator.drawn, packs.RUN, seed + run):
+        for drawn in stream_packs.collect(operator.drawn, stream_packs.RUN, seed + run):
             clusters.update(operator.reached(operator.run(drawn)))
     missing = [case for case in (*ALWAYS, *NEEDED[name]) if not clusters[case]]
     assert not missing, f"undetermined: of {dict(clusters)} there were no {', '.join(missing)}"

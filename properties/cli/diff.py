@@ -25,7 +25,7 @@ from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge
 from properties.judging.references import BOTH, REFERENCES, run_reference
 from properties.judging.systems import SPARK, local_master, opened
-from properties.promises import witness
+from properties.judging.trial import Trial
 from properties.rooms import NAMES, Case, Room, SkippedInput, find_room, find_rooms
 from properties.script.inputs import NAMED as NETWORKS
 from properties.script.queries import BATCHES as SCRIPT_BATCHES
@@ -232,7 +232,7 @@ def _judge_all(
         if judgement.outcome is Outcome.BROKEN:
             progress.update(task, description="shrinking the counterexample")
             kinds = step_types[each.name]
-            trial = witness.Trial(each, system, args.system, kinds, args.reference)
+            trial = Trial(each, system, args.system, kinds, args.reference)
             reports.append(trial.report(case.workload, args.counterexamples))
         progress.advance(task)
     return judgements, reports

@@ -11,7 +11,7 @@ from properties.judging import plan_counterexamples as plans
 from properties.judging.counterexamples import Counterexample, SimulatedCluster
 from properties.judging.references import MODEL
 from properties.judging.systems import local_master, opened
-from properties.promises.witness import Trial
+from properties.judging.trial import Trial
 from properties.rooms import Room, find_room
 
 SUMMARY = "run a stored counterexample again: exit code 1 if it is still one"

@@ -1,24 +1,17 @@
 """Hypothesis strategies: queries whose promises are checked on Spark, and clusters to suit them."""
 
 from collections.abc import Callable, Mapping
-from math import ceil
 
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, WatermarkConfig
 from model.vocabulary.join import And, Apart, Band, Equi, Ineq, Predicate
 from properties.generators.clusters import SEEDS, Shape
-from properties.judging.plan_counterexamples import SeededPlan
-from properties.promises.clusters import BATCHES_MAX, Pack, scaled
 from sim.grouping.cluster import GroupingTuning
-from sim.kernel.distributions import Exponential
 from sim.kernel.plan import Plan
 from sim.kernel.source import IDS_PER_SOURCE, Source
-from sim.kernel.trigger import EveryTuples
 
 UNIT_US = 1_000
-EPS = {"count": 0.1, "sum": 0.05, "avg": 0.03}
-"""Errors that first answers of a long stream have now and then, but not too often."""
 WINDOWS_US = ((9_000, 3_000), (8_000, 8_000), (10_000, 4_000))
 """Length and slide."""
 EACH = 200
@@ -83,26 +76,6 @@ def corrected_watermarks(draw: st.DrawFn) -> WatermarkConfig:
 def windowed_shape(config: SlackConfig | WatermarkConfig) -> Shape:
     """Return what clusters for a windowed query are like."""
     return Shape(config.size_us, config.tasks)
-
-
-def exchangeable(aggregate: str, windows: int, seed: int) -> Pack:
-    """Return one long stream whose values are independent of their delays, and of each other.
-
-    It has a quarter of the windows in profile ``dev``.
-    """
-    eps = EPS[aggregate]
-    config = SlackConfig(
-        2_000_000, 2_000_000, aggregate=aggregate, keyed=False, tasks=1, eps=eps, delta=0.1
-    )
-    source = Source(
-        events=20 * max(windows // 4, scaled(windows)),
-        interval=Exponential(100_000.0),
-        delay=Exponential(400_000.0),
-        high=1_000,
-    )
-    trigger = EveryTuples(ceil(source.events / BATCHES_MAX))
-    plan = Plan((source,), trigger=trigger, name="exchangeable")
-    return Pack("slack", (config,), (SeededPlan(plan, seed),))
 
 
 # -------------------------------------------------------------------------------------- chains

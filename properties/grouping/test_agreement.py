@@ -14,11 +14,11 @@ from model.grouping.variants import VARIANTS
 from model.vocabulary import System, Workload
 from model.vocabulary.grouping import POLICIES, WORDS
 from properties.grouping.agreement import compare, differences
-from properties.grouping.hot_keys import one_key, skewed
 from properties.grouping.strategies import cases
 from properties.judging.judge import broken_sentences
-from properties.promises import packs
 from spark_impl.grouping import run_in_process
+from tests.harness.hot_keys import one_key, skewed
+from tests.harness.stream_packs import collect
 
 DRAWN = 200
 """Cases that are looked at together."""
@@ -38,7 +38,7 @@ def test_the_pipeline_does_what_the_model_does(pipeline: System, case: Workload)
 
 
 def test_what_matters_was_among_the_cases(pipeline: System, seed: int) -> None:
-    drawn = packs.collect(cases(), DRAWN, seed)
+    drawn = collect(cases(), DRAWN, seed)
     guards = Counter[str]()
     for case in drawn:
         observed = pipeline(case)

@@ -29,7 +29,7 @@ from properties.grouping.draws import (
 )
 from properties.grouping.strategies import TIMES_US, cases
 from properties.judging.judge import broken_sentences
-from properties.promises import packs
+from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = 400
 DELTA = 1e-9
@@ -59,7 +59,7 @@ def test_no_claim_is_broken(system: System, case: Workload) -> None:
 
 
 def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
-    drawn = packs.collect(cases(), CASES_FOR_GUARDS, seed)
+    drawn = collect(cases(), CASES_FOR_GUARDS, seed)
     evidence = [judge(case, system(case)) for case in drawn]
     assert {case.config["policy"] for case in drawn} == set(POLICIES)
     for guard in CASES:
@@ -118,7 +118,7 @@ def test_work_is_within_the_bounds(system: System, case: tuple[Workload, dict[st
 
 
 def test_the_bounds_are_put_to_the_test(system: System, seed: int) -> None:
-    drawn = packs.collect(drawn_streams(), 60, seed)
+    drawn = collect(drawn_streams(), 60, seed)
     found = [
         each
         for workload, weights in drawn

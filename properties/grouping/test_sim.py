@@ -22,7 +22,6 @@ from model.vocabulary import Event, GroupingConfig
 from properties.grouping.draws import limits, with_more_rho
 from properties.grouping.strategies import TimedCase, timed_cases
 from properties.judging.judge import broken_sentences
-from properties.promises import packs
 from sim.grouping import TimedRun, from_settings, replay, simulate
 from sim.grouping.cluster import GroupingTuning
 from sim.grouping.instances import times_us
@@ -37,6 +36,7 @@ from sim.kernel.source import Recording, Row, Source
 from sim.kernel.trigger import EveryTuples
 from sim.sweep.statistics import clopper_pearson
 from tests.harness.profiles import EFFORTS, effort
+from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 500
 TROUBLES = ("shed", "sent_again", "served_again")
@@ -80,7 +80,7 @@ def test_a_plan_comes_back_from_its_file(case: TimedCase) -> None:
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
-    drawn = packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)
+    drawn = collect(timed_cases(), RUNS_FOR_GUARDS, seed)
     runs = [run(case) for case in drawn]
     evidence = [judge(timed.workload, timed.trace) for timed in runs]
     for verdict in over_all(evidence):

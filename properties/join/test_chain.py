@@ -15,9 +15,9 @@ from model.join.recorded import validate_recording
 from model.vocabulary.join import Forward, Quiet, Receive, Rejected
 from properties.join.strategies import cases
 from properties.join.test_model import results
-from properties.promises import packs
 from spark_impl.join import run_in_process
 from spark_impl.join.chain import Network
+from tests.harness.stream_packs import collect
 
 CASES_A_NETWORK = 60
 NETWORKS = {
@@ -31,7 +31,7 @@ NETWORKS = {
 
 @pytest.mark.parametrize("name", NETWORKS)
 def test_workers_keep_the_promises_of_the_chain(name: str, seed: int) -> None:
-    drawn = packs.collect(cases(), CASES_A_NETWORK, seed)
+    drawn = collect(cases(), CASES_A_NETWORK, seed)
     traces = [run_in_process(case, NETWORKS[name], seed) for case in drawn]
     evidence = [judge(case, trace) for case, trace in zip(drawn, traces, strict=True)]
     for verdict in over_all(evidence):
@@ -48,7 +48,7 @@ def test_workers_keep_the_promises_of_the_chain(name: str, seed: int) -> None:
 def test_workers_that_come_and_go_between_epochs_change_no_result(seed: int) -> None:
     random = Random(seed)
     taken_over = 0
-    for case in packs.collect(cases(), CASES_A_NETWORK, seed):
+    for case in collect(cases(), CASES_A_NETWORK, seed):
         flushed = case.with_(flush=True)
         sizes = tuple(random.randint(1, 5) for _ in range(4))
         trace = run_in_process(flushed, NETWORKS["cut"], seed, workers=sizes)

@@ -21,7 +21,7 @@ from properties.generators.streams import SEEDS, cuts
 from properties.join.golden import GOLDEN
 from properties.join.strategies import cases, configs
 from properties.judging.judge import broken_sentences
-from properties.promises import packs
+from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = 300
 FEW_TUPLES = 12
@@ -41,7 +41,7 @@ def test_no_claim_is_broken(system: System, case: Workload) -> None:
 def test_every_claim_is_put_to_the_test(
     system: System, foreign_system: System | None, seed: int
 ) -> None:
-    drawn = packs.collect(cases(), CASES_FOR_GUARDS, seed)
+    drawn = collect(cases(), CASES_FOR_GUARDS, seed)
     evidence = [judge(case, system(case)) for case in drawn]
     for guard in CASES:
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"

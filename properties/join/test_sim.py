@@ -14,12 +14,12 @@ from model.vocabulary.join import Match, Rejected
 from properties.join.machine import SparkMachine
 from properties.join.timed import TimedCase, clusters_of_chains, recordings_on_chains
 from properties.judging.judge import broken_sentences
-from properties.promises import packs
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
 from sim.kernel.link import Tier, Tiers
 from sim.kernel.plain import from_plain, to_plain
+from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 100
 
@@ -74,8 +74,8 @@ def crossed(case: TimedCase) -> Iterator[Tier | None]:
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
     drawn = [
-        *packs.collect(recordings_on_chains(), RUNS_FOR_GUARDS, seed),
-        *packs.collect(clusters_of_chains(), RUNS_FOR_GUARDS, seed),
+        *collect(recordings_on_chains(), RUNS_FOR_GUARDS, seed),
+        *collect(clusters_of_chains(), RUNS_FOR_GUARDS, seed),
     ]
     assert all(from_plain(to_plain(case.plan)) == case.plan for case in drawn)
     runs = [run(case) for case in drawn]

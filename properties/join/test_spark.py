@@ -18,7 +18,6 @@ from model.join.recorded import validate_recording
 from model.vocabulary import Fault, JoinConfig, Trace
 from model.vocabulary.join import Forward, Quiet, Receive, Rejected
 from model.vocabulary.trace import Step
-from properties.join.long_streams import chains, long_case
 from properties.join.strategies import SCALE_US
 from properties.join.test_model import results
 from properties.judging.judge import broken_sentences
@@ -29,6 +28,7 @@ from spark_impl.join.system import read_trace, rows_of
 from spark_impl.join.worker import Worker
 from spark_impl.runtime.arrays import Bools
 from tests.harness import profiles
+from tests.harness.chain_workloads import chains, long_case
 
 FEW = 8
 """Not every interesting case occurs in so few chains."""

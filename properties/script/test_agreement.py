@@ -16,11 +16,11 @@ from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Hosted, Rejected, Result, Undefined
 from properties.generators.streams import cuts
 from properties.judging.judge import broken_sentences
-from properties.promises import packs
 from properties.script.agreement import compare, differences
 from properties.script.strategies import cases
 from properties.script.telling import TELLING
 from spark_impl.script import run_in_process
+from tests.harness.stream_packs import collect
 
 DRAWN = 200
 """Cases that are looked at together."""
@@ -46,7 +46,7 @@ def test_the_pipeline_does_what_the_model_does_in(pipeline: System, name: str) -
 
 def test_what_matters_was_among_the_cases(pipeline: System, seed: int) -> None:
     guards = Counter[str]()
-    for case in packs.collect(cases(), DRAWN, seed):
+    for case in collect(cases(), DRAWN, seed):
         observed = pipeline(case)
         assert not differences(case, observed)
         evidence = judge(case, observed)

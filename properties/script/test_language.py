@@ -5,10 +5,10 @@ from hypothesis import strategies as st
 from lark import Token
 
 from model.vocabulary.script import Workflow, problems
-from properties.promises import packs
 from properties.script.formatter import formatted, unparse, written
 from properties.script.parser import LARK, ScriptError, parse
 from properties.script.strategies import SENSORS, workflows
+from tests.harness.stream_packs import collect
 
 WORDS = ["avg", "union", "A", "zz", '"8MD1-AZ"', '"zz"', "1", "0", "1e999", "600_000", "(", ")"]
 SIGNS = ["=", ",", ";", "\n", "+", "-", "*", "/", "#", '"', "@", "\x00", "“", "\t", " ", "\\", "é"]
@@ -65,7 +65,7 @@ def test_a_damaged_script_is_refused_where_the_damage_is(case: tuple[str, int]) 
 
 
 def test_damage_is_done_and_often_seen(seed: int) -> None:
-    drawn = packs.collect(damaged(), 200, seed)
+    drawn = collect(damaged(), 200, seed)
     found = [refused(text) for text, _ in drawn]
     meant = sum(error is None for error in found)
     assert 10 < meant < 190

@@ -22,10 +22,10 @@ from model.script.rules import RULES
 from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Rejected, Result
 from properties.judging.judge import broken_sentences
-from properties.promises import packs
 from properties.script.formatter import unparse
 from properties.script.parser import parse
 from properties.script.strategies import SENSORS, cases, configs
+from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = 200
 PLACED = 300
@@ -52,7 +52,7 @@ def test_no_claim_is_broken(system: System, case: Workload) -> None:
 
 @cache
 def drawn(seed: int) -> tuple[Workload, ...]:
-    return tuple(packs.collect(cases(), CASES_FOR_GUARDS, seed))
+    return tuple(collect(cases(), CASES_FOR_GUARDS, seed))
 
 
 def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
@@ -94,7 +94,7 @@ def test_what_is_known_in_part_stays(system: System, case: Workload) -> None:
 
 def test_placements_keep_their_bounds(seed: int) -> None:
     seen: dict[str, int] = {}
-    for config in packs.collect(configs(), PLACED, seed):
+    for config in collect(configs(), PLACED, seed):
         graph = compile_graph(config)
         if graph.computed:
             placed = place(graph, config.workers, config.cap_percent, RULES)

@@ -38,7 +38,6 @@ from model.vocabulary.script import (
 )
 from properties.judging.judge import broken_sentences
 from properties.judging.plan_counterexamples import SeededPlan
-from properties.promises import packs
 from properties.script.agreement import compare
 from properties.script.machine import SparkScripts
 from properties.script.strategies import SENSORS, TimedCase, timed_cases
@@ -54,6 +53,7 @@ from sim.script.settings import given as given_settings
 from sim.script.tuning import ScriptTuning
 from sim.script.workflows import SETS
 from sim.sweep.statistics import clopper_pearson
+from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 200
 FAILURE = 1e-6
@@ -146,7 +146,7 @@ def test_the_kernel_of_the_spark_side_records_the_same_in_simulated_time(case: T
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
-    drawn = packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)
+    drawn = collect(timed_cases(), RUNS_FOR_GUARDS, seed)
     runs = [run(planned(case)) for case in drawn]
     runs += [replay(workload) for workload in (RARE, DISORDERED)]
     evidence = [judge(timed.workload, timed.trace) for timed in runs]
@@ -157,7 +157,7 @@ def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
 
 
 def test_timed_runs_meet_every_trouble(seed: int) -> None:
-    runs = [run(case) for case in packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
+    runs = [run(case) for case in collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
     met = Counter({name: sum(name in timed.summary for timed in runs) for name in TROUBLES})
     met["kills"] = sum(bool(timed.workload.faults) for timed in runs)
     met["notices"] = sum(int(timed.summary["notices"]) > 0 for timed in runs)

@@ -23,7 +23,6 @@ from model.vocabulary.script import Rejected, Result, Undefined
 from properties.cli import main as cli
 from properties.cli import script_run
 from properties.data.tables import Columns
-from properties.promises import packs
 from properties.script import inputs
 from properties.script.agreement import differences
 from properties.script.parser import parse
@@ -31,6 +30,7 @@ from properties.script.queries import config_of
 from properties.script.strategies import SENSORS, cases
 from spark_impl.script import run_workloads
 from tests.harness import profiles
+from tests.harness.stream_packs import collect
 
 BATCHES = 2
 """And one more, and a flush: each takes a second, and one more where workers send something."""
@@ -79,7 +79,7 @@ def config() -> ScriptConfig:
 def pack(seed: int) -> Mapping[str, Workload]:
     """Many streams for one set of scripts."""
     asked = config().to_json()
-    streams = packs.collect(cases(), profiles.effort().cases // 4, seed)
+    streams = collect(cases(), profiles.effort().cases // 4, seed)
     return {
         name: case.with_(config=asked, cuts=case.cuts[:BATCHES], flush=True, name=name)
         for name, case in ((f"case-{number}", case) for number, case in enumerate(streams))

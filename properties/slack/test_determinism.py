@@ -6,8 +6,8 @@ import subprocess
 import sys
 
 from properties.generators.streams import cases, timed_cases
-from properties.promises import packs
 from properties.rooms import find_room
+from tests.harness.stream_packs import collect
 
 SEED = 12_345
 CASES = 25
@@ -24,12 +24,12 @@ def digests() -> dict[str, list[str]]:
     from properties.slack.test_sim import run
 
     slack = find_room("slack")
-    drawn = packs.collect(cases(), CASES, SEED)
+    drawn = collect(cases(), CASES, SEED)
     return {
         "workloads": [json.dumps(case.to_json()) for case in drawn],
         "model": [slack.reference()(case).digest() for case in drawn],
         "operator": [slack.in_process(case).digest() for case in drawn],
-        "timed": [run(case).digest for case in packs.collect(timed_cases(), CASES, SEED)],
+        "timed": [run(case).digest for case in collect(timed_cases(), CASES, SEED)],
     }
 
 

@@ -15,8 +15,8 @@ from model.vocabulary.slack import Correction, Final, Judged, Late, Rejected, Re
 from properties.cli.diff import choose_step_types
 from properties.generators.streams import CUTS_MAX, cases, configs, cuts, reordered
 from properties.judging.judge import broken_sentences
-from properties.promises import packs
 from properties.rooms import find_room
+from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = 400
 CASES_FOR_CRASHES = 150
@@ -44,7 +44,7 @@ def test_no_claim_is_broken(system: System, case: Workload) -> None:
 
 
 def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
-    drawn = packs.collect(cases(), CASES_FOR_GUARDS, seed)
+    drawn = collect(cases(), CASES_FOR_GUARDS, seed)
     evidence = [judge(case, system(case)) for case in drawn]
     for guard in NEEDED:
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
@@ -80,7 +80,7 @@ def test_a_crash_changes_no_final_answer(system: System, case: Workload, fault: 
 def test_crashes_hit_corrections(seed: int) -> None:
     hit = [
         fault
-        for case, fault in packs.collect(st.tuples(cases(), FAULTS), CASES_FOR_CRASHES, seed)
+        for case, fault in collect(st.tuples(cases(), FAULTS), CASES_FOR_CRASHES, seed)
         if any(
             step.batch == fault.at for step in find_room("slack").reference()(case).of(Correction)
         )
@@ -97,7 +97,7 @@ def test_a_foreign_system_agrees_with_the_reference(
     slack = find_room("slack")
     step_types = choose_step_types(slack, pytestconfig.getoption("--kinds"))
     reference = slack.reference()
-    for case in packs.collect(cases(), CASES_FOR_GUARDS, seed):
+    for case in collect(cases(), CASES_FOR_GUARDS, seed):
         difference = slack.compare(case, reference(case), foreign_system(case), step_types)
         assert not difference.mismatches, "\n".join(difference.sentences)
 

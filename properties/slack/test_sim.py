@@ -10,12 +10,12 @@ from model.vocabulary import SlackConfig
 from model.vocabulary.slack import CONTROLS
 from properties.generators.streams import TimedCase, timed_cases
 from properties.judging.judge import broken_sentences
-from properties.promises import packs
 from properties.rooms import find_room
-from properties.windows.trouble import troubles_of
 from sim.kernel.plain import from_plain, to_plain
 from sim.scenarios import umts
 from sim.slack import TimedRun, simulate
+from tests.harness.reached_cases import count_troubles
+from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 200
 
@@ -47,11 +47,11 @@ def test_a_plan_comes_back_from_its_file(case: TimedCase) -> None:
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
-    runs = [run(case) for case in packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
+    runs = [run(case) for case in collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
     evidence = [judge(timed.workload, timed.trace) for timed in runs]
     for guard in ("late pairs", "mixed tuples", "corrections of several windows", "misses"):
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
-    met = troubles_of(runs)
+    met = count_troubles(runs)
     assert min(met.values()) > 3, met
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)

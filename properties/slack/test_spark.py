@@ -17,11 +17,10 @@ from pyspark.sql import SparkSession
 from model.vocabulary import Fault, SlackConfig, Trace
 from model.vocabulary.slack import AGGREGATES, CONTROLS, METHODS, SAMPLINGS
 from properties.generators.streams import configs, reordered
-from properties.promises import packs
-from properties.promises.packs import Pack
 from properties.rooms import find_room
 from properties.slack.test_model import NEEDED, answers, unbatched
-from tests.harness import profiles
+from tests.harness import profiles, stream_packs
+from tests.harness.stream_packs import StreamPack
 
 
 class Shape(NamedTuple):
@@ -52,22 +51,22 @@ SLACK = find_room("slack")
 def query(number: int, seed: int) -> SlackConfig:
     """A query of the wanted shape; Hypothesis draws the plainest first, so not that one."""
     shape = SHAPES[number % len(SHAPES)]
-    drawn = packs.collect(configs([shape.aggregate], [shape.control]), 12, seed + number)
+    drawn = stream_packs.collect(configs([shape.aggregate], [shape.control]), 12, seed + number)
     if number < len(SHAPES):
         # Once each as (eps, delta) have it, then also with lambda_thr.
         drawn = [config for config in drawn if config.lambda_thr is None] or drawn
     return replace(drawn[-1], method=shape.method, sampling=shape.sampling)
 
 
-def pack(number: int, seed: int) -> Pack:
-    return packs.pack(query(number, seed), profiles.effort().cases, seed + number)
+def draw_pack(number: int, seed: int) -> StreamPack:
+    return stream_packs.draw_pack(query(number, seed), profiles.effort().cases, seed + number)
 
 
 @pytest.fixture(scope="module")
-def drawn(seed: int) -> Iterator[list[Future[Pack]]]:
+def drawn(seed: int) -> Iterator[list[Future[StreamPack]]]:
     """All packs; the next ones are drawn while Spark runs one."""
     pool = ThreadPoolExecutor(1)
-    yield [pool.submit(pack, number, seed) for number in range(profiles.effort().packs)]
+    yield [pool.submit(draw_pack, number, seed) for number in range(profiles.effort().packs)]
     pool.shutdown(cancel_futures=True)
 
 
@@ -86,13 +85,13 @@ def test_shapes_cover_every_aggregate_and_control() -> None:
 
 @pytest.mark.parametrize("number", range(profiles.effort().packs))
 def test_pack_in_spark_equals_model(
-    number: int, spark: SparkSession, drawn: list[Future[Pack]], seen: Counter[str]
+    number: int, spark: SparkSession, drawn: list[Future[StreamPack]], seen: Counter[str]
 ) -> None:
     chosen = drawn[number].result()
-    traces = packs.run_in_spark(spark, chosen.cases)
+    traces = stream_packs.run_in_spark(spark, chosen.cases)
     assert set(traces) == set(chosen.cases)
-    broken = packs.failing(SLACK, chosen.cases, traces)
-    assert not broken, packs.report(SLACK, chosen, broken)
+    broken = stream_packs.list_failing(SLACK, chosen.cases, traces)
+    assert not broken, stream_packs.report(SLACK, chosen, broken)
     for name, case in chosen.cases.items():
         seen.update(SLACK.check(case, traces[name]).guards)
     seen["cases"] += len(traces)
@@ -116,16 +115,16 @@ def test_packs_held_enough_and_what_matters(seen: Counter[str]) -> None:
 
 
 @pytest.fixture(scope="module")
-def varied(seed: int) -> Pack:
+def varied(seed: int) -> StreamPack:
     """Flushed streams for the default control."""
     config = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000, eps=0.2)
-    chosen = packs.pack(config, VARIED, seed)
+    chosen = stream_packs.draw_pack(config, VARIED, seed)
     return chosen._replace(cases={n: w.with_(flush=True) for n, w in chosen.cases.items()})
 
 
 @pytest.fixture(scope="module")
-def usual(varied: Pack, spark: SparkSession) -> Mapping[str, Trace]:
-    traces = packs.run_in_spark(spark, varied.cases)
+def usual(varied: StreamPack, spark: SparkSession) -> Mapping[str, Trace]:
+    traces = stream_packs.run_in_spark(spark, varied.cases)
     guards = Counter[str]()
     for name, case in varied.cases.items():
         guards.update(SLACK.check(case, traces[name]).guards)
@@ -135,22 +134,22 @@ def usual(varied: Pack, spark: SparkSession) -> Mapping[str, Trace]:
 
 
 def test_cuts_change_no_answer_in_spark(
-    varied: Pack, usual: Mapping[str, Trace], spark: SparkSession
+    varied: StreamPack, usual: Mapping[str, Trace], spark: SparkSession
 ) -> None:
     whole = {name: case.with_(cuts=()) for name, case in varied.cases.items()}
-    traces = packs.run_in_spark(spark, whole)
+    traces = stream_packs.run_in_spark(spark, whole)
     for name in whole:
         assert unbatched(traces[name]) == unbatched(usual[name]), name
 
 
 def test_restarts_and_replayed_batches_change_nothing_in_spark(
-    varied: Pack, usual: Mapping[str, Trace], spark: SparkSession
+    varied: StreamPack, usual: Mapping[str, Trace], spark: SparkSession
 ) -> None:
     faults = (Fault("restart", 0), Fault("kill", 1))
     batches = max(len(list(case.batches())) for case in varied.cases.values())
     assert batches > 2, "the faults would come after the end"
     crashed = {name: case.with_(faults=faults) for name, case in varied.cases.items()}
-    traces = packs.run_in_spark(spark, crashed)
+    traces = stream_packs.run_in_spark(spark, crashed)
     for name in crashed:
         assert traces[name].digest() == usual[name].digest(), name
 
@@ -159,9 +158,9 @@ def test_order_and_redeliveries_change_no_final_answer_in_spark(
     spark: SparkSession, seed: int
 ) -> None:
     config = SlackConfig(9_000, 4_000, aggregate="avg", tasks=2, control="max")
-    pairs = packs.collect(reordered(config), VARIED, seed)
+    pairs = stream_packs.collect(reordered(config), VARIED, seed)
     both = {f"{n}-{side}": pair[side] for n, pair in enumerate(pairs) for side in (0, 1)}
-    traces = packs.run_in_spark(spark, both)
+    traces = stream_packs.run_in_spark(spark, both)
     for number in range(len(pairs)):
         assert answers(traces[f"{number}-0"]) == answers(traces[f"{number}-1"]), pairs[number]
     guards = Counter[str]()

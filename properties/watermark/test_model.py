@@ -17,9 +17,9 @@ from model.watermark.claims import judge, over_all
 from model.watermark.scopes import explore
 from properties.generators.streams import CUTS_MAX, cuts, reordered, without_redeliveries
 from properties.judging.judge import broken_sentences
-from properties.promises import packs
 from properties.rooms import find_room
 from properties.watermark.strategies import cases, configs
+from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = 300
 CASES_FOR_CRASHES = 100
@@ -62,9 +62,7 @@ def test_no_claim_is_broken(system: System, case: Workload) -> None:
 
 
 def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
-    evidence = [
-        judge(case, system(case)) for case in packs.collect(cases(), CASES_FOR_GUARDS, seed)
-    ]
+    evidence = [judge(case, system(case)) for case in collect(cases(), CASES_FOR_GUARDS, seed)]
     for guard in NEEDED:
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
     both = [each.guards["calm arrivals"] and each.guards["stormy arrivals"] for each in evidence]
@@ -118,7 +116,7 @@ def test_a_crash_changes_no_answer(system: System, case: Workload, fault: Fault)
 
 
 def test_crashes_hit_corrections(system: System, seed: int) -> None:
-    drawn = packs.collect(st.tuples(cases(corrections=(True,)), FAULTS), CASES_FOR_CRASHES, seed)
+    drawn = collect(st.tuples(cases(corrections=(True,)), FAULTS), CASES_FOR_CRASHES, seed)
     hit = {
         fault.kind
         for case, fault in drawn
@@ -205,7 +203,7 @@ def test_the_literal_reading_keeps_all_promises_but_those_on_disorder(
 
 def test_answers_are_those_of_results_without_corrections(system: System, seed: int) -> None:
     seen = 0
-    for case in packs.collect(cases(corrections=(False,)), 50, seed):
+    for case in collect(cases(corrections=(False,)), 50, seed):
         trace = system(case)
         late = {step[:3] for step in trace.of(Late)}
         stream = {result[:3]: result for result in trace.of(Result)}

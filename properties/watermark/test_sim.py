@@ -15,11 +15,11 @@ from model.watermark.identity import IDENTITY
 from properties.generators.streams import timings
 from properties.judging.judge import broken_sentences
 from properties.judging.plan_counterexamples import SeededPlan
-from properties.promises import packs
 from properties.watermark.strategies import configs
-from properties.windows.trouble import troubles_of
 from sim.watermark import TimedRun, simulate
 from sim.windows.scenarios import phases
+from tests.harness.reached_cases import count_troubles
+from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 120
 SECOND_US = 1_000_000
@@ -56,11 +56,11 @@ def test_a_timed_run_is_a_run_of_the_model_and_keeps_the_promises(case: TimedCas
 
 
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
-    runs = [run(case) for case in packs.collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
+    runs = [run(case) for case in collect(timed_cases(), RUNS_FOR_GUARDS, seed)]
     evidence = [judge(timed.workload, timed.trace) for timed in runs]
     for guard in ("calm arrivals", "stormy arrivals", "early answers", "late pairs", "corrections"):
         assert sum(each.guards[guard] for each in evidence), f"there were no {guard}"
-    met = troubles_of(runs)
+    met = count_troubles(runs)
     assert min(met.values()) > 3, met
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)

@@ -21,13 +21,12 @@ from model.watermark.variants import VARIANTS
 from properties.data import inputs
 from properties.data.tables import Recording, cuts_into
 from properties.generators.streams import cuts
-from properties.promises import packs
-from properties.promises.packs import Pack
 from properties.rooms import find_room
 from properties.watermark.strategies import cases
 from properties.watermark.test_model import NEEDED, changed, unbatched
 from properties.windows.queries import BATCHES
-from tests.harness import profiles
+from tests.harness import profiles, stream_packs
+from tests.harness.stream_packs import StreamPack
 
 WATERMARK = find_room("watermark")
 SHAPES = (("disorder", "sum", True), ("scaled", "median", False))
@@ -57,7 +56,7 @@ def test_operator_in_process_equals_model(case: Workload) -> None:
 
 
 def test_cases_in_process_contain_what_matters(seed: int) -> None:
-    drawn = packs.collect(cases(READINGS), 200, seed)
+    drawn = stream_packs.collect(cases(READINGS), 200, seed)
     guards = Counter[str]()
     for case in drawn:
         guards.update(WATERMARK.check(case, WATERMARK.reference()(case)).guards)
@@ -87,27 +86,29 @@ def test_cuts_change_nothing_in_process(case: Workload, data: st.DataObject) -> 
 # ----------------------------------------------------------------------------------------- packs
 
 
-def pack(number: int, seed: int) -> Pack:
+def draw_pack(number: int, seed: int) -> StreamPack:
     reading, aggregate, corrections = SHAPES[number]
     config = WatermarkConfig(9_000, 4_000, 9_000, reading=reading, k=5, tasks=2, gamma_us=9_000)
     config = replace(config, aggregate=aggregate, corrections=corrections)
-    chosen = packs.pack(config, profiles.effort().cases, seed + number)
+    chosen = stream_packs.draw_pack(config, profiles.effort().cases, seed + number)
     return chosen._replace(cases={n: w.with_(flush=True) for n, w in chosen.cases.items()})
 
 
 @pytest.fixture(scope="module")
-def corrected(seed: int) -> Pack:
-    return pack(0, seed)
+def corrected(seed: int) -> StreamPack:
+    return draw_pack(0, seed)
 
 
 @pytest.fixture(scope="module")
-def usual(corrected: Pack, spark: SparkSession) -> Mapping[str, Trace]:
-    return packs.run_in_spark(spark, corrected.cases)
+def usual(corrected: StreamPack, spark: SparkSession) -> Mapping[str, Trace]:
+    return stream_packs.run_in_spark(spark, corrected.cases)
 
 
-def test_pack_with_corrections_equals_model(corrected: Pack, usual: Mapping[str, Trace]) -> None:
-    broken = packs.failing(WATERMARK, corrected.cases, usual)
-    assert not broken, packs.report(WATERMARK, corrected, broken)
+def test_pack_with_corrections_equals_model(
+    corrected: StreamPack, usual: Mapping[str, Trace]
+) -> None:
+    broken = stream_packs.list_failing(WATERMARK, corrected.cases, usual)
+    assert not broken, stream_packs.report(WATERMARK, corrected, broken)
     guards = Counter[str]()
     for name, case in corrected.cases.items():
         guards.update(WATERMARK.check(case, usual[name]).guards)
@@ -116,21 +117,21 @@ def test_pack_with_corrections_equals_model(corrected: Pack, usual: Mapping[str,
 
 
 def test_pack_with_a_side_output_equals_model(spark: SparkSession, seed: int) -> None:
-    chosen = pack(1, seed)
-    traces = packs.run_in_spark(spark, chosen.cases)
-    broken = packs.failing(WATERMARK, chosen.cases, traces)
-    assert not broken, packs.report(WATERMARK, chosen, broken)
+    chosen = draw_pack(1, seed)
+    traces = stream_packs.run_in_spark(spark, chosen.cases)
+    broken = stream_packs.list_failing(WATERMARK, chosen.cases, traces)
+    assert not broken, stream_packs.report(WATERMARK, chosen, broken)
     assert any(trace.of(Late) for trace in traces.values()), "nothing was late"
 
 
 def test_restarts_and_replayed_batches_change_nothing_in_spark(
-    corrected: Pack, usual: Mapping[str, Trace], spark: SparkSession
+    corrected: StreamPack, usual: Mapping[str, Trace], spark: SparkSession
 ) -> None:
     faults = (Fault("restart", 0), Fault("kill", 1))
     batches = max(len(list(case.batches())) for case in corrected.cases.values())
     assert batches > 2, "the faults would come after the end"
     crashed = {name: case.with_(faults=faults) for name, case in corrected.cases.items()}
-    traces = packs.run_in_spark(spark, crashed)
+    traces = stream_packs.run_in_spark(spark, crashed)
     for name in crashed:
         assert traces[name].digest() == usual[name].digest(), name
 
@@ -162,8 +163,8 @@ def behind(events: Sequence[Event]) -> int:
 def test_every_device_in_spark_has_a_watermark_of_its_own(spark: SparkSession, seed: int) -> None:
     """The name of a case is a grouping column: to a device no other one exists."""
     devices = by_device(inputs.umts(seed))
-    traces = packs.run_in_spark(spark, devices)
-    assert not packs.failing(WATERMARK, devices, traces)
+    traces = stream_packs.run_in_spark(spark, devices)
+    assert not stream_packs.list_failing(WATERMARK, devices, traces)
     assert len(devices) > 1
 
 

@@ -1,19 +1,33 @@
-"""How often the cases that matter occurred on Spark, in one test of a promise."""
+"""How often the cases that matter occurred: in one test of a promise, and in simulated runs."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+from sim.kernel.run import TimedRun
+
+TROUBLES = ("shed", "held_back", "sent_again", "served_again")
+"""Entries of a run's summary that count trouble; a run without trouble has none of them."""
 
 
 class Reached:
-    """A counter of interesting cases."""
+    """Counter of interesting cases, by name."""
 
     def __init__(self) -> None:
         self.counts = Counter[str]()
 
     def add(self, counts: Mapping[str, int]) -> None:
-        """Count cases by name."""
+        """Add counts to those of the same names."""
         self.counts.update({name: count for name, count in counts.items() if count})
 
     def missing(self, needed: Sequence[str]) -> list[str]:
         """Return the needed cases that never occurred."""
         return [name for name in needed if not self.counts[name]]
+
+
+def count_troubles(runs: Iterable[TimedRun]) -> Counter[str]:
+    """Count the runs that met each kind of trouble, and the runs whose workers failed."""
+    met = Counter(dict.fromkeys((*TROUBLES, "kills"), 0))
+    for run in runs:
+        met.update(name for name in TROUBLES if name in run.summary)
+        met["kills"] += bool(run.workload.faults)
+    return met

@@ -11,11 +11,11 @@ from model.vocabulary.slack import Correction
 from properties.generators.streams import cases
 from properties.judging.counterexamples import Counterexample
 from properties.judging.systems import SPARK
-from properties.promises import packs
 from properties.rooms import Room, find_room
+from tests.harness import stream_packs
 
 CONFIG = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000)
-PACK = packs.pack(CONFIG, 40, seed=5)
+PACK = stream_packs.draw_pack(CONFIG, 40, seed=5)
 
 
 def with_pipeline(system: System, in_process: System) -> Room:
@@ -34,8 +34,8 @@ def traces(system: System) -> dict[str, Trace]:
 
 
 def test_examples_follow_their_seed() -> None:
-    assert packs.collect(cases(), 20, 1) == packs.collect(cases(), 20, 1)
-    assert packs.collect(cases(), 20, 1) != packs.collect(cases(), 20, 2)
+    assert stream_packs.collect(cases(), 20, 1) == stream_packs.collect(cases(), 20, 1)
+    assert stream_packs.collect(cases(), 20, 1) != stream_packs.collect(cases(), 20, 2)
 
 
 def test_a_pack_holds_different_streams_for_one_query() -> None:
@@ -48,7 +48,7 @@ def test_a_pack_holds_different_streams_for_one_query() -> None:
 
 def test_a_right_system_fails_nowhere() -> None:
     slack = find_room("slack")
-    assert not packs.failing(slack, PACK.cases, traces(slack.reference()))
+    assert not stream_packs.list_failing(slack, PACK.cases, traces(slack.reference()))
 
 
 def test_a_failure_of_the_stream_is_shrunk_in_process_and_confirmed(tmp_path: Path) -> None:
@@ -60,9 +60,9 @@ def test_a_failure_of_the_stream_is_shrunk_in_process_and_confirmed(tmp_path: Pa
         return buggy(workload)
 
     slack = with_pipeline(counting, buggy)
-    broken = packs.failing(slack, PACK.cases, traces(buggy))
+    broken = stream_packs.list_failing(slack, PACK.cases, traces(buggy))
     assert broken
-    told = packs.report(slack, PACK, broken, tmp_path)
+    told = stream_packs.report(slack, PACK, broken, tmp_path)
     assert f"{len(broken)} of 40 cases are broken" in told
     assert "one writer" in told
     assert "straggler replay" in told
@@ -77,9 +77,9 @@ def test_a_failure_of_the_stream_is_shrunk_in_process_and_confirmed(tmp_path: Pa
 def test_a_failure_of_corrections_alone_is_shrunk_with_the_whole_pipeline(tmp_path: Path) -> None:
     buggy = VARIANTS["clears_everything"].make_system()
     slack = with_pipeline(buggy, find_room("slack").reference())
-    broken = packs.failing(slack, PACK.cases, traces(buggy))
+    broken = stream_packs.list_failing(slack, PACK.cases, traces(buggy))
     assert broken
-    packs.report(slack, PACK, broken, tmp_path)
+    stream_packs.report(slack, PACK, broken, tmp_path)
     found = Counterexample.load(next(tmp_path.iterdir()))
     assert isinstance(found.given, Workload)
     assert buggy(found.given).of(Correction)
@@ -91,9 +91,9 @@ def test_a_failure_that_needs_its_pack_is_stored_as_it_is(tmp_path: Path) -> Non
     reference = find_room("slack").reference()
     slack = with_pipeline(reference, reference)
     wrong = {**traces(reference), "case-7": Trace("spark", ())}
-    broken = packs.failing(slack, PACK.cases, wrong)
+    broken = stream_packs.list_failing(slack, PACK.cases, wrong)
     assert list(broken) == ["case-7"]
-    told = packs.report(slack, PACK, broken, tmp_path)
+    told = stream_packs.report(slack, PACK, broken, tmp_path)
     assert "Run again, alone, it breaks nothing" in told
     found = Counterexample.load(next(tmp_path.iterdir()))
     assert isinstance(found.given, Workload)

@@ -18,7 +18,7 @@ from properties.cli import main as cli
 from properties.data.tables import cuts_into
 from properties.errors import UsageError
 from properties.judging.counterexamples import Counterexample
-from properties.promises.witness import Trial
+from properties.judging.trial import Trial
 from properties.rooms import find_room
 from tests.properties.straggler import Done, assert_refused
 

@@ -11,7 +11,7 @@ from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.slack import WORDS
 from properties.judging.counterexamples import Counterexample, SimulatedCluster
 from properties.judging.plan_counterexamples import SeededPlan, smallest, told
-from properties.promises.witness import Trial
+from properties.judging.trial import Trial
 from properties.rooms import find_room
 from sim.kernel.distributions import Exponential
 from sim.kernel.faults import Duplicate, Fail, Lose, Pause

@@ -14,14 +14,14 @@ from model.vocabulary.slack import (
 from model.windows.evidence import has_exact_sums
 from properties.generators.networks import plans
 from properties.generators.streams import cases, configs, reordered, requirements, timed_cases
-from properties.promises import packs
 from sim.kernel.disorder import measure
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import IDS_PER_SOURCE, Source
+from tests.harness.stream_packs import collect
 
-DRAWN = packs.collect(cases(), 300, seed=4)
+DRAWN = collect(cases(), 300, seed=4)
 
 
 def config_of(case: Workload) -> SlackConfig:
@@ -49,13 +49,13 @@ def test_queries_have_every_shape() -> None:
     assert any(config.lambda_thr is None for config in drawn)
     assert all(
         config.aggregate in ("median", "avg")
-        for config in packs.collect(configs(["median", "avg"], ["pd"]), 20, seed=1)
+        for config in collect(configs(["median", "avg"], ["pd"]), 20, seed=1)
     )
 
 
 @pytest.mark.parametrize("aggregate", AGGREGATES)
 def test_requirements_are_found_in_every_way(aggregate: str) -> None:
-    drawn = packs.collect(configs([aggregate], ADAPTIVE_CONTROLS), 150, seed=3)
+    drawn = collect(configs([aggregate], ADAPTIVE_CONTROLS), 150, seed=3)
     found = {(config.lambda_thr, config.method, config.sampling) for config in drawn}
     assert found == set(requirements(aggregate))
     is_free = any(config.lambda_thr is None for config in drawn)
@@ -95,7 +95,7 @@ def test_redeliveries_only_where_the_query_expects_them() -> None:
 
 
 def test_two_orders_are_of_the_same_tuples() -> None:
-    pairs = packs.collect(configs().flatmap(reordered), 60, seed=2)
+    pairs = collect(configs().flatmap(reordered), 60, seed=2)
     for pair in pairs:
         one, other = ({(e.source_id, e.event_time_us, e.value) for e in w.arrivals} for w in pair)
         assert one == other
@@ -104,7 +104,7 @@ def test_two_orders_are_of_the_same_tuples() -> None:
 
 
 def test_timed_cases_differ_in_workers_and_in_what_goes_wrong() -> None:
-    plans = [case.timing.plan for case in packs.collect(timed_cases(), 120, seed=3)]
+    plans = [case.timing.plan for case in collect(timed_cases(), 120, seed=3)]
     workers = [worker for plan in plans for worker in plan.cluster.workers]
     assert len({plan.cluster.workers for plan in plans}) > 10
     assert {worker.when_full for worker in workers if worker.queue_limit} == {"block", "drop"}
@@ -119,7 +119,7 @@ def test_timed_cases_differ_in_workers_and_in_what_goes_wrong() -> None:
 
 def test_ways_to_the_log_go_wrong_in_every_way_and_lose_nothing() -> None:
     sent = (Source(20, Constant(3_000)), Source(20, Constant(3_000), start_us=5_000))
-    drawn = packs.collect(plans(20_000, sent, 7), 200, seed=5)
+    drawn = collect(plans(20_000, sent, 7), 200, seed=5)
     kinds = Counter(type(fault) for plan in drawn for fault in plan.faults)
     assert set(kinds) == {Congest, Duplicate, Lose, Pause, Replay, Slow}, kinds
     met: Counter[str] = Counter()
@@ -136,6 +136,6 @@ def test_ways_to_the_log_go_wrong_in_every_way_and_lose_nothing() -> None:
 
 def test_bursts_begin_while_something_is_sent_whatever_the_seed() -> None:
     sent = (Source(6, Exponential(1_000)), Source(6, Exponential(9_000), start_us=5_000))
-    for plan in packs.collect(plans(20_000, sent), 100, seed=5):
+    for plan in collect(plans(20_000, sent), 100, seed=5):
         for seed in range(3):
             assert simulate_arrivals(plan, seed).events

@@ -8,12 +8,12 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import And
 from properties.join.machine import SparkMachine
 from properties.judging.plan_counterexamples import SeededPlan, smallest, told
-from properties.promises import packs
-from properties.promises.timed_operators import OPERATORS, report
 from sim.join import simulate
 from sim.kernel.plan import Plan
 from sim.kernel.source import Recording, Row
 from spark_impl.windows.ledger import Ledger
+from tests.harness.stream_packs import collect
+from tests.harness.timed_operators import OPERATORS, report
 
 AT_US = 1_577_836_800_000_000
 ROWS = tuple([Row(AT_US + n, AT_US + 1_000 * n, "ab"[n % 2], float(n)) for n in range(13)])
@@ -22,14 +22,14 @@ ROWS = tuple([Row(AT_US + n, AT_US + 1_000 * n, "ab"[n % 2], float(n)) for n in 
 def test_a_drawn_cluster_is_one_line() -> None:
     for operator in OPERATORS.values():
         if operator.name != "script":  # whose query is a program
-            for drawn in packs.collect(operator.drawn, 5, seed=1):
+            for drawn in collect(operator.drawn, 5, seed=1):
                 assert len(repr(drawn)) < 800
 
 
 def test_a_failure_is_told_as_the_smallest_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     operator = OPERATORS["slack"]
     monkeypatch.setattr(Ledger, "miss", lambda *_: None)  # no late pair is told
-    drawn = next(each for each in packs.collect(operator.drawn, 50, 1) if operator.broken(each))
+    drawn = next(each for each in collect(operator.drawn, 50, 1) if operator.broken(each))
     lines = report(operator, drawn).splitlines()
     assert lines[0] == "In room slack, Spark's operator does not do what the model does:"
     assert lines[1].startswith("late task")

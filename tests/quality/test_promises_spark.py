@@ -22,10 +22,15 @@ import spark_impl  # The copy: pytest would find that of the checkout first.
 
 
 def pytest_collection_finish():
-    from properties import promises, test_promises
+    from properties import test_promises
+    from tests.harness import cluster_packs
 
-    test_promises.same = lambda seen: None
-    promises.Seen.fail = lambda seen, sentences, *_: pytest.fail(sentences[0], pytrace=False)
+    test_promises.assert_same = lambda seen: None
+    cluster_packs.ClusterRun.fail = fail
+
+
+def fail(_, sentences, *_rest):
+    pytest.fail(sentences[0], pytrace=False)
 """
 
 

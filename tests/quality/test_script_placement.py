@@ -14,18 +14,18 @@ from model.script.placement_claims import against
 from model.script.rules import RULES
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import Arithmetic, Expression, Sensor, Statement, Workflow
-from properties.promises import packs
 from properties.script import formatter
 from properties.script.formatter import text_of, unparse
 from properties.script.parser import parse
 from properties.script.strategies import configs
+from tests.harness.stream_packs import collect
 
 DRAWN = 300
 
 
 @cache
 def drawn() -> tuple[ScriptConfig, ...]:
-    return tuple(packs.collect(configs(), DRAWN, 0))
+    return tuple(collect(configs(), DRAWN, 0))
 
 
 CHAIN = """

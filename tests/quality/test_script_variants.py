@@ -11,8 +11,8 @@ from model.script import variants as module
 from model.script.claims import check
 from model.script.variants import VARIANTS
 from model.vocabulary import Trace, Workload
-from properties.promises import packs
 from properties.script.strategies import cases
+from tests.harness.stream_packs import collect
 
 
 def broken(workload: Workload, trace: Trace) -> dict[str, str]:
@@ -40,7 +40,7 @@ def test_an_example_is_as_small_as_it_can_be(name: str) -> None:
 
 @cache
 def drawn() -> tuple[Workload, ...]:
-    return tuple(packs.collect(cases(), 120, 0))
+    return tuple(collect(cases(), 120, 0))
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from properties.promises import packs
-from properties.promises.timed_operators import OPERATORS, Drawn
 from spark_impl.grouping import partials, router, store
 from spark_impl.grouping import windows as grouping_windows
 from spark_impl.join import checkpoint
@@ -25,6 +23,8 @@ from spark_impl.watermark.rule import WatermarkRule
 from spark_impl.windows import disorder, remembered
 from spark_impl.windows.processor import WindowProcessor
 from spark_impl.windows.records import LATE, Output
+from tests.harness import stream_packs
+from tests.harness.timed_operators import OPERATORS, Drawn
 from tests.quality.mistakes import Mistake
 
 Plant = Callable[[pytest.MonkeyPatch], None]
@@ -34,11 +34,11 @@ CLUSTERS = 300
 
 @cache
 def drawn(name: str, run: int) -> list[Drawn]:
-    return packs.collect(OPERATORS[name].drawn, packs.RUN, seed=run)
+    return stream_packs.collect(OPERATORS[name].drawn, stream_packs.RUN, seed=run)
 
 
 def clusters(name: str) -> Iterator[Drawn]:
-    for run in range(CLUSTERS // packs.RUN):
+    for run in range(CLUSTERS // stream_packs.RUN):
         yield from drawn(name, run)
 
 

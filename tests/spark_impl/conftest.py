@@ -6,9 +6,6 @@ from typing import TypeAlias
 
 import pytest
 
-from properties.join.subject import SUBJECT as CHAINS
-from properties.script.subject import SUBJECT as SCRIPTS
-from properties.windows.subject import SUBJECT as QUERIES
 from tests.harness import profiles
 from tests.harness.background_kills import (
     KILLED_CHAINS,
@@ -18,6 +15,7 @@ from tests.harness.background_kills import (
     Query,
     in_background,
 )
+from tests.harness.killed_queries import CHAINS, SCRIPTS, WINDOWS
 
 Background: TypeAlias = Mapping[str, Future[list[Query]]]
 
@@ -38,7 +36,7 @@ def background(
     seed = int(request.config.getoption("--hypothesis-seed") or 0)
     kills = profiles.effort().kills
     ordeals = {
-        KILLED_QUERIES: Ordeal(QUERIES, seed, kills),
+        KILLED_QUERIES: Ordeal(WINDOWS, seed, kills),
         KILLED_CHAINS: Ordeal(CHAINS, seed, kills // 2),
         KILLED_SCRIPTS: Ordeal(SCRIPTS, seed, max(1, kills // 4)),
     }

@@ -1,6 +1,6 @@
 """Executors killed with SIGKILL in the middle of an epoch: every pair exactly once (tier 4).
 
-The tasks that kill are in :mod:`properties.join.cluster`.
+The tasks that kill are in :mod:`tests.harness.join_executor_deaths`.
 """
 
 from pathlib import Path
@@ -12,27 +12,27 @@ from model.join import run
 from model.join.claims import judge
 from model.join.recorded import validate_recording
 from model.vocabulary.join import Forward, Quiet, Receive
-from properties.join import cluster
-from properties.join.long_streams import long_case
 from properties.join.test_model import results
 from properties.judging.judge import broken_sentences
 from spark_impl.join.system import read_trace
+from tests.harness import join_executor_deaths
+from tests.harness.chain_workloads import long_case
 from tests.harness.driver_kills import assert_ended, needs_proc, run_to_its_end
 
 
 @needs_proc
 @pytest.mark.timeout(600)
 def test_a_chain_of_executors_that_die_keeps_every_promise(tmp_path: Path, seed: int) -> None:
-    workload = long_case(cluster.WORKERS, seed, cluster.EPOCHS)
+    workload = long_case(join_executor_deaths.WORKERS, seed, join_executor_deaths.EPOCHS)
     workload.write(tmp_path / "workload.json")
-    run_to_its_end(tmp_path, "properties.join.cluster")
-    assert_ended(tmp_path / "killed", cluster.DEATHS)
+    run_to_its_end(tmp_path, "tests.harness.join_executor_deaths")
+    assert_ended(tmp_path / "killed", join_executor_deaths.DEATHS)
     trace = read_trace(tmp_path / "store")
     assert results(trace) == results(run(workload))
     broken = broken_sentences(judge(workload, trace).verdicts)
     assert not broken, "\n".join(broken)
     recording = validate_recording(workload, trace)
     assert recording.outcome is Outcome.HOLDS, (recording.sentence, recording.witness)
-    assert {step.worker for step in trace.of(Quiet)} == set(range(cluster.WORKERS))
+    assert {step.worker for step in trace.of(Quiet)} == set(range(join_executor_deaths.WORKERS))
     assert trace.of(Forward)
     assert any(step.copies for step in trace.of(Receive)), "no copy was joined"

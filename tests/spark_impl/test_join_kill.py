@@ -7,13 +7,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.join import run
-from properties.join.driver import handed
 from properties.join.test_model import results
 from spark_impl.join import results as found_in
 from spark_impl.join import snapshots
 from tests.harness import profiles
 from tests.harness.background_kills import Query
 from tests.harness.driver_kills import needs_proc
+from tests.harness.join_driver import handed
 
 
 @needs_proc

@@ -18,12 +18,12 @@ from properties.judging.judge import broken_sentences
 from properties.rooms import find_room
 from properties.slack.test_model import unbatched as unbatched_slack
 from properties.watermark.test_model import unbatched as unbatched_watermark
-from properties.windows.driver import PIPELINES, opened, prepare
-from properties.windows.subject import BATCHES, workload_of
 from spark_impl.windows.system import read_trace
 from tests.harness import profiles
 from tests.harness.background_kills import Query
 from tests.harness.driver_kills import Kill, needs_proc
+from tests.harness.killed_queries import WINDOW_BATCHES, windows_workload
+from tests.harness.windows_driver import PIPELINES, opened, prepare
 
 UNBATCHED: Mapping[str, Callable[[Trace], list[object]]] = {
     "slack": unbatched_slack,
@@ -91,8 +91,8 @@ def assert_equal_to_model(
 def test_a_file_that_was_noted_and_not_planned_joins_the_next_batch(
     tmp_path: Path, spark: SparkSession, seed: int
 ) -> None:
-    workload = workload_of(0, seed)
-    half = BATCHES // 2
+    workload = windows_workload(0, seed)
+    half = WINDOW_BATCHES // 2
     prepare(tmp_path, workload)
     files = sorted((tmp_path / "history").glob("*.parquet"))
     (tmp_path / "later").mkdir()
@@ -105,5 +105,5 @@ def test_a_file_that_was_noted_and_not_planned_joins_the_next_batch(
     for path in files[half:]:
         (tmp_path / "later" / path.name).rename(path)
     opened(spark, tmp_path, workload).flush()
-    assert len(list(as_cut(tmp_path, workload).batches())) == BATCHES - 1
+    assert len(list(as_cut(tmp_path, workload).batches())) == WINDOW_BATCHES - 1
     assert assert_equal_to_model(spark, tmp_path, workload)["late pairs"]

@@ -25,8 +25,8 @@ from model.vocabulary.script import (
     Window,
     Workflow,
 )
-from properties.promises import packs
 from properties.script.strategies import cases
+from tests.harness.stream_packs import collect
 from tests.model.script.interleaving import Interleaving, anywhere
 
 RANDOMS = st.randoms(use_true_random=False)
@@ -45,7 +45,7 @@ def test_any_order_any_placement_and_any_failure_give_what_all_tuples_mean(
 
 def test_interesting_things_happen_on_the_way(seed: int) -> None:
     random, back, told, rejected, undefined = Random(seed), 0, 0, 0, 0
-    for workload in packs.collect(cases(), RUNS_FOR_GUARDS, seed):
+    for workload in collect(cases(), RUNS_FOR_GUARDS, seed):
         seen = Interleaving(workload, anywhere(random), random)
         seen.run()
         back, told = back + seen.went_back, told + seen.told

@@ -1,6 +1,6 @@
-"""The driver process of a query of scripts, to be killed: ``python -m properties.script.driver``.
+"""A driver process of sensor scripts that tests kill: ``python -m tests.harness.script_driver``.
 
-Takes a folder as :mod:`properties.windows.driver` does, and says the same.
+It takes the same folder as :mod:`tests.harness.windows_driver` and prints the same lines.
 """
 
 import json
@@ -17,7 +17,7 @@ from tests.harness.announcements import announced, say
 
 
 class AnnouncedScripts(ScriptQuery):
-    """The query as it is, with a line before and after each micro-batch."""
+    """The script query, with a line before and after each micro-batch."""
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
         with announced(batch):
@@ -25,7 +25,7 @@ class AnnouncedScripts(ScriptQuery):
 
 
 def main(folder: Path) -> None:
-    """Go on with the query in ``folder`` from wherever it stopped, until it is over."""
+    """Resume the query in ``folder`` and run it to its end."""
     data = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
     config = ScriptConfig.from_json(Workload.from_json(data).config)
     with session() as spark:

@@ -20,7 +20,7 @@ from properties.generators import streams as strategies
 from properties.judging import counterexamples
 from properties.judging.judge import broken_sentences, compare_traces
 from properties.judging.systems import SPARK
-from properties.promises.witness import SHOWN_SENTENCES, Trial
+from properties.judging.trial import SHOWN_SENTENCES, Trial
 from properties.rooms import Room
 from spark_impl.slack.room import SLACK
 from spark_impl.watermark.room import WATERMARK
@@ -66,14 +66,14 @@ def _collect_run(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
     return found[:n]
 
 
-class Pack(NamedTuple):
+class StreamPack(NamedTuple):
     """Different streams for one query."""
 
     config: strategies.Query
     cases: Mapping[str, Workload]
 
 
-def pack(config: strategies.Query, n: int, seed: int) -> Pack:
+def draw_pack(config: strategies.Query, n: int, seed: int) -> StreamPack:
     """``n`` generated streams for a query, no two of them alike."""
     strategy = strategies.workloads(config)
     different: dict[object, Workload] = {}
@@ -82,7 +82,7 @@ def pack(config: strategies.Query, n: int, seed: int) -> Pack:
         for case in _collect_run(strategy, RUN, stable_hash(f"{seed} {next(runs)}")):
             different.setdefault((case.arrivals, case.cuts, case.flush), case)
     named = zip((f"case-{number}" for number in range(n)), different.values(), strict=False)
-    return Pack(config, {name: case.with_(name=name, seed=seed) for name, case in named})
+    return StreamPack(config, {name: case.with_(name=name, seed=seed) for name, case in named})
 
 
 def run_in_spark(spark: SparkSession, cases: Mapping[str, Workload]) -> dict[str, Trace]:
@@ -92,7 +92,7 @@ def run_in_spark(spark: SparkSession, cases: Mapping[str, Workload]) -> dict[str
         return run_workloads(room, spark, cases, Path(folder))
 
 
-def failing(
+def list_failing(
     room: Room, cases: Mapping[str, Workload], traces: Mapping[str, Trace]
 ) -> dict[str, tuple[str, ...]]:
     """What is broken about each case of which something is, in sentences."""
@@ -108,7 +108,7 @@ def failing(
 
 def report(
     room: Room,
-    pack: Pack,
+    pack: StreamPack,
     broken: Mapping[str, tuple[str, ...]],
     folder: Path = counterexamples.FOLDER,
 ) -> str:

@@ -1,10 +1,10 @@
-"""The driver process of a query whose executors die: ``python -m properties.windows.cluster``.
+"""A windowed query whose tasks kill their executors.
 
-Takes a folder as :mod:`properties.windows.driver` does and runs the query on two executors,
-processes of their own. Two tasks take their executor with them, by SIGKILL, each once: one of
-micro-batch ``FATAL_BATCH`` that has written its tables and has not said so yet, and one of a
-correction that has read its part of the history. Each leaves a note in ``killed``: the number of
-the process.
+``python -m tests.harness.windows_executor_deaths FOLDER`` takes the folder of
+:mod:`tests.harness.windows_driver` and runs the query on two executors, each a process. Two tasks
+end their executor with SIGKILL, once each: one that has written its tables of ``FATAL_BATCH`` but
+has not reported it yet, and one of a correction that has read its part of the history. Each writes
+the number of the ended process into the folder ``killed``.
 """
 
 import sys
@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from properties.windows import driver
 from spark_impl.runtime.session import session
 from spark_impl.windows import history, sink
+from tests.harness import windows_driver
 from tests.harness.driver_kills import end_executor_once
 
 MASTER = "local-cluster[2,1,1024]"
@@ -23,7 +23,7 @@ _Function = Callable[..., Any]
 
 
 def main(folder: Path) -> None:
-    """Run the query in ``folder`` to its end."""
+    """Run the query in ``folder`` to its end, through both deaths."""
     killed = folder / "killed"
     killed.mkdir(exist_ok=True)
     writer, reader = sink.writer, history._reader
@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
     history._reader = fatal_reader  # type: ignore[assignment]
     history.ROWS_ON_DRIVER = 0
     with session(MASTER) as spark:
-        driver.run(spark, folder)
+        windows_driver.run(spark, folder)
 
 
 if __name__ == "__main__":

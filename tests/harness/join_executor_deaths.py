@@ -1,8 +1,8 @@
-"""A chain whose workers are processes of a cluster, and die: ``python -m properties.join.cluster``.
+"""A chain whose workers kill their executors.
 
-Takes a folder with ``workload.json`` and runs the chain on three executors, processes of their own.
-In each epoch but the first a worker takes its executor with it, by SIGKILL, once: in the middle of
-the protocol, and when it has written a part of what it found.
+``python -m tests.harness.join_executor_deaths FOLDER`` runs the chain of ``FOLDER/workload.json``
+on three executors, each a process. In every epoch but the first one worker ends its executor with
+SIGKILL, once: in the middle of the protocol in epoch 1, after half of its writing in epoch 2.
 """
 
 import sys
@@ -12,33 +12,33 @@ from pathlib import Path
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Forward
 from model.vocabulary.trace import Step
-from properties.join.driver import workload_in
 from spark_impl.join.lane import WorkerState
 from spark_impl.join.running import Chain
 from spark_impl.join.store import Store
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.session import session
 from tests.harness.driver_kills import end_executor_once
+from tests.harness.join_driver import workload_in
 
 WORKERS = 3
 MASTER = f"local-cluster[{WORKERS},1,1024]"
 DEATHS = ("in the middle", "while writing")
-"""In epoch 1 and 2."""
+"""Moments of the deaths in epochs 1 and 2."""
 EPOCHS = len(DEATHS) + 1
 
 
 class DeadlyStore(Store):
-    """The store as it is; a worker dies between its results and its state."""
+    """A store in which a worker dies between writing its results and writing its state."""
 
     def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:
-        """Write, or die."""
+        """Write the state, or die instead."""
         if epoch == 2 and worker == WORKERS - 1:
             end_executor_once(self.root.parent / "killed" / DEATHS[1])
         super().write_state(epoch, attempt, worker, state)
 
 
 def deadly(notes: Path) -> Callable[[Step], None]:
-    """Takes the executor of a worker with it when it sends a block."""
+    """Return a hook that ends the executor of worker 1 when it sends a block in epoch 1."""
 
     def on_step(step: Step) -> None:
         if isinstance(step, Forward) and step.epoch == 1 and step.worker == 1:
@@ -48,7 +48,7 @@ def deadly(notes: Path) -> Callable[[Step], None]:
 
 
 def main(folder: Path) -> None:
-    """Run all epochs of the workload and the flush."""
+    """Run all epochs of the workload, then the flush."""
     workload = workload_in(folder)
     config = JoinConfig.from_json(workload.config)
     (folder / "killed").mkdir()

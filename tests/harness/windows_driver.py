@@ -1,8 +1,9 @@
-"""The driver process of a streaming query, to be killed: ``python -m properties.windows.driver``.
+"""A driver process of a windowed query that tests kill.
 
-Takes a folder with ``workload.json`` and ``history``, runs the query to its end, flush included,
-and says on stdout where it is, one line each: ``started``, ``begin 3`` and ``end 3`` around what
-Spark does in ``foreachBatch`` for micro-batch 3, ``done``. The workload says of which room it is.
+``python -m tests.harness.windows_driver FOLDER`` takes a folder with ``workload.json`` and
+``history``, and runs the query to its end, flush included. The workload names the room. The driver
+prints its progress, a line each: ``started``; ``begin 3`` and ``end 3`` around ``foreachBatch`` of
+micro-batch 3; ``done``.
 """
 
 import json
@@ -28,7 +29,7 @@ PIPELINES: Mapping[str, Room[Any]] = {room.name: room for room in (SLACK, WATERM
 
 
 class AnnouncedQuery(WindowedQuery[Any]):
-    """The query as it is, with a line before and after each micro-batch."""
+    """The windowed query, with a line before and after each micro-batch."""
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
         with announced(batch):
@@ -36,7 +37,7 @@ class AnnouncedQuery(WindowedQuery[Any]):
 
 
 def prepare(folder: Path, workload: Workload) -> None:
-    """Lay out what :func:`main` takes: one file of history a micro-batch."""
+    """Write the files that :func:`main` reads: the workload, and its history by micro-batch."""
     workload.write(folder / "workload.json")
     for batch in workload.batches():
         rows = [{CASE: workload.name, **event._asdict()} for event in batch]
@@ -44,13 +45,13 @@ def prepare(folder: Path, workload: Workload) -> None:
 
 
 def main(folder: Path) -> None:
-    """Go on with the query in ``folder`` from wherever it stopped, until it is over."""
+    """Resume the query in ``folder`` in a session of its own, and run it to its end."""
     with session() as spark:
         run(spark, folder)
 
 
 def run(spark: SparkSession, folder: Path) -> None:
-    """The same in a session that is there."""
+    """Resume the query in ``folder`` in a session that is running."""
     data = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
     query = opened(spark, folder, Workload.from_json(data))
     say("started")
@@ -59,7 +60,7 @@ def run(spark: SparkSession, folder: Path) -> None:
 
 
 def opened(spark: SparkSession, folder: Path, workload: Workload) -> AnnouncedQuery:
-    """The query of a workload, over what lies in the folder."""
+    """Open the query of a workload over the files in ``folder``."""
     room = PIPELINES[workload.room]
     config = room.read(workload.config)
     return AnnouncedQuery(spark, room, config, folder / "history", folder / "store", [CASE])

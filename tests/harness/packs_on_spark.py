@@ -12,87 +12,89 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Fault, Trace, Workload
-from properties.join.packing import taken_apart, together
-from properties.promises.recomputation import Answer, Windows
 from spark_impl import grouping, join, script
 from spark_impl.slack.room import SLACK
 from spark_impl.watermark.room import WATERMARK
 from spark_impl.windows.system import run_workloads
+from tests.harness.chain_workloads import pack_together, take_apart
+from tests.harness.recomputation import Answer, Windows
 
 AT_ONCE = 4
-"""Streams of room ``grouping`` whose micro-batches are spread at the same time."""
+"""Number of streams of room ``grouping`` that run at the same time."""
 
 
-class Ran(NamedTuple):
-    """What a pack gave."""
+class PackTraces(NamedTuple):
+    """Spark's traces of one pack."""
 
     traces: Mapping[str, Trace]
-    """By name of the workload."""
+    """Trace of each workload, by its name."""
     shared: Trace
-    """Steps that belong to no single workload: the protocol of a chain that all of them share."""
+    """Steps of no single workload: the protocol of the chain that all of them share."""
     kills: Sequence[int]
-    """Micro-batches in which the query was killed, as the Spark side reports them."""
+    """Micro-batches in which the query was killed, as reported by the Spark side."""
 
 
-def run_on_spark(spark: SparkSession, workloads: Mapping[str, Workload], kills: int) -> Ran:
-    """Run workloads of one room together; those of most rooms have one configuration.
+def run_on_spark(spark: SparkSession, workloads: Mapping[str, Workload], kills: int) -> PackTraces:
+    """Run workloads of one room together; most rooms need one configuration for all.
 
-    A kill strikes the pack as a whole. Not more than ``kills`` are carried out, for each costs
-    another start of the query: those that strike when there is state to go on from come first.
+    A kill strikes the pack as a whole. At most ``kills`` are carried out, because each costs
+    another start of the query. Kills that strike when there is state to resume from come first.
     """
     room = next(iter(workloads.values())).room
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
         return RUNNERS[room](spark, workloads, Path(folder), kills)
 
 
-_Runner = Callable[[SparkSession, Mapping[str, Workload], Path, int], Ran]
+_Runner = Callable[[SparkSession, Mapping[str, Workload], Path, int], PackTraces]
 NOTHING = Trace("spark", ())
 
 
-def chosen(faults: Iterable[Fault], batches: int, kills: int) -> tuple[Fault, ...]:
-    """Return so many faults of the micro-batches; those that strike when there is state come first.
+def choose_faults(faults: Iterable[Fault], batches: int, kills: int) -> tuple[Fault, ...]:
+    """Return at most ``kills`` faults of micro-batches, those that strike existing state first.
 
-    The flush is not killed.
+    The flush is never killed.
     """
     struck = {fault for fault in faults if fault.at < batches}
     return tuple(sorted(struck, key=lambda fault: (fault.at == 0, fault))[:kills])
 
 
 def _in_one_query(run: Callable[..., dict[str, Trace]], *given: object) -> _Runner:
-    """Tell the workloads apart by a grouping column."""
+    """Return a runner that keeps workloads apart by a grouping column."""
 
     def run_all(
         spark: SparkSession, cases: Mapping[str, Workload], folder: Path, kills: int
-    ) -> Ran:
+    ) -> PackTraces:
         batches = max(len(list(each.batches())) for each in cases.values())
-        faults = chosen(chain.from_iterable(each.faults for each in cases.values()), batches, kills)
+        faults = choose_faults(
+            chain.from_iterable(each.faults for each in cases.values()), batches, kills
+        )
         kept, killed = (
             {name: each.with_(faults=faults) for name, each in cases.items()},
             list[int](),
         )
-        return Ran(run(*given, spark, kept, folder, killed.append), NOTHING, killed)
+        return PackTraces(run(*given, spark, kept, folder, killed.append), NOTHING, killed)
 
     return run_all
 
 
 def _in_one_chain(
     spark: SparkSession, cases: Mapping[str, Workload], folder: Path, kills: int
-) -> Ran:
-    """Let the workloads follow one another in a chain, and share its epochs."""
-    whole, killed = together(list(cases.values())), list[int]()
+) -> PackTraces:
+    """Run the workloads one after another in one chain; neighbours share an epoch."""
+    whole, killed = pack_together(list(cases.values())), list[int]()
     epochs = len(list(whole.batches()))
-    struck = whole.with_(faults=chosen(whole.faults, epochs, kills))
+    struck = whole.with_(faults=choose_faults(whole.faults, epochs, kills))
     trace = join.run_workloads(spark, {"chain": struck}, folder, killed.append)["chain"]
-    apart = taken_apart(trace, list(cases.values()))
-    return Ran(dict(zip(cases, apart, strict=True)), trace, killed)
+    apart = take_apart(trace, list(cases.values()))
+    return PackTraces(dict(zip(cases, apart, strict=True)), trace, killed)
 
 
 def _side_by_side(
     spark: SparkSession, cases: Mapping[str, Workload], folder: Path, _kills: int
-) -> Ran:
-    """Spread several streams at the same time: their jobs wait more than they work.
+) -> PackTraces:
+    """Run several streams at the same time, because their jobs wait more than they work.
 
-    A stream that is killed does a micro-batch twice, and is not started anew; so all are.
+    Every drawn kill is carried out: a killed stream repeats a micro-batch but needs no restart.
     """
     killed: list[int] = []
 
@@ -102,7 +104,7 @@ def _side_by_side(
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         traces = dict(zip(cases, pool.map(run, range(len(cases)), cases), strict=True))
-    return Ran(traces, NOTHING, killed)
+    return PackTraces(traces, NOTHING, killed)
 
 
 RUNNERS: Mapping[str, _Runner] = {
@@ -112,13 +114,13 @@ RUNNERS: Mapping[str, _Runner] = {
     "join": _in_one_chain,
     "grouping": _side_by_side,
 }
-"""By room."""
+"""Runner of each room, by its name."""
 
 
-def windows_in_spark(spark: SparkSession, workloads: Sequence[Workload]) -> list[Windows]:
+def recompute_windows_in_spark(spark: SparkSession, workloads: Sequence[Workload]) -> list[Windows]:
     """Recompute the windows of keyed queries as a batch job with Spark's own ``F.window``.
 
-    All queries have one configuration; a tuple that was delivered twice counts once.
+    All queries share one configuration. A tuple that was delivered twice counts once.
     """
     size_us, slide_us = (workloads[0].config[name] for name in ("size_us", "slide_us"))
     rows = [

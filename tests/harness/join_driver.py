@@ -1,8 +1,8 @@
-"""The driver process of a chain over two streams, to be killed.
+"""A driver process of a chain over two streams that tests kill.
 
-``python -m properties.join.driver FOLDER`` goes on with the chain in a folder from wherever it
-stopped, until it is over, flush included. Each time it is started the chain has another number of
-workers. It says on stdout where it is, as :mod:`tests.harness.driver_kills` wants it.
+``python -m tests.harness.join_driver FOLDER`` resumes the chain in a folder and runs it to its end,
+flush included. Every start gives the chain another number of workers. The driver prints the lines
+that :mod:`tests.harness.driver_kills` waits for.
 """
 
 import json
@@ -25,7 +25,7 @@ COLUMNS = "seq long, source_id long, key string, event_time_us long, value doubl
 
 
 class AnnouncedStream(ChainStream):
-    """The join as it is, with a line before and after each micro-batch."""
+    """The join, with a line before and after each micro-batch."""
 
     def _epoch(self, rows: DataFrame, batch: int) -> None:
         with announced(batch):
@@ -33,7 +33,7 @@ class AnnouncedStream(ChainStream):
 
 
 def prepare(folder: Path, workload: Workload) -> None:
-    """Lay out what :func:`main` takes: a file of each stream a micro-batch."""
+    """Write the files that :func:`main` reads: the workload, and each stream by micro-batch."""
     workload.write(folder / "workload.json")
     for batch in workload.batches():
         for stream in STREAMS:
@@ -42,12 +42,12 @@ def prepare(folder: Path, workload: Workload) -> None:
 
 
 def workload_in(folder: Path) -> Workload:
-    """What :func:`prepare` was given."""
+    """Read the workload that :func:`prepare` wrote."""
     return Workload.from_json(json.loads((folder / "workload.json").read_text(encoding="utf-8")))
 
 
 def main(folder: Path) -> None:
-    """Go on with the join in ``folder`` from wherever it stopped, until it is over."""
+    """Resume the join in ``folder`` and run it to its end."""
     config = JoinConfig.from_json(workload_in(folder).config)
     with (folder / "starts").open("a+", encoding="utf-8") as starts:
         starts.write("started\n")
@@ -71,12 +71,12 @@ def main(folder: Path) -> None:
 
 
 def source(spark: SparkSession, folder: Path) -> DataFrame:
-    """A stream that takes one file in every micro-batch."""
+    """Open a stream that reads one file in every micro-batch."""
     return spark.readStream.schema(COLUMNS).option("maxFilesPerTrigger", 1).parquet(str(folder))
 
 
 def sink_to(folder: Path) -> Sink:
-    """Writes the pairs of an epoch into a file of its own, again if need be."""
+    """Return a sink that writes the pairs of each epoch into a file of its own, again if asked."""
     folder.mkdir(exist_ok=True)
 
     def hand_on(rows: DataFrame, epoch: int) -> None:
@@ -88,7 +88,7 @@ def sink_to(folder: Path) -> Sink:
 
 
 def handed(folder: Path) -> list[tuple[str, int, int]]:
-    """All pairs that the sink was given, by query and in order."""
+    """Return all pairs that the sink received, sorted by query."""
     files = (folder / "handed").glob("[0-9]*.json")
     rows = (row for path in files for row in json.loads(path.read_text(encoding="utf-8")))
     return sorted((query, r_id, s_id) for query, r_id, s_id, _ in rows)

@@ -2,12 +2,12 @@
 
 Rules of this file:
 
-* Hypothesis draws whole packs, so that it owns seeds, examples and the line that reproduces them.
-  It does not shrink: a pack takes seconds on Spark. A cluster that fails is made smaller in
-  process, confirmed on Spark and stored with its plan (``promises/witness``). A promise about
-  many clusters together, such as a mean, is a plain assertion and stores nothing.
-* What counts as reached was observed on Spark's own trace, or reported by its side as done (kills),
-  or is a fact of what it was given: clusters, tuples, their copies, new times of instances.
+* Hypothesis draws whole packs, so it owns seeds, examples and the line that reproduces them. It
+  does not shrink, because a pack takes seconds on Spark. A cluster that fails is shrunk in process,
+  confirmed on Spark and stored with its plan (``properties/judging/trial``). A promise about many
+  clusters together, such as a mean, is a plain assertion and stores nothing.
+* A case counts as reached if Spark's own trace shows it, if Spark's side reports it (kills), or if
+  it is a fact of the input: clusters, tuples, copies of tuples, new times of instances.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.checking.claims import Verdict
-from model.vocabulary import Trace, Workload
+from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.answers import Final
 from model.vocabulary.join import STREAMS, Match, Rejected
 from properties.generators import clusters
@@ -34,41 +34,46 @@ from properties.judging.counterexamples import SimulatedCluster
 from properties.judging.judge import broken_sentences, compare_traces
 from properties.judging.plan_counterexamples import SeededPlan
 from properties.judging.systems import SPARK
-from properties.promises.on_spark import run_on_spark
-from properties.promises.recomputation import Delivery, Windows, joined_pairs, window_aggregates
-from properties.promises.witness import Promise, Trial
+from properties.judging.trial import Promise, Trial
 from properties.rooms import Room, find_room
+from sim.kernel.distributions import Exponential
+from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
+from sim.kernel.source import Source
 from sim.kernel.trigger import EveryTuples
+from tests.harness.packs_on_spark import run_on_spark
+from tests.harness.recomputation import Delivery, Windows, joined_pairs, window_aggregates
 
 TestT = TypeVar("TestT", bound=Callable[..., None])
 ValueT = TypeVar("ValueT")
 SCALES: Mapping[str, float] = {"dev": 0.125, "ci": 1.0, "nightly": 16.0}
-"""How many packs and long streams a profile has for each that ``ci`` has."""
+"""Number of packs and long streams relative to profile ``ci``, by profile."""
 CLUSTERS_MIN = 3
-"""Of a pack: with fewer, what it is about may not occur."""
+"""Smallest pack: with fewer clusters the interesting cases may not occur."""
 BATCHES_MAX = 3
-"""Of a cluster: micro-batches of Spark take longer than what is in them."""
+"""Most micro-batches of a cluster, because Spark takes long for each, however small."""
+EPS = {"count": 0.1, "sum": 0.05, "avg": 0.03}
+"""Error bounds that first answers of a long stream exceed now and then, but not too often."""
 SHOWN_SENTENCES = 8
 PATIENCE_S = 600
-"""Of a test in profile ``ci``, on a machine that has other things to do."""
+"""Time limit of a test in profile ``ci``, on a busy machine."""
 
 
 def scaled(number: int) -> int:
-    """Return a number of profile ``ci`` for the profile in force, at least 1."""
+    """Scale a number of profile ``ci`` to the profile in force; return at least 1."""
     scale = SCALES.get(settings.get_current_profile_name(), SCALES["dev"])
     return max(1, round(number * scale))
 
 
-def of_profile(values: Sequence[ValueT]) -> Sequence[ValueT]:
-    """Return those of the values that the profile in force has time for, the first ones."""
+def first_of_profile(values: Sequence[ValueT]) -> Sequence[ValueT]:
+    """Return the first values, as many as the profile in force has time for."""
     return values[: min(len(values), scaled(len(values)))]
 
 
 # ----------------------------------------------------------------------------------------- packs
 
 
-class Pack(NamedTuple):
+class ClusterPack(NamedTuple):
     """Clusters of one room that run together, each with its query."""
 
     room: str
@@ -76,7 +81,7 @@ class Pack(NamedTuple):
     cases: tuple[SeededPlan, ...]
 
     def __repr__(self) -> str:
-        """Return a line, where the plans would fill pages."""
+        """Return one line, because the plans would fill pages."""
         return f"<{len(self.cases)} clusters for {self.configs[0]}>"
 
 
@@ -89,27 +94,50 @@ def packs(
     shape: Callable[[Any], Shape],
     *,
     alike: bool = True,
-) -> Pack:
-    """Draw ``size`` clusters, fewer in profile ``dev``, with one query for all or one each."""
-    # Hypothesis tries what is simplest first: clusters that are alike, and nothing goes wrong.
+) -> ClusterPack:
+    """Draw ``size`` clusters, fewer in profile ``dev``.
+
+    All of them share one query if ``alike``; otherwise each has its own.
+    """
+    # Hypothesis tries the simplest clusters first: all alike, and nothing goes wrong.
     assume(draw(st.integers(0, 7)))
     n = min(size, max(CLUSTERS_MIN, scaled(size)))
-    chosen = [draw(configs)] * n if alike else [draw(configs) for _ in range(n)]
-    cases = [draw(clusters.cases(shape(config))) for config in chosen]
-    return Pack(name, tuple(chosen), tuple(cases))
+    choose_faults = [draw(configs)] * n if alike else [draw(configs) for _ in range(n)]
+    cases = [draw(clusters.cases(shape(config))) for config in choose_faults]
+    return ClusterPack(name, tuple(choose_faults), tuple(cases))
 
 
-class Seen(NamedTuple):
-    """One cluster: what the simulation did, and what Spark did with the same workload."""
+def exchangeable_stream(aggregate: str, windows: int, seed: int) -> ClusterPack:
+    """Return one long stream whose values are independent of their delays and of each other.
+
+    Profile ``dev`` takes a quarter of the windows.
+    """
+    eps = EPS[aggregate]
+    config = SlackConfig(
+        2_000_000, 2_000_000, aggregate=aggregate, keyed=False, tasks=1, eps=eps, delta=0.1
+    )
+    source = Source(
+        events=20 * max(windows // 4, scaled(windows)),
+        interval=Exponential(100_000.0),
+        delay=Exponential(400_000.0),
+        high=1_000,
+    )
+    trigger = EveryTuples(ceil(source.events / BATCHES_MAX))
+    plan = Plan((source,), trigger=trigger, name="exchangeable")
+    return ClusterPack("slack", (config,), (SeededPlan(plan, seed),))
+
+
+class ClusterRun(NamedTuple):
+    """One cluster: the run of the simulation, and Spark's trace of the same workload."""
 
     room: Room
     given: SimulatedCluster
     run: TimedRun
     trace: Trace
-    """Spark's own."""
+    """Spark's own trace."""
 
     def fail(self, sentences: Sequence[str], promise: Promise = lambda *_: ()) -> None:
-        """Fail with a smaller cluster that shows the same, stored for ``straggler replay``."""
+        """Fail the test with a smaller cluster that also fails, stored for ``straggler replay``."""
         trial = Trial(self.room, self.room.spark(), SPARK, self.room.step_types, promise=promise)
         report = trial.report_cluster(self.given, counterexamples.FOLDER, sentences)
         shown = sentences[:SHOWN_SENTENCES]
@@ -117,43 +145,46 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """A pack that was simulated, and run on Spark."""
+class PackRun:
+    """A pack that was simulated and run on Spark."""
 
-    seen: tuple[Seen, ...]
-    """One element a cluster."""
+    seen: tuple[ClusterRun, ...]
+    """Runs of the single clusters."""
     shared: Trace
-    """Steps of Spark that belong to no single cluster: the protocol of a chain that all share."""
+    """Steps of Spark that belong to no single cluster: the protocol of a shared chain."""
     kills: Sequence[int]
     """Micro-batches in which the query of the pack was killed."""
 
 
-def observe(spark: SparkSession, *packs: Pack, kills: int = 0) -> list[Observed]:
-    """Simulate packs, then run them on Spark side by side: a query waits half of its time.
+def run_packs(spark: SparkSession, *packs: ClusterPack, kills: int = 0) -> list[PackRun]:
+    """Simulate packs, then run them on Spark side by side, because a query waits half of its time.
 
     The query of a pack is killed at most ``kills`` times, once in profile ``dev``.
     """
     struck = min(kills, scaled(kills))
     with ThreadPoolExecutor(len(packs)) as pool:
-        return list(pool.map(partial(_observed, spark, kills=struck), packs))
+        return list(pool.map(partial(_run_pack, spark, kills=struck), packs))
 
 
-def _observed(spark: SparkSession, pack: Pack, kills: int) -> Observed:
+def _run_pack(spark: SparkSession, pack: ClusterPack, kills: int) -> PackRun:
     of_room = find_room(pack.room)
     simulated = {
-        f"cluster-{n}": _simulated(of_room, config.to_json(), case)
+        f"cluster-{n}": _simulate(of_room, config.to_json(), case)
         for n, (config, case) in enumerate(zip(pack.configs, pack.cases, strict=True))
     }
     workloads = {name: run.workload.with_(name=name) for name, (_, run) in simulated.items()}
     ran = run_on_spark(spark, workloads, kills)
-    seen = [Seen(of_room, given, run, ran.traces[name]) for name, (given, run) in simulated.items()]
-    return Observed(tuple(seen), ran.shared, ran.kills)
+    seen = [
+        ClusterRun(of_room, given, run, ran.traces[name])
+        for name, (given, run) in simulated.items()
+    ]
+    return PackRun(tuple(seen), ran.shared, ran.kills)
 
 
-def _simulated(
+def _simulate(
     of_room: Room, config: Mapping[str, Any], case: SeededPlan
 ) -> tuple[SimulatedCluster, TimedRun]:
-    """Simulate a cluster; where its trigger makes too many micro-batches, with a coarser one."""
+    """Simulate a cluster, with a coarser trigger if its own makes too many micro-batches."""
     run = of_room.simulate_plan(case.plan, config, case.seed)
     if len(list(run.workload.batches())) > BATCHES_MAX:
         trigger = EveryTuples(ceil(len(run.workload.arrivals) / BATCHES_MAX))
@@ -165,32 +196,32 @@ def _simulated(
 # ------------------------------------------------------------------------------------- assertions
 
 
-def same(seen: Seen, step_types: Collection[type] | None = None) -> None:
-    """Assert that Spark did what the simulation did."""
-    chosen = seen.room.step_types if step_types is None else step_types
+def assert_same(seen: ClusterRun, step_types: Collection[type] | None = None) -> None:
+    """Assert that Spark's trace equals that of the simulation."""
+    choose_faults = seen.room.step_types if step_types is None else step_types
     verdict, wrong = compare_traces(
-        seen.room, seen.run.workload, seen.run.trace, seen.trace, chosen
+        seen.room, seen.run.workload, seen.run.trace, seen.trace, choose_faults
     )
     if wrong:
         seen.fail(broken_sentences([verdict]))
 
 
-def holds(seen: Seen, *verdicts: Verdict) -> None:
+def assert_claims_hold(seen: ClusterRun, *verdicts: Verdict) -> None:
     """Assert that no claim is broken on Spark's own trace."""
     broken = broken_sentences(verdicts)
     if broken:
         seen.fail(broken)
 
 
-def keeps(seen: Seen, promise: Promise) -> None:
-    """Assert that a promise is kept by Spark's own trace, and by the simulation's."""
+def assert_promise_kept(seen: ClusterRun, promise: Promise) -> None:
+    """Assert that Spark's own trace and that of the simulation keep a promise."""
     for trace in (seen.trace, seen.run.trace):
         if broken := promise(seen.run.workload, trace):
             seen.fail(broken, promise)
 
 
-def claims(seen: Seen, *names: str) -> tuple[Verdict, ...]:
-    """Judge Spark's own trace; return the verdicts of these claims, or of all."""
+def judge_claims(seen: ClusterRun, *names: str) -> tuple[Verdict, ...]:
+    """Judge Spark's own trace; return the verdicts of the named claims, or of all."""
     verdicts = seen.room.check(seen.run.workload, seen.trace).verdicts
     return tuple([each for each in verdicts if not names or each.claim in names])
 
@@ -198,8 +229,11 @@ def claims(seen: Seen, *names: str) -> tuple[Verdict, ...]:
 # ---------------------------------------------------------------------------------- recomputation
 
 
-def pairs_found_wrongly(workload: Workload, trace: Trace) -> list[str]:
-    """Compare the matches of admitted tuples with brute force: each pair once for each query."""
+def list_wrong_pairs(workload: Workload, trace: Trace) -> list[str]:
+    """Compare the matches of admitted tuples with brute force; list the differences.
+
+    Each pair is due once for each query.
+    """
     rejected = {step.seq for step in trace.of(Rejected)}
     admitted = [event for event in workload.arrivals if event.seq not in rejected]
     r, s = ([Delivery(*e[1:5]) for e in admitted if e.stream == name] for name in STREAMS)
@@ -212,14 +246,17 @@ def pairs_found_wrongly(workload: Workload, trace: Trace) -> list[str]:
     return _differences(expected, Counter(match[:3] for match in trace.of(Match)))
 
 
-def answers_that_end_wrong(workload: Workload, trace: Trace) -> list[str]:
-    """Compare final answers with windows aggregated anew: each window once, with all it has."""
+def list_wrong_answers(workload: Workload, trace: Trace) -> list[str]:
+    """Compare final answers with recomputed windows; list the differences.
+
+    Each window is due once, with all its tuples.
+    """
     finals = Counter(((f.key, f.start_us), (f.value, f.n)) for f in trace.of(Final))
-    return _differences(Counter(exact_windows(workload).items()), finals)
+    return _differences(Counter(recompute_windows(workload).items()), finals)
 
 
-def exact_windows(workload: Workload) -> Windows:
-    """Aggregate the windows of a query anew, in plain Python."""
+def recompute_windows(workload: Workload) -> Windows:
+    """Recompute the windows of a query in plain Python."""
     config = workload.config
     tuples = (Delivery(*event[1:5]) for event in workload.arrivals)
     return window_aggregates(tuples, config["aggregate"], config["size_us"], config["slide_us"])
@@ -227,7 +264,7 @@ def exact_windows(workload: Workload) -> Windows:
 
 def _differences(expected: Counter[Any], found: Counter[Any]) -> list[str]:
     return [
-        f"{each} was found {found[each]} times, and recomputed {expected[each]} times."
+        f"{each} was found {found[each]} times but recomputed {expected[each]} times."
         for each in sorted((expected - found) | (found - expected))
     ]
 
@@ -236,10 +273,10 @@ def _differences(expected: Counter[Any], found: Counter[Any]) -> list[str]:
 
 
 def promise(packs: int, *needed: str) -> Callable[[TestT], TestT]:
-    """Let Hypothesis draw so many packs, and require that the needed cases occurred.
+    """Decorate a test: Hypothesis draws ``packs`` packs, and the needed cases must occur.
 
-    A promise that was never put to the test is undetermined, which is no pass; in profile ``dev``,
-    with its few clusters, it is only told.
+    A promise that was never put to the test is undetermined and fails. Profile ``dev`` has few
+    clusters, so there the missing cases are only reported.
     """
     effort = settings(
         max_examples=scaled(packs),

@@ -1,0 +1,94 @@
+"""Queries whose driver is killed: windows of two rooms in turn, chains, and sensor scripts."""
+
+from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig, Workload
+from properties.script.parser import parse
+from sim.kernel.log import simulate_arrivals
+from sim.scenarios import umts
+from tests.harness import join_driver, windows_driver
+from tests.harness.background_kills import Subject
+from tests.harness.chain_workloads import long_case
+
+WINDOW_BATCHES, CHAIN_BATCHES, SCRIPT_BATCHES = 10, 5, 4
+"""Micro-batches of a query, by kind of query."""
+WINDOW_QUERIES = (
+    ("slack", SlackConfig(1_000_000, 200_000, tasks=2, max_slack_us=20_000, gamma_us=1_000_000)),
+    (
+        "watermark",
+        WatermarkConfig(
+            500_000,
+            200_000,
+            100_000,
+            k=8,
+            aggregate="median",
+            keyed=False,
+            tasks=2,
+            corrections=True,
+            gamma_us=1_000_000,
+        ),
+    ),
+    (
+        "slack",
+        SlackConfig(900_000, 500_000, aggregate="median", control="fixed", keyed=False, tasks=2),
+    ),
+)
+"""Room and query; the first two are killed at the same time."""
+PER_HOUR = {"A": 10_000, "B": 10_000, "C": 100}
+"""Tuples an hour, by sensor. With these rates each worker gets one of A and B."""
+SCRIPT = """
+spread = stddev("A", 400, 200)
+most = max(union("B", spread), 600, 300)
+mean = avg("B", 400, 400)
+total = sum(mean, "A")
+ratio = "A" / spread
+seldom = count("C", 2_000, 500)
+"""
+
+
+def windows_workload(number: int, seed: int) -> Workload:
+    """Return windowed query ``number``: a few phones for half a minute, both rooms in turn."""
+    events = simulate_arrivals(umts(seed + number, messages=60), seed).events
+    room, config = WINDOW_QUERIES[number % len(WINDOW_QUERIES)]
+    cuts = _equal_cuts(len(events), WINDOW_BATCHES)
+    return Workload(room, events, config.to_json(), cuts, seed=seed, name=f"query-{number}")
+
+
+def chain_workload(number: int, seed: int) -> Workload:
+    """Return chain ``number``.
+
+    No query of it is limited to some epochs: when the driver is killed decides what an epoch is.
+    """
+    case = long_case(3, seed + number, CHAIN_BATCHES)
+    return case.with_(config={**case.config, "epochs": []}, name=f"chain-{number}")
+
+
+def script_workload(number: int, seed: int) -> Workload:
+    """Return query ``number`` of scripts: two workers that have results for each other.
+
+    Several phones are one sensor, so that its tuples are late.
+    """
+    sensors = tuple(PER_HOUR)
+    events = tuple(
+        event._replace(key=sensors[int(event.key.removeprefix("dev_")) % len(sensors)])
+        for event in simulate_arrivals(umts(seed + number, messages=60), seed).events
+    )
+    config = ScriptConfig(
+        (parse(SCRIPT, "killed"),),
+        tuple(PER_HOUR.items()),
+        workers=2,
+        lateness_us=50_000,
+        cap_percent=100,
+    )
+    cuts = _equal_cuts(len(events), SCRIPT_BATCHES)
+    return Workload("script", events, config.to_json(), cuts, seed=seed, name=f"scripts-{number}")
+
+
+def _equal_cuts(tuples: int, batches: int) -> tuple[int, ...]:
+    return tuple(tuples * batch // batches for batch in range(1, batches))
+
+
+WINDOWS = Subject("tests.harness.windows_driver", windows_driver.prepare, windows_workload)
+CHAINS = Subject("tests.harness.join_driver", join_driver.prepare, chain_workload, kills_a_query=3)
+SCRIPTS = Subject(
+    "tests.harness.script_driver", windows_driver.prepare, script_workload, kills_a_query=1
+)
+"""The driver of scripts takes the same folder as that of windows."""
