@@ -1,18 +1,19 @@
-"""What would take all day, or all memory, is refused before it is begun."""
+"""Limits of routers and of their timed runs: anything that would take all day is refused."""
 
 from collections.abc import Iterable, Mapping
 from math import isfinite
 
 from model.vocabulary import Event, GroupingConfig, Workload
 from properties.errors import UsageError
+from properties.limits import parse_number, read_config, refuse_larger
 from sim.grouping import DEFAULTS
 
 INSTANCES_MAX = 128
-"""Every tuple is compared with the load of each instance, and every policy has a table of them."""
+"""Most instances: every tuple is compared with the load of each, in a table for every policy."""
 SENDERS_MAX = 64
-"""Each is a task in every micro-batch."""
+"""Most senders: each is a task in every micro-batch."""
 BATCHES_MAX = 2_000
-"""Of a timed run, which is made twice for every policy."""
+"""Most micro-batches of a timed run, which is made twice for every policy."""
 LARGEST = {
     "tuples": 200_000,
     "keys": 200_000,
@@ -21,21 +22,19 @@ LARGEST = {
     "queue_limit": 1_000_000,
     "service_us": 10**9,
     "tuple_bytes": 10**9,
-    "loss": 0.9,  # each message is sent ten times, then
+    "loss": 0.9,  # each message is then sent ten times
 }
-"""Settings of a timed run."""
+"""Largest values of settings of a timed run."""
 
 
 def refuse_settings(settings: Mapping[str, str]) -> None:
-    """Refuse settings of a timed run with which it would not end; others are for the run to judge.
+    """Refuse settings of a timed run that would not end; the run itself refuses all other errors.
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
-    for key, text in settings.items():
-        if key in LARGEST and _number(text) > LARGEST[key]:
-            raise UsageError(f"{key} is {text}; at most {LARGEST[key]} is allowed")
+    refuse_larger(settings, LARGEST)
     given = {**DEFAULTS, **settings}
-    tuples, batch_tuples = (_number(given[key]) for key in ("tuples", "batch_tuples"))
+    tuples, batch_tuples = (parse_number(given[key]) for key in ("tuples", "batch_tuples"))
     if batch_tuples > 0 and tuples / batch_tuples > BATCHES_MAX:
         raise UsageError(
             f"batch_tuples is {given['batch_tuples']}: that makes more than the {BATCHES_MAX:,}"
@@ -43,35 +42,23 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
         )
 
 
-def _number(text: object) -> float:
-    """What is not a number is for the run to refuse."""
-    try:
-        return float(str(text))
-    except ValueError:
-        return 0.0
-
-
 def refuse_workload(workload: Workload) -> None:
     """Refuse a stored workload that nobody could run.
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
-    try:
-        config = GroupingConfig.from_json(workload.config)
-    except (TypeError, ValueError) as error:
-        raise UsageError(str(error)) from error
-    refuse_config(config)
+    refuse_config(read_config(GroupingConfig.from_json, workload))
     refuse_values(workload.arrivals, workload.name)
 
 
 def refuse_values(arrivals: Iterable[Event], name: str) -> None:
-    """Refuse values of which some sum would not be finite."""
+    """Raise :class:`UsageError` if the absolute values have no finite sum."""
     if not isfinite(sum(abs(event.value) for event in arrivals if isfinite(event.value))):
         raise UsageError(f"the values of {name} add up to more than 64-bit floats hold")
 
 
 def refuse_config(config: GroupingConfig) -> None:
-    """Refuse more instances or senders than can be waited for."""
+    """Raise :class:`UsageError` for too many instances or senders."""
     for name, most in (("instances", INSTANCES_MAX), ("senders", SENDERS_MAX)):
         if (value := getattr(config, name)) > most:
             raise UsageError(f"{name} is {value}; at most {most} are allowed")

@@ -2,23 +2,25 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from model.checking.claims import Outcome, Verdict
+from model.checking import diff
+from model.checking.claims import Verdict
+from model.checking.diff import Difference
 from model.grouping import make_system
+from model.grouping.balance import total_speed, work_us
 from model.grouping.claims import judge
-from model.grouping.evidence import evidence_of
+from model.grouping.evidence import Evidence, evidence_of
 from model.grouping.scopes import EVERYDAY, HOMES, SCOPES, explore
 from model.grouping.variants import VARIANTS
-from model.vocabulary import GroupingConfig, System, Trace, Workload
+from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial, Route
-from properties.data.inputs import PUBLISHED, missing_recording, recordings_by_name
-from properties.data.tables import Columns, cuts_into
+from model.windows.evidence import has_exact_sums
+from properties.cases import make_case, select_inputs
+from properties.data.tables import Columns
 from properties.errors import UsageError, counted
 from properties.grouping import inputs, queries
-from properties.grouping.agreement import compare
-from properties.grouping.balances import Spread, spread
 from properties.grouping.errata import ERRATA
 from properties.grouping.limits import refuse_settings, refuse_values, refuse_workload
 from properties.judging.predictions import Predictor
@@ -32,64 +34,104 @@ from properties.rooms import (
     Room,
     SkippedInput,
 )
+from properties.wiring import (
+    compare_sides,
+    judge_guard,
+    run_plot,
+    spark_operator,
+    spark_pipeline,
+    timed_run,
+)
 from sim.grouping import TimedRun, from_settings, side_by_side
-from sim.grouping.policies import Side
 from sim.grouping.room import replay
 from sim.grouping.room import simulate as run_plan
 
 GUARD = "keys were heavy, and merged"
 STAYING = ("key", "dkg", "dag")
-"""Policies under which a key may well stay at one instance, so that nothing is to be merged."""
+"""Policies that may leave every key at one instance, so that no answers are merged."""
+IDENTITY = {
+    "route": ("seq",),
+    "heavy": ("window", "key"),
+    "partial": ("window", "instance", "key"),
+    "answer": ("window", "key"),
+    "rejected": ("seq",),
+}
+"""Identifying fields, by kind of step; all other fields are compared."""
 
 
 def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
-    """One case for every router on every input that the options ask for."""
+    """Yield one case for every router on every input that the options select."""
     if args.room == "grouping" and args.window_us is not None:
         raise UsageError("--window is a length of time; in room grouping --set window_tuples=N")
-    for name in args.input or inputs.DEFAULT:
-        if not args.input and name in PUBLISHED and name not in recordings_by_name():
-            yield SkippedInput(name, missing_recording(name))
+    for name in select_inputs(args, inputs.DEFAULT):
+        if isinstance(name, SkippedInput):
+            yield name
             continue
         recording = inputs.load(name, args.seed, columns)
         refuse_values(recording.events, recording.label)
-        tuples = len(recording.events)
-        cuts = cuts_into(tuples, args.batches or queries.BATCHES)
-        for config, title in queries.queries(args, name, tuples):
-            workload = Workload(
-                "grouping",
-                recording.events,
-                config.to_json(),
-                cuts,
-                seed=args.seed,
-                name=f"{recording.name}, {title}",
-            )
-            yield Case(recording.name, recording.label, title, workload, in_order=False)
+        for config, title in queries.queries(args, name, len(recording.events)):
+            yield make_case("grouping", recording, config, title, args, batches=queries.BATCHES)
 
 
-def spark() -> System:
-    """The Spark pipeline, in the session that is running."""
-    # Imported here, for it takes a second that nothing else on the command line needs.
-    from spark_impl.grouping import make_system as make_pipeline
+def compare(
+    workload: Workload, expected: Trace, observed: Trace, step_types: Collection[type]
+) -> Difference:
+    """Compare steps exactly (promise 6 of docs/grouping.md), without sums that float64 rounds.
 
-    return make_pipeline()
-
-
-def in_process(workload: Workload) -> Trace:
-    """The routers and instances of the Spark pipeline, without Spark."""
-    from spark_impl.grouping import run_in_process
-
-    return run_in_process(workload)
+    The claims check those sums: they know how much rounding each of them allows.
+    """
+    exact = has_exact_sums([event.value for event in workload.arrivals])
+    chosen = [word for word in WORDS if word in step_types]
+    ignored = () if exact else ("total",)
+    return diff.compare(expected, observed, chosen, identity=IDENTITY, ignore=ignored)
 
 
 # --------------------------------------------------------------------------- figures and guards
 
 
+class Balance(NamedTuple):
+    """How a trace spread its tuples, in window 1 and later.
+
+    In window 0 no key is known to be heavy. Several windows make one figure by their sums: the
+    largest work of each window, relative to the least possible work or to the mean work.
+    """
+
+    rho: float
+    """Excess of the makespans over those of a fluid."""
+    imbalance: float
+    """Excess of the makespans over the mean work; it hides how long everything takes."""
+    replication: float
+    """Mean number of instances per key and window."""
+    busiest_us: int
+    """Largest work of an instance in a window (us)."""
+
+
+def balance_of(seen: Evidence) -> Balance | None:
+    """Return the balance of the observed routes; ``None`` without a route after window 0."""
+    largest = fluid = mean = 0.0
+    busiest_us = keys = places = 0
+    for window in seen.windows[1:]:
+        times_us = seen.config.times_of(window.first_batch)
+        counts = seen.counts(window)
+        work = work_us(counts, times_us)
+        largest += max(work)
+        fluid += sum(counts) / total_speed(times_us)
+        mean += sum(work) / len(work)
+        busiest_us = max(busiest_us, *work)
+        at = seen.places(window)
+        keys += len(at)
+        places += sum(map(len, at.values()))
+    if not busiest_us:
+        return None
+    return Balance(largest / fluid - 1, largest / mean - 1, places / keys, busiest_us)
+
+
 def figures(seen: JudgedCase) -> Figures:
-    """What happened in the reference, and how the system spread the tuples, if it recorded that."""
+    """Return what happened in the reference, and the balance of the observed routes, if any."""
     workload, expected = seen.case.workload, seen.expected
     places = Counter((each.window, each.key) for each in expected.of(Partial))
     observed = evidence_of(workload, seen.observed)
-    found = spread(observed)
+    balance = balance_of(observed)
     return {
         "tuples": len(workload.arrivals),
         "routes": len(expected.of(Route)) if Route in seen.step_types else 0,
@@ -97,7 +139,7 @@ def figures(seen: JudgedCase) -> Figures:
         "heavy": len(expected.of(Heavy)),
         "answers": len(expected.of(Answer)) if Answer in seen.step_types else 0,
         "merged": sum(several > 1 for several in places.values()),
-        **(found._asdict() if found else dict.fromkeys(Spread._fields)),
+        **(balance._asdict() if balance else dict.fromkeys(Balance._fields)),
     }
 
 
@@ -112,13 +154,13 @@ SHOWN = (
 
 
 def summarise_agreement(cases: Sequence[Figures]) -> str:
-    """Routes and answers of all cases together."""
+    """Return how many routes and answers agreed, over all cases."""
     routes, answers = (sum(each[name] or 0 for each in cases) for name in ("routes", "answers"))
     return f"{routes:,} routes, tuple by tuple, and {answers:,} merged answers"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
-    """Without a heavy key, or with nothing to be merged, a router does what a hash does."""
+    """Require heavy keys and merged answers: without them a router does what a hash does."""
     config = GroupingConfig.from_json(case.workload.config)
     needed = [
         ("windows", 2, "there was one window, so that nothing was rebalanced"),
@@ -127,80 +169,42 @@ def guard(case: Case, figures: Figures) -> Verdict:
     if config.policy not in STAYING:
         needed.append(("merged", 1, "no key went to several instances"))
     lacking = [sentence for name, least, sentence in needed if (figures[name] or 0) < least]
-    if lacking:
-        sentence = (
-            f"{lacking[0]} in {case.input}: the cases that matter never came up (a smaller theta or"
-            " window_tuples may help)"
-        )
-        return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
     heavy, merged = int(figures["heavy"] or 0), int(figures["merged"] or 0)
-    sentence = f"heavy were {counted(heavy, 'key')}, and merged were {counted(merged, 'key')}"
-    return Verdict(GUARD, Outcome.HOLDS, sentence)
+    occurred = f"heavy were {counted(heavy, 'key')}, and merged were {counted(merged, 'key')}"
+    hint = " (a smaller theta or window_tuples may help)"
+    return judge_guard(GUARD, case, lacking[0] if lacking else "", occurred, hint)
 
 
-# --------------------------------------------------------------------------------------- wired up
+# ------------------------------------------------------------------------------------ timed runs
 
 
-EXPLORER = Explorer(
-    scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore, homes=HOMES
-)
-
-
-def simulate(settings: Mapping[str, str], seed: int) -> TimedRun:
-    """One timed run."""
-    refuse_settings(settings)
-    return from_settings(settings, seed)
-
-
-SIDES = (
-    "policy",
-    "tuples/s",
-    "of ideal",
-    "latency, ms",
-    "99%, ms",
-    "rho",
-    "I",
-    "instances\na key",
-)
+SIDES = {
+    "policy": ("policy", ""),
+    "tuples/s": ("throughput_hz", ",.0f"),
+    "of ideal": ("share_of_ideal", ".0%"),
+    "latency, ms": ("mean_latency_us", "ms"),
+    "99%, ms": ("p99_latency_us", "ms"),
+    "rho": ("mean_rho", ".3f"),
+    "I": ("mean_imbalance", ".3f"),
+    "instances\na key": ("instances_a_key", ".2f"),
+}
+"""Columns of the table of all policies: field of a side, and format."""
 
 
 def alternatives(run: TimedRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
-    """All policies side by side, where there are two windows to tell them apart by."""
+    """Return all policies side by side, if a second window tells them apart."""
     sides = side_by_side(settings, seed) if "mean_rho" in run.summary else ()
-    if not sides:
-        return None
     remark = (
         "tuples/s: what a backlog is worked off with; latency: at the load of the run, in the"
         " second half of it, - where the policy cannot keep up; rho, I, instances a key: means over"
         " windows, without the first one for rho and I."
     )
-    data = tuple(side._asdict() for side in sides)
-    return Alternatives(SIDES, tuple(_side(side) for side in sides), data, remark)
+    return compare_sides(SIDES, sides, remark) if sides else None
 
 
-def _side(side: Side) -> tuple[str, ...]:
-    latencies = [
-        "-" if us is None else f"{us / 1e3:,.1f}"
-        for us in (side.mean_latency_us, side.p99_latency_us)
-    ]
-    return (
-        side.policy,
-        f"{side.throughput_hz:,.0f}",
-        f"{side.share_of_ideal:.0%}",
-        *latencies,
-        f"{side.mean_rho:.3f}",
-        f"{side.mean_imbalance:.3f}",
-        f"{side.instances_a_key:.2f}",
-    )
-
-
-def plot(run: TimedRun, path: Path) -> None:
-    """The run over time, as SVG."""
-    # Imported here, for matplotlib takes a second that nothing else on the command line needs.
-    from sim.grouping.figures import plot_run
-
-    plot_run(run, path)
-
+EXPLORER = Explorer(
+    scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore, homes=HOMES
+)
 
 ROOM = Room(
     name="grouping",
@@ -208,9 +212,9 @@ ROOM = Room(
     add_options=queries.add_options,
     cases=cases,
     reference=make_system,
-    spark=spark,
+    spark=spark_pipeline("grouping"),
     slots=lambda _: 2,
-    in_process=in_process,
+    in_process=spark_operator("grouping"),
     in_process_step_types=WORDS,
     compare=compare,
     check=judge,
@@ -221,7 +225,7 @@ ROOM = Room(
     guard=guard,
     remarks=lambda _: (),
     explorer=EXPLORER,
-    simulate=simulate,
+    simulate=timed_run(refuse_settings, from_settings),
     simulate_plan=lambda plan, config, seed: run_plan(plan, GroupingConfig.from_json(config), seed),
     replay=replay,
     predictor=Predictor(
@@ -231,7 +235,7 @@ ROOM = Room(
         ("busiest",),
         "as fast as times_us says at first (exponential)",
     ),
-    plot=plot,
+    plot=run_plot("grouping"),
     alternatives=alternatives,
     errata=ERRATA,
 )

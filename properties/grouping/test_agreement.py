@@ -13,12 +13,13 @@ from model.grouping.claims import CASES, judge
 from model.grouping.variants import VARIANTS
 from model.vocabulary import System, Workload
 from model.vocabulary.grouping import POLICIES, WORDS
-from properties.grouping.agreement import compare, differences
+from properties.grouping.room import compare
 from properties.grouping.strategies import cases
 from properties.judging.judge import broken_sentences
 from spark_impl.grouping import run_in_process
 from tests.harness.hot_keys import one_key, skewed
 from tests.harness.stream_packs import collect
+from tests.properties.agreement import grouping_differences as differences
 
 DRAWN = 200
 """Cases that are looked at together."""

@@ -8,10 +8,10 @@ from pyspark.sql import SparkSession
 
 from model.grouping.claims import judge
 from model.vocabulary import Fault
-from properties.grouping.agreement import differences
 from spark_impl.grouping import make_system
 from tests.harness import profiles
 from tests.harness.hot_keys import WINDOW, skewed
+from tests.properties.agreement import grouping_differences as differences
 
 STATEFUL = ("tag", "cg", "dag", "dkg", "round-robin")
 """Policies whose senders carry something of their own from one micro-batch to the next."""

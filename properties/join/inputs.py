@@ -85,8 +85,8 @@ def load(name: str, seed: int) -> TwoStreams:
     return NAMED[name](seed)
 
 
-def missing(name: str) -> str | None:
-    """Why an input cannot be had, if it rests on recordings that are not there."""
+def why_missing(name: str) -> str | None:
+    """Return why an input cannot be used, if it needs recordings that are absent."""
     there = inputs.recordings_by_name()
     lacking = [each for each in RECORDINGS.get(name, ()) if each not in there]
     return inputs.missing_recording(lacking[0]) if lacking else None

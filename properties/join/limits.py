@@ -1,45 +1,43 @@
-"""What would take all day, or all memory, is refused before it is begun."""
+"""Limits of chains and of their timed runs: anything that would take all day is refused."""
 
 from collections.abc import Mapping
-from math import isfinite
 
 import numpy as np
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import R
-from properties.data.durations import LONGEST_US, write_duration
+from properties.data.durations import write_duration
 from properties.errors import UsageError
+from properties.limits import parse_number, read_config, refuse_long_times
 from sim.join import DEFAULTS
 from sim.join.scenarios import HIGHEST_VALUE, SECOND_US
 from sim.kernel.faults import Lasting, schedule_of
 from sim.settings import NONE
 
 WORKERS_MAX = 32
-"""Each is a task that runs at the same time as all others."""
+"""Most workers of a chain: all of them run at the same time, each as a task."""
 TIME_US_MAX = 1 << 62
-"""The sum of an event time and the window stays far below the end of time."""
+"""Twice the largest event time, so that its sum with the window stays within 64 bits."""
 TUPLES_MAX = 200_000
-"""Of a timed run."""
+"""Most tuples of a timed run."""
 PAIRS_MAX = 30_000_000
-"""Pairs that the reference looks at."""
+"""Most pairs that the reference looks at."""
 RESULTS_MAX = 1_000_000
-"""Of a timed run: each is compared and judged, which takes 100 us."""
+"""Most results of a timed run: comparing and judging one takes 100 us."""
 QUERIES_MAX = 1_000
-"""Of a timed run."""
+"""Most queries of a timed run."""
 TICKS_MAX = 1_000_000
-"""Times that a timed run does what it does at regular intervals."""
-OFTEN = ("control_us", "hint_us", "trigger_interval_us")
+"""Most repetitions of one periodic action in a timed run."""
+PERIODS = ("control_us", "hint_us", "trigger_interval_us")
+"""Settings that are the period of such an action."""
 
 
 def refuse_workload(workload: Workload) -> None:
     """Refuse a stored workload that nobody could run.
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
-    try:
-        config = JoinConfig.from_json(workload.config)
-    except (TypeError, ValueError) as error:
-        raise UsageError(str(error)) from error
+    config = read_config(JoinConfig.from_json, workload)
     if not workload.flush:
         raise UsageError("flush is False; which pairs are owed then is nowhere said")
     refuse_chain("workers", config.workers, "window_us", config.window_us)
@@ -50,7 +48,7 @@ def refuse_workload(workload: Workload) -> None:
 
 
 def refuse_chain(workers_name: str, workers: int, window: str, window_us: int) -> None:
-    """Refuse a chain that is too long, or a window; the names are what the user calls them."""
+    """Refuse a chain or a window that is too long, in the user's names for these settings."""
     if workers > WORKERS_MAX:
         raise UsageError(f"{workers_name} is {workers}; at most {WORKERS_MAX} are allowed")
     if window_us > TIME_US_MAX // 2:
@@ -59,17 +57,14 @@ def refuse_chain(workers_name: str, workers: int, window: str, window_us: int) -
 
 
 def refuse_settings(settings: Mapping[str, str]) -> None:
-    """Refuse settings of a timed run with which it would not end; others are for the run to judge.
+    """Refuse settings of a timed run that would not end; the run itself refuses all other errors.
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
+    refuse_long_times(settings)
     given = {**DEFAULTS, **settings}
-    for key, text in settings.items():
-        number = _number(text)
-        if key.endswith("_us") and number is not None and abs(number) > LONGEST_US:
-            raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
     r_hz, s_hz, seconds, workers, window_us = (
-        _number(given[key]) or 0.0
+        parse_number(given[key])
         for key in ("rate_r_hz", "rate_s_hz", "seconds", "workers", "window_us")
     )
     refuse_chain("workers", int(workers), "window_us", int(window_us))
@@ -85,8 +80,8 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
 
 def _refuse_ticks(given: Mapping[str, object], tuples: float, seconds: float) -> None:
     seconds += _delays_us(given, tuples) / SECOND_US
-    for key in OFTEN:
-        every_us = _number(given[key]) or 0.0
+    for key in PERIODS:
+        every_us = parse_number(given[key])
         if every_us > 0 and seconds * SECOND_US / every_us > TICKS_MAX:
             raise UsageError(
                 f"{key} is {given[key]}: in {seconds:g} s that is more often than the"
@@ -95,9 +90,9 @@ def _refuse_ticks(given: Mapping[str, object], tuples: float, seconds: float) ->
 
 
 def _delays_us(given: Mapping[str, object], tuples: float) -> float:
-    """Return how much longer than its streams a run may last: for epochs, faults and retries."""
+    """Return how much longer than its streams a run may last: epochs, faults and retries."""
     epoch_us, loss, retry_us = (
-        _number(given[key]) or 0.0 for key in ("trigger_interval_us", "loss", "retry_us")
+        parse_number(given[key]) for key in ("trigger_interval_us", "loss", "retry_us")
     )
     retries = tuples * loss / (1 - loss) if 0 < loss < 1 else 0.0
     faults = schedule_of(str(given["faults"])) if given["faults"] != NONE else ()
@@ -106,11 +101,11 @@ def _delays_us(given: Mapping[str, object], tuples: float) -> float:
 
 
 def _refuse_results(given: Mapping[str, object], pairs: float) -> None:
-    """Refuse too many results, by what steady streams would give; bursts give up to three times."""
-    queries = int(_number(given["queries"]) or 0)
+    """Refuse too many results of steady streams; bursts give up to three times as many."""
+    queries = int(parse_number(given["queries"]))
     if queries > QUERIES_MAX:
         raise UsageError(f"queries is {given['queries']}; at most {QUERIES_MAX:,} are allowed")
-    eps = (_number(given["eps"]) or 0.0) + np.arange(max(queries, 0))
+    eps = parse_number(given["eps"]) + np.arange(max(queries, 0))
     within = np.minimum(2 * eps / HIGHEST_VALUE, 1.0)
     shares = {"band": within, "apart": 1 - within, "less": 0 * eps + 0.5, "equi": 0 * eps + 0.2}
     results = pairs * float(shares.get(str(given["predicate"]), eps).sum())
@@ -121,16 +116,8 @@ def _refuse_results(given: Mapping[str, object], pairs: float) -> None:
         )
 
 
-def _number(text: object) -> float | None:
-    try:
-        number = float(str(text))
-    except ValueError:
-        return None
-    return number if isfinite(number) else None
-
-
 def refuse_pairs(arrivals: tuple[Event, ...], config: JoinConfig, window: str) -> None:
-    """Refuse a join of which the reference would have to look at too many pairs."""
+    """Refuse a join that makes the reference look at too many pairs."""
     r_us, s_us = (
         np.array([e.event_time_us for e in arrivals if (e.stream == R) == is_r], np.int64)
         for is_r in (True, False)

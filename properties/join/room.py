@@ -1,9 +1,8 @@
 """Room ``join`` as the command line and the tests know it."""
 
 import argparse
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial
-from pathlib import Path as FilePath
 
 from model.checking import diff
 from model.checking.claims import Judgement, Outcome, Verdict
@@ -19,24 +18,26 @@ from model.join.recorded import CLAIM as CONFORMS
 from model.join.scopes import EVERYDAY, SCOPES
 from model.join.state import Action
 from model.join.variants import VARIANTS
-from model.vocabulary import JoinConfig, System, Trace, Workload
+from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, RESULTS, Forward, Match, Receive, Rejected
-from properties.data.tables import Columns, cuts_into
+from properties.cases import make_case, select_inputs
+from properties.data.tables import Columns
 from properties.errors import UsageError, counted
 from properties.join import inputs, limits, queries
 from properties.join.errata import ERRATA
 from properties.judging.predictions import Predictor
 from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
+from properties.wiring import judge_guard, run_plot, spark_operator, spark_pipeline, timed_run
 from sim.join import ChainRun, from_settings, replay
 from sim.join import simulate as run_plan
 
 GUARD = "pairs met where it is difficult"
 COUNTED_MAX = 2_000
-"""Arrivals up to which the pairs of every recorded step are counted again."""
+"""Most arrivals for which the pairs of every recorded step are counted again."""
 
 
 def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
-    """One case for every chain on every input that the options ask for."""
+    """Yield one case for every chain on every input that the options select."""
     if (args.r is None) != (args.s is None):
         given, other = ("--r", "--s") if args.s is None else ("--s", "--r")
         raise UsageError(f"{given} is one of the two files to join: {other} is missing")
@@ -45,11 +46,10 @@ def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped
             raise UsageError(f"--input {args.input[0]!r} and --r are two ways to name an input")
         yield from _cases(args, inputs.from_files(args.r, args.s, columns), None)
         return
-    for name in args.input or inputs.NAMED:
-        reason = inputs.missing(name)
-        if reason is not None and not args.input:
-            yield SkippedInput(name, reason)
-        elif reason is not None:
+    for name in select_inputs(args, inputs.NAMED, inputs.why_missing):
+        if isinstance(name, SkippedInput):
+            yield name
+        elif reason := inputs.why_missing(name):
             raise UsageError(reason)
         else:
             yield from _cases(args, inputs.load(name, args.seed), name)
@@ -58,65 +58,33 @@ def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped
 def _cases(
     args: argparse.Namespace, streams: inputs.TwoStreams, name: str | None
 ) -> Iterator[Case]:
-    cuts = cuts_into(len(streams.events), args.batches or queries.BATCHES)
     in_order = streams.in_order
     for config in queries.queries(args, name):
         queries.refuse_keyless(config, streams.without_keys)
         limits.refuse_pairs(streams.events, config, "--window")
         title = queries.describe(config)
-        workload = Workload(
-            "join",
-            streams.events,
-            config.to_json(),
-            cuts,
-            seed=args.seed,
-            name=f"{streams.name}, {title}",
+        yield make_case(
+            "join", streams, config, title, args, batches=queries.BATCHES, in_order=in_order
         )
-        yield Case(streams.name, streams.label, title, workload, in_order)
-
-
-def spark() -> System:
-    """The Spark pipeline, in the session that is running."""
-    # Imported here, for it takes a second that nothing else on the command line needs.
-    from spark_impl.join import make_system as make_pipeline
-    from spark_impl.runtime.session import EnvironmentProblem
-
-    pipeline = make_pipeline()
-
-    def run(workload: Workload, /) -> Trace:
-        try:
-            return pipeline(workload)
-        except EnvironmentProblem as problem:
-            raise UsageError(str(problem)) from problem
-
-    return run
-
-
-def in_process(workload: Workload) -> Trace:
-    """The workers of the Spark pipeline, chained without Spark."""
-    from spark_impl.join import run_in_process
-
-    return run_in_process(workload)
 
 
 def compare(
     workload: Workload, expected: Trace, observed: Trace, step_types: Collection[type]
 ) -> Difference:
-    """Matches whenever they came, each as often as it came, and rejections."""
+    """Compare rejections and matches, each match as often as it came, whatever its epoch."""
     chosen = [word for word in RESULTS if word in step_types]
     one, other = _untimed(expected), _untimed(observed)
     return diff.compare(one, other, chosen, identity={}, ignore=("batch",))
 
 
 def _untimed(trace: Trace) -> Trace:
-    # All in one epoch: what is left out of a comparison would otherwise hide a match that came
-    # twice, in two epochs.
+    # In one epoch: with its epoch ignored, a match that came in two epochs would look like one.
     matches = [match._replace(batch=0) for match in trace.of(Match)]
     return Trace(trace.producer, [*matches, *trace.of(Rejected)])
 
 
 def check(workload: Workload, trace: Trace) -> Judgement:
-    """The claims; of large recordings the pairs of every step are not counted again."""
+    """Judge the claims; in large recordings the pairs of a step are not counted again."""
     return judge(workload, trace, counts_pairs=len(workload.arrivals) <= COUNTED_MAX)
 
 
@@ -124,7 +92,7 @@ def check(workload: Workload, trace: Trace) -> Judgement:
 
 
 def figures(seen: JudgedCase) -> Figures:
-    """Results of the reference, and what the system recorded of its chain, if it did."""
+    """Return the results of the reference, and counts of the recorded protocol, if there is one."""
     observed = seen.observed
     config = JoinConfig.from_json(seen.case.workload.config)
     steps = sum(len(observed.of(word)) for word in PROTOCOL)
@@ -156,13 +124,13 @@ SHOWN = (
 
 
 def summarise_agreement(cases: Sequence[Figures]) -> str:
-    """Matches and rejections of all cases together."""
+    """Return how many matches and rejections agreed, over all cases."""
     matches, rejected = (sum(each[name] or 0 for each in cases) for name in ("matches", "rejected"))
     return f"{matches:,} matches, each found once, and in {rejected:,} rejected arrivals"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
-    """Pairs in one epoch of one worker are no test of a chain."""
+    """Require blocks, copies and pairs across epochs: one worker alone is no test of a chain."""
     several = int(figures["workers"] or 0)
     needed = [("matches", "nothing matched")]
     if len(list(case.workload.batches())) > 1:
@@ -173,18 +141,13 @@ def guard(case: Case, figures: Figures) -> Verdict:
     if figures["steps"] and several > 2:
         needed.append(("in_the_middle", "no pair was found in the middle of the chain"))
     lacking = [sentence for name, sentence in needed if not figures[name]]
-    if lacking:
-        sentence = (
-            f"{lacking[0]} in {case.input}: the cases that matter never came up (more tuples, or a"
-            " smaller --block-size, may help)"
-        )
-        return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
-    sentence = f"{counted(int(figures['across_epochs'] or 0), 'match')} came across epochs"
-    return Verdict(GUARD, Outcome.HOLDS, sentence)
+    occurred = f"{counted(int(figures['across_epochs'] or 0), 'match')} came across epochs"
+    hint = " (more tuples, or a smaller --block-size, may help)"
+    return judge_guard(GUARD, case, lacking[0] if lacking else "", occurred, hint)
 
 
 def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
-    """Whether what the chain recorded is a behaviour of the protocol."""
+    """Return whether the recorded steps are a behaviour of the protocol."""
     config = JoinConfig.from_json(seen.case.workload.config)
     steps = sum(len(seen.observed.of(word)) for word in PROTOCOL)
     found = [each for each in seen.evidence.verdicts if each.claim == CONFORMS]
@@ -201,19 +164,13 @@ def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
     return (Remark("recording", sentence, {**data, "outcome": str(found[0].outcome)}),)
 
 
-# --------------------------------------------------------------------------------------- wired up
-
-
-def simulate(settings: Mapping[str, str], seed: int) -> ChainRun:
-    """One timed run."""
-    limits.refuse_settings(settings)
-    return from_settings(settings, seed)
+# ------------------------------------------------------------------------------------ timed runs
 
 
 def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
-    """Moments in which a worker was fuller than section 8 of docs/join.md says, if there are any.
+    """Return a remark if a worker was ever fuller than section 8 of docs/join.md says.
 
-    The other statements are about shedding and scaling, which a run need not have switched on.
+    The other statements there are about shedding and scaling, which a run may have switched off.
     """
     verdicts = load_claims.judge(run.moments, run.rule).verdicts
     return tuple(
@@ -228,15 +185,7 @@ def timed_remarks(run: ChainRun) -> tuple[Remark, ...]:
     )
 
 
-def plot(run: ChainRun, path: FilePath) -> None:
-    """The run over time, as SVG."""
-    # Imported here, for matplotlib takes a second that nothing else on the command line needs.
-    from sim.join.figures import plot_run
-
-    plot_run(run, path)
-
-
-def _drawn(scope: str, variant: str, path: Path[State, Action]) -> tuple[str, ...]:
+def _draw_chart(scope: str, variant: str, path: Path[State, Action]) -> tuple[str, ...]:
     return chart(scope_of(scope, variant), path)
 
 
@@ -246,7 +195,7 @@ EXPLORER = Explorer(
     variants=VARIANTS,
     explore=explore,
     homes={name: variant.home for name, variant in VARIANTS.items()},
-    chart=_drawn,
+    chart=_draw_chart,
 )
 
 ROOM = Room(
@@ -255,9 +204,9 @@ ROOM = Room(
     add_options=queries.add_options,
     cases=cases,
     reference=make_system,
-    spark=spark,
+    spark=spark_pipeline("join"),
     slots=lambda workload: JoinConfig.from_json(workload.config).workers,
-    in_process=in_process,
+    in_process=spark_operator("join"),
     in_process_step_types=RESULTS,
     compare=compare,
     check=check,
@@ -268,7 +217,7 @@ ROOM = Room(
     guard=guard,
     remarks=remarks,
     explorer=EXPLORER,
-    simulate=simulate,
+    simulate=timed_run(limits.refuse_settings, from_settings),
     simulate_plan=lambda plan, config, seed: run_plan(plan, JoinConfig.from_json(config), seed),
     replay=partial(replay, record=False),  # results are what is compared
     predictor=Predictor(
@@ -277,7 +226,7 @@ ROOM = Room(
         "from the arrival of the later tuple of a pair to the pair",
         ("busy_",),
     ),
-    plot=plot,
+    plot=run_plot("join"),
     timed_remarks=timed_remarks,
     errata=ERRATA,
     in_process_max=30_000,

@@ -18,10 +18,10 @@ from model.join.scopes import EVERYDAY, SCOPES
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import Match, Rejected
 from properties.generators.streams import SEEDS, cuts
-from properties.join.golden import GOLDEN
 from properties.join.strategies import cases, configs
 from properties.judging.judge import broken_sentences
 from tests.harness.stream_packs import collect
+from tests.model.join.golden import GOLDEN
 
 CASES_FOR_GUARDS = 300
 FEW_TUPLES = 12

@@ -1,9 +1,9 @@
-"""What would take all day, or all memory, is refused before it is begun.
+"""Limits of scripts and of their timed runs: anything that would take all day is refused.
 
 Rules of this file:
 
-* How long the reference takes is estimated from above: by the tuples there are, how far they lie
-  apart, and how many windows each of them is in.
+* The work of the reference is estimated from above: from the number of tuples, the time they span,
+  and the number of windows that hold each of them.
 """
 
 from collections import Counter
@@ -15,21 +15,38 @@ from model.script.slices import Cutting, choose
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import MILLISECOND_US, TIME_END_US
 from properties.errors import UsageError
+from properties.limits import parse_number, read_config, refuse_larger
+from sim.script import DEFAULTS
 
 RESULTS_MAX = 5_000_000
-"""Of all computations together."""
+"""Most results of all computations together."""
 FOLDS_MAX = 200_000_000
-"""Slices that windows are made of, and operands that operations look at."""
+"""Most slices that windows fold, and operands that operations read."""
 NAIVE_MAX = 20_000_000
-"""Values that are looked at where everything is computed from all tuples."""
+"""Most values that a naive computation from all tuples reads."""
 WORKERS_MAX = 128
-"""Each is a task in every micro-batch."""
+"""Most workers: each is a task in every micro-batch."""
 CLUSTER_MAX = 10_000
-"""Each arrival is compared with so many others."""
+"""Most arrivals of a cluster: each arrival is compared with all of them."""
+TUPLES_MAX = 200_000
+"""Most tuples of a timed run."""
+LARGEST = {
+    "sensors": 1_000,
+    "workflows": 2_000,
+    "windows": 100,
+    "together": 100,
+    "workers": WORKERS_MAX,
+    "seconds": 100_000,
+    "service_us": 10**9,
+    "result_us": 10**9,
+    "tuple_bytes": 10**9,
+    "result_bytes": 10**9,
+}
+"""Largest values of settings of a timed run."""
 
 
 class Work(NamedTuple):
-    """About how much there is to do."""
+    """An upper bound of the work that a workload takes."""
 
     results: int
     folds: int
@@ -39,41 +56,38 @@ class Work(NamedTuple):
 def refuse_workload(workload: Workload) -> None:
     """Refuse a stored workload that nobody could run.
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
-    try:
-        config = ScriptConfig.from_json(workload.config)
-    except (TypeError, ValueError) as error:
-        raise UsageError(str(error)) from error
+    config = read_config(ScriptConfig.from_json, workload)
     refuse(config, workload.arrivals, workload.name)
 
 
 def refuse(config: ScriptConfig, arrivals: Sequence[Event], name: str) -> None:
-    """Refuse what cannot be, and what would take too long to be compared."""
+    """Raise :class:`UsageError` for impossible settings, and for too much work."""
     refuse_impossible(config, arrivals, name)
     work = estimate(config, arrivals)
     if work.results > RESULTS_MAX:
-        told = f"{name} would have up to {work.results:,} results of all computations"
-        raise UsageError(f"{told}; at most {RESULTS_MAX:,} are compared: take longer slides")
+        said = f"{name} would have up to {work.results:,} results of all computations"
+        raise UsageError(f"{said}; at most {RESULTS_MAX:,} are compared: take longer slides")
     if work.folds > FOLDS_MAX:
-        told = f"the windows over {name} are made of up to {work.folds:,} slices"
-        raise UsageError(f"{told}; at most {FOLDS_MAX:,} are folded: take longer slides")
+        said = f"the windows over {name} are made of up to {work.folds:,} slices"
+        raise UsageError(f"{said}; at most {FOLDS_MAX:,} are folded: take longer slides")
 
 
 def refuse_impossible(config: ScriptConfig, arrivals: Sequence[Event], name: str) -> None:
-    """Refuse event times that no tuple may have, too many workers and too large clusters."""
+    """Raise :class:`UsageError` for bad event times, too many workers or too large clusters."""
     if config.workers > WORKERS_MAX:
         raise UsageError(f"--workers is {config.workers}; at most {WORKERS_MAX} are allowed")
     if config.cluster > CLUSTER_MAX:
         raise UsageError(f"--cluster is {config.cluster}; at most {CLUSTER_MAX:,} are allowed")
     bad = next((each for each in arrivals if not 0 <= each.event_time_us < TIME_END_US), None)
     if bad is not None:
-        told = f"row {bad.seq + 1} of {name} has the event time {bad.event_time_us} us"
-        raise UsageError(f"{told}; it must be at least 0 (1970) and below 2^61")
+        said = f"row {bad.seq + 1} of {name} has the event time {bad.event_time_us} us"
+        raise UsageError(f"{said}; it must be at least 0 (1970) and below 2^61")
 
 
-def judged(workload: Workload) -> int:
-    """Of how many arrivals everything can be computed naively, in a second or two."""
+def naive_arrivals(workload: Workload) -> int:
+    """Return how many arrivals a naive computation can take in, in a second or two."""
     config = ScriptConfig.from_json(workload.config)
     most = len(workload.arrivals)
     while most > 1 and estimate(config, workload.arrivals[:most]).naive > NAIVE_MAX:
@@ -82,7 +96,7 @@ def judged(workload: Workload) -> int:
 
 
 def estimate(config: ScriptConfig, arrivals: Sequence[Event]) -> Work:
-    """What there is to do for these arrivals, from above."""
+    """Return an upper bound of the work that these arrivals take."""
     counts = Counter(event.key for event in arrivals)
     times_us = [event.event_time_us for event in arrivals]
     lasting_ms = (max(times_us) - min(times_us)) // MILLISECOND_US + 1 if times_us else 0
@@ -91,10 +105,10 @@ def estimate(config: ScriptConfig, arrivals: Sequence[Event]) -> Work:
     cut = {each: choose(spans, rates[each]).cutting for each, spans in graph.spans().items()}
     sizes: list[int] = []
     results = folds = 0
-    # Every arrival is compared with those of its sensor, which are looked at more than once.
+    # Every arrival is compared with those of its sensor, twice.
     naive = sum(2 * counts[each] ** 2 for each in config.asked_for)
     if config.watermark != "fixed":
-        # So are all pairs of a cluster, for every arrival.
+        # Every arrival also compares all pairs of its cluster.
         clusters = {each: min(config.cluster, counts[each]) for each in config.asked_for}
         naive += sum(counts[each] * size**2 // 2 for each, size in clusters.items())
     for number, node in enumerate(graph.nodes):
@@ -113,7 +127,7 @@ def estimate(config: ScriptConfig, arrivals: Sequence[Event]) -> Work:
 def _size(
     graph: Graph, number: int, counts: Mapping[str, int], read: Sequence[int], lasting_ms: int
 ) -> int:
-    """Tuples that a node has, at most."""
+    """Return the largest number of tuples that a node may have."""
     node = graph.nodes[number]
     if node.kind == SENSOR:
         return counts[node.sensor]
@@ -125,7 +139,23 @@ def _size(
 
 
 def _slices(graph: Graph, number: int, cutting: Cutting) -> int:
-    """Pieces that a window is made of, at most."""
+    """Return the largest number of slices in one window of a node."""
     span = graph.nodes[number].span
     assert span is not None
     return sum(span.length_ms // comb.every_ms + 1 for comb in cutting)
+
+
+def refuse_settings(settings: Mapping[str, str]) -> None:
+    """Refuse settings of a timed run that would not end; the run itself refuses all other errors.
+
+    Raise :class:`UsageError` with one sentence that names the offending value.
+    """
+    refuse_larger(settings, LARGEST)
+    given = {**DEFAULTS, **settings}
+    rates_hz = [parse_number(each) for each in str(given["rates_hz"]).split(",")]
+    rate_hz = parse_number(given["sensors"]) * sum(rates_hz) / len(rates_hz)
+    if rate_hz * parse_number(given["seconds"]) > TUPLES_MAX:
+        raise UsageError(
+            f"seconds is {given['seconds']}: with {rate_hz:,.0f} tuples a second that makes more"
+            f" than the {TUPLES_MAX:,} that are simulated at most"
+        )

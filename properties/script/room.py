@@ -2,22 +2,26 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import isfinite
 
-from model.checking.claims import Judgement, Outcome, Verdict
+from model.checking import diff
+from model.checking.claims import Judgement, Verdict
+from model.checking.diff import Difference
 from model.script import make_system
 from model.script.claims import judge
-from model.script.closeness import deviation
+from model.script.closeness import aligned, deviation
 from model.script.placement import components, hash_baseline, load_cap
 from model.script.scopes import EVERYDAY, SCOPES, explore
 from model.script.variants import VARIANTS
-from model.vocabulary import ScriptConfig, System, Trace, Workload
-from model.vocabulary.script import REASON_LATE, WORDS, Rejected, Result, Undefined
-from properties.data.tables import Columns, cuts_into
+from model.vocabulary import ScriptConfig, Trace, Workload
+from model.vocabulary.script import REASON_LATE, WORDS, Hosted, Rejected, Result, Undefined
+from properties.cases import make_case, select_inputs
+from properties.data.tables import Columns
 from properties.errors import UsageError, counted
 from properties.judging.predictions import Predictor
 from properties.rooms import (
+    Alternatives,
     Case,
     Explorer,
     Figure,
@@ -27,68 +31,73 @@ from properties.rooms import (
     Room,
     SkippedInput,
 )
-from properties.script import inputs, limits, queries, timed
-from properties.script.agreement import compare
+from properties.script import inputs, limits, queries
 from properties.script.errata import ERRATA
 from properties.script.plan import Plan, as_float, make_plan
 from properties.script.simpler import settings, simpler
+from properties.wiring import (
+    compare_sides,
+    judge_guard,
+    run_plot,
+    spark_operator,
+    spark_pipeline,
+    timed_run,
+)
+from sim.kernel.plan import Plan as TimedPlan
+from sim.script import ScriptRun, from_settings, side_by_side
+from sim.script.placements import PLAN
 from sim.script.room import replay
 from sim.script.room import simulate as run_plan
+from sim.script.summary import Share
+from sim.script.tuning import ScriptTuning
 
 GUARD = "work was shared, and tuples were late"
+IDENTITY = {
+    "result": ("workflow", "name", "ts_us"),
+    "rejected": ("seq",),
+}
+"""Identifying fields, by kind of step; all other fields are compared."""
 
 
 def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | SkippedInput]:
-    """One case for every input, with all the scripts that the options ask for."""
+    """Yield one case for every input, with all the scripts that the options select."""
     if args.room == "script" and args.window_us is not None:
         raise UsageError("--window: in room script the scripts say how long windows are")
-    # Scripts of somebody else are about the network that everybody has.
+    # A user's scripts are about the network that everybody has.
     usual = ("weather",) if args.scripts else tuple(inputs.NAMED)
     texts = queries.asked(args)
-    for name in args.input or usual:
-        reason = None if args.input else inputs.missing(name)
-        if reason is not None:
-            yield SkippedInput(name, reason)
+    for name in select_inputs(args, usual):
+        if isinstance(name, SkippedInput):
+            yield name
             continue
         network = inputs.load(name, args.seed, columns, args.sensors)
         config, title = queries.query(args, network, texts)
         limits.refuse(config, network.events, network.label)
-        workload = Workload(
-            "script",
-            network.events,
-            config.to_json(),
-            cuts_into(len(network.events), args.batches or queries.BATCHES),
-            seed=args.seed,
-            name=f"{network.name}, {title}",
-        )
-        yield Case(network.name, network.label, title, workload, in_order=False)
+        yield make_case("script", network, config, title, args, batches=queries.BATCHES)
 
 
-def spark() -> System:
-    """The Spark pipeline, in the session that is running."""
-    # Imported here, for it takes a second that nothing else on the command line needs.
-    from spark_impl.script import make_system as make_pipeline
+def compare(
+    workload: Workload, expected: Trace, observed: Trace, step_types: Collection[type]
+) -> Difference:
+    """Compare steps exactly (promise 6 of docs/script.md), and inexact results closely.
 
-    return make_pipeline()
-
-
-def in_process(workload: Workload) -> Trace:
-    """The state operator of the Spark pipeline, without Spark."""
-    from spark_impl.script import run_in_process
-
-    return run_in_process(workload)
+    A result is inexact if float64 rounds the sums of its values.
+    """
+    chosen = [word for word in WORDS if word in step_types]
+    near = aligned(workload, expected, observed)
+    return diff.compare(expected, near, chosen, identity=IDENTITY)
 
 
 def check(workload: Workload, trace: Trace) -> Judgement:
-    """The claims; of long inputs results are computed naively from a part of the arrivals."""
-    return judge(workload, trace, limits.judged(workload))
+    """Judge the claims; long inputs are computed naively from a part of the arrivals only."""
+    return judge(workload, trace, limits.naive_arrivals(workload))
 
 
 # --------------------------------------------------------------------------- figures and guards
 
 
 def figures(seen: JudgedCase) -> Figures:
-    """What happened in the reference, and what its plan says of loads and of what is sent."""
+    """Return what happened in the reference, and the loads and messages of its plan."""
     workload, expected = seen.case.workload, seen.expected
     config = ScriptConfig.from_json(workload.config)
     plan = make_plan(config)
@@ -120,7 +129,7 @@ def figures(seen: JudgedCase) -> Figures:
 
 
 def _hosts(plan: Plan, sensor: str) -> int:
-    """Workers that are sent it."""
+    """Return the number of workers that are sent tuples of a sensor."""
     nodes = plan.graph.nodes
     return sum(any(nodes[each].sensor == sensor for each in at) for at in plan.placement.hosts)
 
@@ -137,7 +146,7 @@ SHOWN = (
 
 
 def summarise_agreement(cases: Sequence[Figures]) -> str:
-    """Results of all cases together."""
+    """Return how many results and late arrivals agreed, over all cases."""
     results, undefined, late = (
         sum(each[name] or 0 for each in cases) for name in ("results", "undefined", "late")
     )
@@ -148,35 +157,82 @@ def summarise_agreement(cases: Sequence[Figures]) -> str:
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
-    """Without anything shared or late, any way to compute would do."""
+    """Require shared work and late tuples: otherwise any way to compute would do."""
     config = ScriptConfig.from_json(case.workload.config)
     results, shared, slices, late = (
         int(figures[name] or 0) for name in ("results", "shared", "slices_shared", "late")
     )
-    may_be_late = config.lateness_us is not None
-    lacking = (
-        "nothing was computed"
-        if not results
-        else "no computation and no slice was shared"
-        if not shared + slices
-        else "nothing was late"
-    )
-    if not (results and shared + slices and (late or not may_be_late)):
-        sentence = f"{lacking} in {case.input}: the cases that matter never came up"
-        return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
-    told = counted(shared, "computation"), counted(slices, "stream"), counted(late, "tuple")
-    sentence = f"shared were {told[0]} and the slices of {told[1]}, and late were {told[2]}"
-    return Verdict(GUARD, Outcome.HOLDS, sentence)
+    if not results:
+        lacking = "nothing was computed"
+    elif not shared + slices:
+        lacking = "no computation and no slice was shared"
+    else:
+        lacking = "" if late or config.lateness_us is None else "nothing was late"
+    said = counted(shared, "computation"), counted(slices, "stream"), counted(late, "tuple")
+    occurred = f"shared were {said[0]} and the slices of {said[1]}, and late were {said[2]}"
+    return judge_guard(GUARD, case, lacking, occurred)
 
 
 def remarks(seen: JudgedCase) -> tuple[Remark, ...]:
-    """What is computed, and who is sent how much of what."""
+    """Return the plan: what is computed, and how much each worker is sent."""
     plan = make_plan(ScriptConfig.from_json(seen.case.workload.config))
-    told = [sentence.removesuffix(".") for sentence in plan.sentences()]
-    return (Remark("plan", "; ".join(told), plan.to_json()),)
+    sentences = [sentence.removesuffix(".") for sentence in plan.sentences()]
+    return (Remark("plan", "; ".join(sentences), plan.to_json()),)
 
 
-# --------------------------------------------------------------------------------------- wired up
+# ------------------------------------------------------------------------------------ timed runs
+
+SIDES = {
+    "placement": ("placement", ""),
+    "came to": ("way", ""),
+    "sent/h": ("predicted_per_hour", ",.0f"),
+    "counted/h": ("measured_per_hour", ",.0f"),
+    "of by-sensor": ("sent_over_baseline", ".0%"),
+    "most/even": ("largest_over_even", ".2f"),
+    "busiest": ("busiest", ".0%"),
+    "tuple, ms": ("mean_tuple_latency_us", "ms"),
+    "result, ms": ("mean_result_latency_us", "ms"),
+}
+"""Columns of the table of all placements: field of a side, and format."""
+
+
+def alternatives(_: ScriptRun, settings: Mapping[str, str], seed: int) -> Alternatives | None:
+    """Return all placements side by side."""
+    sides = side_by_side(settings, seed)
+    remark = (
+        "sent/h: tuples and results that the rates predict, counted/h: those of the run; by-sensor"
+        " is the baseline; most/even: the largest load by an even share; tuple: from arrival until"
+        " served; result: from its stamp until it is there."
+    )
+    return compare_sides(SIDES, sides, remark) if sides else None
+
+
+def undetermined_steps(plan: TimedPlan) -> tuple[type, ...]:
+    """Return the kind of step that names hosts, if the placement is not that of docs/script.md."""
+    return () if plan.tuned(ScriptTuning()).placement == PLAN else (Hosted,)
+
+
+def timed_remarks(run: ScriptRun) -> tuple[Remark, ...]:
+    """Return every worker's part, and a note on an unspecified placement."""
+    parts = "; ".join(_describe_share(share) for share in run.shares)
+    found = [Remark("workers", parts, {"workers": [share._asdict() for share in run.shares]})]
+    placement = run.summary["placement"]
+    if placement != PLAN:
+        other = (
+            f"{placement} is not the placement of docs/script.md: others are sent the sensors, and"
+            " who is sent which is not compared"
+        )
+        found.append(Remark("placement", other, {"placement": placement}))
+    return tuple(found)
+
+
+def _describe_share(share: Share) -> str:
+    measured = 0.0 if share.measured_per_hour is None else share.measured_per_hour
+    return (
+        f"worker {share.worker} is sent {measured:,.0f} tuples an hour"
+        f" ({share.predicted_per_hour:,.0f} by the rates) and {share.bytes_received:,} bytes,"
+        f" sends {share.results_sent:,} results, is busy {share.busy:.0%}"
+    )
 
 
 EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore)
@@ -187,9 +243,9 @@ ROOM = Room(
     add_options=queries.add_options,
     cases=cases,
     reference=make_system,
-    spark=spark,
+    spark=spark_pipeline("script"),
     slots=lambda _: 2,
-    in_process=in_process,
+    in_process=spark_operator("script"),
     in_process_step_types=WORDS,
     compare=compare,
     check=check,
@@ -200,7 +256,7 @@ ROOM = Room(
     guard=guard,
     remarks=remarks,
     explorer=EXPLORER,
-    simulate=timed.simulate,
+    simulate=timed_run(limits.refuse_settings, from_settings),
     simulate_plan=lambda plan, config, seed: run_plan(plan, ScriptConfig.from_json(config), seed),
     replay=replay,
     predictor=Predictor(
@@ -209,10 +265,10 @@ ROOM = Room(
         "from the stamp of a result, by the sensors' clock, to the result",
         ("busiest",),
     ),
-    plot=timed.plot,
-    timed_remarks=timed.remarks,
-    alternatives=timed.alternatives,
-    undetermined_steps=timed.undetermined_steps,
+    plot=run_plot("script"),
+    timed_remarks=timed_remarks,
+    alternatives=alternatives,
+    undetermined_steps=undetermined_steps,
     simpler=simpler,
     settings=settings,
     errata=ERRATA,

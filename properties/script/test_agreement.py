@@ -16,11 +16,12 @@ from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Hosted, Rejected, Result, Undefined
 from properties.generators.streams import cuts
 from properties.judging.judge import broken_sentences
-from properties.script.agreement import compare, differences
+from properties.script.room import compare
 from properties.script.strategies import cases
-from properties.script.telling import TELLING
 from spark_impl.script import run_in_process
 from tests.harness.stream_packs import collect
+from tests.properties.agreement import script_differences as differences
+from tests.properties.script_cases import TELLING
 
 DRAWN = 200
 """Cases that are looked at together."""

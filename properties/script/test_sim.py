@@ -38,8 +38,8 @@ from model.vocabulary.script import (
 )
 from properties.judging.judge import broken_sentences
 from properties.judging.plan_counterexamples import SeededPlan
-from properties.script.agreement import compare
 from properties.script.machine import SparkScripts
+from properties.script.room import compare
 from properties.script.strategies import SENSORS, TimedCase, timed_cases
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
 from sim.kernel.plan import Plan

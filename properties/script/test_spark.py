@@ -24,13 +24,13 @@ from properties.cli import main as cli
 from properties.cli import script_run
 from properties.data.tables import Columns
 from properties.script import inputs
-from properties.script.agreement import differences
 from properties.script.parser import parse
 from properties.script.queries import config_of
 from properties.script.strategies import SENSORS, cases
 from spark_impl.script import run_workloads
 from tests.harness import profiles
 from tests.harness.stream_packs import collect
+from tests.properties.agreement import script_differences as differences
 
 BATCHES = 2
 """And one more, and a flush: each takes a second, and one more where workers send something."""

@@ -1,20 +1,21 @@
 """Room ``slack`` as the command line and the tests know it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from model.checking.claims import Outcome, Verdict
 from model.slack import make_system
+from model.slack.assumption import ENOUGH_WINDOWS, UNTESTED, Assumption, status_of
 from model.slack.claims import judge
 from model.slack.identity import IDENTITY
 from model.slack.scopes import SCOPES, explore
 from model.slack.variants import VARIANTS
-from model.vocabulary import SlackConfig, System, Trace, Workload
+from model.vocabulary import SlackConfig, Trace
 from model.vocabulary.slack import (
     WORDS,
     Correction,
+    Correlation,
     Final,
     Judged,
     Late,
@@ -23,46 +24,31 @@ from model.vocabulary.slack import (
     Result,
 )
 from properties.errors import counted
-from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
+from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room
 from properties.slack import queries
 from properties.slack.errata import ERRATA
-from properties.slack.remarks import remarks
 from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings, refuse_workload
-from sim.kernel.plan import Plan
-from sim.slack import TimedRun, from_settings
+from properties.wiring import judge_guard, run_plot, spark_operator, spark_pipeline, timed_run
+from sim.slack import from_settings
 from sim.slack import room as timed
 from sim.slack.settings import DEFAULTS
 
 GUARD = "something was late"
-
-
-def spark() -> System:
-    """The Spark pipeline, in the session that is running."""
-    # Imported here, for it takes a second that nothing else on the command line needs.
-    from spark_impl.slack import make_system as make_pipeline
-
-    return make_pipeline()
-
-
-def in_process(workload: Workload) -> Trace:
-    """The state operator of the Spark pipeline, without Spark."""
-    from spark_impl.slack.system import run_in_process
-
-    return run_in_process(workload)
+ASSUMPTION = "values exchangeable and independent of delay"
+"""The assumption behind (eps, delta). With method ``normal`` the promise also assumes that missing
+sums are nearly normal, which is not tested."""
 
 
 def figures(seen: JudgedCase) -> Figures:
-    """What happened in a run, and how many windows these kinds of steps let one compare."""
+    """Return late pairs, corrections and coverage of a run, and the number of compared windows."""
     trace, step_types = seen.expected, seen.step_types
     final = trace.of(Final)
     tuples = sum(answer.n for answer in final)
     at_first = sum(result.n_rcv for result in trace.of(Result))
-    windows = (
-        len(final) if Final in step_types else len(trace.of(Result)) if Result in step_types else 0
-    )
+    compared = final if Final in step_types else trace.of(Result) if Result in step_types else ()
     return {
-        "compared": windows,
+        "compared": len(compared),
         "late": len(trace.of(Late)),
         "corrections": len(trace.of(Correction)),
         "coverage_before": at_first / tuples if tuples else 1.0,
@@ -78,25 +64,54 @@ SHOWN = (
 
 
 def summarise_agreement(cases: Sequence[Figures]) -> str:
-    """Windows and late pairs of all cases together."""
+    """Return how many windows and late pairs agreed, over all cases."""
     windows, late = (sum(each[name] or 0 for each in cases) for name in ("compared", "late"))
     return f"{windows:,} windows, and every one of {late:,} late pairs is accounted for"
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
-    """Without a late pair and a correction, nothing that matters was compared."""
+    """Require a late pair and a correction: without them nothing that matters was compared."""
     late, corrections = int(figures["late"] or 0), int(figures["corrections"] or 0)
-    if late and corrections:
-        made = counted(corrections, "correction")
-        sentence = f"late were {counted(late, 'pair')}, and there were {made}"
-        return Verdict(GUARD, Outcome.HOLDS, sentence)
-    if case.in_order:
+    if case.in_order and not (late and corrections):
         sentence = (
             f"{case.input} is in order, so nothing can be late: that puts nothing to the test"
         )
         return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
-    sentence = f"nothing was late in {case.input}: the cases that matter never came up"
-    return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
+    lacking = "" if late and corrections else "nothing was late"
+    made = counted(corrections, "correction")
+    occurred = f"late were {counted(late, 'pair')}, and there were {made}"
+    return judge_guard(GUARD, case, lacking, occurred)
+
+
+# ------------------------------------------------------------------------------- the assumption
+
+
+def remarks(case: Case, trace: Trace) -> tuple[Remark, ...]:
+    """Return the status of the assumption, if the first answers of the query rest on it."""
+    config = SlackConfig.from_json(case.workload.config)
+    if not rests_on_assumption(config):
+        return ()
+    try:
+        status = status_of(trace.of(Correlation))
+    except (ArithmeticError, TypeError, ValueError):  # no figures that correlations can have
+        status = Assumption(UNTESTED, None, None, None, 0)
+    data: dict[str, Any] = {"assumption": ASSUMPTION, **status._asdict()}
+    return (Remark("assumption", f"{ASSUMPTION}: {describe_status(status)}", data),)
+
+
+def rests_on_assumption(config: SlackConfig) -> bool:
+    """Return whether (eps, delta) is promised under an assumption (docs/slack.md, section 7)."""
+    is_promised = config.control == "conformal" and config.lambda_thr is None
+    return is_promised and config.sampling == "exchangeable" and config.aggregate != "count"
+
+
+def describe_status(status: Assumption) -> str:
+    """Return the status with its figures, as a phrase."""
+    windows = counted(status.windows, "window")
+    if status.status == UNTESTED:
+        return f"{status.status}, {windows} where {ENOUGH_WINDOWS} are needed"
+    interval = f"99.9%: {status.low:+.2f}..{status.high:+.2f}"
+    return f"{status.status}, rho {status.rho:+.2f} ({interval}), {windows}"
 
 
 EXPLORER = Explorer(
@@ -106,35 +121,15 @@ EXPLORER = Explorer(
     explore=explore,
 )
 
-
-def simulate(settings: Mapping[str, str], seed: int) -> TimedRun:
-    """One timed run."""
-    refuse_settings(DEFAULTS, settings)
-    return from_settings(settings, seed)
-
-
-def simulate_plan(plan: Plan, config: Mapping[str, Any], seed: int) -> TimedRun:
-    """Run a plan and the query of a workload."""
-    return timed.simulate(plan, SlackConfig.from_json(config), seed)
-
-
-def plot(run: TimedRun, path: Path) -> None:
-    """The run over time, as SVG."""
-    # Imported here, for matplotlib takes a second that nothing else on the command line needs.
-    from sim.slack.figures import plot_run
-
-    plot_run(run, path)
-
-
 ROOM = Room(
     name="slack",
     step_types=WORDS,
     add_options=queries.add_options,
     cases=partial(cases, "slack", queries.queries),
     reference=make_system,
-    spark=spark,
+    spark=spark_pipeline("slack"),
     slots=lambda _: 2,
-    in_process=in_process,
+    in_process=spark_operator("slack"),
     in_process_step_types=(Result, Late, Judged, Rejected, Progress),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
@@ -145,10 +140,12 @@ ROOM = Room(
     guard=guard,
     remarks=lambda seen: remarks(seen.case, seen.observed),
     explorer=EXPLORER,
-    simulate=simulate,
-    simulate_plan=simulate_plan,
+    simulate=timed_run(partial(refuse_settings, DEFAULTS), from_settings),
+    simulate_plan=lambda plan, config, seed: timed.simulate(
+        plan, SlackConfig.from_json(config), seed
+    ),
     replay=timed.replay,
     predictor=PREDICTOR,
-    plot=plot,
+    plot=run_plot("slack"),
     errata=ERRATA,
 )

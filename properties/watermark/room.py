@@ -1,14 +1,12 @@
 """Room ``watermark`` as the command line and the tests know it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
 from statistics import fmean
-from typing import Any
 
-from model.checking.claims import Outcome, Verdict
-from model.vocabulary import System, Trace, WatermarkConfig, Workload
+from model.checking.claims import Verdict
+from model.vocabulary import WatermarkConfig
 from model.vocabulary.answers import Final, Late, Rejected, Result
 from model.vocabulary.watermark import WORDS, Clock
 from model.watermark import make_system
@@ -22,31 +20,16 @@ from properties.watermark import queries
 from properties.watermark.errata import ERRATA
 from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings
-from sim.kernel.plan import Plan
-from sim.watermark import DEFAULTS, TimedRun, from_settings
+from properties.wiring import judge_guard, run_plot, spark_operator, spark_pipeline, timed_run
+from sim.watermark import DEFAULTS, from_settings
 from sim.watermark import room as timed
 
 GUARD = "the wait followed the disorder"
 SECOND_US = 1_000_000
 
 
-def spark() -> System:
-    """The Spark pipeline, in the session that is running."""
-    # Imported here, for it takes a second that nothing else on the command line needs.
-    from spark_impl.watermark import make_system as make_pipeline
-
-    return make_pipeline()
-
-
-def in_process(workload: Workload) -> Trace:
-    """The state operator of the Spark pipeline, without Spark."""
-    from spark_impl.watermark import run_in_process
-
-    return run_in_process(workload)
-
-
 def figures(seen: JudgedCase) -> Figures:
-    """What happened in the reference."""
+    """Return windows, clocks, waits and late pairs of the reference."""
     trace = seen.expected
     clocks, late = trace.of(Clock), len(trace.of(Late))
     received = sum(result.n_rcv for result in trace.of(Result))
@@ -73,7 +56,7 @@ SHOWN = (
 
 
 def summarise_agreement(cases: Sequence[Figures]) -> str:
-    """Windows, clocks and late pairs of all cases together."""
+    """Return how many windows, clocks and late pairs agreed, over all cases."""
     windows, clocks, late = (
         sum(each[name] or 0 for each in cases) for name in ("compared", "clocks", "late")
     )
@@ -84,29 +67,21 @@ def summarise_agreement(cases: Sequence[Figures]) -> str:
 
 
 def guard(case: Case, figures: Figures) -> Verdict:
-    """Without disorder and different waits, any watermark would do.
+    """Require disorder and waits of several lengths: otherwise any watermark would do.
 
-    The first arrival of a task makes it wait in its own way: that alone is no other wait. Where
-    only the devices together are out of order, what counts is that they are kept apart.
+    The first arrival of a task always changes its wait; only later changes count. An input whose
+    devices are each in order counts as disordered if the devices together are not.
     """
     waits, late = int(figures["waits"] or 0), int(figures["late"] or 0)
     arrivals = case.workload.arrivals
     if case.workload.config.get("reading") == "fixed":
-        why = "" if late else "nothing was late"
+        lacking = "" if late else "nothing was late"
     elif all(one.event_time_us <= other.event_time_us for one, other in pairwise(arrivals)):
-        why = "everything came in order"
+        lacking = "everything came in order"
     else:
-        why = "" if waits > 1 else "the wait was the same all the time"
-    if not why:
-        sentence = (
-            f"waits were of {counted(waits, 'length')}, and late were {counted(late, 'pair')}"
-        )
-        return Verdict(GUARD, Outcome.HOLDS, sentence)
-    sentence = f"{why} in {case.input}: the cases that matter never came up"
-    return Verdict(GUARD, Outcome.UNDETERMINED, sentence)
-
-
-# --------------------------------------------------------------------------------------- wired up
+        lacking = "" if waits > 1 else "the wait was the same all the time"
+    occurred = f"waits were of {counted(waits, 'length')}, and late were {counted(late, 'pair')}"
+    return judge_guard(GUARD, case, lacking, occurred)
 
 
 EXPLORER = Explorer(
@@ -117,34 +92,15 @@ EXPLORER = Explorer(
 )
 
 
-def simulate(settings: Mapping[str, str], seed: int) -> TimedRun:
-    """One timed run."""
-    refuse_settings(DEFAULTS, settings)
-    return from_settings(settings, seed)
-
-
-def simulate_plan(plan: Plan, config: Mapping[str, Any], seed: int) -> TimedRun:
-    """Run a plan and the query of a workload."""
-    return timed.simulate(plan, WatermarkConfig.from_json(config), seed)
-
-
-def plot(run: TimedRun, path: Path) -> None:
-    """The run over time, as SVG."""
-    # Imported here, for matplotlib takes a second that nothing else on the command line needs.
-    from sim.watermark.figures import plot_run
-
-    plot_run(run, path)
-
-
 ROOM = Room(
     name="watermark",
     step_types=WORDS,
     add_options=queries.add_options,
     cases=partial(cases, "watermark", queries.queries),
     reference=make_system,
-    spark=spark,
+    spark=spark_pipeline("watermark"),
     slots=lambda _: 2,
-    in_process=in_process,
+    in_process=spark_operator("watermark"),
     in_process_step_types=(Clock, Result, Late, Rejected),
     compare=Agreement(WORDS, IDENTITY).compare,
     check=judge,
@@ -155,10 +111,12 @@ ROOM = Room(
     guard=guard,
     remarks=lambda _: (),
     explorer=EXPLORER,
-    simulate=simulate,
-    simulate_plan=simulate_plan,
+    simulate=timed_run(partial(refuse_settings, DEFAULTS), from_settings),
+    simulate_plan=lambda plan, config, seed: timed.simulate(
+        plan, WatermarkConfig.from_json(config), seed
+    ),
     replay=timed.replay,
     predictor=PREDICTOR,
-    plot=plot,
+    plot=run_plot("watermark"),
     errata=ERRATA,
 )

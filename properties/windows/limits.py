@@ -1,28 +1,29 @@
-"""What would take all day, or all memory, is refused before it is begun."""
+"""Limits of queries over windows: anything that would take all day, or all memory, is refused."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from model.vocabulary import SlackConfig, WatermarkConfig, Workload
-from properties.data.durations import LONGEST_US, write_duration
+from properties.data.durations import write_duration
 from properties.errors import UsageError
+from properties.limits import read_config, refuse_long_times
 from sim.settings import AUTO
 
 WINDOWS_MAX = 10_000
-"""Windows that a tuple may be in: a run takes time and memory for each of them."""
+"""Most windows that hold one tuple: each of them takes time and memory."""
 TASKS_MAX = 10_000
-"""Each has a state, a clock and what else says how long it waits."""
+"""Most tasks: each has a state and a clock of its own."""
 MESSAGES_MAX = 100_000
-"""Of each source of a timed run."""
+"""Most messages of one source of a timed run."""
 
 
 def refuse_query(
     size: str, size_us: int, slide: str, slide_us: int, tasks_name: str, tasks: int
 ) -> None:
-    """Refuse a query whose tuples would be in too many windows, or that has too many tasks.
+    """Refuse a query with too many windows per tuple, or with too many tasks.
 
-    ``size``, ``slide`` and ``tasks_name`` are what the user calls these settings. Raises
-    :class:`UsageError` with one sentence that names the offending value.
+    ``size``, ``slide`` and ``tasks_name`` are the names that the user knows for these settings.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
     windows = -(-size_us // slide_us)
     if windows > WINDOWS_MAX:
@@ -37,24 +38,18 @@ def refuse_query(
 def refuse_workload(
     read: Callable[[Mapping[str, Any]], SlackConfig | WatermarkConfig], workload: Workload
 ) -> None:
-    """Refuse a stored workload with such a query; :class:`UsageError` if it has no query at all."""
-    try:
-        config = read(workload.config)
-    except (TypeError, ValueError) as error:
-        raise UsageError(str(error)) from error
+    """Raise :class:`UsageError` for a stored workload without a query, or with too large a one."""
+    config = read_config(read, workload)
     refuse_query("size_us", config.size_us, "slide_us", config.slide_us, "tasks", config.tasks)
 
 
 def refuse_settings(defaults: Mapping[str, object], settings: Mapping[str, str]) -> None:
-    """Refuse settings of a timed run with which it would not end; others are for the run to judge.
+    """Refuse settings of a timed run that would not end; the run itself refuses all other errors.
 
-    ``defaults`` is for settings that are not given. Raises :class:`UsageError` with one sentence
-    that names the offending value.
+    ``defaults`` complete the ``settings``. Raise :class:`UsageError` with one sentence that names
+    the offending value.
     """
-    for key, text in settings.items():
-        number = _integer(text)
-        if key.endswith("_us") and number is not None and abs(number) > LONGEST_US:
-            raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
+    refuse_long_times(settings)
     messages = _integer(settings.get("messages", AUTO))
     if messages is not None and messages > MESSAGES_MAX:
         raise UsageError(

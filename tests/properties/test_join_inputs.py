@@ -12,7 +12,7 @@ from properties.data import inputs
 from properties.data.inputs import DATA_VARIABLE
 from properties.data.tables import DEFAULT_COLUMNS
 from properties.join import queries
-from properties.join.inputs import NAMED, RECORDINGS, SIMULATED, TwoStreams, load, missing
+from properties.join.inputs import NAMED, RECORDINGS, SIMULATED, TwoStreams, load, why_missing
 from properties.join.room import ROOM
 from properties.rooms import Case, SkippedInput
 
@@ -61,7 +61,7 @@ def test_stations_are_two_and_the_queries_share_a_chain() -> None:
 
 @pytest.mark.parametrize("name", ["iot_umts", "beijing"])
 def test_recordings_where_they_are(name: str) -> None:
-    reason = missing(name)
+    reason = why_missing(name)
     if reason is not None:
         pytest.skip(reason)
     (case,) = cases(name)

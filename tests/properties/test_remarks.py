@@ -12,7 +12,7 @@ from model.vocabulary import Event, SlackConfig, System, Trace, Workload
 from model.vocabulary.slack import Correlation
 from properties.cli import main as cli
 from properties.rooms import Case, Remark
-from properties.slack.remarks import ASSUMPTION, remarks, rests_on_assumption
+from properties.slack.room import ASSUMPTION, remarks, rests_on_assumption
 
 CONFIG = SlackConfig(size_us=8, slide_us=8, keyed=False, max_slack_us=0, gamma_us=0)
 WINDOWS = 30

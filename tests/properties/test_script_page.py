@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from properties.script.timed import SIDES, alternatives
+from properties.script.room import SIDES, alternatives
 from sim.script import from_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "script.md").read_text(encoding="utf-8")

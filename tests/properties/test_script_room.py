@@ -8,6 +8,7 @@ import pytest
 from model.script import run
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script import Hosted, Result
+from properties.cases import why_missing
 from properties.data.tables import Columns
 from properties.rooms import find_room
 from properties.script import inputs, limits
@@ -230,7 +231,7 @@ def test_delays_depend_on_the_seed() -> None:
 
 
 def test_the_bridge_with_its_examples() -> None:
-    reason = inputs.missing("munich_bridge")
+    reason = why_missing("munich_bridge")
     if reason is not None:
         pytest.skip(reason)
     network = inputs.load("munich_bridge", 0, Columns(), None)

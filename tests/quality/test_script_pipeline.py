@@ -7,8 +7,6 @@ as they are, they pass the same cases (``properties/script/test_agreement.py``).
 import pytest
 
 from model.vocabulary import Workload
-from properties.script.agreement import differences
-from properties.script.telling import TELLING
 from spark_impl.script import (
     admission,
     cutting,
@@ -22,6 +20,8 @@ from spark_impl.script import (
     slices,
     tables,
 )
+from tests.properties.agreement import script_differences as differences
+from tests.properties.script_cases import TELLING
 from tests.quality.mistakes import Mistake
 
 MISTAKES = {

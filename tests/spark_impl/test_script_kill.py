@@ -8,12 +8,12 @@ import pytest
 from model.script import run
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import Rejected
-from properties.script.agreement import differences
 from spark_impl.script import compile_plan
 from spark_impl.script.system import read_traces
 from tests.harness import profiles
 from tests.harness.background_kills import Query
 from tests.harness.driver_kills import needs_proc
+from tests.properties.agreement import script_differences as differences
 
 LEFT_MAX = 2
 """Messages that are there at the end: the last ones, which Spark removes when it goes on."""

@@ -13,8 +13,8 @@ from model.join.exploration import explore, scope_of
 from model.join.network import FIFO, UNORDERED
 from model.join.protocol import Protocol, State
 from model.join.scopes import EVERYDAY, SCOPES, machine_of
-from properties.join import golden
-from properties.join.golden import GOLDEN
+from tests.model.join import golden
+from tests.model.join.golden import GOLDEN
 
 QUICK = ("adding", "cut", "removing", "fifo", "drop", "numbered", "balanced", "elastic")
 """The others are explored by the properties of the room."""

@@ -1,7 +1,4 @@
-"""Golden counts of the explored scopes of room ``join``: whoever changes what can happen notices.
-
-States and transitions of each.
-"""
+"""Golden counts of the explored scopes of room ``join``: states and transitions of each."""
 
 EVERYDAY = {
     "adding": (569, 1_377),

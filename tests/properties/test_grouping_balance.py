@@ -5,7 +5,7 @@ import pytest
 from model.grouping.evidence import evidence_of
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Route
-from properties.grouping.balances import spread
+from properties.grouping.room import balance_of
 
 CONFIG = GroupingConfig(2, times_us=((0, (1, 3)), (2, (3, 1))), window_tuples=4)
 KEYS = "aaaa" + "aabb" + "aab"
@@ -20,7 +20,7 @@ def case() -> Workload:
 
 def test_window_0_does_not_count_and_others_are_summed() -> None:
     routes = [Route(seq, 0, instance) for seq, instance in enumerate(AT)]
-    found = spread(evidence_of(case(), Trace("by hand", routes)))
+    found = balance_of(evidence_of(case(), Trace("by hand", routes)))
     assert found is not None
     # Window 1: 3 and 1 tuples at 1 and 3 us, work 3 and 3. Window 2: 1 and 2 at 3 and 1, work 3, 2.
     assert found.busiest_us == 3
@@ -31,7 +31,7 @@ def test_window_0_does_not_count_and_others_are_summed() -> None:
 
 
 def test_what_was_not_recorded_has_no_figures() -> None:
-    assert spread(evidence_of(case(), Trace("silent", ()))) is None
+    assert balance_of(evidence_of(case(), Trace("silent", ()))) is None
     one_window = case().with_(cuts=())
     routes = [Route(seq, 0, 0) for seq in range(len(KEYS))]
-    assert spread(evidence_of(one_window, Trace("short", routes))) is None
+    assert balance_of(evidence_of(one_window, Trace("short", routes))) is None

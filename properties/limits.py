@@ -1,0 +1,46 @@
+"""Refusal of settings and workloads that would take all day, or all memory, to run."""
+
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Any, TypeVar
+
+from model.vocabulary import Workload
+from properties.data.durations import LONGEST_US
+from properties.errors import UsageError
+
+ConfigT = TypeVar("ConfigT")
+
+
+def read_config(read: Callable[[Mapping[str, Any]], ConfigT], workload: Workload) -> ConfigT:
+    """Return the query of a stored workload; raise :class:`UsageError` if it has none."""
+    try:
+        return read(workload.config)
+    except (TypeError, ValueError) as error:
+        raise UsageError(str(error)) from error
+
+
+def parse_number(text: object) -> float:
+    """Return ``text`` as a number; 0 for what is no finite number, which the run itself refuses."""
+    number = _parse(text)
+    return number if isfinite(number) else 0.0
+
+
+def refuse_larger(settings: Mapping[str, str], largest: Mapping[str, float]) -> None:
+    """Raise :class:`UsageError` for a setting above its limit."""
+    for key, text in settings.items():
+        if key in largest and _parse(text) > largest[key]:
+            raise UsageError(f"{key} is {text}; at most {largest[key]} is allowed")
+
+
+def refuse_long_times(settings: Mapping[str, str]) -> None:
+    """Raise :class:`UsageError` for a time beyond the longest duration."""
+    for key, text in settings.items():
+        if key.endswith("_us") and abs(parse_number(text)) > LONGEST_US:
+            raise UsageError(f"{key} is {text}; it must be at most {LONGEST_US}")
+
+
+def _parse(text: object) -> float:
+    try:
+        return float(str(text))
+    except ValueError:
+        return 0.0
