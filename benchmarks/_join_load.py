@@ -26,10 +26,10 @@ from benchmarks._join_input import (
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import STREAMS, Forward, R, S
 from model.vocabulary.trace import kind_of
-from spark_impl.join import wire
+from spark_impl.join import messages
+from spark_impl.join.chain import Chain
 from spark_impl.join.matching import tuples_from_arrow
-from spark_impl.join.messages import Ack, Block
-from spark_impl.join.running import Chain
+from spark_impl.join.messages import Block, BlockAck
 from spark_impl.join.store import Store
 from spark_impl.join.task import Summary
 
@@ -127,12 +127,12 @@ def _tuple_bytes() -> float:
 
 def _header_bytes() -> int:
     """Bytes of a block without tuples and of its acknowledgement."""
-    return _block_bytes(0) + len(b"".join(wire.encode([Ack(R, 1, 1, 1)])))
+    return _block_bytes(0) + len(b"".join(messages.encode_messages([BlockAck(R, 1, 1, 1)])))
 
 
 def _block_bytes(tuples: int) -> int:
     rows = arrivals(R, tuples).rename_columns({"event_time_us": "ts", "seq": "rank"})
-    return len(b"".join(wire.encode([Block(R, 1, 1, 1, tuples_from_arrow(rows))])))
+    return len(b"".join(messages.encode_messages([Block(R, 1, 1, 1, tuples_from_arrow(rows))])))
 
 
 def compared_in_buckets(width: int) -> int:

@@ -8,9 +8,9 @@ from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import NO_WATERMARK_US, STREAMS, Drop, R, S
 from sim.join.machine import Found, Gauges, Sent, Service
 from sim.join.tuning import ChainTuning
-from spark_impl.join.chain import ChainInProcess, arrivals_of
-from spark_impl.join.messages import Ack, Block, Message
-from spark_impl.join.pace import is_held_up
+from spark_impl.join.in_process import ChainInProcess, arrivals_of
+from spark_impl.join.lane import is_held_up
+from spark_impl.join.messages import Block, BlockAck, Message
 
 
 class SparkMachine:
@@ -109,7 +109,7 @@ def _kind(message: Message) -> Literal["block", "ack", "hint"]:
     """Return how a message is counted."""
     if isinstance(message, Block):
         return "block"
-    return "ack" if isinstance(message, Ack) else "hint"
+    return "ack" if isinstance(message, BlockAck) else "hint"
 
 
 def _tuples(message: Message) -> int:

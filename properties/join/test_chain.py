@@ -16,7 +16,7 @@ from model.vocabulary.join import Forward, Quiet, Receive, Rejected
 from properties.join.strategies import cases
 from properties.join.test_model import results
 from spark_impl.join import run_in_process
-from spark_impl.join.chain import Network
+from spark_impl.join.in_process import Network
 from tests.harness.stream_packs import collect
 
 CASES_A_NETWORK = 60

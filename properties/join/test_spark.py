@@ -22,8 +22,8 @@ from properties.join.strategies import SCALE_US
 from properties.join.test_model import results
 from properties.judging.judge import broken_sentences
 from spark_impl.join import run_workloads
+from spark_impl.join.chain import Chain
 from spark_impl.join.matching import FreePredicate, Tuples
-from spark_impl.join.running import Chain
 from spark_impl.join.system import read_trace, rows_of
 from spark_impl.join.worker import Worker
 from spark_impl.runtime.arrays import Bools

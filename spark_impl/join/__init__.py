@@ -1,9 +1,8 @@
 """Room ``join`` on Spark: a chain of workers that joins on any predicate (docs/join.md)."""
 
-from spark_impl.join.chain import run_in_process
-from spark_impl.join.epoch import ChainProblem
-from spark_impl.join.found import Snapshot, results, snapshots
-from spark_impl.join.query import ChainJoin, ChainStream, one_time
+from spark_impl.join.chain import ChainProblem
+from spark_impl.join.in_process import run_in_process
+from spark_impl.join.query import ChainJoin, ChainStream, Snapshot, one_time, results, snapshots
 from spark_impl.join.system import make_system, run_workloads
 
 __all__ = [

@@ -1,271 +1,299 @@
-"""The whole chain in one process: workers joined by queues, and a scheduler with a seed.
+"""One chain and its store: one epoch after the other.
 
-Fast, without Spark and without sockets; the network can be better or worse than the real one.
+Rules of this file:
+
+* What a chain does is decided when it is opened: what its store says of the past, and what the
+  caller says of the future.
+* One at a time: whoever runs an epoch has locked the store.
 """
 
-import random
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from pathlib import Path
+from typing import TypeAlias
 
-import numpy as np
-import pyarrow as pa
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from model.vocabulary import Event, JoinConfig, System, Trace, Workload
-from model.vocabulary.join import END_US, STREAMS, Match, R, S
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import S
 from model.vocabulary.trace import Step
-from spark_impl.join.admission import Arrivals, check_times
-from spark_impl.join.checkpoint import decode_state, empty_state, encode_state
-from spark_impl.join.elastic import adopt
-from spark_impl.join.matching import SCHEMA, tuples_from_arrow
-from spark_impl.join.messages import Message
-from spark_impl.join.queries import Counts, ranks_of
-from spark_impl.join.side import Matcher
-from spark_impl.join.worker import Worker
+from spark_impl.join.matching import Counts, FreePredicate, ranks_of
+from spark_impl.join.rendezvous import Place, Rendezvous
+from spark_impl.join.store import Commit, open_store
+from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
+from spark_impl.runtime import lock
+from spark_impl.runtime.failures import last_error, sentence_of
+from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.session import EnvironmentProblem
+
+Span: TypeAlias = tuple[int, int | None]
+"""First and last epoch of a query; ``None``: no last one."""
 
 
-class Network(NamedTuple):
-    """What connections do to messages, and how workers are timed."""
+def continued(
+    before: JoinConfig,
+    functions: Collection[str],
+    given: JoinConfig,
+    given_functions: Collection[str],
+    epoch: int,
+) -> JoinConfig:
+    """What a chain does from ``epoch`` on that did ``before`` and is now ``given`` something else.
 
-    ordered: bool = True
-    """Messages of one direction arrive in the order in which they were sent."""
-    twice: float = 0.0
-    """Share of deliveries that happen once more later."""
-    cut: float = 0.0
-    """Share of steps at which a connection breaks and what it carries is lost."""
-    unforced: float = 0.0
-    """Share of steps that send a block although balance does not ask for it."""
-    run: int = 4
-    """Most arrivals admitted at once."""
+    A query that is new begins with this epoch, one that is gone has ended with the epoch before.
+    Functions are queries that this configuration does not say. Raises :class:`InputProblem` when
+    the past would have to change.
+    """
+    known, wanted = dict(before.queries), dict(given.queries)
+    for name, predicate in known.items():
+        if name not in wanted and name in functions:
+            msg = f"the query {name!r} is a function: give it again, for it may still owe pairs"
+            raise InputProblem(msg)
+        same = (predicate, name in functions) == (wanted.get(name), name in given_functions)
+        if name in wanted and not same:
+            msg = f"the query {name!r} was another one: a new one needs a name of its own"
+            raise InputProblem(msg)
+    queries, limited = [], []
+    for name, predicate in {**known, **wanted}.items():
+        span = _span(name, before, given, epoch)
+        if span is not None:
+            queries.append((name, predicate))
+            limited += [(name, *span)] if span != (0, None) else []
+    return replace(given, queries=tuple(queries), epochs=tuple(limited))
 
 
-FIFO = Network()
+def _span(name: str, before: JoinConfig, given: JoinConfig, epoch: int) -> Span | None:
+    """The epochs of a query; ``None`` if it is gone before it began."""
+    is_known = any(name == each for each, _ in before.queries)
+    span: Span = before.span(name) if is_known else (epoch, None)
+    if not any(name == each for each, _ in given.queries):
+        return _ended(span, epoch)
+    if any(name == each for each, _, _ in given.epochs):
+        return _moved(name, span, given.span(name), is_known, epoch)
+    if _is_over(span, epoch):
+        msg = f"the query {name!r} ended with epoch {span[1]}: a new one needs a name of its own"
+        raise InputProblem(msg)
+    return span
 
 
-class _Runner:
-    """One epoch: picks what happens next until the chain is quiet."""
+def _ended(span: Span, epoch: int) -> Span | None:
+    first, last = span
+    if first >= epoch:
+        return None
+    return first, epoch - 1 if last is None else min(last, epoch - 1)
+
+
+def _moved(name: str, span: Span, wanted: Span, is_known: bool, epoch: int) -> Span:
+    """The epochs that are asked for, if only the future changes by them."""
+    begin_moves = wanted[0] != span[0] and (is_known or wanted[0] < epoch)
+    end_moves = wanted[1] != span[1] and (_is_over(span, epoch) or _is_over(wanted, epoch))
+    if begin_moves or end_moves:
+        msg = (
+            f"the query {name!r} cannot have the epochs {wanted[0]} to {wanted[1]}:"
+            f" the next epoch is {epoch}"
+        )
+        raise InputProblem(msg)
+    return wanted
+
+
+def _is_over(span: Span, epoch: int) -> bool:
+    """The query ended before the last epoch: that does not change any more."""
+    return span[1] is not None and span[1] < epoch - 1
+
+
+PATIENCE_S = 60.0
+"""A neighbour that is silent for so long is taken for dead."""
+
+
+class Chain:
+    """A chain with its store.
+
+    On the store of an earlier run it goes on from there: with another number of workers, with
+    queries that are new from the next epoch on, and without those that are gone. Raises
+    :class:`InputProblem` when the store belongs to another chain, and
+    :class:`EnvironmentProblem` when there are fewer task slots than workers.
+    """
 
     def __init__(
         self,
-        workers: list[Worker],
-        arrivals: Mapping[str, Arrivals],
-        network: Network,
-        choose: random.Random,
-        flush: bool,
+        spark: SparkSession,
+        config: JoinConfig,
+        store: Path,
+        free: Mapping[str, FreePredicate] | None = None,
+        *,
+        recording: bool = False,
+        history: bool = False,
+        on_step: Callable[[Step], None] | None = None,
+        patience_s: float = PATIENCE_S,
     ) -> None:
-        self._workers = workers
-        self._arrivals = arrivals
-        self._positions = dict.fromkeys(STREAMS, 1 if flush else 0)  # 1: beyond the end of nothing
-        self._network = network
-        self._choose = choose
-        self._channels: dict[tuple[int, int], list[Message]] = {}
-        for left in range(len(workers) - 1):
-            self._channels[left, left + 1] = []
-            self._channels[left + 1, left] = []
-
-    def run(self, steps: int | None = None) -> None:
-        """Until every worker has finished and no message is under way, or for some steps."""
-        for worker in self._workers:
-            self._collect(worker)
-        while steps is None or steps > 0:
-            actions = [*self._deliveries(), *self._admissions()]
-            if not actions and self._stands_still():
-                if all(worker.finished for worker in self._workers):
-                    return
-                if not self._network.cut:
-                    msg = "the chain stands still before it is quiet"
-                    raise RuntimeError(msg)
-                self._cut(certain=True)  # both sides notice at last, and send again
-            self._choose.choice([*actions, *self._works()] or [lambda: None])()
-            self._cut()
-            steps = None if steps is None else steps - 1
-
-    def _stands_still(self) -> bool:
-        """No worker has anything left to do or to say."""
-        for worker in self._workers:
-            worker.work()
-            self._collect(worker)
-        return not any(self._channels.values())
-
-    def _deliveries(self) -> Iterator[Callable[[], None]]:
-        for where, queue in self._channels.items():
-            if queue:
-                yield partial(self._deliver, where)
-
-    def _deliver(self, where: tuple[int, int]) -> None:
-        queue = self._channels[where]
-        position = 0 if self._network.ordered else self._choose.randrange(len(queue))
-        message = queue.pop(position)
-        if self._choose.random() < self._network.twice:
-            queue.insert(self._choose.randrange(len(queue) + 1), message)
-        sender, receiver = where
-        self._workers[receiver].receive(sender, message)
-        self._collect(self._workers[receiver])
-
-    def _admissions(self) -> Iterator[Callable[[], None]]:
-        for stream, worker in ((R, self._workers[0]), (S, self._workers[-1])):
-            if self._positions[stream] <= len(self._arrivals[stream].seq):
-                yield partial(self._admit, stream, worker)
-
-    def _admit(self, stream: str, worker: Worker) -> None:
-        arrivals, first = self._arrivals[stream], self._positions[stream]
-        if first == len(arrivals.seq):
-            worker.end_intake(stream)
-            self._positions[stream] += 1
-        else:
-            last = min(first + self._choose.randint(1, self._network.run), len(arrivals.seq))
-            upcoming = arrivals.seq[last : last + 1].tolist()
-            worker.admit(stream, arrivals.run(first, last), upcoming[0] if upcoming else END_US)
-            self._positions[stream] = last
-        self._collect(worker)
-
-    def _works(self) -> Iterator[Callable[[], None]]:
-        for worker in self._workers:
-            if not worker.finished:
-                yield partial(self._work, worker)
-
-    def _work(self, worker: Worker) -> None:
-        if self._choose.random() < self._network.unforced:
-            stream = self._choose.choice(STREAMS)
-            if worker.can_forward(stream):
-                worker.forward(stream)
-        else:
-            worker.work()
-        self._collect(worker)
-
-    def _collect(self, worker: Worker) -> None:
-        for neighbour, message in worker.outbox:
-            self._channels[worker.number, neighbour].append(message)
-        worker.outbox.clear()
-
-    def _cut(self, certain: bool = False) -> None:
-        for left in range(len(self._workers) - 1):
-            if certain or self._choose.random() < self._network.cut:
-                self._channels[left, left + 1].clear()
-                self._channels[left + 1, left].clear()
-                for worker, other in ((left, left + 1), (left + 1, left)):
-                    self._workers[worker].reconnect(other)
-                    self._collect(self._workers[worker])
-
-
-def run_in_process(
-    workload: Workload,
-    network: Network = FIFO,
-    seed: int | None = None,
-    workers: Sequence[int] = (),
-) -> Trace:
-    """Run a workload with an interleaving drawn from ``seed`` (default: that of the workload).
-
-    A fault of the kind ``kill`` breaks its batch off in the middle and runs it again from the
-    state before it. ``workers`` gives their number in epoch 0, 1, ... and then over again, instead
-    of that of the configuration. The trace holds every step of the protocol. Raises ``ValueError``
-    for an arrival of an unknown stream or time, or one whose identity another one has;
-    ``RuntimeError`` if the chain stands still.
-    """
-    given = JoinConfig.from_json(workload.config)
-    choose = random.Random(workload.seed if seed is None else seed)
-    killed = {fault.at for fault in workload.faults if fault.kind == "kill"}
-    sizes = workers or (given.workers,)
-    chain = ChainInProcess(sizes[0])
-    trace: list[Step] = []
-    batches: list[Iterable[Event] | None] = [*workload.batches()]
-    for epoch, events in enumerate([*batches, None] if workload.flush else batches):
-        config = replace(given, workers=sizes[epoch % len(sizes)])
-        arrivals = {name: arrivals_of(events or (), name, config.window_us) for name in STREAMS}
-        for attempt in range(2 if epoch in killed else 1):
-            steps: list[Step] = []
-            chain.begin(config, steps.append, flush=events is None)
-            breaks_off = choose.randint(1, 50) if epoch in killed and attempt == 0 else None
-            _Runner(chain.workers, arrivals, network, choose, events is None).run(breaks_off)
-        chain.commit()
-        trace.extend(steps)
-        for worker in chain.workers:
-            trace.extend(results_of(worker, config))
-    return Trace("spark", trace)
-
-
-class ChainInProcess:
-    """The workers of a chain without Spark, and what its store holds between epochs."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers: list[Worker] = []
-        """Those of the epoch that began last."""
-        self.matcher: Matcher
-        """Which all of them share."""
-        self._states = [encode_state(empty_state())] * workers
-        self._admitted = [Counts(0, 0)]
+        check_slots(spark, config.workers)
+        self._spark = spark
+        self._free = dict(free or {})
+        self._recording = recording
+        self._history = history
+        self._on_step = on_step
+        self._patience_s = patience_s
+        self.store = open_store(store, config)
+        self._last = before = self.store.last()
+        if before is not None:
+            config = continued(
+                before.config, before.functions, config, self._free, before.epoch + 1
+            )
+        self.config = config
+        """With all queries that the chain has had, and the epochs of each."""
 
     @property
-    def epoch(self) -> int:
-        """The epoch that is under way, or the next one."""
-        return len(self._admitted) - 1
+    def flushed(self) -> bool:
+        """The last epoch is over: nothing follows it."""
+        return self._last is not None and self._last.flush
 
-    def begin(
-        self, config: JoinConfig, record: Callable[[Step], None], *, flush: bool = False
-    ) -> None:
-        """Begin the epoch, perhaps again, with what the chain held after the one before."""
-        epoch, states = self.epoch, self._states
-        matcher = Matcher(config, ranks=ranks_of(config, epoch, self._admitted.__getitem__))
-        self.matcher, self.workers = matcher, []
-        for number in range(config.workers):
-            state, found = adopt(
-                lambda old: decode_state(states[old]), len(states), config.workers, number, matcher
+    @property
+    def epochs(self) -> int:
+        """How many epochs have happened; also the number of the next one."""
+        return 0 if self._last is None else self._last.epoch + 1
+
+    def advance(self, rows: DataFrame | None) -> list[Summary]:
+        """Run the next epoch: arrivals with ``stream`` and the columns of inputs, or a flush."""
+        held = lock.hold(self.store.root)
+        try:
+            before = self.store.last()
+            if before != self._last:
+                msg = f"the chain in {self.store.root} was continued elsewhere: open it again"
+                raise InputProblem(msg)
+            if before is not None and before.flush:
+                msg = f"the chain in {self.store.root} was flushed, and nothing may follow that"
+                raise InputProblem(msg)
+            summaries = run_epoch(self._spark, rows, lambda place: self._plan(place, before, rows))
+            self._last = self.store.last()
+            return summaries
+        finally:
+            lock.let_go(held)
+
+    def _plan(self, place: Place, before: Commit | None, rows: DataFrame | None) -> Plan:
+        return Plan(
+            config=self.config,
+            free=self._free,
+            ranks=ranks_of(self.config, self.epochs, self.store.admitted_before),
+            store=self.store,
+            before=before,
+            epoch=self.epochs,
+            flush=rows is None,
+            place=place,
+            patience_s=self._patience_s,
+            recording=self._recording,
+            history=self._history,
+            on_step=self._on_step,
+        )
+
+
+_HELD = ("r_held", "s_held")
+_EXECUTORS_COME_S = 15.0
+"""How long executors of a cluster that has just started may take to be there."""
+
+
+class ChainProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
+    """An epoch that failed; the message is one sentence that says why."""
+
+
+def check_slots(spark: SparkSession, workers: int) -> None:
+    """Raise :class:`EnvironmentProblem` unless all workers can run at the same time."""
+    master = str(spark.sparkContext.master)
+    deadline = time.monotonic() + (0.0 if master.startswith("local[") else _EXECUTORS_COME_S)
+    context = spark.sparkContext._jsc.sc()
+    profile = context.resourceProfileManager().defaultResourceProfile()
+    while (slots := int(context.maxNumConcurrentTasks(profile))) < workers:
+        if time.monotonic() > deadline:
+            msg = (
+                f"a chain of {workers} workers needs {workers} task slots at the same time and"
+                f" {master} has {slots}"
             )
-            self.workers.append(
-                Worker(
-                    config, number, matcher, state, epoch, flush=flush, record=record, found=found
-                )
-            )
-
-    def commit(self) -> None:
-        """Keep what the chain holds: the epoch is over."""
-        states = [worker.state() for worker in self.workers]
-        r, s = states[0].r_intake, states[-1].s_intake
-        self._states = [encode_state(state) for state in states]
-        self._admitted.append(Counts(r.tuples if r else 0, s.tuples if s else 0))
+            raise EnvironmentProblem(msg)
+        time.sleep(0.1)
 
 
-def make_system(network: Network = FIFO) -> System:
-    """The engine without Spark as a callable."""
+def run_epoch(
+    spark: SparkSession, rows: DataFrame | None, plan: Callable[[Place], Plan]
+) -> list[Summary]:
+    """Run one epoch and commit it; ``rows`` has ``stream`` and :data:`COLUMNS`, none in a flush.
 
-    def run(workload: Workload, /) -> Trace:
-        return run_in_process(workload, network)
-
-    return run
-
-
-def results_of(worker: Worker, config: JoinConfig) -> Iterator[Step]:
-    """Matches and rejections that a worker has found."""
-    for (name, _), found in zip(config.queries, worker.found, strict=True):
-        for pairs in found:
-            for r_id, s_id in zip(pairs.r_id.tolist(), pairs.s_id.tolist(), strict=True):
-                yield Match(name, r_id, s_id, worker.epoch)
-    yield from worker.rejected
-
-
-def arrivals_of(events: Iterable[Event], stream: str, window_us: int) -> Arrivals:
-    """The arrivals of one stream among events.
-
-    Raises ``ValueError`` for a stream that is neither, and for a time beyond all times.
+    Raises :class:`ChainProblem` when it fails; then nothing of it counts.
     """
-    own: list[Event] = []
-    for event in events:
-        if event.stream not in STREAMS:
-            msg = f"arrival {event.seq} is of stream {event.stream!r}; it must be 'R' or 'S'"
-            raise ValueError(msg)
-        if event.stream == stream:
-            own.append(event)
-    own.sort(key=lambda event: event.seq)
-    columns = {
-        "rank": [0] * len(own),
-        "source_id": [event.source_id for event in own],
-        "ts": [event.event_time_us for event in own],
-        "value": [event.value for event in own],
-        "key": [event.key for event in own],
-    }
-    table = pa.table([pa.array(columns[each.name], each.type) for each in SCHEMA], schema=SCHEMA)
-    seq = np.array([event.seq for event in own], np.int64)
-    arrivals = Arrivals(seq, tuples_from_arrow(table))
-    check_times(arrivals, window_us)
-    return arrivals
+    settings = spark.sparkContext.getConf()
+    host = str(settings.get("spark.driver.host"))
+    bound_to = str(settings.get("spark.driver.bindAddress", host))
+    workers = plan(Place((host, 0), "", 0.0)).config.workers
+    check_slots(spark, workers)
+    with Rendezvous(host, workers, bound_to=bound_to) as rendezvous:
+        made = plan(rendezvous.place)
+        stage = _placed(spark, rows, workers).mapInArrow(
+            partial(run_task, plan=made), from_arrow_schema(SUMMARY), barrier=True
+        )
+        # Spark runs a barrier stage again only if what it finds is shuffled.
+        shuffled = stage.repartition(1)
+        try:
+            summaries = sorted(Summary(**row.asDict()) for row in shuffled.collect())
+        except (PySparkException, Py4JError) as error:
+            told = _told(error, str(spark.sparkContext.master), made.epoch)
+            raise ChainProblem(told) from error
+    attempts = {each.attempt for each in summaries}
+    if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
+        msg = f"epoch {made.epoch} is not the work of one attempt: {summaries}"
+        raise ChainProblem(msg)
+    made.store.commit(_commit(made, attempts.pop(), summaries))
+    return summaries
+
+
+def _commit(plan: Plan, attempt: str, summaries: Sequence[Summary]) -> Commit:
+    """What the driver writes down of an epoch."""
+    found = zip(*(each.matches for each in summaries), strict=True)
+    names = (name for name, _ in plan.config.queries)
+    return Commit(
+        epoch=plan.epoch,
+        attempt=attempt,
+        flush=plan.flush,
+        config=plan.config,
+        functions=tuple(sorted(plan.free)),
+        history=plan.history,
+        committed_us=time.time_ns() // 1000,
+        matches=dict(zip(names, map(sum, found), strict=True)),
+        rejected=sum(each.rejected for each in summaries),
+        admitted=Counts(summaries[0].r_admitted, summaries[-1].s_admitted),
+        held=Counts(*(sum(getattr(each, name) for each in summaries) for name in _HELD)),
+    )
+
+
+def _told(error: Exception, master: str, epoch: int) -> str:
+    """What failed, and what to do about it unless it would fail again."""
+    sentence = sentence_of(error)
+    if last_error(error)[0] == InputProblem.__name__:
+        return sentence
+    return f"{sentence} ({advice(master, epoch)})"
+
+
+def advice(master: str, epoch: int) -> str:
+    """What to do about an epoch that failed."""
+    said = f"nothing of epoch {epoch} counts; whoever runs it again goes on from there"
+    once = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
+    if once is None:
+        return said
+    more = f"local[{once[1] or 1},4]"
+    return f"{said}; Spark tries once under {master}, and up to four times under {more}"
+
+
+def _placed(spark: SparkSession, rows: DataFrame | None, workers: int) -> DataFrame:
+    """Every row where its stream enters, and a row without a stream for every worker."""
+    kinds = {"worker": "int", "stream": "string", **COLUMNS}
+    seats = spark.range(workers).select(
+        F.col("id").cast("int").alias("worker"),
+        *(F.lit(None).cast(kind).alias(name) for name, kind in kinds.items() if name != "worker"),
+    )
+    if rows is not None:
+        last = F.when(F.col("stream") == S, workers - 1).otherwise(0).cast("int")
+        seats = seats.union(rows.withColumn("worker", last).select(*kinds))
+    return seats.repartitionById(workers, "worker")

@@ -14,10 +14,50 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from model.vocabulary.join import And, Apart, Band, Equi, Predicate, R
-from spark_impl.join.queries import Ranks
+from model.vocabulary import JoinConfig
+from model.vocabulary.join import END_US, And, Apart, Band, Equi, Predicate, R
 from spark_impl.runtime.arrays import Bools, Column, Floats, Ints, Texts
 from spark_impl.runtime.histories import InputProblem
+
+_NO_RANK = END_US
+"""Above every rank."""
+
+
+class Counts(NamedTuple):
+    """A number for each stream, such as the tuples admitted so far."""
+
+    r: int
+    s: int
+
+
+class Ranks(NamedTuple):
+    """Tuples that a query pairs: from a rank on and below another one, in each stream."""
+
+    first: Counts
+    end: Counts
+
+
+def ranks_of(
+    config: JoinConfig, epoch: int, admitted: Callable[[int], Counts]
+) -> tuple[Ranks | None, ...]:
+    """The tuples that each query pairs, as far as they are known in an epoch; ``None``: all.
+
+    ``admitted`` says how many tuples were admitted before an epoch that has begun.
+    """
+    nobody = Counts(_NO_RANK, _NO_RANK)
+
+    def of(query: str) -> Ranks | None:
+        first, last = config.span(query)
+        if (first, last) == (0, None):
+            return None
+        has_ended = last is not None and last < epoch
+        return Ranks(
+            admitted(first) if first <= epoch else nobody,
+            admitted(last + 1) if last is not None and has_ended else nobody,
+        )
+
+    return tuple(of(name) for name, _ in config.queries)
+
 
 SCHEMA = pa.schema(
     [

@@ -16,7 +16,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from spark_impl.join import wire
+from spark_impl.join.messages import encode_json
 from spark_impl.join.transport import Address, Door, greet, listen, log, read_json
 
 _TICK_S = 0.2
@@ -127,7 +127,7 @@ class Rendezvous:
         for seat in seats:
             seat.connection.settimeout(self.place.timeout_s)
             with suppress(OSError):  # the others will notice that it is not there
-                seat.connection.sendall(wire.encode_json(answer))
+                seat.connection.sendall(encode_json(answer))
             seat.connection.close()
         self._seats.clear()
 
@@ -175,7 +175,7 @@ def join_neighbours(
             for connection, greeting in door.wait(left_s):
                 if greeting.get("worker") == missing:
                     connection.settimeout(place.timeout_s)
-                    connection.sendall(wire.encode_json({"worker": worker}))
+                    connection.sendall(encode_json({"worker": worker}))
                     found[missing] = connection
                 else:
                     connection.close()

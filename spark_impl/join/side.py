@@ -22,11 +22,11 @@ from spark_impl.join.matching import (
     FreePredicate,
     Pairs,
     Query,
+    Ranks,
     Tuples,
     decide,
     tuples_from_arrow,
 )
-from spark_impl.join.queries import Ranks
 from spark_impl.runtime.arrays import Bools, Column, Ints
 
 _PAIRS_MAX = 1 << 18

@@ -29,10 +29,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from model.vocabulary import JoinConfig
-from spark_impl.join.checkpoint import decode_state, encode_state
-from spark_impl.join.lane import WorkerState
-from spark_impl.join.queries import FIXED, Counts
+from spark_impl.join.checkpoint import WorkerState, decode_state, encode_state
+from spark_impl.join.matching import Counts
 from spark_impl.runtime.histories import InputProblem
+
+FIXED = ("window_us", "lateness_us")
+"""Settings of a chain that stay what they are; all others may change between two epochs."""
+
 
 VERSION = 2
 MATCHES = pa.schema(

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
-from spark_impl.join.running import Chain
+from spark_impl.join.chain import Chain
 from spark_impl.join.store import Store, load_store
 from spark_impl.runtime.systems import one_at_a_time
 

@@ -4,27 +4,31 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from pyspark import BarrierTaskContext
 
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import STREAMS, R, S
+from model.vocabulary.join import END_US, STREAMS, R, S
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.admission import Arrivals, check_times
-from spark_impl.join.checkpoint import empty_state
-from spark_impl.join.drive import drive
-from spark_impl.join.elastic import adopt
-from spark_impl.join.lane import WorkerState
-from spark_impl.join.matchfile import MatchFile
-from spark_impl.join.matching import FreePredicate, Tuples, to_arrow, tuples_from_arrow
-from spark_impl.join.queries import Ranks
+from spark_impl.join.checkpoint import WorkerState, adopt, empty_state
+from spark_impl.join.matching import (
+    FreePredicate,
+    Pairs,
+    Ranks,
+    Tuples,
+    to_arrow,
+    tuples_from_arrow,
+)
 from spark_impl.join.rendezvous import Place, join_neighbours, meet
 from spark_impl.join.side import Matcher
-from spark_impl.join.store import REJECTED, Commit, Store
+from spark_impl.join.store import MATCHES, REJECTED, Commit, Store
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
 from spark_impl.runtime.histories import InputProblem
@@ -222,3 +226,101 @@ def _in_order(rows: pa.Table, plan: Plan) -> Arrivals:
     arrivals = Arrivals(rows.column("seq").to_numpy().astype(np.int64), tuples_from_arrow(tuples))
     check_times(arrivals, plan.config.window_us)
     return arrivals
+
+
+_IDLE_S = 1.0
+
+
+class _Source:
+    """Arrivals of one stream on their way into the worker where it enters."""
+
+    def __init__(self, worker: Worker, stream: str, arrivals: Arrivals) -> None:
+        self._worker = worker
+        self._stream = stream
+        self._arrivals = arrivals
+        self._position = 0
+        self._ended = False
+        worker.admit(stream, arrivals.run(0, 0), self._next_seq())
+
+    def advance(self) -> bool:
+        """Admit what may be admitted now; whether there was anything to do."""
+        if self._ended:
+            return False
+        first, seqs = self._position, self._arrivals.seq
+        if first == len(seqs):
+            self._ended = True
+            self._worker.end_intake(self._stream)
+            return True
+        room = self._worker.room(self._stream, seqs, first)
+        if room:
+            self._position = first + room
+            run = self._arrivals.run(first, self._position)
+            self._worker.admit(self._stream, run, self._next_seq())
+        return room > 0
+
+    def _next_seq(self) -> int:
+        seqs = self._arrivals.seq
+        return int(seqs[self._position]) if self._position < len(seqs) else END_US
+
+
+def drive(
+    worker: Worker,
+    arrivals: Mapping[str, Arrivals],
+    links: Links,
+    hand_on: Callable[[list[list[Pairs]]], None] | None = None,
+) -> None:
+    """Admit, work and talk until the worker has finished and its neighbours need it no more.
+
+    ``arrivals`` has the streams that enter at this worker, none in a flush. ``hand_on`` is given
+    the pairs by query, many at a time and what is left at the end; without it they stay in
+    ``worker.found``. Raises what
+    :meth:`spark_impl.join.transport.Links.exchange` raises.
+    """
+    sources = [_Source(worker, stream, own) for stream, own in sorted(arrivals.items())]
+    while not worker.finished:
+        busy = sum(source.advance() for source in sources) > 0
+        worker.work()
+        outgoing, worker.outbox = worker.outbox, []
+        wait_s = 0.0 if busy or worker.finished else _IDLE_S
+        for sender, messages in links.exchange(outgoing, wait_s):
+            worker.receive(sender, *messages)
+        if hand_on is not None and (worker.finished or worker.pairs_held > ROWS_MAX):
+            hand_on(worker.take_found())
+    links.part()
+
+
+ROWS_MAX = 1 << 17
+"""Pairs that are held before they are written, of all queries together."""
+
+
+class MatchFile:
+    """A file that appears under its name when it is closed, and not at all without a pair."""
+
+    def __init__(self, path: Path, queries: Sequence[str], epoch: int) -> None:
+        self._path = path
+        self._scratch = path.with_name(f".{path.name}")
+        self._queries = tuple(queries)
+        self._epoch = epoch
+        self._writer: pq.ParquetWriter | None = None
+        self.counts = [0] * len(self._queries)
+        """Pairs written so far, by query."""
+
+    def write(self, found: Sequence[Sequence[Pairs]]) -> None:
+        """Write pairs, those of every query; a row group for each query that has some."""
+        for number, (query, own) in enumerate(zip(self._queries, found, strict=True)):
+            if not own:
+                continue
+            r_id = np.concatenate([pairs.r_id for pairs in own])
+            s_id = np.concatenate([pairs.s_id for pairs in own])
+            epoch = np.full(len(r_id), self._epoch)
+            columns = [pa.repeat(query, len(r_id)), *map(pa.array, (r_id, s_id, epoch))]
+            if self._writer is None:
+                self._writer = pq.ParquetWriter(self._scratch, MATCHES, compression="zstd")
+            self._writer.write_table(pa.table(columns, schema=MATCHES))
+            self.counts[number] += len(r_id)
+
+    def close(self) -> None:
+        """All pairs have been written: the file is complete."""
+        if self._writer is not None:
+            self._writer.close()
+            self._scratch.replace(self._path)

@@ -20,8 +20,20 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-from spark_impl.join import wire
-from spark_impl.join.messages import Message
+from spark_impl.join.messages import (
+    BYE,
+    FRAME_BYTES_MAX,
+    GREETING_BYTES_MAX,
+    PING,
+    FrameProblem,
+    Frames,
+    Message,
+    decode_json,
+    decode_messages,
+    encode_json,
+    encode_messages,
+    frame,
+)
 
 log = logging.getLogger("straggler.join")
 
@@ -44,16 +56,16 @@ def listen(host: str) -> socket.socket:
 def greet(address: Address, greeting: Mapping[str, Any], timeout_s: float) -> socket.socket:
     """Connect and show the token; ``OSError`` if nobody is there."""
     connection = socket.create_connection(address, timeout=timeout_s)
-    connection.sendall(wire.encode_json(dict(greeting)))
+    connection.sendall(encode_json(dict(greeting)))
     return connection
 
 
 def read_json(connection: socket.socket, deadline: float) -> dict[str, Any]:
     """Read one answer to a greeting, and nothing behind it.
 
-    Raises ``OSError`` or :class:`spark_impl.join.wire.FrameProblem` if none comes.
+    Raises ``OSError`` or :class:`spark_impl.join.messages.FrameProblem` if none comes.
     """
-    frames = wire.Frames(wire.FRAME_BYTES_MAX)
+    frames = Frames(FRAME_BYTES_MAX)
     while True:
         connection.settimeout(max(0.001, deadline - time.monotonic()))
         data = connection.recv(frames.missing)
@@ -61,7 +73,7 @@ def read_json(connection: socket.socket, deadline: float) -> dict[str, Any]:
             msg = "the connection was closed without an answer"
             raise ConnectionError(msg)
         for kind, body in frames.feed(data):
-            return wire.decode_json(kind, body)
+            return decode_json(kind, body)
 
 
 @dataclass(slots=True)
@@ -69,7 +81,7 @@ class _Stranger:
     """A connection that has not shown its token yet."""
 
     deadline: float
-    frames: wire.Frames = field(default_factory=lambda: wire.Frames(wire.GREETING_BYTES_MAX))
+    frames: Frames = field(default_factory=lambda: Frames(GREETING_BYTES_MAX))
 
 
 class Door:
@@ -108,18 +120,18 @@ class Door:
 
     def _listen_to(self, connection: socket.socket, stranger: _Stranger) -> dict[str, Any] | None:
         try:
-            data = connection.recv(wire.GREETING_BYTES_MAX)
+            data = connection.recv(GREETING_BYTES_MAX)
             if not data:
                 self._refuse(connection, "it was closed before it greeted")
                 return None
             for kind, body in stranger.frames.feed(data):
-                greeting = wire.decode_json(kind, body)
+                greeting = decode_json(kind, body)
                 if self._is_token(greeting.get("token")):
                     self._selector.unregister(connection)
                     return greeting
                 self._refuse(connection, "its token is wrong")
                 return None
-        except (OSError, wire.FrameProblem) as error:
+        except (OSError, FrameProblem) as error:
             self._refuse(connection, str(error))
         return None
 
@@ -148,7 +160,7 @@ class _Peer:
     connection: socket.socket
     heard: float
     spoken: float
-    frames: wire.Frames = field(default_factory=lambda: wire.Frames(wire.FRAME_BYTES_MAX))
+    frames: Frames = field(default_factory=lambda: Frames(FRAME_BYTES_MAX))
     unsent: bytearray = field(default_factory=bytearray)
     gone: bool = False
     """It said that it needs nothing more."""
@@ -178,18 +190,18 @@ class Links:
     ) -> list[tuple[int, list[Message]]]:
         """Send messages; wait until some come, or ``wait_s`` seconds; what came, by its sender.
 
-        Raises :class:`NeighbourLost`, or :class:`spark_impl.join.wire.FrameProblem`.
+        Raises :class:`NeighbourLost`, or :class:`spark_impl.join.messages.FrameProblem`.
         """
         by_neighbour: dict[int, list[Message]] = {}
         for neighbour, message in outgoing:
             by_neighbour.setdefault(neighbour, []).append(message)
         for neighbour, messages in by_neighbour.items():
-            for frame in wire.encode(messages):
-                self._peers[neighbour].unsent += frame
+            for part in encode_messages(messages):
+                self._peers[neighbour].unsent += part
         now = time.monotonic()
         for neighbour, peer in self._peers.items():
             if not (peer.unsent or self._parting) and now - peer.spoken > _PING_S:
-                peer.unsent += wire.frame(wire.PING)
+                peer.unsent += frame(PING)
             self._send(neighbour, peer)
             if not peer.gone and now - peer.heard > self._patience_s:
                 msg = f"{peer.name} was silent for {self._patience_s:g} s, says {self._me}"
@@ -207,7 +219,7 @@ class Links:
         """Say goodbye, and stay until every neighbour has: what it needs is then with it."""
         self._parting = True
         for peer in self._peers.values():
-            peer.unsent += wire.frame(wire.BYE)
+            peer.unsent += frame(BYE)
         while any(peer.unsent or not peer.gone for peer in self._peers.values()):
             self.exchange((), _PING_S)
 
@@ -248,10 +260,10 @@ class Links:
             return
         peer.heard = time.monotonic()
         for kind, body in peer.frames.feed(data):
-            if kind == wire.BYE:
+            if kind == BYE:
                 peer.gone = True
-            elif kind != wire.PING:
-                yield from wire.decode(kind, body)
+            elif kind != PING:
+                yield from decode_messages(kind, body)
 
     @property
     def _me(self) -> str:

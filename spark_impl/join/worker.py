@@ -18,6 +18,7 @@ import numpy as np
 from model.vocabulary.join import (
     END_US,
     Ack,
+    Admit,
     Drop,
     Forward,
     JoinConfig,
@@ -28,15 +29,55 @@ from model.vocabulary.join import (
     S,
 )
 from model.vocabulary.trace import Step
-from spark_impl.join import messages
 from spark_impl.join.admission import Admitted, Arrivals, Intake
-from spark_impl.join.lane import Copy, Lane, WorkerState
+from spark_impl.join.checkpoint import WorkerState
+from spark_impl.join.lane import (
+    Copy,
+    Lane,
+    block_watermark,
+    blocks_to_send,
+    can_forward,
+    is_overdue,
+    room,
+)
 from spark_impl.join.matching import Pairs, Tuples
-from spark_impl.join.messages import Block, End, Hint, Message
-from spark_impl.join.pace import block_watermark, blocks_to_send, can_forward, is_overdue, room
-from spark_impl.join.recording import Recorder
+from spark_impl.join.messages import Block, BlockAck, End, Hint, Message
 from spark_impl.join.side import Found, Matcher, Side
 from spark_impl.runtime.arrays import Ints
+
+
+class Recorder:
+    """Numbers the steps of one worker in one epoch and hands them on; silent without ``sink``."""
+
+    def __init__(self, epoch: int, worker: int, sink: Callable[[Step], None] | None) -> None:
+        self._who = (epoch, worker)
+        self._sink = sink
+        self._steps = 0
+        self._admit: Admit | None = None
+
+    def admit(self, stream: str, first: int, tuples: int, pairs: int) -> None:
+        """Consecutive admissions of one stream are one step, handed on before the next one."""
+        step = self._admit
+        if step is None or step.stream != stream:
+            self._close()
+            step = Admit(*self._who, 0, stream, first, 0, 0)
+        self._admit = step._replace(tuples=step.tuples + tuples, pairs=step.pairs + pairs)
+
+    def step(self, word: Callable[..., Step], *values: object) -> None:
+        """Any other step, from what follows its number."""
+        self._close()
+        self._hand_on(word(*self._who, self._steps, *values))
+
+    def _close(self) -> None:
+        if self._admit is not None:
+            step, self._admit = self._admit, None
+            self._hand_on(step._replace(number=self._steps))
+
+    def _hand_on(self, step: Step) -> None:
+        self._steps += 1
+        if self._sink is not None:
+            self._sink(step)
+
 
 _LAST_SEQ = END_US
 _PATIENCE = 64
@@ -128,7 +169,7 @@ class Worker:
         if blocks:
             self._take_in(sender, blocks)
         for message in given:
-            if isinstance(message, messages.Ack):
+            if isinstance(message, BlockAck):
                 self._acknowledged(message)
             elif isinstance(message, Hint):
                 self._hear(message)
@@ -273,7 +314,7 @@ class Worker:
             if block.number > lane.received:
                 lane.early[block.number] = block
             else:
-                again = messages.Ack(block.stream, block.number, other.sent, len(lane.store))
+                again = BlockAck(block.stream, block.number, other.sent, len(lane.store))
                 self.outbox.append((sender, again))
         ready: list[Block] = []
         while lane.received + 1 + len(ready) in lane.early:
@@ -303,7 +344,7 @@ class Worker:
             lane.received += 1
             lane.passed_us = max(lane.passed_us, block.wm_us)
             size += sizes[place]
-            ack = messages.Ack(lane.stream, block.number, other.sent, size)
+            ack = BlockAck(lane.stream, block.number, other.sent, size)
             self.outbox.append((sender, ack))
             self._recorder.step(
                 Receive,
@@ -316,7 +357,7 @@ class Worker:
             )
             self._release(other)
 
-    def _acknowledged(self, ack: messages.Ack) -> None:
+    def _acknowledged(self, ack: BlockAck) -> None:
         """RecvACK; nothing if the copy was acknowledged before."""
         lane, _ = self._both(ack.stream)
         copy = lane.copies.get(ack.number)

@@ -12,8 +12,8 @@ from pathlib import Path
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Forward
 from model.vocabulary.trace import Step
-from spark_impl.join.lane import WorkerState
-from spark_impl.join.running import Chain
+from spark_impl.join.chain import Chain
+from spark_impl.join.checkpoint import WorkerState
 from spark_impl.join.store import Store
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.session import session

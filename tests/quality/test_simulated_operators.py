@@ -13,7 +13,7 @@ import pytest
 from spark_impl.grouping import partials, router, store
 from spark_impl.grouping import windows as grouping_windows
 from spark_impl.join import checkpoint
-from spark_impl.join.messages import Ack, Block
+from spark_impl.join.messages import Block, BlockAck
 from spark_impl.join.worker import Worker
 from spark_impl.script import encoding
 from spark_impl.script import plan as script_plan
@@ -83,7 +83,7 @@ def acknowledges_before_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def acknowledge(self: Any, sender: int, lane: Any, other: Any, blocks: list[Block]) -> None:
         for block in blocks:
-            ack = Ack(lane.stream, block.number, other.sent, len(lane.store))
+            ack = BlockAck(lane.stream, block.number, other.sent, len(lane.store))
             self.outbox.append((sender, ack))
         vars(self).setdefault("later", []).append((sender, lane, other, blocks))
 

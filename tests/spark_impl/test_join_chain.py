@@ -16,7 +16,7 @@ from model.vocabulary.join import (
     Receive,
     Rejected,
 )
-from spark_impl.join.chain import FIFO, Network, run_in_process
+from spark_impl.join.in_process import FIFO, Network, run_in_process
 from spark_impl.runtime.histories import InputProblem
 from tests.spark_impl.join_cases import admitted, nested_loop, pairs, random_case
 

@@ -8,11 +8,10 @@ import pytest
 
 from model.vocabulary import JoinConfig, Workload
 from model.vocabulary.join import Quiet, Receive, Rejected
-from spark_impl.join import elastic
+from spark_impl.join import checkpoint
 from spark_impl.join.admission import NO_IDENTITIES, Admitted
-from spark_impl.join.chain import Network, run_in_process
-from spark_impl.join.elastic import adopt
-from spark_impl.join.lane import WorkerState
+from spark_impl.join.checkpoint import WorkerState, adopt
+from spark_impl.join.in_process import Network, run_in_process
 from spark_impl.join.matching import Tuples
 from spark_impl.join.side import Matcher
 from tests.spark_impl.join_cases import admitted, nested_loop, pairs, random_case
@@ -60,8 +59,8 @@ def test_pairs_that_a_merge_does_not_join_are_missed(monkeypatch: pytest.MonkeyP
         state, found = merged(states, matcher)
         return state, [[] for _ in found]
 
-    merged = elastic._merged
-    monkeypatch.setattr(elastic, "_merged", silent)
+    merged = checkpoint._merged
+    monkeypatch.setattr(checkpoint, "_merged", silent)
     assert broken((3, 1))
 
 
@@ -76,8 +75,8 @@ def test_pairs_that_a_split_parts_come_twice(monkeypatch: pytest.MonkeyPatch) ->
         middle = len(tuples) // 2
         return tuples.take(slice(0, middle) if first else slice(middle, None))
 
-    split = elastic._part
-    monkeypatch.setattr(elastic, "_part", halves)
+    split = checkpoint._part
+    monkeypatch.setattr(checkpoint, "_part", halves)
     assert broken((1, 2))
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Band, Equi, Predicate
-from spark_impl.join.chain import run_in_process
-from spark_impl.join.queries import Counts, Ranks, continued, ranks_of
+from spark_impl.join.chain import continued
+from spark_impl.join.in_process import run_in_process
+from spark_impl.join.matching import Counts, Ranks, ranks_of
 from spark_impl.join.store import load_store, open_store
 from spark_impl.runtime.histories import InputProblem
 from tests.spark_impl.join_cases import nested_loop, pairs

@@ -18,9 +18,8 @@ from model.vocabulary.join import (
 )
 from model.vocabulary.trace import Step
 from spark_impl.join import ChainProblem
-from spark_impl.join.epoch import advice
-from spark_impl.join.lane import WorkerState
-from spark_impl.join.running import Chain
+from spark_impl.join.chain import Chain, advice
+from spark_impl.join.checkpoint import WorkerState
 from spark_impl.join.store import Commit, Store
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.histories import InputProblem

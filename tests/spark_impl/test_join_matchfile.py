@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from spark_impl.join.matchfile import MatchFile
 from spark_impl.join.matching import Pairs
+from spark_impl.join.task import MatchFile
 
 
 def pairs(first: int, count: int) -> Pairs:

@@ -12,15 +12,14 @@ import pytest
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import STREAMS, Match, R, S
 from model.vocabulary.trace import Step
-from spark_impl.join import wire
-from spark_impl.join.chain import arrivals_of, results_of
-from spark_impl.join.checkpoint import empty_state
-from spark_impl.join.drive import drive
-from spark_impl.join.lane import WorkerState
+from spark_impl.join import messages
+from spark_impl.join.checkpoint import WorkerState, empty_state
+from spark_impl.join.in_process import arrivals_of, results_of
 from spark_impl.join.matching import Pairs
-from spark_impl.join.messages import Ack, Block, End, Hint, Message
+from spark_impl.join.messages import Block, BlockAck, End, Hint, Message
 from spark_impl.join.rendezvous import Place, Rendezvous, join_neighbours, meet
 from spark_impl.join.side import Matcher
+from spark_impl.join.task import drive
 from spark_impl.join.transport import Door, Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
 from tests.spark_impl.join_cases import nested_loop, pairs, random_case
@@ -89,8 +88,8 @@ def test_over_real_connections_every_pair_exactly_once(seed: int) -> None:
 
 
 def test_pairs_are_handed_on_while_there_are_more_to_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("spark_impl.join.drive.ROWS_MAX", 10)
-    monkeypatch.setattr("spark_impl.join.pace.RUN", 4)
+    monkeypatch.setattr("spark_impl.join.task.ROWS_MAX", 10)
+    monkeypatch.setattr("spark_impl.join.lane.RUN", 4)
     case = random_case(11, tuples=120)
     case = case.with_(config={**case.config, "workers": 1, "block_size": 1})
     everything, parts = Chain(case), list[int]()
@@ -140,13 +139,13 @@ def answers(made: Door, seconds: float = 5.0) -> dict[str, object] | None:
 
 
 BAD = {
-    "wrong token": wire.encode_json({"token": "another"}),
-    "no token": wire.encode_json({"worker": 1}),
-    "half a character": wire.encode_json({"token": "\ud800"}),
-    "token of another kind": wire.encode_json({"token": [TOKEN]}),
-    "without an end": wire.frame(wire.JSON, b"[" * 4000),
-    "no json": wire.frame(wire.JSON, b"\xff{"),
-    "not a greeting": wire.frame(wire.PING),
+    "wrong token": messages.encode_json({"token": "another"}),
+    "no token": messages.encode_json({"worker": 1}),
+    "half a character": messages.encode_json({"token": "\ud800"}),
+    "token of another kind": messages.encode_json({"token": [TOKEN]}),
+    "without an end": messages.frame(messages.JSON, b"[" * 4000),
+    "no json": messages.frame(messages.JSON, b"\xff{"),
+    "not a greeting": messages.frame(messages.PING),
     "oversized": b"\x7f\xff\xff\xff\x05",
     "web browser": b"GET / HTTP/1.1\r\n\r\n",
     "empty frame": b"\x00\x00\x00\x00",
@@ -171,7 +170,7 @@ def test_who_says_nothing_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture)
         silent = [socket.create_connection(address) for _ in range(5)]
         silent[0].sendall(b"\x00\x00")
         with socket.create_connection(address) as friend:
-            friend.sendall(wire.encode_json({"token": TOKEN, "worker": 3}))
+            friend.sendall(messages.encode_json({"token": TOKEN, "worker": 3}))
             assert answers(made) == {"token": TOKEN, "worker": 3}
         with caplog.at_level(logging.WARNING, "straggler.join"):
             assert answers(made, 0.6) is None
@@ -209,7 +208,7 @@ def test_an_oversized_frame_of_a_neighbour_is_refused() -> None:
     left, right = pair_of_links()
     with closing(left), closing(right):
         right._peers[0].connection.send(b"\x7f\xff\xff\xff")
-        with pytest.raises(wire.FrameProblem, match="2147483647 bytes came"):
+        with pytest.raises(messages.FrameProblem, match="2147483647 bytes came"):
             left.exchange([], 5.0)
 
 
@@ -221,7 +220,7 @@ def test_messages_survive_the_wire() -> None:
         Block(R, 8, 4, 5, tuples.take(slice(0, 0))),
         Block(R, 9, 4, 5, tuples.take(slice(1, 3))),
         Block(S, 8, 0, (1 << 63) - 1, tuples.take(slice(0, 0))),
-        Ack(S, 1, 2, 3),
+        BlockAck(S, 1, 2, 3),
         Hint(R, 5, (1 << 63) - 1, True),
         End(S, 9),
     ]
@@ -241,10 +240,12 @@ def test_messages_survive_the_wire() -> None:
             assert before == after
 
 
-@pytest.mark.parametrize("kind", [0, wire.BLOCKS, wire.ACK, wire.HINT, wire.END, 99])
+@pytest.mark.parametrize(
+    "kind", [0, messages.BLOCKS, messages.ACK, messages.HINT, messages.END, 99]
+)
 def test_a_frame_that_is_none_is_a_problem_with_a_sentence(kind: int) -> None:
-    with pytest.raises(wire.FrameProblem, match="frame"):
-        wire.decode(kind, b"R" + b"\x01" * 40)
+    with pytest.raises(messages.FrameProblem, match="frame"):
+        messages.decode_messages(kind, b"R" + b"\x01" * 40)
 
 
 def test_strangers_keep_no_worker_from_meeting_the_others(
@@ -281,26 +282,26 @@ def test_blocks_of_a_stream_share_a_frame_up_to_a_size(monkeypatch: pytest.Monke
     tuples = arrivals_of(random_case(5, tuples=120).arrivals, R, 0).tuples.take(slice(0, 20))
     parts = [tuples.take(slice(begin, begin + 5)) for begin in range(0, 20, 5)]
     blocks = [Block(R, number, 0, 0, part) for number, part in enumerate(parts, 1)]
-    sent: list[Message] = [*blocks, Ack(S, 1, 1, 1), blocks[0], blocks[1]._replace(stream=S)]
-    assert len(list(wire.encode(sent))) == 4
-    monkeypatch.setattr(wire, "_TUPLES_MAX", 12)
-    frames = wire.Frames(wire.FRAME_BYTES_MAX)
-    encoded = list(wire.encode(sent))
+    sent: list[Message] = [*blocks, BlockAck(S, 1, 1, 1), blocks[0], blocks[1]._replace(stream=S)]
+    assert len(list(messages.encode_messages(sent))) == 4
+    monkeypatch.setattr(messages, "_TUPLES_MAX", 12)
+    frames = messages.Frames(messages.FRAME_BYTES_MAX)
+    encoded = list(messages.encode_messages(sent))
     assert len(encoded) == 5
     came = [
         each
         for frame in encoded
         for kind, body in frames.feed(frame)
-        for each in wire.decode(kind, body)
+        for each in messages.decode_messages(kind, body)
     ]
     assert [each[:3] for each in came] == [each[:3] for each in sent]
 
 
 def test_a_frame_whose_blocks_do_not_add_up_is_a_problem() -> None:
     tuples = arrivals_of(random_case(5).arrivals, R, 0).tuples.take(slice(0, 4))
-    (frame,) = wire.encode([Block(R, 1, 0, 0, tuples)])
-    ((kind, body),) = wire.Frames(wire.FRAME_BYTES_MAX).feed(frame)
+    (frame,) = messages.encode_messages([Block(R, 1, 0, 0, tuples)])
+    ((kind, body),) = messages.Frames(messages.FRAME_BYTES_MAX).feed(frame)
     wrong = body.replace((4).to_bytes(4, "big"), (5).to_bytes(4, "big"), 1)
     assert wrong != body
-    with pytest.raises(wire.FrameProblem, match="cannot be read"):
-        wire.decode(kind, wrong)
+    with pytest.raises(messages.FrameProblem, match="cannot be read"):
+        messages.decode_messages(kind, wrong)

@@ -1,0 +1,269 @@
+"""The whole chain in one process: workers joined by queues, and a scheduler with a seed.
+
+Fast, without Spark and without sockets; the network can be better or worse than the real one.
+"""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from model.vocabulary import Event, JoinConfig, System, Trace, Workload
+from model.vocabulary.join import END_US, STREAMS, Match, R, S
+from model.vocabulary.trace import Step
+from spark_impl.join.admission import Arrivals, check_times
+from spark_impl.join.checkpoint import adopt, decode_state, empty_state, encode_state
+from spark_impl.join.matching import SCHEMA, Counts, ranks_of, tuples_from_arrow
+from spark_impl.join.messages import Message
+from spark_impl.join.side import Matcher
+from spark_impl.join.worker import Worker
+
+
+class Network(NamedTuple):
+    """What connections do to messages, and how workers are timed."""
+
+    ordered: bool = True
+    """Messages of one direction arrive in the order in which they were sent."""
+    twice: float = 0.0
+    """Share of deliveries that happen once more later."""
+    cut: float = 0.0
+    """Share of steps at which a connection breaks and what it carries is lost."""
+    unforced: float = 0.0
+    """Share of steps that send a block although balance does not ask for it."""
+    run: int = 4
+    """Most arrivals admitted at once."""
+
+
+FIFO = Network()
+
+
+class _Runner:
+    """One epoch: picks what happens next until the chain is quiet."""
+
+    def __init__(
+        self,
+        workers: list[Worker],
+        arrivals: Mapping[str, Arrivals],
+        network: Network,
+        choose: random.Random,
+        flush: bool,
+    ) -> None:
+        self._workers = workers
+        self._arrivals = arrivals
+        self._positions = dict.fromkeys(STREAMS, 1 if flush else 0)  # 1: beyond the end of nothing
+        self._network = network
+        self._choose = choose
+        self._channels: dict[tuple[int, int], list[Message]] = {}
+        for left in range(len(workers) - 1):
+            self._channels[left, left + 1] = []
+            self._channels[left + 1, left] = []
+
+    def run(self, steps: int | None = None) -> None:
+        """Until every worker has finished and no message is under way, or for some steps."""
+        for worker in self._workers:
+            self._collect(worker)
+        while steps is None or steps > 0:
+            actions = [*self._deliveries(), *self._admissions()]
+            if not actions and self._stands_still():
+                if all(worker.finished for worker in self._workers):
+                    return
+                if not self._network.cut:
+                    msg = "the chain stands still before it is quiet"
+                    raise RuntimeError(msg)
+                self._cut(certain=True)  # both sides notice at last, and send again
+            self._choose.choice([*actions, *self._works()] or [lambda: None])()
+            self._cut()
+            steps = None if steps is None else steps - 1
+
+    def _stands_still(self) -> bool:
+        """No worker has anything left to do or to say."""
+        for worker in self._workers:
+            worker.work()
+            self._collect(worker)
+        return not any(self._channels.values())
+
+    def _deliveries(self) -> Iterator[Callable[[], None]]:
+        for where, queue in self._channels.items():
+            if queue:
+                yield partial(self._deliver, where)
+
+    def _deliver(self, where: tuple[int, int]) -> None:
+        queue = self._channels[where]
+        position = 0 if self._network.ordered else self._choose.randrange(len(queue))
+        message = queue.pop(position)
+        if self._choose.random() < self._network.twice:
+            queue.insert(self._choose.randrange(len(queue) + 1), message)
+        sender, receiver = where
+        self._workers[receiver].receive(sender, message)
+        self._collect(self._workers[receiver])
+
+    def _admissions(self) -> Iterator[Callable[[], None]]:
+        for stream, worker in ((R, self._workers[0]), (S, self._workers[-1])):
+            if self._positions[stream] <= len(self._arrivals[stream].seq):
+                yield partial(self._admit, stream, worker)
+
+    def _admit(self, stream: str, worker: Worker) -> None:
+        arrivals, first = self._arrivals[stream], self._positions[stream]
+        if first == len(arrivals.seq):
+            worker.end_intake(stream)
+            self._positions[stream] += 1
+        else:
+            last = min(first + self._choose.randint(1, self._network.run), len(arrivals.seq))
+            upcoming = arrivals.seq[last : last + 1].tolist()
+            worker.admit(stream, arrivals.run(first, last), upcoming[0] if upcoming else END_US)
+            self._positions[stream] = last
+        self._collect(worker)
+
+    def _works(self) -> Iterator[Callable[[], None]]:
+        for worker in self._workers:
+            if not worker.finished:
+                yield partial(self._work, worker)
+
+    def _work(self, worker: Worker) -> None:
+        if self._choose.random() < self._network.unforced:
+            stream = self._choose.choice(STREAMS)
+            if worker.can_forward(stream):
+                worker.forward(stream)
+        else:
+            worker.work()
+        self._collect(worker)
+
+    def _collect(self, worker: Worker) -> None:
+        for neighbour, message in worker.outbox:
+            self._channels[worker.number, neighbour].append(message)
+        worker.outbox.clear()
+
+    def _cut(self, certain: bool = False) -> None:
+        for left in range(len(self._workers) - 1):
+            if certain or self._choose.random() < self._network.cut:
+                self._channels[left, left + 1].clear()
+                self._channels[left + 1, left].clear()
+                for worker, other in ((left, left + 1), (left + 1, left)):
+                    self._workers[worker].reconnect(other)
+                    self._collect(self._workers[worker])
+
+
+def run_in_process(
+    workload: Workload,
+    network: Network = FIFO,
+    seed: int | None = None,
+    workers: Sequence[int] = (),
+) -> Trace:
+    """Run a workload with an interleaving drawn from ``seed`` (default: that of the workload).
+
+    A fault of the kind ``kill`` breaks its batch off in the middle and runs it again from the
+    state before it. ``workers`` gives their number in epoch 0, 1, ... and then over again, instead
+    of that of the configuration. The trace holds every step of the protocol. Raises ``ValueError``
+    for an arrival of an unknown stream or time, or one whose identity another one has;
+    ``RuntimeError`` if the chain stands still.
+    """
+    given = JoinConfig.from_json(workload.config)
+    choose = random.Random(workload.seed if seed is None else seed)
+    killed = {fault.at for fault in workload.faults if fault.kind == "kill"}
+    sizes = workers or (given.workers,)
+    chain = ChainInProcess(sizes[0])
+    trace: list[Step] = []
+    batches: list[Iterable[Event] | None] = [*workload.batches()]
+    for epoch, events in enumerate([*batches, None] if workload.flush else batches):
+        config = replace(given, workers=sizes[epoch % len(sizes)])
+        arrivals = {name: arrivals_of(events or (), name, config.window_us) for name in STREAMS}
+        for attempt in range(2 if epoch in killed else 1):
+            steps: list[Step] = []
+            chain.begin(config, steps.append, flush=events is None)
+            breaks_off = choose.randint(1, 50) if epoch in killed and attempt == 0 else None
+            _Runner(chain.workers, arrivals, network, choose, events is None).run(breaks_off)
+        chain.commit()
+        trace.extend(steps)
+        for worker in chain.workers:
+            trace.extend(results_of(worker, config))
+    return Trace("spark", trace)
+
+
+class ChainInProcess:
+    """The workers of a chain without Spark, and what its store holds between epochs."""
+
+    def __init__(self, workers: int) -> None:
+        self.workers: list[Worker] = []
+        """Those of the epoch that began last."""
+        self.matcher: Matcher
+        """Which all of them share."""
+        self._states = [encode_state(empty_state())] * workers
+        self._admitted = [Counts(0, 0)]
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is under way, or the next one."""
+        return len(self._admitted) - 1
+
+    def begin(
+        self, config: JoinConfig, record: Callable[[Step], None], *, flush: bool = False
+    ) -> None:
+        """Begin the epoch, perhaps again, with what the chain held after the one before."""
+        epoch, states = self.epoch, self._states
+        matcher = Matcher(config, ranks=ranks_of(config, epoch, self._admitted.__getitem__))
+        self.matcher, self.workers = matcher, []
+        for number in range(config.workers):
+            state, found = adopt(
+                lambda old: decode_state(states[old]), len(states), config.workers, number, matcher
+            )
+            self.workers.append(
+                Worker(
+                    config, number, matcher, state, epoch, flush=flush, record=record, found=found
+                )
+            )
+
+    def commit(self) -> None:
+        """Keep what the chain holds: the epoch is over."""
+        states = [worker.state() for worker in self.workers]
+        r, s = states[0].r_intake, states[-1].s_intake
+        self._states = [encode_state(state) for state in states]
+        self._admitted.append(Counts(r.tuples if r else 0, s.tuples if s else 0))
+
+
+def make_system(network: Network = FIFO) -> System:
+    """The engine without Spark as a callable."""
+
+    def run(workload: Workload, /) -> Trace:
+        return run_in_process(workload, network)
+
+    return run
+
+
+def results_of(worker: Worker, config: JoinConfig) -> Iterator[Step]:
+    """Matches and rejections that a worker has found."""
+    for (name, _), found in zip(config.queries, worker.found, strict=True):
+        for pairs in found:
+            for r_id, s_id in zip(pairs.r_id.tolist(), pairs.s_id.tolist(), strict=True):
+                yield Match(name, r_id, s_id, worker.epoch)
+    yield from worker.rejected
+
+
+def arrivals_of(events: Iterable[Event], stream: str, window_us: int) -> Arrivals:
+    """The arrivals of one stream among events.
+
+    Raises ``ValueError`` for a stream that is neither, and for a time beyond all times.
+    """
+    own: list[Event] = []
+    for event in events:
+        if event.stream not in STREAMS:
+            msg = f"arrival {event.seq} is of stream {event.stream!r}; it must be 'R' or 'S'"
+            raise ValueError(msg)
+        if event.stream == stream:
+            own.append(event)
+    own.sort(key=lambda event: event.seq)
+    columns = {
+        "rank": [0] * len(own),
+        "source_id": [event.source_id for event in own],
+        "ts": [event.event_time_us for event in own],
+        "value": [event.value for event in own],
+        "key": [event.key for event in own],
+    }
+    table = pa.table([pa.array(columns[each.name], each.type) for each in SCHEMA], schema=SCHEMA)
+    seq = np.array([event.seq for event in own], np.int64)
+    arrivals = Arrivals(seq, tuples_from_arrow(table))
+    check_times(arrivals, window_us)
+    return arrivals
