@@ -1,68 +1,108 @@
-"""What a worker of the chain keeps: for itself between epochs, and for one stream within one."""
+"""One stream at one worker, within an epoch: its state, and the pace at which it flows.
+
+The pace is section 5 of docs/join.md. Safety does not depend on it, except for :func:`can_forward`.
+"""
 
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from model.vocabulary.join import NO_WATERMARK_US, JoinConfig
-from spark_impl.join.admission import Intake
+from model.vocabulary.join import NO_WATERMARK_US, JoinConfig, R
+from spark_impl.join.admission import Admitted, Intake
+from spark_impl.join.checkpoint import WorkerState
 from spark_impl.join.messages import Block
-from spark_impl.join.side import Side
+from spark_impl.join.side import Matcher, Side
 from spark_impl.runtime.arrays import Ints
+
+RUN = 1024
+"""Largest number of arrivals that a worker admits before it looks at messages again."""
+_LEAD_BLOCKS = 4
+"""Number of blocks by which a stream may run ahead of the next arrival of the other stream."""
 
 
 @dataclass(slots=True)
 class Copy:
-    """A block that was sent and not released."""
+    """A block that was sent and is not released yet."""
 
     block: Block
     needed: int | None = None
-    """Once acknowledged: blocks of the other stream that still have to meet it, by number."""
+    """Number of the last block of the other stream that must meet this copy.
+
+    It is ``None`` until the block is acknowledged.
+    """
 
 
 @dataclass(slots=True)
 class Lane:
-    """What a worker keeps for one stream: where it comes from, where it goes, what is here."""
+    """One stream at one worker: where it comes from, where it goes, and what is here."""
 
     stream: str
     behind: int | None
-    """The neighbour that blocks come from; ``None``: the stream enters here."""
+    """The neighbour that blocks come from; ``None`` if the stream enters the chain here."""
     ahead: int | None
-    """The neighbour that blocks go to; ``None``: the stream ends here."""
+    """The neighbour that blocks go to; ``None`` if the stream ends here."""
     store: Side
     passed_us: int
+    """The passed watermark: every tuple below it has been here, or never will be."""
     intake: Intake | None
+    """Admission, at the worker where the stream enters."""
     source_us: int = NO_WATERMARK_US
+    """The watermark at the stream's source, as last heard."""
     next_seq: int = NO_WATERMARK_US
+    """Arrival number of the stream's next arrival, as last heard."""
     over: bool = False
+    """The source has ended its intake for this epoch."""
     sent: int = 0
+    """Number of blocks sent."""
     received: int = 0
+    """Number of blocks received in order."""
     copies: dict[int, Copy] = field(default_factory=dict)
+    """Copies of sent blocks, by block number."""
     early: dict[int, Block] = field(default_factory=dict)
+    """Blocks that came before their turn, by block number."""
     unacknowledged: int = 0
+    """Number of blocks sent and not acknowledged."""
     on_the_way: int = 0
-    """Tuples in unacknowledged blocks."""
+    """Number of tuples in unacknowledged blocks."""
     est: int = 0
+    """Size of the store at the neighbour ahead, from its last acknowledgement."""
     sent_wm_us: int = NO_WATERMARK_US
+    """Highest watermark that a sent block carried."""
     promised: int | None = None
-    """Blocks that come from behind in the whole epoch, once that is known."""
+    """Number of blocks that come from behind in the whole epoch, once it is known."""
     ended: bool = False
-    """No block will be sent any more."""
+    """No further block will be sent."""
 
     @property
     def complete(self) -> bool:
-        """Nothing comes from behind any more."""
+        """Whether everything from behind is here."""
         return self.over if self.behind is None else self.promised == self.received
 
 
-RUN = 1024
-"""Most arrivals that are admitted before messages are looked at again."""
-_LEAD_BLOCKS = 4
-"""Blocks that a stream may be ahead of the next arrival of the other one."""
+def open_lane(
+    stream: str,
+    behind: int | None,
+    ahead: int | None,
+    config: JoinConfig,
+    matcher: Matcher,
+    state: WorkerState,
+) -> Lane:
+    """Return the lane of a stream at the beginning of an epoch, from the state of the worker."""
+    tuples, passed_us, admitted = (
+        (state.r, state.r_wm_us, state.r_intake)
+        if stream == R
+        else (state.s, state.s_wm_us, state.s_intake)
+    )
+    store = Side(matcher, stream)
+    store.append(tuples)
+    intake = None
+    if behind is None:
+        intake = Intake(stream, config.lateness_us, admitted or Admitted())
+    return Lane(stream, behind, ahead, store, passed_us, intake)
 
 
 def can_forward(lane: Lane, config: JoinConfig) -> bool:
-    """The protocol permits to send a block, whatever the policy says."""
+    """Return whether the protocol permits to send a block now, whatever the pace."""
     return (
         lane.ahead is not None
         and not lane.ended
@@ -72,7 +112,10 @@ def can_forward(lane: Lane, config: JoinConfig) -> bool:
 
 
 def blocks_to_send(lane: Lane, other: Lane, config: JoinConfig) -> int:
-    """How many blocks go now; at the end of an epoch what is overdue, and the last watermark."""
+    """Return how many blocks to send now.
+
+    At the end of an epoch these are the overdue tuples and the last watermark.
+    """
     if not can_forward(lane, config):
         return 0
     zeta = config.block_size
@@ -84,35 +127,37 @@ def blocks_to_send(lane: Lane, other: Lane, config: JoinConfig) -> int:
         wanted = max(wanted, int(last))
     else:
         size = len(lane.store)
-        ahead = size - (lane.est + lane.on_the_way)  # less by two blocks with every block
+        ahead = size - (lane.est + lane.on_the_way)  # every block lowers it by two blocks
         wanted = max(wanted, min(size // zeta, (ahead + zeta) // (2 * zeta)))
     return min(wanted, config.credit - lane.unacknowledged)
 
 
 def is_overdue(lane: Lane, other: Lane, config: JoinConfig) -> bool:
-    """Some tuple in the store cannot meet anything new by waiting."""
+    """Return whether some stored tuple cannot meet anything new by waiting."""
     if not len(lane.store) or other.source_us == NO_WATERMARK_US:
         return False
     return lane.store.least_ts() + config.window_us < other.source_us
 
 
 def is_held_up(lane: Lane, other: Lane, config: JoinConfig) -> bool:
-    """Some tuple is overdue, and waits for an acknowledgement."""
+    """Return whether some overdue tuple waits for an acknowledgement."""
     is_full = lane.ahead is not None and lane.unacknowledged >= config.credit
     return is_full and is_overdue(lane, other, config)
 
 
 def block_watermark(lane: Lane) -> int:
-    """What holds for the stream behind everything that was sent: the store bounds it."""
+    """Return the watermark behind everything that was sent; the store bounds it."""
     if not len(lane.store):
         return lane.passed_us
     return min(lane.passed_us, lane.store.least_ts())
 
 
-def room(lane: Lane, other: Lane, config: JoinConfig, seqs: Ints, position: int) -> int:
-    """How many arrivals from ``position`` on may be admitted now.
+def arrivals_to_admit(
+    lane: Lane, other: Lane, config: JoinConfig, seqs: Ints, position: int
+) -> int:
+    """Return how many arrivals to admit now, from ``position`` on.
 
-    The stream whose next arrival is the earlier one never waits for the other.
+    The stream with the earlier next arrival never waits for the other stream.
     """
     if is_held_up(lane, other, config):
         return 0

@@ -251,7 +251,7 @@ class _Source:
             self._ended = True
             self._worker.end_intake(self._stream)
             return True
-        room = self._worker.room(self._stream, seqs, first)
+        room = self._worker.arrivals_to_admit(self._stream, seqs, first)
         if room:
             self._position = first + room
             run = self._arrivals.run(first, self._position)

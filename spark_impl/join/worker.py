@@ -2,13 +2,13 @@
 
 Rules of this file:
 
-* No socket, no thread, no clock. Messages to neighbours go to an outbox; whoever runs the worker
+* No socket, no thread, no clock. Messages to neighbours go to an outbox; the runner of the worker
   carries them.
-* A method is one action, or several after one another; none waits for anything.
-* The two streams are treated alike in all but one thing: copies of blocks of S are joined with
-  what comes in, copies of blocks of R never are.
+* A method is one action, or several actions in a row. No method waits.
+* The two streams are treated alike except in one point: blocks that come in are joined with copies
+  of blocks of S, never with copies of blocks of R.
 * Messages may be lost with their connection (:meth:`Worker.reconnect` sends them again), come
-  twice, or in another order.
+  twice, or come in another order.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,25 +29,21 @@ from model.vocabulary.join import (
     S,
 )
 from model.vocabulary.trace import Step
-from spark_impl.join.admission import Admitted, Arrivals, Intake
+from spark_impl.join import lane as lanes
+from spark_impl.join.admission import Arrivals
 from spark_impl.join.checkpoint import WorkerState
-from spark_impl.join.lane import (
-    Copy,
-    Lane,
-    block_watermark,
-    blocks_to_send,
-    can_forward,
-    is_overdue,
-    room,
-)
+from spark_impl.join.lane import Copy, Lane
 from spark_impl.join.matching import Pairs, Tuples
 from spark_impl.join.messages import Block, BlockAck, End, Hint, Message
-from spark_impl.join.side import Found, Matcher, Side
+from spark_impl.join.side import Found, Matcher
 from spark_impl.runtime.arrays import Ints
+
+_PATIENCE = 64
+"""Tuples are dropped once some of them are older than the window by this fraction of it."""
 
 
 class Recorder:
-    """Numbers the steps of one worker in one epoch and hands them on; silent without ``sink``."""
+    """Numbers the steps of one worker in one epoch and passes them to ``sink``, if there is one."""
 
     def __init__(self, epoch: int, worker: int, sink: Callable[[Step], None] | None) -> None:
         self._who = (epoch, worker)
@@ -56,7 +52,7 @@ class Recorder:
         self._admit: Admit | None = None
 
     def admit(self, stream: str, first: int, tuples: int, pairs: int) -> None:
-        """Consecutive admissions of one stream are one step, handed on before the next one."""
+        """Record admissions. Consecutive ones of a stream become one step, before the next step."""
         step = self._admit
         if step is None or step.stream != stream:
             self._close()
@@ -64,31 +60,27 @@ class Recorder:
         self._admit = step._replace(tuples=step.tuples + tuples, pairs=step.pairs + pairs)
 
     def step(self, word: Callable[..., Step], *values: object) -> None:
-        """Any other step, from what follows its number."""
+        """Record any other step; ``values`` are its fields behind the number."""
         self._close()
-        self._hand_on(word(*self._who, self._steps, *values))
+        self._emit(word(*self._who, self._steps, *values))
 
     def _close(self) -> None:
         if self._admit is not None:
             step, self._admit = self._admit, None
-            self._hand_on(step._replace(number=self._steps))
+            self._emit(step._replace(number=self._steps))
 
-    def _hand_on(self, step: Step) -> None:
+    def _emit(self, step: Step) -> None:
         self._steps += 1
         if self._sink is not None:
             self._sink(step)
 
 
-_LAST_SEQ = END_US
-_PATIENCE = 64
-"""Tuples are dropped when some have outlived the window by this part of it."""
-
-
 class Worker:
     """One worker in one epoch.
 
-    ``record`` is called with every step of the protocol, in order, ``keep`` with all tuples that
-    are admitted here. With ``flush`` the epoch admits nothing and ends with empty stores.
+    The worker calls ``record`` with every step of the protocol, in order, and ``keep`` with all
+    tuples that it admits. With ``flush`` the epoch admits nothing and ends with empty stores.
+    ``found`` holds pairs that were found before the first step, by query.
     """
 
     def __init__(
@@ -108,30 +100,39 @@ class Worker:
         self._matcher = matcher
         self._recorder = Recorder(epoch, number, record)
         self._keep = keep
-        self._is_quiet = False
+        self.finished = False
+        """Whether this worker is quiet: it holds no copy, and nothing new will come."""
         self.number = number
         self.epoch = epoch
         self.outbox: list[tuple[int, Message]] = []
-        """Messages to send, in order, with the neighbour that each is for."""
+        """Messages to send, in order, each with the neighbour that receives it."""
         self.found: list[list[Pairs]] = found or [[] for _ in config.queries]
-        """Pairs by query, with those from before the first step; :meth:`take_found` takes them."""
+        """Pairs not yet taken by :meth:`take_found`, by query."""
         self.pairs_held = sum(len(pairs.r_id) for own in self.found for pairs in own)
         self.rejected: list[Rejected] = []
         left = number - 1 if number > 0 else None
         right = number + 1 if number < config.workers - 1 else None
         self.lanes = {
-            R: self._lane(R, left, right, state.r, state.r_wm_us, state.r_intake),
-            S: self._lane(S, right, left, state.s, state.s_wm_us, state.s_intake),
+            R: lanes.open_lane(R, left, right, config, matcher, state),
+            S: lanes.open_lane(S, right, left, config, matcher, state),
         }
-        """What it keeps, by stream."""
+        """The state of each stream here."""
         for lane in self.lanes.values():
             if lane.behind is None:
-                self._begin_source(lane, flush)
+                if flush:
+                    lane.passed_us = END_US
+                lane.source_us = lane.passed_us
+                if flush:
+                    self.end_intake(lane.stream)
 
-    # ------------------------------------------------------------------ what a runner calls
+    # ------------------------------------------------------------------ called by the runner
 
     def admit(self, stream: str, arrivals: Arrivals, next_seq: int) -> None:
-        """InR or InS for some arrivals in order; ``next_seq`` is that of the arrival behind."""
+        """Take in arrivals of a stream, in order (InR, InS).
+
+        ``next_seq`` is the arrival number that follows them. Raise ``ValueError`` if the stream
+        does not enter here, or its intake has ended.
+        """
         lane, other = self._both(stream)
         intake = lane.intake
         if intake is None or lane.over:
@@ -150,18 +151,15 @@ class Worker:
         self._send_hint(lane)
 
     def end_intake(self, stream: str) -> None:
-        """No arrival of the stream follows in this epoch."""
+        """End the intake of a stream for this epoch."""
         lane, _ = self._both(stream)
-        lane.next_seq = _LAST_SEQ
+        lane.next_seq = END_US
         lane.over = True
         self._send_hint(lane)
 
-    def room(self, stream: str, seqs: Ints, position: int) -> int:
-        """How many arrivals from ``position`` on may be admitted now, for the sake of pace.
-
-        The stream whose next arrival is the earlier one never waits for the other.
-        """
-        return room(*self._both(stream), self._config, seqs, position)
+    def arrivals_to_admit(self, stream: str, seqs: Ints, position: int) -> int:
+        """Return how many arrivals to admit now, from ``position`` on."""
+        return lanes.arrivals_to_admit(*self._both(stream), self._config, seqs, position)
 
     def receive(self, sender: int, *given: Message) -> None:
         """Take messages from a neighbour, blocks first: the protocol needs no order."""
@@ -177,34 +175,35 @@ class Worker:
                 self.lanes[message.stream].promised = message.blocks
 
     def work(self) -> None:
-        """Drop and forward whatever there is to drop and to forward, then see whether all is over.
+        """Drop and forward at the pace of section 5, then check whether this worker is quiet.
 
-        This is the policy of section 5; :meth:`forward` alone is what the protocol permits.
+        The protocol itself permits every :meth:`forward`.
         """
         for lane in self.lanes.values():
             self.drop(lane.stream)
         for lane in self.lanes.values():
-            while blocks := blocks_to_send(*self._both(lane.stream), self._config):
+            while blocks := lanes.blocks_to_send(*self._both(lane.stream), self._config):
                 self.forward(lane.stream, blocks)
             self._end(lane)
-        if self._all_over() and not self._is_quiet:
-            self._is_quiet = True
+        is_over = all(
+            each.ended and each.complete and not each.copies for each in self.lanes.values()
+        )
+        if is_over and not self.finished:
+            self.finished = True
             self._recorder.step(
                 Quiet,
-                len(self.lanes[R].store),
-                len(self.lanes[S].store),
-                self.lanes[R].passed_us,
-                self.lanes[S].passed_us,
+                *(len(each.store) for each in self.lanes.values()),
+                *(each.passed_us for each in self.lanes.values()),
             )
 
     def can_forward(self, stream: str) -> bool:
-        """The protocol permits to send a block, whatever the policy says."""
-        return can_forward(self.lanes[stream], self._config)
+        """Return whether the protocol permits to send a block now, whatever the pace."""
+        return lanes.can_forward(self.lanes[stream], self._config)
 
     def forward(self, stream: str, blocks: int = 1) -> None:
-        """FwdR or FwdS, for :meth:`can_forward`, some times in a row.
+        """Send blocks of a stream (FwdR, FwdS), all but the last one full.
 
-        All but the last of several blocks are full.
+        The caller has asked :meth:`can_forward`. Raise ``ValueError`` if the stream ends here.
         """
         lane, other = self._both(stream)
         if lane.ahead is None:
@@ -214,7 +213,7 @@ class Worker:
         wanted = min(blocks * zeta, len(lane.store))
         numbers = lane.sent + 1 + np.arange(wanted) // zeta
         tuples = lane.store.send_oldest(wanted, numbers if stream == S else None)
-        wm_us = block_watermark(lane)
+        wm_us = lanes.block_watermark(lane)
         left_us = np.minimum.accumulate(np.append(tuples.ts, wm_us)[::-1])[::-1].tolist()
         for begin in range(0, max(wanted, 1), zeta):
             end = min(begin + zeta, wanted)
@@ -232,7 +231,7 @@ class Worker:
         lane.on_the_way += wanted
 
     def drop(self, stream: str) -> None:
-        """DropR or DropS, unless too little time has passed to be worth it."""
+        """Drop expired tuples of a stream (DropR, DropS), once enough time has passed."""
         lane, other = self._both(stream)
         window_us = self._config.window_us
         horizon_us = other.passed_us - window_us
@@ -242,7 +241,7 @@ class Worker:
             self._recorder.step(Drop, stream, horizon_us, dropped)
 
     def reconnect(self, neighbour: int) -> None:
-        """The connection to a neighbour is a new one: send again what the old one may have lost."""
+        """Send again what the old connection to a neighbour may have lost."""
         for lane in self.lanes.values():
             if lane.ahead == neighbour:
                 self._send_hint(lane)
@@ -254,22 +253,17 @@ class Worker:
 
     @property
     def compared(self) -> int:
-        """Pairs of tuples that were compared, after an index had selected them."""
+        """Number of pairs of tuples that were compared, after an index had selected them."""
         return self._matcher.compared
 
     def take_found(self) -> list[list[Pairs]]:
-        """The pairs found since they were taken the last time, by query."""
+        """Return the pairs found since the last call, by query."""
         taken, self.found = self.found, [[] for _ in self.found]
         self.pairs_held = 0
         return taken
 
-    @property
-    def finished(self) -> bool:
-        """The worker's part of the epoch is over: it holds no copy, and nothing new will come."""
-        return self._is_quiet
-
     def state(self) -> WorkerState:
-        """What is left, once the worker has finished."""
+        """Return what the worker holds, once it has finished."""
         r, s = self.lanes[R], self.lanes[S]
         return WorkerState(
             r.store.snapshot(),
@@ -280,35 +274,10 @@ class Worker:
             None if s.intake is None else s.intake.checkpoint(),
         )
 
-    # -------------------------------------------------------------------------- beginning
-
-    def _lane(
-        self,
-        stream: str,
-        behind: int | None,
-        ahead: int | None,
-        tuples: Tuples,
-        passed_us: int,
-        admitted: Admitted | None,
-    ) -> Lane:
-        store = Side(self._matcher, stream)
-        store.append(tuples)
-        intake = None
-        if behind is None:
-            intake = Intake(stream, self._config.lateness_us, admitted or Admitted())
-        return Lane(stream, behind, ahead, store, passed_us, intake)
-
-    def _begin_source(self, lane: Lane, flush: bool) -> None:
-        if flush:
-            lane.passed_us = END_US
-        lane.source_us = lane.passed_us
-        if flush:
-            self.end_intake(lane.stream)
-
     # -------------------------------------------------------------------------- receiving
 
     def _take_in(self, sender: int, blocks: Sequence[Block]) -> None:
-        """RecvR or RecvS for blocks of a stream and those that waited for them, or Again."""
+        """Receive blocks of one stream and early ones that are due now (RecvR, RecvS, Again)."""
         lane, other = self._both(blocks[0].stream)
         for block in blocks:
             if block.number > lane.received:
@@ -323,9 +292,9 @@ class Worker:
             self._join_in(sender, lane, other, ready)
 
     def _join_in(self, sender: int, lane: Lane, other: Lane, blocks: Sequence[Block]) -> None:
-        """RecvR or RecvS: join, store, acknowledge, in one step for each block.
+        """Join, store and acknowledge blocks, in one step each (RecvR, RecvS).
 
-        Nothing changes the other store in between, so that it is searched once for all.
+        Nothing changes the other store in between, so one search serves all blocks.
         """
         tuples = Tuples.concat([block.tuples for block in blocks])
         sizes = [len(block.tuples) for block in blocks]
@@ -358,7 +327,7 @@ class Worker:
             self._release(other)
 
     def _acknowledged(self, ack: BlockAck) -> None:
-        """RecvACK; nothing if the copy was acknowledged before."""
+        """Note an acknowledgement (RecvACK), unless it has come before."""
         lane, _ = self._both(ack.stream)
         copy = lane.copies.get(ack.number)
         if copy is None or copy.needed is not None:
@@ -371,7 +340,7 @@ class Worker:
         self._release(lane)
 
     def _release(self, lane: Lane) -> None:
-        """Remove the copies that nobody needs any more; those of R serve no joins."""
+        """Remove copies that nobody needs any more; copies of R serve no joins."""
         received = self.lanes[R].received
         done = [
             number
@@ -397,24 +366,21 @@ class Worker:
     # ---------------------------------------------------------------------------- sending
 
     def _end(self, lane: Lane) -> None:
-        """Say that no block follows, once that is so."""
+        """Announce the end of a stream, once no block will follow."""
         if lane.ended or not self._draining or not lane.complete:
             return
         if lane.ahead is not None:
             if (
-                is_overdue(*self._both(lane.stream), self._config)
-                or block_watermark(lane) > lane.sent_wm_us
+                lanes.is_overdue(*self._both(lane.stream), self._config)
+                or lanes.block_watermark(lane) > lane.sent_wm_us
             ):
-                return  # it waits for credit
+                return  # a block waits for credit
             self.outbox.append((lane.ahead, End(lane.stream, lane.sent)))
         lane.ended = True
 
-    def _all_over(self) -> bool:
-        return all(lane.ended and lane.complete and not lane.copies for lane in self.lanes.values())
-
     @property
     def _draining(self) -> bool:
-        """Both intakes have ended: the watermarks of the streams are final."""
+        """Whether both intakes have ended, so that the watermarks of the streams are final."""
         return all(lane.over for lane in self.lanes.values())
 
     def _send_hint(self, lane: Lane) -> None:
@@ -422,14 +388,14 @@ class Worker:
             hint = Hint(lane.stream, lane.source_us, lane.next_seq, lane.over)
             self.outbox.append((lane.ahead, hint))
 
-    # ---------------------------------------------------------------------------- finding
+    # ---------------------------------------------------------------------------- shared
 
     def _both(self, stream: str) -> tuple[Lane, Lane]:
-        """The lane of a stream, and that of the other one."""
+        """Return the lane of a stream, then the lane of the other stream."""
         return self.lanes[stream], self.lanes[S if stream == R else R]
 
     def _emit(self, found: Sequence[Found]) -> Ints:
-        """Keep pairs of every query; for each of them where its probing tuple was."""
+        """Keep the pairs of all queries; return the position of the probing tuple of each pair."""
         for kept, each in zip(self.found, found, strict=True):
             if len(each.at):
                 kept.append(each.pairs)
