@@ -185,16 +185,14 @@ class Worker:
             while blocks := lanes.blocks_to_send(*self._both(lane.stream), self._config):
                 self.forward(lane.stream, blocks)
             self._end(lane)
-        is_over = all(
-            each.ended and each.complete and not each.copies for each in self.lanes.values()
-        )
+        both = self.lanes[R], self.lanes[S]
+        is_over = all(each.ended and each.complete and not each.copies for each in both)
         if is_over and not self.finished:
             self.finished = True
-            self._recorder.step(
-                Quiet,
-                *(len(each.store) for each in self.lanes.values()),
-                *(each.passed_us for each in self.lanes.values()),
+            sizes, passed_us = zip(
+                *((len(each.store), each.passed_us) for each in both), strict=True
             )
+            self._recorder.step(Quiet, *sizes, *passed_us)
 
     def can_forward(self, stream: str) -> bool:
         """Return whether the protocol permits to send a block now, whatever the pace."""
@@ -265,13 +263,9 @@ class Worker:
     def state(self) -> WorkerState:
         """Return what the worker holds, once it has finished."""
         r, s = self.lanes[R], self.lanes[S]
+        intakes = (None if each.intake is None else each.intake.checkpoint() for each in (r, s))
         return WorkerState(
-            r.store.snapshot(),
-            s.store.snapshot(),
-            r.passed_us,
-            s.passed_us,
-            None if r.intake is None else r.intake.checkpoint(),
-            None if s.intake is None else s.intake.checkpoint(),
+            r.store.snapshot(), s.store.snapshot(), r.passed_us, s.passed_us, *intakes
         )
 
     # -------------------------------------------------------------------------- receiving
