@@ -1,21 +1,34 @@
-"""What a check found out: a claim, its outcome, one sentence, and a readable witness.
+"""Claims, and the verdicts that checks of them return: one engine for all rooms.
 
 Rules of this file:
 
 1. ``undetermined`` is not a soft ``holds``: a check that saw nothing interesting, or that ran
    out of its limits, has said nothing, and nothing may turn that into green.
 2. A verdict is read by people: its sentence and its witness are sentences, not object dumps.
+3. A claim is declared once, with its name, its guard and its check. The engine builds the verdict.
+
+Theory of operation: a room collects what it judges (a workload and a trace, the moments of a run)
+in an evidence object ``E``. Its ``ClaimSet`` lists the claims about ``E``, and the interesting
+cases with the functions that count them. A guard is the case that a claim needs: without it the
+claim could hold untested. One trace need not contain the guard; all traces together must.
 """
 
 import enum
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
+
+E = TypeVar("E")
+
+SHOWN = 5
+"""Number of counterexamples that a witness contains, at most."""
+
+# ------------------------------------------------------------------------------------- verdicts
 
 
 class Outcome(enum.StrEnum):
-    """The three answers a check may give."""
+    """The three answers that a check may give."""
 
     HOLDS = "holds"
     BROKEN = "broken"
@@ -24,22 +37,21 @@ class Outcome(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer to one claim.
-
-    ``claim`` is its name, ``sentence`` says in one sentence why the outcome is what it is, and
-    ``witness`` is the minimal counterexample (or what was missing), one sentence an element.
-    """
+    """The answer to one claim."""
 
     claim: str
+    """Name of the claim."""
     outcome: Outcome
     sentence: str
+    """Reason for the outcome, in one sentence."""
     witness: tuple[str, ...] = ()
+    """Minimal counterexample, or what was missing: one sentence an element."""
 
 
 def combine(verdicts: Iterable[Verdict]) -> Outcome:
-    """Sum up several verdicts: broken wins over undetermined, which wins over holds.
+    """Return the worst outcome: broken wins over undetermined, which wins over holds.
 
-    No verdict at all is undetermined, for nothing was checked.
+    Without any verdict nothing was checked, so the outcome is undetermined.
     """
     outcomes = {verdict.outcome for verdict in verdicts}
     if Outcome.BROKEN in outcomes:
@@ -48,29 +60,96 @@ def combine(verdicts: Iterable[Verdict]) -> Outcome:
 
 
 class Judgement(NamedTuple):
-    """What one trace showed: verdicts, and how often the interesting cases occurred."""
+    """The verdicts on one trace, and the number of times each interesting case occurred in it."""
 
     verdicts: tuple[Verdict, ...]
     guards: Mapping[str, int]
 
 
-def over_all(cases: Iterable[Judgement], guard_of: Mapping[str, str]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim; ``guard_of`` names the guard of each.
+# --------------------------------------------------------------------------------------- claims
 
-    Broken if broken once (the first such verdict is shown). Holds if it held at least once and
-    its guard occurred at least once where it held; otherwise nothing was put to the test.
+
+@dataclass(frozen=True, slots=True)
+class Claim(Generic[E]):
+    """One promise about evidence: its name, its guard, and how it is checked."""
+
+    name: str
+    guard: str
+    """Name of the case without which the claim could hold untested."""
+    check: Callable[[E], Iterable[str] | Verdict]
+    """Return counterexamples, one sentence each; or a verdict, if there is more to say."""
+    applies: Callable[[E], bool] = lambda _evidence: True
+    """Return whether the evidence can put the claim to the test; otherwise it has no verdict."""
+    gap: Callable[[E], str] = lambda _evidence: ""
+    """Return a sentence about what the evidence lacks to be judged, or an empty string."""
+    extent: Callable[[E], str] = lambda _evidence: ""
+    """Return a phrase about the checked part of the evidence; an empty string means all of it."""
+
+    def judge(self, evidence: E, occurred: int) -> Verdict:
+        """Return the verdict on evidence in which the guard ``occurred`` so many times."""
+        gap = self.gap(evidence)
+        if gap:
+            return Verdict(self.name, Outcome.UNDETERMINED, gap)
+        found = self.check(evidence)
+        if isinstance(found, Verdict):
+            return found
+        against = tuple(found)
+        if not against:
+            sentence = f"Held with {occurred:,} {self.guard}{self.extent(evidence)}."
+            return Verdict(self.name, Outcome.HOLDS, sentence)
+        more = f" ({len(against):,} counterexamples in all.)" if len(against) > 1 else ""
+        return Verdict(self.name, Outcome.BROKEN, f"{against[0]}{more}", against[:SHOWN])
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSet(Generic[E]):
+    """The claims about one kind of evidence, and the cases that put them to the test."""
+
+    claims: tuple[Claim[E], ...]
+    cases: Mapping[str, Callable[[E], int]]
+    """Function that counts a case in the evidence, by name of the case."""
+
+    @property
+    def guards(self) -> Mapping[str, str]:
+        """Guard of each claim, by name of the claim."""
+        return {claim.name: claim.guard for claim in self.claims}
+
+    def judge(self, evidence: E) -> Judgement:
+        """Judge every claim that applies to the evidence, and count the cases."""
+        counts = {name: count(evidence) for name, count in self.cases.items()}
+        verdicts = tuple(
+            claim.judge(evidence, counts[claim.guard])
+            for claim in self.claims
+            if claim.applies(evidence)
+        )
+        return Judgement(verdicts, counts)
+
+    def over_all(self, judgements: Iterable[Judgement]) -> tuple[Verdict, ...]:
+        """Sum up the judgements of many traces: see :func:`over_all`."""
+        return over_all(judgements, self.guards)
+
+
+# ------------------------------------------------------------------------------------ many traces
+
+
+def over_all(judgements: Iterable[Judgement], guard_of: Mapping[str, str]) -> tuple[Verdict, ...]:
+    """Sum up the judgements of many traces, claim by claim.
+
+    A claim is broken if one trace breaks it; the first such verdict is shown. It holds if it held
+    at least once, and if its guard occurred where it held. Otherwise nothing was put to the test.
+    ``guard_of`` names the guard of each claim.
     """
     broken: dict[str, Verdict] = {}
     held: Counter[str] = Counter()
     occurred: Counter[str] = Counter()
-    for case in cases:
-        for verdict in case.verdicts:
+    for judgement in judgements:
+        for verdict in judgement.verdicts:
             held.setdefault(verdict.claim, 0)
             if verdict.outcome is Outcome.BROKEN:
                 broken.setdefault(verdict.claim, verdict)
             elif verdict.outcome is Outcome.HOLDS:
                 held[verdict.claim] += 1
-                occurred[verdict.claim] += case.guards[guard_of[verdict.claim]]
+                occurred[verdict.claim] += judgement.guards[guard_of[verdict.claim]]
     return tuple(
         broken.get(claim) or _summary(claim, times, occurred[claim], guard_of[claim])
         for claim, times in held.items()

@@ -19,10 +19,11 @@ once, which is faster and still finds a state of least distance. Limit: all stat
 import enum
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import filterfalse
 from typing import Generic, TypeVar
 
-from model.checking.claims import Outcome, Verdict
+from model.checking.claims import Judgement, Outcome, Verdict
 
 S = TypeVar("S", bound=Hashable)
 A = TypeVar("A")
@@ -81,7 +82,7 @@ class Kind(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Claim(Generic[S]):
+class StateClaim(Generic[S]):
     """A claim on a machine; made by one of the four functions below."""
 
     kind: Kind
@@ -102,8 +103,8 @@ def always(
     *,
     guards: tuple[str, ...],
     explain: Callable[[S], str] | None = None,
-) -> Claim[S]:
-    """Claim that the predicate is true in every state (safety).
+) -> StateClaim[S]:
+    """StateClaim that the predicate is true in every state (safety).
 
     ``guards`` names the ``sometimes`` or ``reachable`` claims without which the claim would be
     empty; until all of them have occurred it is undetermined. ``explain`` says what is wrong with
@@ -111,27 +112,67 @@ def always(
     """
     if not guards:
         raise ValueError(f"the claim {name!r} names no guard, so it could hold without a test")
-    return Claim(Kind.ALWAYS, name, predicate, guards, explain)
+    return StateClaim(Kind.ALWAYS, name, predicate, guards, explain)
 
 
-def sometimes(name: str, predicate: Callable[[S], bool]) -> Claim[S]:
+def sometimes(name: str, predicate: Callable[[S], bool]) -> StateClaim[S]:
     """Guard: the predicate is true in at least one state; if never, nothing was tested."""
-    return Claim(Kind.SOMETIMES, name, predicate)
+    return StateClaim(Kind.SOMETIMES, name, predicate)
 
 
-def reachable(name: str, predicate: Callable[[S], bool]) -> Claim[S]:
-    """Claim that the machine can reach a state where the predicate is true."""
-    return Claim(Kind.REACHABLE, name, predicate)
+def reachable(name: str, predicate: Callable[[S], bool]) -> StateClaim[S]:
+    """StateClaim that the machine can reach a state where the predicate is true."""
+    return StateClaim(Kind.REACHABLE, name, predicate)
 
 
 def no_deadlock(
     name: str, is_final: Callable[[S], bool], *, guards: tuple[str, ...] = ()
-) -> Claim[S]:
-    """Claim that every state without any action is a final one.
+) -> StateClaim[S]:
+    """StateClaim that every state without any action is a final one.
 
     A state whose only actions lead back to itself is not a deadlock, as in TLC.
     """
-    return Claim(Kind.NO_DEADLOCK, name, is_final, guards)
+    return StateClaim(Kind.NO_DEADLOCK, name, is_final, guards)
+
+
+# ---------------------------------------------------------------------- states that are workloads
+
+
+def claims_on_workloads(
+    judge: Callable[[S], Judgement], guards: Mapping[str, str]
+) -> list[StateClaim[S]]:
+    """Return the guards and claims of a machine whose every state is a whole workload.
+
+    ``judge`` runs and judges the workload of a state, and is called once a state, however many
+    claims look at it. ``guards`` names the claims that must hold, each with its guard.
+    """
+    judge_once: Callable[[S], Judgement] = cache(judge)
+
+    def occurs(guard: str) -> StateClaim[S]:
+        return sometimes(guard, lambda state: judge_once(state).guards[guard] > 0)
+
+    def holds(claim: str, guard: str) -> StateClaim[S]:
+        def against(state: S) -> str:
+            return _first_counterexample(judge_once(state), claim)
+
+        return always(
+            claim,
+            lambda state: not against(state),
+            guards=(guard,),
+            explain=lambda state: against(state).removesuffix("."),
+        )
+
+    cases = dict.fromkeys(guards.values())
+    return [*map(occurs, cases), *(holds(claim, guard) for claim, guard in guards.items())]
+
+
+def _first_counterexample(judgement: Judgement, claim: str) -> str:
+    sentences = [
+        verdict.witness[0]
+        for verdict in judgement.verdicts
+        if verdict.claim == claim and verdict.outcome is Outcome.BROKEN
+    ]
+    return sentences[0] if sentences else ""
 
 
 # -------------------------------------------------------------------------------------- results
@@ -164,7 +205,7 @@ class _Search(Generic[S, A]):
     """The search under way. An initial state is its own parent."""
 
     machine: Machine[S, A]
-    claims: Sequence[Claim[S]]
+    claims: Sequence[StateClaim[S]]
     max_states: int
     parents: dict[S, S] = field(default_factory=dict)
     transitions: int = 0
@@ -245,20 +286,28 @@ class _Search(Generic[S, A]):
 
 def explore(
     machine: Machine[S, A],
-    claims: Sequence[Claim[S]] = (),
+    claims: Sequence[StateClaim[S]] = (),
     *,
     max_states: int = 2_000_000,
     max_depth: int | None = None,
     stop_at_first_broken: bool = False,
+    promise: str | None = None,
 ) -> Exploration[S, A]:
     """Search all states of a machine, breadth first, and judge the claims.
 
     The search goes on after all claims are decided, so that the counts always are those of the
     whole machine; with ``stop_at_first_broken`` it ends with the level in which a claim breaks.
-    States at ``max_depth`` actions from the start are seen but not expanded. Raises ValueError for
-    a limit that leaves nothing to search, for two claims of one name, for a guard that is no
-    ``sometimes`` or ``reachable`` claim of this search, and for a machine whose actions change.
+    With ``promise``, the name of an ``always`` or ``no_deadlock`` claim, only this claim and the
+    guards are judged, and the search ends when the claim breaks: that is how a planted bug is
+    searched for. States at ``max_depth`` actions from the start are seen but not expanded.
+
+    Raises ValueError for a limit that leaves nothing to search, for two claims of one name, for a
+    guard that is no ``sometimes`` or ``reachable`` claim of this search, and for a machine whose
+    actions change.
     """
+    if promise is not None:
+        claims = [claim for claim in claims if not claim.is_safety or claim.name == promise]
+        stop_at_first_broken = True
     _check(claims, max_states, max_depth)
     search = _Search(machine, claims, max_states)
     level = search.start()
@@ -280,7 +329,7 @@ def explore(
     )
 
 
-def _check(claims: Sequence[Claim[S]], max_states: int, max_depth: int | None) -> None:
+def _check(claims: Sequence[StateClaim[S]], max_states: int, max_depth: int | None) -> None:
     if max_states < 1:
         raise ValueError(f"max_states is {max_states}, but one state at least must be seen")
     if max_depth is not None and max_depth < 0:
@@ -300,7 +349,7 @@ def _check(claims: Sequence[Claim[S]], max_states: int, max_depth: int | None) -
 # ------------------------------------------------------------------------------------- verdicts
 
 
-def _judge(claim: Claim[S], search: _Search[S, A], path: Path[S, A] | None) -> Verdict:
+def _judge(claim: StateClaim[S], search: _Search[S, A], path: Path[S, A] | None) -> Verdict:
     if claim.is_safety:
         return _judge_safety(claim, search, path)
     if path is not None:
@@ -315,7 +364,7 @@ def _judge(claim: Claim[S], search: _Search[S, A], path: Path[S, A] | None) -> V
     return Verdict(claim.name, Outcome.UNDETERMINED if is_guard else Outcome.BROKEN, sentence)
 
 
-def _judge_safety(claim: Claim[S], search: _Search[S, A], path: Path[S, A] | None) -> Verdict:
+def _judge_safety(claim: StateClaim[S], search: _Search[S, A], path: Path[S, A] | None) -> Verdict:
     if path is not None:
         sentence = f"Broken after {_count(len(path.steps), 'action')}."
         witness = render(path, search.machine) + _explanation(claim, path.last)
@@ -334,7 +383,7 @@ def _judge_safety(claim: Claim[S], search: _Search[S, A], path: Path[S, A] | Non
     return Verdict(claim.name, Outcome.HOLDS, f"True of all {states}.")
 
 
-def _explanation(claim: Claim[S], state: S) -> tuple[str, ...]:
+def _explanation(claim: StateClaim[S], state: S) -> tuple[str, ...]:
     if claim.kind is Kind.NO_DEADLOCK:
         return ("No action is possible in this state, and it is not a final one.",)
     return (f"{claim.explain(state)}.",) if claim.explain else ()

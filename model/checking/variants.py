@@ -1,17 +1,25 @@
-"""What a room's variants have in common: rules that break a promise, and a workload that shows it.
+"""Variants: rules that break a promise, and a workload that shows it.
 
-Literal readings of a paper and planted bugs are the same machine with other rules. A room says
-which: ``model/ROOM/variants.py``.
+Literal readings of a paper and planted bugs are the same machine with other rules. Each room lists
+its variants in ``model/ROOM/variants.py``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from model.vocabulary import System, Workload
 
 PLANTED = "planted bug"
 Rules = TypeVar("Rules")
+
+
+class Runnable(Protocol):
+    """A variant that can be made into a System."""
+
+    def make_system(self) -> System:
+        """Return the variant as a System."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +28,32 @@ class Variant(Generic[Rules]):
 
     name: str
     promise: str
-    """The claim that it breaks."""
+    """Name of the claim that the rules break."""
     mistake: str
     source: str
-    """The paper that says it so, or :data:`PLANTED`."""
+    """Paper that states the mistaken rule, or :data:`PLANTED`."""
     corrected: str
     """The rule that keeps the promise."""
     rules: Rules
     example: Workload
-    """A smallest one on which the reference keeps the promise and the variant does not."""
+    """Smallest workload on which the reference keeps the promise and the variant does not."""
     system: Callable[[Rules], System]
-    """What runs a workload by given rules."""
-
-    @property
-    def is_literal(self) -> bool:
-        """Whether a paper says it so."""
-        return self.source != PLANTED
+    """Return a System that runs workloads by the given rules."""
 
     def make_system(self) -> System:
-        """The variant as a System."""
+        """Return the variant as a System."""
         return self.system(self.rules)
+
+
+def factories(variants: Mapping[str, Runnable]) -> Callable[[str], Callable[[], System]]:
+    """Return a module's ``__getattr__`` that finds the factory of a variant by its name.
+
+    ``--system model.ROOM.variants:NAME`` relies on it.
+    """
+
+    def factory(name: str) -> Callable[[], System]:
+        if name not in variants:
+            raise AttributeError(f"no variant has the name {name!r}")
+        return variants[name].make_system
+
+    return factory

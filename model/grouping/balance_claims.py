@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple, TypeAlias
 
-from model.checking.claims import Outcome, Verdict
+from model.checking.claims import Claim, ClaimSet, Outcome, Verdict
 from model.grouping import balance
+from model.grouping.claims import costs_of
 from model.grouping.evidence import Evidence, Window, evidence_of
-from model.grouping.routing_claims import costs_of
 from model.grouping.rules import RULES
-from model.grouping.table import Table
+from model.grouping.state import Table
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
 
 UPPER = "no instance has more work than the bound allows"
@@ -111,23 +111,24 @@ def _shares(weights: Mapping[str, int], table: Table) -> balance.Masses:
     return balance.masses(sets)
 
 
-def check(workload: Workload, trace: Trace, weights: Weights, delta: float) -> tuple[Verdict, ...]:
-    """Both bounds; the upper one is wrongly called broken with probability delta a window."""
-    found = balances(workload, trace, weights, delta)
-    return (_verdict(UPPER, _too_much(found, delta)), _verdict(LOWER, _too_little(found)))
+class Spread(NamedTuple):
+    """The balance of every window, and the probability that a window is wrongly called broken."""
+
+    balances: tuple[Balance, ...]
+    delta: float
 
 
-def _too_much(found: tuple[Balance, ...], delta: float) -> Iterator[str]:
-    for each in found:
+def _against_upper(spread: Spread) -> Iterator[str]:
+    for each in spread.balances:
         if each.work > each.bound:
             yield (
                 f"In window {each.window} an instance has the work {each.work}; more than "
-                f"{each.bound:.0f} has probability {delta:g} (counts {each.counts})."
+                f"{each.bound:.0f} has probability {spread.delta:g} (counts {each.counts})."
             )
 
 
-def _too_little(found: tuple[Balance, ...]) -> Iterator[str]:
-    for each in found:
+def _against_lower(spread: Spread) -> Iterator[str]:
+    for each in spread.balances:
         if each.work < each.least_work * (1 - ROUNDING):
             yield (
                 f"In window {each.window} no instance has more than the work {each.work}; "
@@ -135,11 +136,15 @@ def _too_little(found: tuple[Balance, ...]) -> Iterator[str]:
             )
 
 
-def _verdict(claim: str, against: Iterator[str]) -> Verdict:
-    witness = tuple(against)
-    if witness:
-        return Verdict(claim, Outcome.BROKEN, witness[0], witness)
-    return Verdict(claim, Outcome.HOLDS, "Nothing speaks against it.")
+BOUNDS: ClaimSet[Spread] = ClaimSet(
+    (Claim(UPPER, "windows", _against_upper), Claim(LOWER, "windows", _against_lower)),
+    {"windows": lambda spread: len(spread.balances)},
+)
+
+
+def check(workload: Workload, trace: Trace, weights: Weights, delta: float) -> tuple[Verdict, ...]:
+    """Judge both bounds. A right router breaks the upper one with probability delta a window."""
+    return BOUNDS.judge(Spread(balances(workload, trace, weights, delta), delta)).verdicts
 
 
 # --------------------------------------------------------------------------------- how close

@@ -1,28 +1,79 @@
-"""The instances that a policy lets a key go to.
+"""Hashes of keys, and the instances that they point at.
 
-Source: docs/grouping.md, section 3; the papers are named there.
+Source: docs/grouping.md, section 2. SplitMix64's last steps are those of Steele, Lea, Flood, "Fast
+Splittable Pseudorandom Number Generators"; weighted rendezvous hashing is that of Schindelhauer and
+Schomaker, "Weighted Distributed Hash Tables".
 
 Rules of this file:
 
-* One function a policy, from the table and a key to a set; which of the set is taken does not
-  stand here. A policy that knows no set of a key has all instances.
-* Sums are float64, added in the order in which the page names their terms.
+* Text is hashed once, by ``text_hash``; everything else is arithmetic on what came out of it, in
+  unsigned 64 bits.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import accumulate
-from math import ceil
+from math import ceil, log
+from operator import mul
 
-from model.grouping import hashes
-from model.grouping.table import Candidates, Placement, Table
-from model.vocabulary import GroupingConfig
+from model.grouping.state import Candidates, Placement, Table
+from model.vocabulary import GroupingConfig, stable_hash
+
+_BITS_64 = (1 << 64) - 1
+_GOLDEN = 0x9E3779B97F4A7C15
+
+
+def mix(z: int) -> int:
+    """SplitMix64's finalizer, a permutation of the unsigned 64-bit integers."""
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & _BITS_64
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & _BITS_64
+    return z ^ (z >> 31)
+
+
+@lru_cache(maxsize=1 << 14)
+def text_hash(key: str, seed: int) -> int:
+    """XXH64 of a key, unsigned."""
+    return stable_hash(key, seed) & _BITS_64
+
+
+def numbered_hash(text: int, j: int) -> int:
+    """``h(k, j)`` for a key whose text hash is given; j = 1, 2, ..."""
+    return mix((text + j * _GOLDEN) & _BITS_64)
+
+
+def unit_hash(text: int, j: int) -> float:
+    """``u(k, j)``, in (0, 1]."""
+    return ((numbered_hash(text, j) >> 11) + 0.5) / (1 << 53)
+
+
+def first_instance(text: int, n: int) -> int:
+    """The instance that every key has."""
+    return numbered_hash(text, 1) % n
+
+
+def second_instance(text: int, n: int) -> int:
+    """Another one; with a single instance the same."""
+    return (first_instance(text, n) + 1 + numbered_hash(text, 2) % (n - 1)) % n if n > 1 else 0
+
+
+def rendezvous(text: int, times_us: Sequence[int]) -> list[int]:
+    """All instances in the key's weighted order; i is the first one with probability s_i/S."""
+    distance = list(map(mul, _exponentials(text, len(times_us)), times_us))
+    return sorted(range(len(distance)), key=distance.__getitem__)
+
+
+@lru_cache(maxsize=1 << 14)
+def _exponentials(text: int, n: int) -> tuple[float, ...]:
+    """``-ln(u(k, i+1))`` of every instance; keys come again, and times change."""
+    return tuple([-log(unit_hash(text, i + 1)) for i in range(n)])
+
 
 SLACK = 0.0001
 """``d-choices``: by how much an instance may have more than its share."""
 
 
 def _text(table: Table, key: str) -> int:
-    return hashes.text_hash(key, table.config.hash_seed)
+    return text_hash(key, table.config.hash_seed)
 
 
 def everywhere(table: Table, _key: str) -> set[int]:
@@ -32,13 +83,13 @@ def everywhere(table: Table, _key: str) -> set[int]:
 
 def one(table: Table, key: str) -> set[int]:
     """``key``: the first instance."""
-    return {hashes.first(_text(table, key), table.n)}
+    return {first_instance(_text(table, key), table.n)}
 
 
 def two(table: Table, key: str) -> set[int]:
     """``pkg``: the first and the second."""
     text = _text(table, key)
-    return {hashes.first(text, table.n), hashes.second(text, table.n)}
+    return {first_instance(text, table.n), second_instance(text, table.n)}
 
 
 def hot_everywhere(table: Table, key: str) -> set[int]:
@@ -61,7 +112,7 @@ def hot_some(table: Table, key: str) -> set[int]:
         text = _text(table, key)
         shares = sorted((table.share(heavy) for heavy in table.heavy), reverse=True)
         d = choices(shares, table.n)
-        found |= {hashes.hashed(text, j) % table.n for j in range(3, d + 1)}
+        found |= {numbered_hash(text, j) % table.n for j in range(3, d + 1)}
     return found
 
 
@@ -96,8 +147,8 @@ def mapped(table: Table, key: str) -> set[int]:
 
 def bucket_of(config: GroupingConfig, key: str) -> int:
     """One of 2n."""
-    text = hashes.text_hash(key, config.hash_seed)
-    return hashes.hashed(text, 3) % (2 * config.instances)
+    text = text_hash(key, config.hash_seed)
+    return numbered_hash(text, 3) % (2 * config.instances)
 
 
 def place(config: GroupingConfig, heavy: Mapping[str, int], tuples: Sequence[int]) -> Placement:
@@ -133,7 +184,7 @@ def drawn(table: Table, key: str) -> set[int]:
     text = _text(table, key)
     sums = list(accumulate(table.speeds))
     draws = -(-table.heavy[key].counted // draw_tuples(table.config))
-    return {_reached(sums, hashes.unit(text, j) * sums[-1]) for j in range(1, draws + 1)}
+    return {_reached(sums, unit_hash(text, j) * sums[-1]) for j in range(1, draws + 1)}
 
 
 def draw_tuples(config: GroupingConfig) -> int:
@@ -149,7 +200,7 @@ def _reached(sums: Sequence[float], mark: float) -> int:
 
 def enough(table: Table, key: str) -> set[int]:
     """``tag``: as much of the rendezvous order as the key's share needs, two at least."""
-    order = hashes.rendezvous(_text(table, key), table.times_us)
+    order = rendezvous(_text(table, key), table.times_us)
     if key not in table.heavy:
         return set(order[:2])
     speeds = table.speeds

@@ -2,24 +2,26 @@
 
 Rules of this file:
 
-* A trace is judged against its workload by counting and nested loops; no router is asked.
-* Each promise has a guard, the case without which it could hold without a test. One trace need not
-  contain it, all of them together must (``over_all``).
-* Balance is about probabilities: ``balance_claims`` must be told what the keys are drawn from.
+* A trace is judged against its workload by counting and nested loops; no router is asked. The
+  candidates of a key follow from the policy's definition and the heavy keys that the trace names.
+* Every aggregate is computed from all values at once; nothing is merged here. Sums that depend on
+  the order of their values are compared within rounding, everything else exactly.
+* After a wrong choice, loads go on with what the trace did, so one mistake is reported once.
+* Balance is about probabilities: ``balance_claims`` needs the distribution of the keys.
 * The choices of ``dag`` and ``cg`` are judged by comparison with the reference alone.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import fsum, isclose, isfinite
 
-from model.checking import claims
-from model.checking.claims import Judgement, Outcome, Verdict
-from model.grouping.answers_claims import answers, partials, rejections
-from model.grouping.evidence import Evidence, evidence_of
-from model.grouping.heavy_claims import few, heavy
-from model.grouping.routing_claims import candidate, least, once
-from model.vocabulary import Trace, Workload
-from model.vocabulary.grouping import Rejected
+from model.checking.claims import Claim, ClaimSet, Judgement
+from model.grouping.evidence import Evidence, Window, evidence_of
+from model.grouping.state import counters
+from model.vocabulary import GroupingConfig, Trace, Workload
+from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected
+from model.windows.evidence import has_exact_sums
 
 ONCE = "every arrival goes to one instance"
 CANDIDATE = "every tuple goes to a candidate of its key"
@@ -29,114 +31,319 @@ FEW = "few instances a key"
 PARTIALS = "partial aggregates are those of what the instances got"
 ANSWERS = "answers are those of all tuples"
 REJECTIONS = "rejected is what is not finite"
-SHOWN = 5
 
 TWO_OR_LESS = ("pkg", "d-choices", "w-choices", "tag-literal", "tag")
 """Policies under which a light key has at most 2 candidates."""
 BY_LOAD = ("shuffle", *TWO_OR_LESS, "nag-static", "nag-dynamic")
-"""Policies that take the least load of the candidates."""
+"""Policies that take the candidate with the least load."""
+
+ROUNDING = 1e-9
+"""Relative error allowed in theta, and in a sum relative to the sum of absolute values."""
+
+Place = tuple[int, str, int]
+"""Window, key, instance."""
+
+# ------------------------------------------------------------------------ promise 1: the routes
+
+
+def _against_once(seen: Evidence) -> Iterator[str]:
+    """Yield arrivals that did not go to exactly one instance, from their sender."""
+    known = set()
+    for window in seen.windows:
+        for event in window.arrivals:
+            known.add(event.seq)
+            routes = seen.routes.get(event.seq, [])
+            if len(routes) != 1:
+                yield f"Arrival {event.seq} (key {event.key!r}) went to {len(routes)} instances."
+            elif not 0 <= routes[0].instance < seen.config.instances:
+                yield f"Arrival {event.seq} went to instance {routes[0].instance}; there is none."
+            elif routes[0].sender != seen.sender(event):
+                yield (
+                    f"Arrival {event.seq} was routed by sender {routes[0].sender}; "
+                    f"it came to sender {seen.sender(event)}."
+                )
+    for seq in sorted(set(seen.routes) - known):
+        yield f"Arrival {seq} was routed; there is none."
+
+
+def _against_candidates(seen: Evidence) -> Iterator[str]:
+    """Yield heavy keys with other candidates than the policy's, and tuples that went elsewhere."""
+    routed = [0] * seen.config.senders
+    for window in seen.windows:
+        table = seen.table(window)
+        for named in seen.heavy.get(window.number, []):
+            expected = tuple(sorted(table.candidates(named.key)))
+            if named.candidates != expected:
+                yield (
+                    f"Candidates of the heavy key {named.key!r} in window {window.number} are "
+                    f"{named.candidates}; the policy has {expected}."
+                )
+        for event in window.arrivals:
+            sender, at = seen.sender(event), seen.instance(event)
+            candidates = table.candidates(event.key)
+            if seen.config.policy == "round-robin":
+                candidates = ((sender + routed[sender]) % seen.config.instances,)
+            routed[sender] += 1
+            if at is not None and at not in candidates:
+                yield (
+                    f"Arrival {event.seq} went to instance {at}; "
+                    f"candidates of key {event.key!r} are {tuple(sorted(candidates))}."
+                )
+
+
+def _against_least(seen: Evidence) -> Iterator[str]:
+    """Yield tuples that a candidate with less load should have got.
+
+    Loads are added up anew, from the trace's own routes.
+    """
+    config, n = seen.config, seen.config.instances
+    latency_us = config.latency_us or (0,) * n
+    loads = [[0] * n for _ in range(config.senders)]
+    for window in seen.windows:
+        table, costs = seen.table(window), costs_of(config, window)
+        if config.policy.startswith("tag"):
+            loads = [[0] * n for _ in loads]
+        for event in window.arrivals:
+            at, load = seen.instance(event), loads[seen.sender(event)]
+            best = min(table.candidates(event.key), key=lambda i: (load[i], latency_us[i], i))
+            if at is None:
+                continue
+            if at != best:
+                yield (
+                    f"Arrival {event.seq} went to instance {at}; "
+                    f"best of the candidates of key {event.key!r} was {best} "
+                    f"(sent there before: {load[at]} and {load[best]})."
+                )
+            load[at] += costs[at]
+
+
+def costs_of(config: GroupingConfig, window: Window) -> list[int]:
+    """Return c_i, the load that a tuple adds to each instance, by the table of policies."""
+    times_us = config.times_of(window.first_batch)
+    weights = [4 - tier for tier in config.tiers or (0,) * config.instances]
+    if config.policy.startswith("tag"):
+        return list(times_us)
+    if config.policy == "nag-static":
+        return [12 // weight for weight in weights]
+    if config.policy == "nag-dynamic":
+        return [time_us * 12 // weight for time_us, weight in zip(times_us, weights, strict=True)]
+    return [1] * config.instances
+
+
+# ----------------------------------------------------------- promises 2 and 3: heavy and light keys
+
+
+def _against_heavy(seen: Evidence) -> Iterator[str]:
+    """Yield wrong heavy keys and counts; frequencies are exact, from the window before."""
+    for number in sorted(set(seen.heavy) - {window.number for window in seen.windows[1:]}):
+        yield f"Window {number} has heavy keys, and no window before it or no tuple."
+    for before, window in pairwise(seen.windows):
+        named = seen.heavy.get(window.number, [])
+        n, f = len(before.arrivals), before.frequencies
+        for each in named:
+            yield from (
+                f"Heavy key {each.key!r} of window {window.number} {what}."
+                for what in _against_count(seen, each, f[each.key], n)
+            )
+        keys = [each.key for each in named]
+        for key in sorted(set(f) - set(keys)):
+            if f[key] > seen.config.theta_share * n:
+                yield (
+                    f"Key {key!r} is not heavy in window {window.number}, with "
+                    f"{f[key]} of {n} tuples before it."
+                )
+        if len(keys) > len(set(keys)) or len(keys) * seen.config.theta_share > 1 + ROUNDING:
+            different = len(set(keys))
+            yield f"Window {window.number} has {len(keys)} heavy keys, {different} different ones."
+
+
+def _against_count(seen: Evidence, named: Heavy, f: int, n: int) -> Iterator[str]:
+    """Yield what is wrong with a heavy key whose true frequency is f of n."""
+    if named.tuples != n:
+        yield f"is said to be one of {named.tuples} tuples; there were {n}"
+    if not named.counted - named.error <= f <= named.counted:
+        yield f"was counted {named.counted}, at most {named.error} too many; it was there {f} times"
+    if named.error * counters(seen.config) > n:
+        yield f"may be counted {named.error} too many, more than {n} / {counters(seen.config)}"
+    if named.counted <= seen.config.theta_share * n:
+        yield f"was counted {named.counted} of {n}, which is not heavy"
+
+
+def _against_few(seen: Evidence) -> Iterator[str]:
+    """Yield keys with too many instances, heavy keys with too few, and windows above the bound."""
+    n = seen.config.instances
+    for window in seen.windows:
+        places = seen.places(window)
+        named = {each.key: each.candidates for each in seen.heavy.get(window.number, [])}
+        for key in sorted(set(places) - set(named)):
+            if len(places[key]) > 2:
+                yield f"The light key {key!r} went to {sorted(places[key])}."
+        for key, candidates in sorted(named.items()):
+            if seen.config.policy == "tag" and len(candidates) < min(2, n):
+                yield f"The heavy key {key!r} has the candidates {candidates} alone."
+        total = sum(len(named.get(key, places[key])) for key in places)
+        bound = 2 * len(places) + 5 * n * n - 10 * n
+        if seen.config.theta is None and n > 1 and total > bound:
+            yield f"{len(places)} keys have {total} candidates in window {window.number}."
+
+
+# ------------------------------------------------------------------------- promise 4: the answers
+
+
+def _values_of(seen: Evidence) -> Mapping[Place, list[float]]:
+    """Return the values that instances got, by the trace's routes; instance -1 means nowhere."""
+    found: dict[Place, list[float]] = {}
+    for window in seen.windows:
+        for event in window.arrivals:
+            if isfinite(event.value):
+                at = seen.instance(event)
+                place = (window.number, event.key, -1 if at is None else at)
+                found.setdefault(place, []).append(event.value)
+    return found
+
+
+def _against_partials(seen: Evidence) -> Iterator[str]:
+    left = Counter((each.window, each.key, each.instance) for each in seen.trace.of(Partial))
+    by_place = {(each.window, each.key, each.instance): each for each in seen.trace.of(Partial)}
+    for place, values in _values_of(seen).items():
+        name = f"key {place[1]!r} in window {place[0]} at instance {place[2]}"
+        if left.pop(place, 0) != 1:
+            yield f"There is not one partial aggregate of {name}."
+        elif not _is_aggregate_of(by_place[place], values):
+            yield f"The partial aggregate of {name} is wrong; it got {_listed(values)}."
+    for window, key, instance in sorted(left):
+        yield f"Instance {instance} has a partial aggregate of key {key!r} in window {window}."
+
+
+def _against_answers(seen: Evidence) -> Iterator[str]:
+    left = Counter((each.window, each.key) for each in seen.trace.of(Answer))
+    by_key = {(each.window, each.key): each for each in seen.trace.of(Answer)}
+    together: dict[tuple[int, str], list[float]] = {}
+    for (window, key, _), values in _values_of(seen).items():
+        together.setdefault((window, key), []).extend(values)
+    for found, values in together.items():
+        name = f"key {found[1]!r} in window {found[0]}"
+        if left.pop(found, 0) != 1:
+            yield f"There is not one answer for {name}."
+            continue
+        answer = by_key[found]
+        top = tuple(sorted(values)[::-1][: seen.config.top])
+        is_right = _is_aggregate_of(answer, values)
+        if not is_right or (answer.distinct, answer.top) != (len({*values}), top):
+            yield f"The answer for {name} is wrong; its values are {_listed(values)}."
+    for window, key in sorted(left):
+        yield f"There is an answer for key {key!r} in window {window}, which has no tuple."
+
+
+def _against_rejections(seen: Evidence) -> Iterator[str]:
+    arrivals = [event for window in seen.windows for event in window.arrivals]
+    expected = Counter(
+        Rejected(event.seq, REASON_NOT_FINITE) for event in arrivals if not isfinite(event.value)
+    )
+    found = Counter(seen.trace.of(Rejected))
+    for what, counted in (("not rejected", expected - found), ("rejected", found - expected)):
+        for each in sorted(counted.elements()):
+            yield f"Arrival {each.seq} is {what}: {each.reason}."
+
+
+def _is_aggregate_of(found: Partial | Answer, values: Sequence[float]) -> bool:
+    counts = (found.n, found.least, found.greatest) == (len(values), min(values), max(values))
+    if has_exact_sums(values):
+        return counts and found.total == sum(values)
+    slack = ROUNDING * fsum(abs(value) for value in values)
+    return counts and isclose(found.total, fsum(values), rel_tol=0, abs_tol=slack)
+
+
+def _listed(values: Sequence[float]) -> str:
+    more = ", ..." if len(values) > 8 else ""
+    return ", ".join(f"{value:g}" for value in values[:8]) + more
 
 
 # ---------------------------------------------------------------------------------------- guards
 
 
-def _guards(seen: Evidence) -> dict[str, int]:
-    """How often the interesting cases occurred."""
-    config = seen.config
-    tables = [(window, seen.table(window)) for window in seen.windows]
-    named = [set(table.heavy) for _, table in tables]
-    hot = [event.key in t.heavy for window, t in tables for event in window.arrivals]
-    sets = [(key in t.heavy, len(t.candidates(key))) for w, t in tables for key in w.frequencies]
-    places = [at for window in seen.windows for at in seen.places(window).values()]
-    return {
-        "tuples of heavy keys": sum(hot),
-        "tuples of light keys": len(hot) - sum(hot),
-        "keys with a choice": sum(size > 1 for _, size in sets),
-        "heavy keys with more than 2 candidates": sum(is_hot and size > 2 for is_hot, size in sets),
-        "rebalances that changed the table": sum(a != b for a, b in pairwise(named)),
-        "windows with new times": sum(
-            a.times_us != b.times_us for (_, a), (_, b) in pairwise(tables)
+def _tuples_of_heavy_keys(seen: Evidence) -> int:
+    return sum(
+        event.key in seen.table(window).heavy
+        for window in seen.windows
+        for event in window.arrivals
+    )
+
+
+def _tuples_of_light_keys(seen: Evidence) -> int:
+    return sum(len(window.arrivals) for window in seen.windows) - _tuples_of_heavy_keys(seen)
+
+
+def _candidate_counts(seen: Evidence) -> Iterator[tuple[bool, int]]:
+    """Yield, for every key of every window, whether it is heavy and how many candidates it has."""
+    for window in seen.windows:
+        table = seen.table(window)
+        for key in window.frequencies:
+            yield key in table.heavy, len(table.candidates(key))
+
+
+def _changed_tables(seen: Evidence) -> int:
+    heavy = [set(seen.table(window).heavy) for window in seen.windows]
+    return sum(before != after for before, after in pairwise(heavy))
+
+
+def _windows_with_new_times(seen: Evidence) -> int:
+    times_us = [seen.table(window).times_us for window in seen.windows]
+    return sum(before != after for before, after in pairwise(times_us))
+
+
+def _windows_with_unequal_times(seen: Evidence) -> int:
+    return sum(len(set(seen.table(window).times_us)) > 1 for window in seen.windows)
+
+
+def _keys_at_several_instances(seen: Evidence) -> int:
+    return sum(len(at) > 1 for window in seen.windows for at in seen.places(window).values())
+
+
+# ------------------------------------------------------------------------------------- the claims
+
+CLAIMS: ClaimSet[Evidence] = ClaimSet(
+    (
+        Claim(ONCE, "several senders", _against_once),
+        Claim(CANDIDATE, "tuples of heavy keys", _against_candidates),
+        Claim(
+            LEAST, "keys with a choice", _against_least, lambda seen: seen.config.policy in BY_LOAD
         ),
-        "windows with unequal times": sum(len(set(table.times_us)) > 1 for _, table in tables),
-        "several senders": int(config.senders > 1),
-        "full summaries": seen.full_summaries(),
-        "latencies": int(len(set(config.latency_us)) > 1),
-        "keys at several instances": sum(len(at) > 1 for at in places),
-        "rejected arrivals": len(seen.trace.of(Rejected)),
-        "single instances": int(config.instances == 1),
-    }
+        Claim(HEAVY, "full summaries", _against_heavy),
+        Claim(
+            FEW,
+            "heavy keys with more than 2 candidates",
+            _against_few,
+            lambda seen: seen.config.policy in TWO_OR_LESS,
+        ),
+        Claim(PARTIALS, "keys at several instances", _against_partials),
+        Claim(ANSWERS, "keys at several instances", _against_answers),
+        Claim(REJECTIONS, "rejected arrivals", _against_rejections),
+    ),
+    {
+        "tuples of heavy keys": _tuples_of_heavy_keys,
+        "tuples of light keys": _tuples_of_light_keys,
+        "keys with a choice": lambda seen: sum(n > 1 for _, n in _candidate_counts(seen)),
+        "heavy keys with more than 2 candidates": lambda seen: sum(
+            is_heavy and n > 2 for is_heavy, n in _candidate_counts(seen)
+        ),
+        "rebalances that changed the table": _changed_tables,
+        "windows with new times": _windows_with_new_times,
+        "windows with unequal times": _windows_with_unequal_times,
+        "several senders": lambda seen: int(seen.config.senders > 1),
+        "full summaries": Evidence.full_summaries,
+        "latencies": lambda seen: int(len(set(seen.config.latency_us)) > 1),
+        "keys at several instances": _keys_at_several_instances,
+        "rejected arrivals": lambda seen: len(seen.trace.of(Rejected)),
+        "single instances": lambda seen: int(seen.config.instances == 1),
+    },
+)
+CASES = tuple(CLAIMS.cases)
+"""Cases that all traces of a test together must contain."""
 
-
-# ---------------------------------------------------------------------------------------- judging
-
-AGAINST: Mapping[str, Callable[[Evidence], Iterator[str]]] = {
-    ONCE: once,
-    CANDIDATE: candidate,
-    LEAST: least,
-    HEAVY: heavy,
-    FEW: few,
-    PARTIALS: partials,
-    ANSWERS: answers,
-    REJECTIONS: rejections,
-}
-GUARDS: Mapping[str, str] = {
-    ONCE: "several senders",
-    CANDIDATE: "tuples of heavy keys",
-    LEAST: "keys with a choice",
-    HEAVY: "full summaries",
-    FEW: "heavy keys with more than 2 candidates",
-    PARTIALS: "keys at several instances",
-    ANSWERS: "keys at several instances",
-    REJECTIONS: "rejected arrivals",
-}
+over_all = CLAIMS.over_all
 
 
 def judge(workload: Workload, trace: Trace) -> Judgement:
-    """Every promise that the workload and the trace put to the test."""
-    seen = evidence_of(workload, trace)
-    skipped = set()
-    if seen.config.policy not in BY_LOAD:
-        skipped.add(LEAST)
-    if seen.config.policy not in TWO_OR_LESS:
-        skipped.add(FEW)
-    verdicts = [
-        _verdict(claim, list(against(seen)))
-        for claim, against in AGAINST.items()
-        if claim not in skipped
-    ]
-    return Judgement(tuple(verdicts), _guards(seen))
-
-
-def _verdict(claim: str, against: list[str]) -> Verdict:
-    if not against:
-        return Verdict(claim, Outcome.HOLDS, "Nothing speaks against it.")
-    more = f" ({len(against):,} in all.)" if len(against) > 1 else ""
-    return Verdict(claim, Outcome.BROKEN, f"{against[0]}{more}", tuple(against[:SHOWN]))
-
-
-def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
-    """The verdicts alone."""
-    return judge(workload, trace).verdicts
-
-
-CASES = (
-    "tuples of heavy keys",
-    "tuples of light keys",
-    "keys with a choice",
-    "heavy keys with more than 2 candidates",
-    "rebalances that changed the table",
-    "windows with new times",
-    "windows with unequal times",
-    "several senders",
-    "full summaries",
-    "latencies",
-    "keys at several instances",
-    "rejected arrivals",
-    "single instances",
-)
-"""What all traces together must contain."""
-
-
-def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim (:func:`model.checking.claims.over_all`)."""
-    return claims.over_all(cases, GUARDS)
+    """Judge every promise that the workload and the trace put to the test."""
+    return CLAIMS.judge(evidence_of(workload, trace))

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 
 from model.grouping.candidates import bucket_of, place
 from model.grouping.rules import RULES
-from model.grouping.summary import Count, counters
-from model.grouping.table import Placement, Table
+from model.grouping.state import Count, Placement, Table, counters
 from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Heavy, Route
 

@@ -1,28 +1,71 @@
-"""The machine of the room: senders that route and learn, instances that aggregate.
+"""Partial aggregates at the instances, and the answers that they merge to.
 
-Rules of this file:
-
-* It only carries things from one part to the next: routers choose, summaries count, rules make
-  tables, instances aggregate.
-* A sender routes its tuples one by one or several at once, which is the same. What it learns of a
-  micro-batch enters its summary as a whole, when its part of the micro-batch ends.
-* All that senders know are values, and the same tuples make the same of them: routes depend on no
-  restart and on no replay.
+Source: docs/grouping.md, section 6.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from typing import NamedTuple
 
-from model.grouping import router
-from model.grouping.aggregate import aggregate, merge
-from model.grouping.router import State
-from model.grouping.rules import RULES, Learnt, entered, first_table, rebalance
-from model.grouping.summary import Summary
-from model.grouping.table import Rules, Table
-from model.vocabulary import Event, GroupingConfig, Step
-from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected
+from model.grouping.rules import (
+    RULES,
+    Learnt,
+    begin_window,
+    enter_batch,
+    first_table,
+    initial_state,
+    rebalance,
+    route,
+    route_all,
+)
+from model.grouping.state import Rules, SenderState, Summary, Table
+from model.vocabulary import Event, GroupingConfig, Step, System, Trace, Workload
+from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected, Route
+
+
+class Aggregate(NamedTuple):
+    """Of at least one value."""
+
+    n: int
+    total: float
+    least: float
+    greatest: float
+    distinct: frozenset[float]
+    top: tuple[float, ...]
+    """The largest values, largest first."""
+
+
+def aggregate(values: Sequence[float], top: int) -> Aggregate:
+    """Of the values that one instance got, in their order."""
+    descending = sorted(values, reverse=True)
+    return Aggregate(
+        len(values),
+        sum(values),
+        min(values),
+        descending[0],
+        frozenset(values),
+        tuple(descending[:top]),
+    )
+
+
+def merge_aggregates(partials: Iterable[Aggregate], top: int) -> Aggregate:
+    """Of all of them, in the order of their instances."""
+    merged, *others = partials
+    for other in others:
+        merged = _both(merged, other, top)
+    return merged
+
+
+def _both(a: Aggregate, b: Aggregate, top: int) -> Aggregate:
+    return Aggregate(
+        a.n + b.n,
+        a.total + b.total,
+        min(a.least, b.least),
+        max(a.greatest, b.greatest),
+        a.distinct | b.distinct,
+        tuple(sorted(a.top + b.top, reverse=True)[:top]),
+    )
 
 
 class Saved(NamedTuple):
@@ -31,7 +74,7 @@ class Saved(NamedTuple):
     table: Table
     tuples: int
     """Tuples of the window that were routed."""
-    states: tuple[State, ...]
+    states: tuple[SenderState, ...]
     summaries: tuple[Summary, ...]
     parts: tuple[tuple[str, ...], ...]
     """Keys that each sender has routed of the micro-batch that it is in."""
@@ -44,7 +87,7 @@ class Machine:
         self.config = config
         self._table = first_table(config, rules)
         self._tuples = 0
-        self._states = [router.initial(config, sender) for sender in range(config.senders)]
+        self._states = [initial_state(config, sender) for sender in range(config.senders)]
         self._summaries: list[Summary] = [{} for _ in self._states]
         self._parts: list[list[str]] = [[] for _ in self._states]
         self._got: dict[tuple[int, int, str], list[tuple[int, float]]] = defaultdict(list)
@@ -54,14 +97,14 @@ class Machine:
 
     def route(self, sender: int, key: str) -> int:
         """Route the next tuple of a sender; return its instance."""
-        instance, self._states[sender] = router.route(self._table, self._states[sender], key)
+        instance, self._states[sender] = route(self._table, self._states[sender], key)
         self._parts[sender].append(key)
         self._tuples += 1
         return instance
 
     def route_all(self, sender: int, keys: Sequence[str]) -> Sequence[int]:
         """Route several tuples of a sender: the same as :meth:`route` for each of them."""
-        where, self._states[sender] = router.route_all(self._table, self._states[sender], keys)
+        where, self._states[sender] = route_all(self._table, self._states[sender], keys)
         self._parts[sender] += keys
         self._tuples += len(keys)
         return where
@@ -71,7 +114,7 @@ class Machine:
         keys, self._parts[sender] = self._parts[sender], []
         if keys:
             before = self._summaries[sender]
-            self._summaries[sender] = entered(self.config, self._table.rules, before, keys)
+            self._summaries[sender] = enter_batch(self.config, self._table.rules, before, keys)
 
     def is_full(self, tuples: int) -> bool:
         """Say whether a micro-batch ends the window, at whose end it has so many tuples."""
@@ -82,7 +125,7 @@ class Machine:
         buckets = [state.buckets for state in self._states]
         learnt = Learnt(self._tuples, self._summaries, buckets)
         self._table = rebalance(self._table, learnt, times_us)
-        self._states = [router.started(self._table, state) for state in self._states]
+        self._states = [begin_window(self._table, state) for state in self._states]
         self._summaries = [{} for _ in self._states]
         self._tuples = 0
         return list(_heavy_keys(self._table))
@@ -120,7 +163,7 @@ class Machine:
             partials[window, key].append(part)
             yield Partial(window, instance, key, *part[:4])
         for (window, key), parts in partials.items():
-            answer = merge(parts, top)
+            answer = merge_aggregates(parts, top)
             yield Answer(window, key, *answer[:4], len(answer.distinct), answer.top)
 
 
@@ -128,3 +171,53 @@ def _heavy_keys(table: Table) -> Iterator[Heavy]:
     for key, (counted, error) in table.heavy.items():
         candidates = tuple(sorted(table.candidates(key)))
         yield Heavy(table.window, key, counted, error, table.tuples, candidates)
+
+
+PRODUCER = "model"
+
+
+def run(workload: Workload, rules: Rules = RULES) -> Trace:
+    """Return the reference trace of a workload.
+
+    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    """
+    config = GroupingConfig.from_json(workload.config)
+    machine, steps = Machine(config, rules), list[Step]()
+    window = tuples = 0
+    for number, arrivals in enumerate(workload.batches()):
+        if machine.is_full(tuples):
+            steps += machine.rebalance(config.times_of(number))
+            window, tuples = window + 1, 0
+        for event, taken in zip(arrivals, routes(machine, arrivals), strict=True):
+            steps.append(taken)
+            steps += machine.serve(taken.instance, window, event)
+        tuples += len(arrivals)
+    return Trace(PRODUCER, [*steps, *machine.results()])
+
+
+def routes(machine: Machine, arrivals: Sequence[Event]) -> list[Route]:
+    """Route a micro-batch: every sender its part of it."""
+    senders = machine.config.senders
+    parts: dict[int, list[Event]] = defaultdict(list)
+    for event in arrivals:
+        parts[event.seq % senders].append(event)
+    found = []
+    for sender, part in parts.items():
+        where = machine.route_all(sender, [event.key for event in part])
+        machine.end_batch(sender)
+        found += [Route(event.seq, sender, at) for event, at in zip(part, where, strict=True)]
+    return sorted(found)
+
+
+def system(rules: Rules) -> System:
+    """Return a System that follows these rules."""
+
+    def run_with_rules(workload: Workload, /) -> Trace:
+        return run(workload, rules)
+
+    return run_with_rules
+
+
+def make_system() -> System:
+    """Return the reference as a System."""
+    return system(RULES)

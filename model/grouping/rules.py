@@ -1,21 +1,170 @@
-"""The right rules, and the tables that they make of windows.
+"""Routers: from the table of the window, a sender's state and a key to an instance and a state.
 
-Source: docs/grouping.md, sections 1, 3 and 4.
+Source: docs/grouping.md, section 3.
 
 Rules of this file:
 
-* A rebalance needs what senders have counted, and nothing of where they have routed.
+* A router is a pure function; what a sender knows is in its ``SenderState`` and nowhere else.
+* Candidates come in the order of preference among equals, so that the first least load is it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from model.grouping import summary
-from model.grouping.candidates import CANDIDATES, place
-from model.grouping.router import least, owners
-from model.grouping.summary import Count, Summary
-from model.grouping.table import Costs, Placement, Rules, Table
+from model.grouping.candidates import CANDIDATES, bucket_of, numbered_hash, place, text_hash
+from model.grouping.state import (
+    Costs,
+    Count,
+    Placement,
+    Rules,
+    SenderState,
+    Summary,
+    Table,
+    count_keys,
+    counters,
+    floor_of,
+    merge_summaries,
+)
 from model.vocabulary import GroupingConfig
+
+VIRTUAL_EACH = 10
+"""``cg``: virtual workers an instance."""
+TRIES = 64
+"""``cg``: hashes that are tried."""
+
+
+Router = Callable[[Table, SenderState, str], tuple[int, SenderState]]
+
+
+def initial_state(config: GroupingConfig, sender: int) -> SenderState:
+    """A sender that has seen nothing."""
+    n = config.instances
+    return SenderState(sender, (0,) * n, virtual=(0,) * (VIRTUAL_EACH * n), buckets=(0,) * (2 * n))
+
+
+def begin_window(table: Table, state: SenderState) -> SenderState:
+    """The sender at the start of a window."""
+    afresh = table.config.policy in table.rules.afresh
+    loads = (0,) * table.n if afresh else state.loads
+    return state._replace(loads=loads, sent=frozenset())
+
+
+def route(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
+    """Route one tuple."""
+    return ROUTERS.get(table.config.policy, _least_load)(table, state, key)
+
+
+def route_all(
+    table: Table, state: SenderState, keys: Sequence[str]
+) -> tuple[list[int], SenderState]:
+    """Route tuples one after the other: the same as :func:`route` for each of them."""
+    own = ROUTERS.get(table.config.policy)
+    where = []
+    if own is not None:
+        for key in keys:
+            instance, state = own(table, state, key)
+            where.append(instance)
+        return where, state
+    loads, costs = list(state.loads), table.costs
+    least = table.rules.least
+    charged = [table.rules.charged(table, instance) for instance in range(table.n)]
+    candidates = {key: table.candidates(key) for key in dict.fromkeys(keys)}
+    for key in keys:
+        instance = least(candidates[key], loads)
+        at = charged[instance]
+        loads[at] += costs[at]
+        where.append(instance)
+    return where, state._replace(loads=tuple(loads), routed=state.routed + len(where))
+
+
+def least(candidates: Sequence[int], loads: Sequence[int]) -> int:
+    """The first one with the least load."""
+    if len(candidates) == 2:  # As nearly every key has it; a call of min takes three times as long.
+        one, other = candidates
+        return one if loads[one] <= loads[other] else other
+    return min(candidates, key=loads.__getitem__)
+
+
+def _least_load(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
+    return _taken(table, state, table.rules.least(table.candidates(key), state.loads))
+
+
+def _taken(table: Table, state: SenderState, instance: int) -> tuple[int, SenderState]:
+    loads = state.loads
+    at = table.rules.charged(table, instance)
+    increased = (*loads[:at], loads[at] + table.costs[at], *loads[at + 1 :])
+    return instance, SenderState(
+        state.sender, increased, state.routed + 1, state.sent, state.virtual, state.buckets
+    )
+
+
+def _in_turns(table: Table, state: SenderState, _key: str) -> tuple[int, SenderState]:
+    return _taken(table, state, (state.sender + state.routed) % table.n)
+
+
+def _learning(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
+    """``dkg``: counts buckets until there is a map."""
+    if table.placement is None:
+        state = state._replace(buckets=_more(state.buckets, bucket_of(table.config, key)))
+    return _least_load(table, state, key)
+
+
+def _by_score(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
+    """``dag``: a heavy key likes to go where it has been, and where there is little."""
+    if key not in table.heavy:
+        return _least_load(table, state, key)
+    n, alpha, total = table.n, table.config.alpha, sum(state.loads)
+
+    def score(instance: int) -> float:
+        there = (key, instance) in state.sent
+        more = (state.loads[instance] * n - total) / total if total else 0.0
+        return alpha * there - (1 - alpha) * more
+
+    instance = max(table.candidates(key), key=score)
+    if (key, instance) not in state.sent:
+        state = state._replace(sent=state.sent | {(key, instance)})
+    return _taken(table, state, instance)
+
+
+def _by_virtual_workers(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
+    """``cg``: the first virtual worker of the key's sequence with room, else the least loaded."""
+    text = text_hash(key, table.config.hash_seed)
+    loads, n = state.virtual, len(state.virtual)
+    tried = (numbered_hash(text, j) % n for j in range(1, TRIES + 1))
+    virtual = next(
+        (each for each in tried if 4 * loads[each] * n < 5 * (state.routed + 1)),
+        None,
+    )
+    if virtual is None:
+        virtual = loads.index(min(loads))
+    state = state._replace(virtual=_more(loads, virtual))
+    return _taken(table, state, table.owners[virtual])
+
+
+def owners(times_us: Sequence[int]) -> tuple[int, ...]:
+    """``cg``: the instance of every virtual worker, in blocks by speed."""
+    speeds = [1 / time_us for time_us in times_us]
+    total, n = sum(speeds), VIRTUAL_EACH * len(speeds)
+    shares = [n * speed / total for speed in speeds]
+    blocks = [int(share) for share in shares]
+    remainders = sorted(range(len(shares)), key=lambda i: blocks[i] - shares[i])
+    for i in remainders[: n - sum(blocks)]:
+        blocks[i] += 1
+    return tuple(i for i, size in enumerate(blocks) for _ in range(size))
+
+
+def _more(numbers: tuple[int, ...], at: int) -> tuple[int, ...]:
+    return (*numbers[:at], numbers[at] + 1, *numbers[at + 1 :])
+
+
+ROUTERS: Mapping[str, Router] = {
+    "round-robin": _in_turns,
+    "dkg": _learning,
+    "dag": _by_score,
+    "cg": _by_virtual_workers,
+}
+"""Those that are not simply to the least load of the candidates."""
+
 
 TIER_WEIGHTS = (4, 3, 2, 1)
 WEIGHT_UNIT = 12
@@ -50,8 +199,8 @@ RULES = Rules(
     least=least,
     charged=lambda _table, instance: instance,
     afresh=("tag-literal", "tag"),
-    counters=summary.counters,
-    floor=summary.floor_of,
+    counters=counters,
+    floor=floor_of,
 )
 
 
@@ -89,14 +238,16 @@ def merge_all(config: GroupingConfig, rules: Rules, summaries: Sequence[Summary]
     k = rules.counters(config)
     merged, *others = summaries
     for each in others:
-        merged = summary.merge(merged, rules.floor(merged, k), each, rules.floor(each, k), k)
+        merged = merge_summaries(merged, rules.floor(merged, k), each, rules.floor(each, k), k)
     return merged
 
 
-def entered(config: GroupingConfig, rules: Rules, before: Summary, keys: Sequence[str]) -> Summary:
+def enter_batch(
+    config: GroupingConfig, rules: Rules, before: Summary, keys: Sequence[str]
+) -> Summary:
     """A summary after the tuples of one more micro-batch."""
     k = rules.counters(config)
-    return summary.merge(before, rules.floor(before, k), summary.exact(keys), 0, k)
+    return merge_summaries(before, rules.floor(before, k), count_keys(keys), 0, k)
 
 
 def _table(

@@ -14,21 +14,19 @@ from math import nan
 from typing import NamedTuple
 
 from model.checking.claims import Judgement
-from model.checking.explorer import Claim, Exploration, Machine
+from model.checking.explorer import Exploration, Machine, StateClaim, claims_on_workloads
 from model.checking.explorer import explore as search
-from model.checking.judged import claims_on, with_promise
 from model.grouping.claims import (
-    AGAINST,
     CANDIDATE,
+    CLAIMS,
     FEW,
-    GUARDS,
     HEAVY,
     REJECTIONS,
     judge,
 )
+from model.grouping.machine import run
 from model.grouping.rules import RULES
-from model.grouping.run import run
-from model.grouping.table import Rules
+from model.grouping.state import Rules
 from model.grouping.variants import VARIANTS
 from model.vocabulary import Event, GroupingConfig, Workload
 
@@ -119,7 +117,7 @@ HOMES = {
 # --------------------------------------------------------------------------------------- claims
 
 
-def claims_of(scope: Scope, rules: Rules = RULES) -> list[Claim[Stream]]:
+def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Stream]]:
     """The promises, each with the case without which it would not be put to the test."""
 
     def judged(stream: Stream) -> Judgement:
@@ -128,10 +126,12 @@ def claims_of(scope: Scope, rules: Rules = RULES) -> list[Claim[Stream]]:
 
     # The summaries of so short streams are never full, and pkg gives no key more than two places.
     hot = "tuples of heavy keys"
-    several = GUARDS[FEW] if scope.config.policy != "pkg" else hot
-    guards = {**GUARDS, HEAVY: hot, CANDIDATE: hot, FEW: several}
-    chosen = [claim for claim in AGAINST if claim != REJECTIONS or scope.keys != scope.keys.lower()]
-    return claims_on(judged, {claim: guards[claim] for claim in chosen})
+    guards = {**CLAIMS.guards, HEAVY: hot, CANDIDATE: hot}
+    if scope.config.policy == "pkg":
+        guards[FEW] = hot
+    if scope.keys == scope.keys.lower():
+        del guards[REJECTIONS]
+    return claims_on_workloads(judged, guards)
 
 
 def explore(scope: str, variant: str | None = None) -> Exploration[Stream, str]:
@@ -142,6 +142,4 @@ def explore(scope: str, variant: str | None = None) -> Exploration[Stream, str]:
     chosen = SCOPES[scope]
     bug = None if variant is None else VARIANTS[variant]
     claims = claims_of(chosen, RULES if bug is None else bug.rules)
-    if bug is not None:
-        claims = with_promise(claims, bug.promise)
-    return search(chosen.machine(), claims, stop_at_first_broken=bug is not None)
+    return search(chosen.machine(), claims, promise=None if bug is None else bug.promise)

@@ -13,14 +13,12 @@ from functools import partial
 from math import floor
 from typing import Any
 
-from model.checking.variants import PLANTED, Variant
-from model.grouping import hashes
-from model.grouping.candidates import CANDIDATES, drawn, two
+from model.checking.variants import PLANTED, Variant, factories
+from model.grouping.candidates import CANDIDATES, drawn, numbered_hash, text_hash, two
 from model.grouping.claims import CANDIDATE, FEW, HEAVY, LEAST
+from model.grouping.machine import system
 from model.grouping.rules import COSTS, RULES
-from model.grouping.run import system
-from model.grouping.summary import Summary
-from model.grouping.table import Rules, Table
+from model.grouping.state import Rules, Summary, Table
 from model.vocabulary import Event, GroupingConfig, Workload
 
 PAPER = "TAG, read literally"
@@ -47,8 +45,8 @@ def _next_one(table: Table, instance: int) -> int:
 
 
 def _perhaps_the_same(table: Table, key: str) -> set[int]:
-    text = hashes.text_hash(key, table.config.hash_seed)
-    return {hashes.hashed(text, j) % table.n for j in (1, 2)}
+    text = text_hash(key, table.config.hash_seed)
+    return {numbered_hash(text, j) % table.n for j in (1, 2)}
 
 
 def _drawn_if_heavy(table: Table, key: str) -> set[int]:
@@ -168,12 +166,4 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
     )
 }
 
-too_few_counters = VARIANTS["too_few_counters"].make_system
-floors_forgotten = VARIANTS["floors_forgotten"].make_system
-wrong_instance_charged = VARIANTS["wrong_instance_charged"].make_system
-one_choice_twice = VARIANTS["one_choice_twice"].make_system
-heavy_drawn = VARIANTS["heavy_drawn"].make_system
-uniform_if_light = VARIANTS["uniform_if_light"].make_system
-with_propagation = VARIANTS["with_propagation"].make_system
-loads_go_on = VARIANTS["loads_go_on"].make_system
-last_of_equals = VARIANTS["last_of_equals"].make_system
+__getattr__ = factories(VARIANTS)

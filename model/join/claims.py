@@ -2,19 +2,18 @@
 
 Rules of this file:
 
-* A trace is judged against its workload and the nested loop of ``oracle``; no chain is asked,
-  except about the steps of the protocol, where there are any.
-* Each promise has a guard, the case without which it could hold without a test. One trace need not
-  contain it, all of them together must (``over_all``).
-* Without a flush pairs may be owed, and nothing says which: none may be wrong or doubled.
+* A trace is judged against its workload and the nested loop of ``oracle``. No chain is asked,
+  except about the recorded steps of the protocol, if there are any.
+* Without a flush some pairs may still be owed, and nothing says which: then pairs may be missing,
+  but none may be wrong or doubled.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from model.checking import claims
-from model.checking.claims import Judgement, Outcome, Verdict
+from model.checking.claims import SHOWN, Claim, ClaimSet, Judgement
 from model.join.oracle import Admission, Found, admission, quick_matches
 from model.join.recorded import CLAIM as CONFORMS
 from model.join.recorded import validate_recording
@@ -26,25 +25,62 @@ WRONG = "no pair that is no result"
 LIMITED = "no pair from outside of the epochs of its query"
 IN_TIME = "no pair before its tuples"
 REJECTIONS = "rejected is what the watermark says"
-SHOWN = 5
+
+# ------------------------------------------------------------------------------------- evidence
 
 
-@dataclass(frozen=True, slots=True)
-class Truth:
-    """What must be true of every trace of a workload."""
+@dataclass(frozen=True)
+class Evidence:
+    """A workload, the truth about it, and a trace of it."""
 
     workload: Workload
     config: JoinConfig
     admitted: Admission
     results: Collection[Found]
     forbidden: Collection[Found]
-    """What would be a result if no query were limited to epochs."""
+    """Pairs that would be results if no query were limited to epochs."""
+    trace: Trace
+    counts_pairs: bool
+    """Whether the pairs of every recorded step are counted again."""
+
+    @cached_property
+    def times(self) -> Counter[Found]:
+        """Number of times each pair came out."""
+        return Counter((each.query, each.r_id, each.s_id) for each in self.trace.of(Match))
+
+    @cached_property
+    def epochs(self) -> tuple[dict[int, int], dict[int, int]]:
+        """Epoch of each admitted tuple of R and of S, by identity."""
+        r, s = (
+            {event.source_id: epoch for event, epoch in zip(each.tuples, each.epochs, strict=True)}
+            for each in (self.admitted.r, self.admitted.s)
+        )
+        return r, s
+
+    @cached_property
+    def distances_us(self) -> list[int]:
+        """Distance in event time of the two tuples of each result."""
+        r_us, s_us = (
+            {event.source_id: event.event_time_us for event in each.tuples}
+            for each in (self.admitted.r, self.admitted.s)
+        )
+        return [abs(r_us[r] - s_us[s]) for _, r, s in self.results]
+
+    @property
+    def tuples(self) -> tuple[Event, ...]:
+        """All admitted tuples of both streams."""
+        return *self.admitted.r.tuples, *self.admitted.s.tuples
+
+    @cached_property
+    def tuples_by_key(self) -> Counter[tuple[str, str]]:
+        """Number of admitted tuples, by stream and key."""
+        return Counter((event.stream, event.key) for event in self.tuples)
 
 
-def truth_of(workload: Workload) -> Truth:
-    """What a nested loop says.
+def evidence_of(workload: Workload, trace: Trace, counts_pairs: bool) -> Evidence:
+    """Compute the truth about a workload with a nested loop.
 
-    Raises ``ValueError`` with one sentence for a workload that cannot be.
+    Raises ``ValueError`` with one sentence if the workload is invalid.
     """
     config = JoinConfig.from_json(workload.config)
     admitted = admission(workload)
@@ -52,134 +88,51 @@ def truth_of(workload: Workload) -> Truth:
     forbidden = set[Found]()
     if config.epochs:
         forbidden = quick_matches(replace(config, epochs=()), admitted) - results
-    return Truth(workload, config, admitted, results, forbidden)
+    return Evidence(workload, config, admitted, results, forbidden, trace, counts_pairs)
 
 
-# --------------------------------------------------------------------------------------- guards
+# ---------------------------------------------------------------------------------------- checks
 
 
-def _guards(truth: Truth, trace: Trace) -> dict[str, int]:
-    """How often the interesting cases occurred."""
-    r_by_id = {event.source_id: event for event in truth.admitted.r.tuples}
-    s_by_id = {event.source_id: event for event in truth.admitted.s.tuples}
-    dt_us = [abs(r_by_id[r].event_time_us - s_by_id[s].event_time_us) for _, r, s in truth.results]
-    tuples = (*truth.admitted.r.tuples, *truth.admitted.s.tuples)
-    keys = Counter((event.stream, event.key) for event in tuples)
-    config, n = truth.config, len(tuples)
-    return {
-        "results": len(truth.results),
-        "results at the edge of the window": sum(dt == config.window_us for dt in dt_us),
-        "results at the same time": sum(dt == 0 for dt in dt_us),
-        "results across epochs": _across(truth),
-        "rejected arrivals": len(truth.admitted.rejected),
-        "redelivered tuples": truth.admitted.redelivered,
-        "keys that several tuples have": sum(count > 1 for count in keys.values()),
-        "keys that half of the tuples have": sum(2 * count > n > 3 for count in keys.values()),
-        "empty streams": n > 0 and sum(not each.tuples for each in truth.admitted.streams.values()),
-        "single workers": int(config.workers == 1),
-        "blocks larger than the streams": int(config.block_size > n),
-        "several queries": int(len(config.queries) > 1),
-        **_guards_of_epochs(truth),
-        "protocol steps": sum(len(trace.of(word)) for word in PROTOCOL),
-    }
-
-
-def _guards_of_epochs(truth: Truth) -> dict[str, int]:
-    limited = {name: (first, last) for name, first, last in truth.config.epochs}
-    r_epoch, s_epoch = _epochs(truth)
-    across_first = across_last = 0
-    for query, r, s in truth.forbidden:
-        first, last = limited[query]
-        before, after = sorted((r_epoch[r], s_epoch[s]))
-        across_first += before < first <= after and (last is None or after <= last)
-        across_last += first <= before and last is not None and before <= last < after
-    found = {(r, s) for _, r, s in truth.results}
-    return {
-        "results of limited queries": sum(query in limited for query, _, _ in truth.results),
-        "pairs for another query alone": sum((r, s) in found for _, r, s in truth.forbidden),
-        "pairs across the first epoch of a query": across_first,
-        "pairs across the last epoch of a query": across_last,
-    }
-
-
-def _epochs(truth: Truth) -> tuple[dict[int, int], dict[int, int]]:
-    r, s = (
-        {event.source_id: epoch for event, epoch in zip(each.tuples, each.epochs, strict=True)}
-        for each in (truth.admitted.r, truth.admitted.s)
-    )
-    return r, s
-
-
-def _across(truth: Truth) -> int:
-    r_epoch, s_epoch = _epochs(truth)
-    return sum(r_epoch[r] != s_epoch[s] for _, r, s in truth.results)
-
-
-# --------------------------------------------------------------------------------------- claims
-
-
-def judge(workload: Workload, trace: Trace, counts_pairs: bool = True) -> Judgement:
-    """Every promise that the workload and the trace put to the test.
-
-    ``counts_pairs``: see :func:`model.join.recorded.validate_recording`.
-    """
-    truth = truth_of(workload)
-    times = Counter((match.query, match.r_id, match.s_id) for match in trace.of(Match))
-    found, results, forbidden = set(times), set(truth.results), set(truth.forbidden)
-    verdicts = [
-        verdict_of(TWICE, _doubled(times, truth)),
-        verdict_of(WRONG, _told(sorted(found - results - forbidden), truth)),
-        verdict_of(IN_TIME, _too_early(truth, trace)),
-        verdict_of(REJECTIONS, _rejections(truth, trace)),
+def _against_twice(seen: Evidence) -> list[str]:
+    pairs = [pair for pair, n in sorted(seen.times.items()) if n > 1]
+    return [
+        f"{sentence.removesuffix('.')}, and came out {seen.times[pair]} times."
+        for pair, sentence in zip(pairs, _described(pairs, seen), strict=True)
     ]
-    if workload.flush:
-        verdicts.insert(1, verdict_of(LOST, _told(sorted(results - found), truth)))
-    if truth.config.epochs:
-        verdicts.append(verdict_of(LIMITED, _told(sorted(found & forbidden), truth)))
-    guards = _guards(truth, trace)
-    if guards["protocol steps"]:
-        verdicts.append(validate_recording(workload, trace, counts_pairs))
-    return Judgement(tuple(verdicts), guards)
 
 
-def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
-    """The verdicts alone."""
-    return judge(workload, trace).verdicts
+def _against_lost(seen: Evidence) -> list[str]:
+    return _described(sorted(set(seen.results) - set(seen.times)), seen)
 
 
-def verdict_of(claim: str, against: Sequence[str]) -> Verdict:
-    """Holds if nothing speaks against a claim; otherwise the first sentences that do."""
-    if not against:
-        return Verdict(claim, Outcome.HOLDS, "Nothing speaks against it.")
-    more = f" ({len(against):,} in all.)" if len(against) > 1 else ""
-    return Verdict(claim, Outcome.BROKEN, f"{against[0]}{more}", tuple(against[:SHOWN]))
+def _against_wrong(seen: Evidence) -> list[str]:
+    wrong = set(seen.times) - set(seen.results) - set(seen.forbidden)
+    return _described(sorted(wrong), seen)
 
 
-def _told(pairs: Sequence[Found], truth: Truth) -> list[str]:
-    """A sentence for every pair; finding the tuples of those that are not shown takes too long."""
-    shown = [_named(pair, truth) for pair in pairs[:SHOWN]]
+def _against_limited(seen: Evidence) -> list[str]:
+    return _described(sorted(set(seen.times) & set(seen.forbidden)), seen)
+
+
+def _described(pairs: Sequence[Found], seen: Evidence) -> list[str]:
+    """Return a sentence for every pair; only those that are shown have the tuples' contents.
+
+    Finding the contents takes too long for all of them.
+    """
+    shown = [_describe_pair(pair, seen) for pair in pairs[:SHOWN]]
     return [*shown, *(f"{pair}." for pair in pairs[SHOWN:])]
 
 
-def _doubled(times: Mapping[Found, int], truth: Truth) -> list[str]:
-    pairs = [pair for pair, n in sorted(times.items()) if n > 1]
-    told = _told(pairs, truth)
-    return [
-        f"{sentence.removesuffix('.')}, and came out {times[pair]} times."
-        for pair, sentence in zip(pairs, told, strict=True)
-    ]
-
-
-def _named(found: Found, truth: Truth) -> str:
-    """A pair as a sentence, with the contents of its tuples as far as they are admitted."""
+def _describe_pair(found: Found, seen: Evidence) -> str:
     query, r_id, s_id = found
-    r = _tuple("r", r_id, truth.admitted.r.tuples)
-    s = _tuple("s", s_id, truth.admitted.s.tuples)
-    is_result = "a result" if found in truth.results else "no result"
+    r = _describe_tuple("r", r_id, seen.admitted.r.tuples)
+    s = _describe_tuple("s", s_id, seen.admitted.s.tuples)
+    is_result = "a result" if found in seen.results else "no result"
     return f"{r} with {s} is {is_result} of {query!r}."
 
 
-def _tuple(name: str, source_id: int, tuples: Iterable[Event]) -> str:
+def _describe_tuple(name: str, source_id: int, tuples: Iterable[Event]) -> str:
     event = next((each for each in tuples if each.source_id == source_id), None)
     if event is None:
         return f"{name} #{source_id} (not admitted)"
@@ -187,24 +140,22 @@ def _tuple(name: str, source_id: int, tuples: Iterable[Event]) -> str:
     return f"{name} #{source_id} ({parts})"
 
 
-def _too_early(truth: Truth, trace: Trace) -> list[str]:
-    """Matches whose epoch is not one from the admission of both to the end."""
-    r_epoch, s_epoch = _epochs(truth)
-    last = sum(1 for _ in truth.workload.batches()) - (not truth.workload.flush)
-    against = []
-    for match in trace.of(Match):
+def _against_in_time(seen: Evidence) -> Iterator[str]:
+    """Yield matches in an epoch before the admission of both tuples, or after the last one."""
+    r_epoch, s_epoch = seen.epochs
+    last = sum(1 for _ in seen.workload.batches()) - (not seen.workload.flush)
+    for match in seen.trace.of(Match):
         if match.r_id in r_epoch and match.s_id in s_epoch:
             first = max(r_epoch[match.r_id], s_epoch[match.s_id])
             if not first <= match.batch <= last:
-                against.append(
+                yield (
                     f"r #{match.r_id} with s #{match.s_id} came in epoch {match.batch}, "
                     f"possible are {first} to {last}."
                 )
-    return against
 
 
-def _rejections(truth: Truth, trace: Trace) -> list[str]:
-    expected, found = Counter(truth.admitted.rejected), Counter(trace.of(Rejected))
+def _against_rejections(seen: Evidence) -> list[str]:
+    expected, found = Counter(seen.admitted.rejected), Counter(seen.trace.of(Rejected))
     missing, extra = expected - found, found - expected
     return [
         f"{each.stream} #{each.source_id} (arrival {each.seq}) is {what}: {each.reason}."
@@ -213,41 +164,118 @@ def _rejections(truth: Truth, trace: Trace) -> list[str]:
     ]
 
 
-# ------------------------------------------------------------------------------------- many traces
+# --------------------------------------------------------------------------------------- guards
 
-GUARDS: Mapping[str, str] = {
-    TWICE: "results",
-    LOST: "results",
-    WRONG: "results",
-    LIMITED: "pairs across the first epoch of a query",
-    IN_TIME: "results across epochs",
-    REJECTIONS: "rejected arrivals",
-    CONFORMS: "protocol steps",
-}
-OF_EPOCHS = (
-    "results of limited queries",
-    "pairs for another query alone",
-    "pairs across the first epoch of a query",
-    "pairs across the last epoch of a query",
+
+def _results_across_epochs(seen: Evidence) -> int:
+    r_epoch, s_epoch = seen.epochs
+    return sum(r_epoch[r] != s_epoch[s] for _, r, s in seen.results)
+
+
+def _keys_of_half_the_tuples(seen: Evidence) -> int:
+    n = len(seen.tuples)
+    return sum(2 * count > n > 3 for count in seen.tuples_by_key.values())
+
+
+def _empty_streams(seen: Evidence) -> int:
+    streams = seen.admitted.streams.values()
+    return sum(not each.tuples for each in streams) if seen.tuples else 0
+
+
+def _results_of_limited_queries(seen: Evidence) -> int:
+    limited = {name for name, _, _ in seen.config.epochs}
+    return sum(query in limited for query, _, _ in seen.results)
+
+
+def _pairs_for_another_query(seen: Evidence) -> int:
+    found = {(r, s) for _, r, s in seen.results}
+    return sum((r, s) in found for _, r, s in seen.forbidden)
+
+
+def _forbidden_epochs(seen: Evidence) -> Iterator[tuple[int, int, int, int | None]]:
+    """Yield, for every forbidden pair, its two epochs in order and the limits of its query."""
+    limits = {name: (first, last) for name, first, last in seen.config.epochs}
+    r_epoch, s_epoch = seen.epochs
+    for query, r, s in seen.forbidden:
+        before, after = sorted((r_epoch[r], s_epoch[s]))
+        yield before, after, *limits[query]
+
+
+def _pairs_across_the_first_epoch(seen: Evidence) -> int:
+    return sum(
+        before < first <= after and (last is None or after <= last)
+        for before, after, first, last in _forbidden_epochs(seen)
+    )
+
+
+def _pairs_across_the_last_epoch(seen: Evidence) -> int:
+    return sum(
+        first <= before and last is not None and before <= last < after
+        for before, after, first, last in _forbidden_epochs(seen)
+    )
+
+
+def _protocol_steps(seen: Evidence) -> int:
+    return sum(len(seen.trace.of(word)) for word in PROTOCOL)
+
+
+# --------------------------------------------------------------------------------------- claims
+
+CLAIMS: ClaimSet[Evidence] = ClaimSet(
+    (
+        Claim(TWICE, "results", _against_twice),
+        Claim(LOST, "results", _against_lost, lambda seen: seen.workload.flush),
+        Claim(WRONG, "results", _against_wrong),
+        Claim(IN_TIME, "results across epochs", _against_in_time),
+        Claim(REJECTIONS, "rejected arrivals", _against_rejections),
+        Claim(
+            LIMITED,
+            "pairs across the first epoch of a query",
+            _against_limited,
+            lambda seen: bool(seen.config.epochs),
+        ),
+        Claim(
+            CONFORMS,
+            "protocol steps",
+            lambda seen: validate_recording(seen.workload, seen.trace, seen.counts_pairs),
+            lambda seen: _protocol_steps(seen) > 0,
+        ),
+    ),
+    {
+        "results": lambda seen: len(seen.results),
+        "results at the edge of the window": lambda seen: sum(
+            distance_us == seen.config.window_us for distance_us in seen.distances_us
+        ),
+        "results at the same time": lambda seen: seen.distances_us.count(0),
+        "results across epochs": _results_across_epochs,
+        "rejected arrivals": lambda seen: len(seen.admitted.rejected),
+        "redelivered tuples": lambda seen: seen.admitted.redelivered,
+        "keys that several tuples have": lambda seen: sum(
+            count > 1 for count in seen.tuples_by_key.values()
+        ),
+        "keys that half of the tuples have": _keys_of_half_the_tuples,
+        "empty streams": _empty_streams,
+        "single workers": lambda seen: int(seen.config.workers == 1),
+        "blocks larger than the streams": lambda seen: int(
+            seen.config.block_size > len(seen.tuples)
+        ),
+        "several queries": lambda seen: int(len(seen.config.queries) > 1),
+        "results of limited queries": _results_of_limited_queries,
+        "pairs for another query alone": _pairs_for_another_query,
+        "pairs across the first epoch of a query": _pairs_across_the_first_epoch,
+        "pairs across the last epoch of a query": _pairs_across_the_last_epoch,
+        "protocol steps": _protocol_steps,
+    },
 )
-CASES = (
-    "results",
-    "results at the edge of the window",
-    "results at the same time",
-    "results across epochs",
-    "rejected arrivals",
-    "redelivered tuples",
-    "keys that several tuples have",
-    "keys that half of the tuples have",
-    "empty streams",
-    "single workers",
-    "blocks larger than the streams",
-    "several queries",
-    *OF_EPOCHS,
-)
-"""What all traces together must contain."""
+CASES = tuple(name for name in CLAIMS.cases if name != "protocol steps")
+"""Cases that all traces of a test together must contain, with or without a recorded chain."""
+
+over_all = CLAIMS.over_all
 
 
-def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim (:func:`model.checking.claims.over_all`)."""
-    return claims.over_all(cases, GUARDS)
+def judge(workload: Workload, trace: Trace, counts_pairs: bool = True) -> Judgement:
+    """Judge every promise that the workload and the trace put to the test.
+
+    ``counts_pairs``: see :func:`model.join.recorded.validate_recording`.
+    """
+    return CLAIMS.judge(evidence_of(workload, trace, counts_pairs))

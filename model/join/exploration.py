@@ -32,13 +32,9 @@ def explore(
     Raises KeyError for a name that does not exist.
     """
     chosen = scope_of(scope, variant)
-    claims = claims_of(chosen)
-    if variant is not None:
-        promise = VARIANTS[variant].promise
-        claims = [claim for claim in claims if not claim.is_safety or claim.name == promise]
     return search(
         machine_of(chosen),
-        claims,
+        claims_of(chosen),
         max_states=max_states,
-        stop_at_first_broken=variant is not None,
+        promise=None if variant is None else VARIANTS[variant].promise,
     )

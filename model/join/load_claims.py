@@ -17,8 +17,7 @@ from math import ceil, isclose, log, sqrt
 from typing import NamedTuple
 
 from model.checking import claims
-from model.checking.claims import Judgement, Verdict
-from model.join.claims import verdict_of
+from model.checking.claims import Claim, ClaimSet, Judgement, Verdict
 from model.join.load import Limits, Traffic, Watch, share_to_shed, watch
 
 NO_FALSE_SHEDDING = "no worker is above tau1 while the mean is not, and nothing is shed then"
@@ -73,47 +72,33 @@ ENDINGS = "times that shedding ended"
 CHANGES = "times that workers came and went"
 BLOCKS = "blocks sent between workers"
 QUERIES = "chains with other numbers of queries and of results"
-GUARDS: Mapping[str, str] = {
-    NO_FALSE_SHEDDING: LOADED,
-    SHED_AS_ASKED: SHARES,
-    CALM: ENDINGS,
-    SCALED: CHANGES,
-    BYTES: BLOCKS,
-    FLAT: QUERIES,
-}
 
 
-def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many runs, summed up by claim (:func:`model.checking.claims.over_all`)."""
-    return claims.over_all(cases, GUARDS)
+class Moments(NamedTuple):
+    """The moments of one run, and the rule that it followed."""
+
+    moments: Sequence[Moment]
+    rule: Rule
 
 
 # -------------------------------------------------------------------------------- moments of a run
 
 
-def judge(moments: Sequence[Moment], rule: Rule) -> Judgement:
-    """Imbalance, shedding and scaling over the moments of one run."""
-    changes = Counter(
+def _loaded_moments(run: Moments) -> int:
+    aim = run.rule.limits.aim
+    return sum(
+        aim < each.mean < each.fullest and _is_promised(each, run.rule) for each in run.moments
+    )
+
+
+def _changes(run: Moments) -> int:
+    """Count how often workers came, or how often they went: the smaller number."""
+    grown = Counter(
         after.workers > before.workers
-        for before, after in pairwise(moments)
+        for before, after in pairwise(run.moments)
         if after.workers != before.workers
     )
-    guards = {
-        LOADED: sum(
-            rule.limits.aim < each.mean < each.fullest and _is_promised(each, rule)
-            for each in moments
-        ),
-        SHARES: sum(0 < each.share < 1 for each in moments),
-        ENDINGS: sum(_ends(*both) for both in pairwise(moments)),
-        CHANGES: min(changes[True], changes[False]),
-    }
-    verdicts = (
-        verdict_of(NO_FALSE_SHEDDING, list(_false_shedding(moments, rule))),
-        verdict_of(SHED_AS_ASKED, [*_other_shares(moments, rule), *_other_counts(moments)]),
-        verdict_of(CALM, list(_chatter(moments, rule))),
-        verdict_of(SCALED, list(_scaled_otherwise(moments, rule))),
-    )
-    return Judgement(verdicts, guards)
+    return min(grown[True], grown[False])
 
 
 def _is_promised(moment: Moment, rule: Rule) -> bool:
@@ -195,44 +180,114 @@ def _scaled_otherwise(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
             )
 
 
+RUN_CLAIMS: ClaimSet[Moments] = ClaimSet(
+    (
+        Claim(NO_FALSE_SHEDDING, LOADED, lambda run: _false_shedding(*run)),
+        Claim(
+            SHED_AS_ASKED,
+            SHARES,
+            lambda run: [*_other_shares(*run), *_other_counts(run.moments)],
+        ),
+        Claim(CALM, ENDINGS, lambda run: _chatter(*run)),
+        Claim(SCALED, CHANGES, lambda run: _scaled_otherwise(*run)),
+    ),
+    {
+        LOADED: _loaded_moments,
+        SHARES: lambda run: sum(0 < each.share < 1 for each in run.moments),
+        ENDINGS: lambda run: sum(_ends(*both) for both in pairwise(run.moments)),
+        CHANGES: _changes,
+    },
+)
+
+
+def judge(moments: Sequence[Moment], rule: Rule) -> Judgement:
+    """Judge imbalance, shedding and scaling over the moments of one run."""
+    return RUN_CLAIMS.judge(Moments(moments, rule))
+
+
 # ------------------------------------------------------------------------------------------ bytes
 
 
-def judge_bytes(traffic: Traffic, mean_block: float, bytes_per_s: float) -> Judgement:
-    """Bytes that were counted, against the formula for blocks of their mean size.
+class CountedBytes(NamedTuple):
+    """The bytes that a run counted, and what the formula needs to predict them."""
 
-    A run may stay below it, for tuples that are dropped do not go all the way.
-    """
-    most = traffic.bytes_per_s(mean_block)
-    against = []
-    if not (1 - SLACK) * most <= bytes_per_s <= most * (1 + ROUNDING):
-        against.append(
-            f"{bytes_per_s:,.0f} bytes/s were counted; the formula says {most:,.0f} for blocks of"
-            f" {mean_block:.1f} tuples."
+    traffic: Traffic
+    mean_block: float
+    """Tuples a block, on average."""
+    bytes_per_s: float
+
+
+def _other_bytes(counted: CountedBytes) -> Iterator[str]:
+    most = counted.traffic.bytes_per_s(counted.mean_block)
+    if not (1 - SLACK) * most <= counted.bytes_per_s <= most * (1 + ROUNDING):
+        yield (
+            f"{counted.bytes_per_s:,.0f} bytes/s were counted; the formula says {most:,.0f} for"
+            f" blocks of {counted.mean_block:.1f} tuples."
         )
-    blocks = traffic.tuples_per_s * (traffic.workers - 1) / mean_block
-    return Judgement((verdict_of(BYTES, against),), {BLOCKS: ceil(blocks)})
+
+
+def _blocks(counted: CountedBytes) -> int:
+    traffic = counted.traffic
+    return ceil(traffic.tuples_per_s * (traffic.workers - 1) / counted.mean_block)
+
+
+BYTES_CLAIMS: ClaimSet[CountedBytes] = ClaimSet(
+    (Claim(BYTES, BLOCKS, _other_bytes),), {BLOCKS: _blocks}
+)
+
+
+def judge_bytes(traffic: Traffic, mean_block: float, bytes_per_s: float) -> Judgement:
+    """Judge counted bytes by the formula for blocks of their mean size.
+
+    A run may stay below it, because tuples that are dropped do not go all the way.
+    """
+    return BYTES_CLAIMS.judge(CountedBytes(traffic, mean_block, bytes_per_s))
 
 
 class Shared(NamedTuple):
-    """What a chain with several queries cost."""
+    """The cost of a chain with several queries."""
 
     queries: int
     bytes: int
-    """Between workers, results left out."""
+    """Bytes between workers, without results."""
     results: int
 
 
+def _growing_bytes(chains: Sequence[Shared]) -> Iterator[str]:
+    first = chains[0]
+    for chain in chains:
+        if abs(chain.bytes - first.bytes) > SLACK * first.bytes:
+            yield (
+                f"With {chain.queries} queries {chain.bytes:,} bytes go between workers, with"
+                f" {first.queries} {first.bytes:,}."
+            )
+
+
+def _other_queries(chains: Sequence[Shared]) -> int:
+    first = chains[0]
+    return sum(
+        chain.queries != first.queries and chain.results != first.results for chain in chains
+    )
+
+
+SHARING_CLAIMS: ClaimSet[Sequence[Shared]] = ClaimSet(
+    (Claim(FLAT, QUERIES, _growing_bytes),), {QUERIES: _other_queries}
+)
+
+
 def judge_shared(chains: Sequence[Shared]) -> Judgement:
-    """Chains with the same streams and other queries; timing may change a few blocks."""
-    against = [
-        f"With {chain.queries} queries {chain.bytes:,} bytes go between workers, with"
-        f" {chains[0].queries} {chains[0].bytes:,}."
-        for chain in chains
-        if abs(chain.bytes - chains[0].bytes) > SLACK * chains[0].bytes
-    ]
-    others = [
-        chain.queries != chains[0].queries and chain.results != chains[0].results
-        for chain in chains
-    ]
-    return Judgement((verdict_of(FLAT, against),), {QUERIES: sum(others)})
+    """Judge chains with the same streams and other queries; timing may change a few blocks."""
+    return SHARING_CLAIMS.judge(chains)
+
+
+GUARDS: Mapping[str, str] = {
+    **RUN_CLAIMS.guards,
+    **BYTES_CLAIMS.guards,
+    **SHARING_CLAIMS.guards,
+}
+"""Guard of each claim of this file, by name of the claim."""
+
+
+def over_all(judgements: Iterable[Judgement]) -> tuple[Verdict, ...]:
+    """Sum up judgements of any claims of this file (:func:`model.checking.claims.over_all`)."""
+    return claims.over_all(judgements, GUARDS)

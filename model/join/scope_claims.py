@@ -12,7 +12,7 @@ Rules of this file:
 from collections.abc import Callable, Iterator
 from itertools import chain as chained
 
-from model.checking.explorer import Claim, always, no_deadlock, sometimes
+from model.checking.explorer import StateClaim, always, no_deadlock, sometimes
 from model.join.live import ADDED, LEAVING, LEFT, OPEN
 from model.join.protocol import Scope, State
 from model.join.state import State as ChainState
@@ -234,7 +234,7 @@ def _copy_waits(scope: Scope) -> Callable[[State], bool]:
     return waits
 
 
-def _guards(scope: Scope) -> list[Claim[State]]:
+def _guards(scope: Scope) -> list[StateClaim[State]]:
     guards = [
         sometimes("blocks pass each other", _blocks_pass),
         sometimes("a copy waits for a block", _copy_waits(scope)),
@@ -274,7 +274,7 @@ def _pairs(scope: Scope, mask: int) -> str:
     return " and ".join(_named(p) for bit, p in enumerate(scope.pairs) if mask >> bit & 1)
 
 
-def _outcomes(scope: Scope, names: tuple[str, ...]) -> list[Claim[State]]:
+def _outcomes(scope: Scope, names: tuple[str, ...]) -> list[StateClaim[State]]:
     """What a user would notice."""
     wanted = results_mask(scope)
     return [
@@ -302,7 +302,7 @@ def _outcomes(scope: Scope, names: tuple[str, ...]) -> list[Claim[State]]:
     ]
 
 
-def claims_of(scope: Scope) -> list[Claim[State]]:
+def claims_of(scope: Scope) -> list[StateClaim[State]]:
     """Everything that docs/join.md promises of a state."""
     guards = _guards(scope)
     names = tuple(guard.name for guard in guards)

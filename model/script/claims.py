@@ -2,27 +2,30 @@
 
 Rules of this file:
 
-* A trace is compared with the naive meaning of its workload, and its placement with the best that
-  trying everything finds; neither knows the sharing graph.
-* The graph is asked for guards alone: how often the cases occurred that are easily got wrong.
-* Who is sent what may be left unrecorded; then nothing is said of placement.
+* A trace is compared with the naive meaning of its workload, and its placement with the optimum
+  that trying everything finds. Neither knows the sharing graph.
+* The graph serves the guards alone: it counts the cases that are easily got wrong.
+* A trace may leave out which sensors a worker is sent; then nothing is said about placement.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from math import isfinite
 
-from model.checking import claims
-from model.checking.claims import Judgement, Outcome, Verdict
-from model.script.begun import begin, known_of
-from model.script.closeness import aligned
-from model.script.graph import OPERATION, UNION, Graph, compile_graph
-from model.script.meaning import meaning
-from model.script.optimum import least_makespan
-from model.script.slices import choose
+from model.checking.claims import Claim, ClaimSet, Judgement
+from model.script.evidence import Evidence, evidence_of
+from model.script.graph import OPERATION, UNION, Node
+from model.script.placement import (
+    WHOLE,
+    Placement,
+    components,
+    hash_baseline,
+    load_cap,
+    sensors_of,
+)
+from model.script.slices import Choice, Span, choose
 from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
 from model.vocabulary.script import (
     REASON_LATE,
@@ -44,31 +47,15 @@ REJECTIONS = "rejected is what is late or not finite"
 HOSTS = "workers are sent the sensors that are asked for"
 BOUNDS = "late is what lies behind the latest, and all that lies farther than the lateness"
 LOAD = "no worker has more than the bound of LPT"
-SHOWN = 5
 COMPONENTS_MAX = 8
-"""More are not tried in every way."""
+"""Largest number of components whose assignments are all tried, for a trace."""
+COMPONENTS_OF_PLACEMENT_MAX = 6
+"""Largest number of components whose assignments are all tried, for a placement."""
+
+# ---------------------------------------------------------------------------------------- results
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A workload, what it means, and a trace of it."""
-
-    workload: Workload
-    config: ScriptConfig
-    expected: Trace
-    trace: Trace
-    known: Trace
-    """Of the trace, what the expected steps speak of: all, unless a part was computed."""
-    computed: int
-    """Arrivals from which what is expected was computed."""
-
-    @property
-    def per_hour(self) -> Mapping[str, int]:
-        """What sensors send."""
-        return dict(self.config.sensors)
-
-
-def _told(step: Step) -> str:
+def _described(step: Step) -> str:
     if isinstance(step, Result):
         return f"{step.name} = {step.value:g} of {step.workflow} at {step.ts_us:,} us"
     if isinstance(step, Undefined):
@@ -78,38 +65,24 @@ def _told(step: Step) -> str:
 
 
 def _differences(word: type[Result | Undefined | Rejected], seen: Evidence) -> Iterator[str]:
+    """Yield the steps of a kind that are missing or should not be there."""
     expected, found = (Counter(trace.of(word)) for trace in (seen.expected, seen.known))
     for step in sorted((expected - found).elements()):
-        yield f"There is no {_told(step)}."
+        yield f"There is no {_described(step)}."
     for step in sorted((found - expected).elements()):
-        yield f"There should be no {_told(step)}."
+        yield f"There should be no {_described(step)}."
 
 
-def results(seen: Evidence) -> Iterator[str]:
-    """What speaks against the results."""
-    return _differences(Result, seen)
-
-
-def undefined(seen: Evidence) -> Iterator[str]:
-    """What speaks against the times without a result."""
-    return _differences(Undefined, seen)
-
-
-def rejections(seen: Evidence) -> Iterator[str]:
-    """What speaks against the rejections."""
-    return _differences(Rejected, seen)
-
-
-def bounds(seen: Evidence) -> Iterator[str]:
-    """What speaks against the watermark, by the latest event time of each sensor alone."""
+def _against_bounds(seen: Evidence) -> Iterator[str]:
+    """Yield arrivals on the wrong side of the watermark, by each sensor's latest event time."""
     late = _late(seen)
     for event, behind_us in _behind(seen):
         most_us = seen.config.lateness_us
         if event.seq in late and (behind_us <= 0 or most_us is None):
             yield f"Arrival {event.seq} does not lie behind {event.key!r}, and is late."
         if event.seq not in late and most_us is not None and behind_us > most_us:
-            told = f"Arrival {event.seq} lies {behind_us:,} us behind {event.key!r}"
-            yield f"{told}, and is not late."
+            position = f"Arrival {event.seq} lies {behind_us:,} us behind {event.key!r}"
+            yield f"{position}, and is not late."
 
 
 def _late(seen: Evidence) -> frozenset[int]:
@@ -117,7 +90,7 @@ def _late(seen: Evidence) -> frozenset[int]:
 
 
 def _behind(seen: Evidence) -> Iterator[tuple[Event, int]]:
-    """Arrivals with a value, and how far behind the latest one before them of their sensor."""
+    """Yield finite arrivals, and how far each is behind its sensor's latest one before (us)."""
     latest_us: dict[str, int] = {}
     for event in seen.workload.arrivals:
         if event.key in seen.config.asked_for and isfinite(event.value):
@@ -126,11 +99,11 @@ def _behind(seen: Evidence) -> Iterator[tuple[Event, int]]:
             latest_us[event.key] = max(before_us, event.event_time_us)
 
 
-# ------------------------------------------------------------------------------------- placement
+# ------------------------------------------------------------------------- the placement of a trace
 
 
-def hosts(seen: Evidence) -> Iterator[str]:
-    """What speaks against who is sent what."""
+def _against_hosts(seen: Evidence) -> Iterator[str]:
+    """Yield sensors that are sent twice, nowhere, to unknown workers, or without need."""
     found = Counter(seen.trace.of(Hosted))
     for each, times in sorted(found.items()):
         if times > 1:
@@ -144,29 +117,23 @@ def hosts(seen: Evidence) -> Iterator[str]:
         yield f"Nobody asks for {sensor!r}, which is sent to a worker."
 
 
-def loads(seen: Evidence) -> Mapping[int, int]:
-    """Tuples an hour that a worker is sent."""
-    found: Counter[int] = Counter()
-    for each in set(seen.trace.of(Hosted)):
-        found[each.worker] += seen.per_hour.get(each.sensor, 0)
-    return found
-
-
-def load(seen: Evidence) -> Iterator[str]:
-    """What speaks against the load of the worker with the most."""
+def _against_load(seen: Evidence) -> Iterator[str]:
+    """Yield workers that are sent more tuples an hour than the bound of LPT allows."""
     pieces = [
         Fraction(sum(seen.per_hour[sensor] for sensor in piece)) for piece in connected(seen.config)
     ]
     if 0 < len(pieces) <= COMPONENTS_MAX:
-        n = seen.config.workers
-        bound = least_makespan(pieces, n) * (Fraction(4, 3) - Fraction(1, 3 * n))
-        for worker, at in sorted(loads(seen).items()):
+        bound = _lpt_bound(pieces, seen.config.workers)
+        loads: Counter[int] = Counter()
+        for each in set(seen.trace.of(Hosted)):
+            loads[each.worker] += seen.per_hour.get(each.sensor, 0)
+        for worker, at in sorted(loads.items()):
             if at > bound:
                 yield f"Worker {worker} is sent {at:,} tuples an hour, more than {float(bound):,g}."
 
 
 def connected(config: ScriptConfig) -> list[frozenset[str]]:
-    """Sensors that are needed together, directly or not."""
+    """Return the groups of sensors that are needed together, directly or not."""
     found: list[frozenset[str]] = []
     for workflow in config.workflows:
         below: dict[str, frozenset[str]] = {}
@@ -181,150 +148,218 @@ def connected(config: ScriptConfig) -> list[frozenset[str]]:
 
 
 def _below(expression: Expression, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """All sensors that an expression depends on."""
+    """Return all sensors that an expression depends on."""
     nodes = [node for node, _ in walk(expression)]
     direct = frozenset(node.id for node in nodes if isinstance(node, Sensor))
     return direct.union(*(names[node.name] for node in nodes if isinstance(node, Name)))
 
 
+# ------------------------------------------------------------------------------------- the optimum
+
+
+def assignments(pieces: int, workers: int) -> Iterator[tuple[int, ...]]:
+    """Yield every way to give pieces to workers; workers are alike, so their order is fixed.
+
+    The first piece goes to the first worker, and the next new worker is always the next number.
+    """
+
+    def more(given: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        if len(given) == pieces:
+            yield given
+            return
+        for worker in range(min(workers, max(given, default=-1) + 2)):
+            yield from more((*given, worker))
+
+    return more(())
+
+
+def least_makespan(loads: Sequence[Fraction], workers: int) -> Fraction:
+    """Return the least possible load of the worker with the most, by trying every assignment."""
+    return min(
+        max(
+            sum((load for load, at in zip(loads, given, strict=True) if at == worker), Fraction())
+            for worker in range(workers)
+        )
+        for given in assignments(len(loads), workers)
+    )
+
+
+def _lpt_bound(loads: Sequence[Fraction], workers: int) -> Fraction:
+    """Return Graham's bound of LPT: the optimum times 4/3 - 1/(3n)."""
+    return least_makespan(loads, workers) * (Fraction(4, 3) - Fraction(1, 3 * workers))
+
+
+def against_placement(config: ScriptConfig, placed: Placement) -> Iterator[str]:
+    """Yield what is wrong with a placement that has something to compute (docs/script.md, 8)."""
+    graph, n = placed.graph, config.workers
+    for number in graph.computed:
+        worker = placed.worker.get(number, -1)
+        if not 0 <= worker < n:
+            yield f"Computation {number} has no worker."
+        elif not sensors_of(graph, number) <= placed.hosts[worker]:
+            yield f"Worker {worker} is not sent all that computation {number} reads."
+    cap = load_cap(graph, n, config.cap_percent)
+    most, sent = hash_baseline(graph, n)
+    if placed.communication > sent and most <= cap:
+        yield f"{float(placed.communication):,g} is sent; by hash it were {float(sent):,g}."
+    if most <= cap < max(placed.loads):
+        yield f"The cap of {float(cap):,g} is not kept, which hashing keeps."
+    pieces = components(graph)
+    if len(pieces) <= COMPONENTS_OF_PLACEMENT_MAX:
+        rates = graph.per_hour
+        loads = [sum((rates[each] for each in piece.sensors), Fraction()) for piece in pieces]
+        bound = _lpt_bound(loads, n)
+        if max(placed.loads) > bound:
+            yield f"A worker has {float(max(placed.loads)):,g}, more than {float(bound):,g}."
+        if bound <= cap and placed.way != WHOLE:
+            yield "Components are split, although LPT keeps the cap."
+
+
 # ---------------------------------------------------------------------------------------- guards
 
 
-def _guards(seen: Evidence) -> dict[str, int]:
-    """How often the interesting cases occurred."""
-    graph = compile_graph(seen.config)
-    cut = {number: choose(spans, graph.per_hour[number]) for number, spans in graph.spans().items()}
-    slides = {
-        number: max(span.slide_ms for span in spans) for number, spans in graph.spans().items()
-    }
-    spans = [node.span for node in graph.nodes if node.span is not None]
-    workers = Counter(each.sensor for each in set(seen.trace.of(Hosted)))
-    asked, late = seen.config.asked_for, _late(seen)
-    following = [] if seen.config.watermark == "fixed" else list(_behind(seen))
-    return {
-        "shared computations": graph.written - len(graph.computed),
-        "streams with several windows": sum(len(each) > 1 for each in graph.spans().values()),
-        "panes narrower than a slide": sum(
-            choice.is_panes and choice.cutting[0].every_ms < slides[number]
-            for number, choice in cut.items()
-        ),
-        "streams cut at edges": sum(not choice.is_panes for choice in cut.values()),
-        "windows with gaps": sum(span.slide_ms > span.length_ms for span in spans),
-        "slides that do not divide": sum(span.length_ms % span.slide_ms > 0 for span in spans),
-        "windows over results": sum(
-            any(graph.nodes[each].is_computed for each in graph.streams(number))
-            for number, node in enumerate(graph.nodes)
-            if node.span is not None
-        ),
-        "parts of a union twice": sum(
-            len(set(node.inputs)) < len(node.inputs) for node in graph.nodes if node.kind == UNION
-        ),
-        "updates at one time": _together(graph, seen),
-        "results": len(seen.trace.of(Result)),
-        "undefined times": len(seen.trace.of(Undefined)),
-        "late arrivals": sum(each.reason == REASON_LATE for each in seen.trace.of(Rejected)),
-        "late arrivals by disorder": sum(event.seq in late for event, _ in following),
-        "arrivals waited for by disorder": sum(
-            behind_us > 0 and event.seq not in late for event, behind_us in following
-        ),
-        "tuples nobody asks for": sum(event.key not in asked for event in seen.workload.arrivals),
-        "streams known in part": int(not seen.workload.flush),
-        "sensors at several workers": sum(at > 1 for at in workers.values()),
-        "components for several workers": int(
-            seen.config.workers > 1 and len(connected(seen.config)) > 1
-        ),
-    }
+def _choices(seen: Evidence) -> list[tuple[Choice, Sequence[Span]]]:
+    """Return how each stream with windows is cut, and for which windows."""
+    rates = seen.graph.per_hour
+    return [(choose(spans, rates[number]), spans) for number, spans in seen.graph.spans().items()]
 
 
-def _together(graph: Graph, seen: Evidence) -> int:
-    """Stamps that several results of workflows with an operation of several inputs have."""
-    if not any(node.kind == OPERATION and len(set(node.inputs)) > 1 for node in graph.nodes):
+def _narrow_panes(seen: Evidence) -> int:
+    return sum(
+        choice.is_panes and choice.cutting[0].every_ms < max(span.slide_ms for span in spans)
+        for choice, spans in _choices(seen)
+    )
+
+
+def _windows(seen: Evidence) -> list[tuple[int, Node, Span]]:
+    nodes = enumerate(seen.graph.nodes)
+    return [(number, node, node.span) for number, node in nodes if node.span is not None]
+
+
+def _windows_over_results(seen: Evidence) -> int:
+    nodes, streams = seen.graph.nodes, seen.graph.streams
+    return sum(
+        any(nodes[each].is_computed for each in streams(number)) for number, _, _ in _windows(seen)
+    )
+
+
+def _repeated_parts(seen: Evidence) -> int:
+    unions = (node for node in seen.graph.nodes if node.kind == UNION)
+    return sum(len(set(node.inputs)) < len(node.inputs) for node in unions)
+
+
+def _simultaneous_updates(seen: Evidence) -> int:
+    """Count equal stamps of results of one workflow, if an operation has several inputs."""
+    operations = (node for node in seen.graph.nodes if node.kind == OPERATION)
+    if not any(len(set(node.inputs)) > 1 for node in operations):
         return 0
     stamps = sorted((each.workflow, each.ts_us) for each in seen.trace.of(Result))
     return sum(left == right for left, right in pairwise(stamps))
 
 
-# ---------------------------------------------------------------------------------------- judging
+def _by_disorder(seen: Evidence) -> Iterable[tuple[Event, int]]:
+    return () if seen.config.watermark == "fixed" else _behind(seen)
 
-AGAINST: Mapping[str, Callable[[Evidence], Iterator[str]]] = {
-    RESULTS: results,
-    UNDEFINED: undefined,
-    REJECTIONS: rejections,
-    BOUNDS: bounds,
-    HOSTS: hosts,
-    LOAD: load,
-}
-GUARDS: Mapping[str, str] = {
-    RESULTS: "shared computations",
-    UNDEFINED: "undefined times",
-    REJECTIONS: "late arrivals",
-    BOUNDS: "late arrivals",
-    HOSTS: "sensors at several workers",
-    LOAD: "components for several workers",
-}
+
+def _late_by_disorder(seen: Evidence) -> int:
+    late = _late(seen)
+    return sum(event.seq in late for event, _ in _by_disorder(seen))
+
+
+def _waited_for_by_disorder(seen: Evidence) -> int:
+    late = _late(seen)
+    return sum(behind_us > 0 and event.seq not in late for event, behind_us in _by_disorder(seen))
+
+
+def _unasked_tuples(seen: Evidence) -> int:
+    asked = seen.config.asked_for
+    return sum(event.key not in asked for event in seen.workload.arrivals)
+
+
+def _sensors_at_several_workers(seen: Evidence) -> int:
+    workers = Counter(each.sensor for each in set(seen.trace.of(Hosted)))
+    return sum(at > 1 for at in workers.values())
+
+
+# ------------------------------------------------------------------------------------- the claims
+
+
+def _unrecorded_hosts(seen: Evidence) -> str:
+    if seen.config.asked_for and not seen.trace.of(Hosted):
+        return "It is not recorded which sensors a worker is sent."
+    return ""
+
+
+def _computed_part(seen: Evidence) -> str:
+    is_part = seen.computed < len(seen.workload.arrivals)
+    return f", compared with the meaning of {seen.computed:,} arrivals" if is_part else ""
+
+
+CLAIMS: ClaimSet[Evidence] = ClaimSet(
+    (
+        Claim(
+            RESULTS,
+            "shared computations",
+            lambda seen: _differences(Result, seen),
+            extent=_computed_part,
+        ),
+        Claim(
+            UNDEFINED,
+            "undefined times",
+            lambda seen: _differences(Undefined, seen),
+            extent=_computed_part,
+        ),
+        Claim(
+            REJECTIONS,
+            "late arrivals",
+            lambda seen: _differences(Rejected, seen),
+            extent=_computed_part,
+        ),
+        Claim(BOUNDS, "late arrivals", _against_bounds),
+        Claim(HOSTS, "sensors at several workers", _against_hosts, gap=_unrecorded_hosts),
+        Claim(LOAD, "components for several workers", _against_load, gap=_unrecorded_hosts),
+    ),
+    {
+        "shared computations": lambda seen: seen.graph.written - len(seen.graph.computed),
+        "streams with several windows": lambda seen: sum(
+            len(each) > 1 for each in seen.graph.spans().values()
+        ),
+        "panes narrower than a slide": _narrow_panes,
+        "streams cut at edges": lambda seen: sum(not way.is_panes for way, _ in _choices(seen)),
+        "windows with gaps": lambda seen: sum(
+            span.slide_ms > span.length_ms for _, _, span in _windows(seen)
+        ),
+        "slides that do not divide": lambda seen: sum(
+            span.length_ms % span.slide_ms > 0 for _, _, span in _windows(seen)
+        ),
+        "windows over results": _windows_over_results,
+        "parts of a union twice": _repeated_parts,
+        "updates at one time": _simultaneous_updates,
+        "results": lambda seen: len(seen.trace.of(Result)),
+        "undefined times": lambda seen: len(seen.trace.of(Undefined)),
+        "late arrivals": lambda seen: sum(
+            each.reason == REASON_LATE for each in seen.trace.of(Rejected)
+        ),
+        "late arrivals by disorder": _late_by_disorder,
+        "arrivals waited for by disorder": _waited_for_by_disorder,
+        "tuples nobody asks for": _unasked_tuples,
+        "streams known in part": lambda seen: int(not seen.workload.flush),
+        "sensors at several workers": _sensors_at_several_workers,
+        "components for several workers": lambda seen: int(
+            seen.config.workers > 1 and len(connected(seen.config)) > 1
+        ),
+    },
+)
+CASES = tuple(CLAIMS.cases)
+"""Cases that all traces of a test together must contain."""
+
+over_all = CLAIMS.over_all
 
 
 def judge(workload: Workload, trace: Trace, most: int | None = None) -> Judgement:
-    """Every promise, on one trace.
+    """Judge every promise on one trace.
 
-    The naive meaning takes time that grows with the square of the arrivals. Of those beyond
-    ``most`` it takes no notice: what is known by then is what results are compared with.
+    The naive meaning takes time that grows with the square of the arrivals, so it is computed from
+    ``most`` arrivals at most. Results are compared as far as these arrivals decide them.
     """
-    config = ScriptConfig.from_json(workload.config)
-    begun = begin(workload, most)
-    expected = begun.of(Trace("meaning", meaning(begun.workload)))
-    known = aligned(workload, expected, trace)
-    if not begun.is_whole:
-        known = known_of(begun.workload, expected, known)
-    seen = Evidence(workload, config, expected, trace, known, len(begun.workload.arrivals))
-    verdicts = [_verdict(claim, seen) for claim in AGAINST]
-    return Judgement(tuple(verdicts), _guards(seen))
-
-
-def _verdict(claim: str, seen: Evidence) -> Verdict:
-    against = list(AGAINST[claim](seen))
-    if claim in (HOSTS, LOAD):
-        if seen.config.asked_for and not seen.trace.of(Hosted):
-            sentence = "It is not recorded which sensors a worker is sent."
-            return Verdict(claim, Outcome.UNDETERMINED, sentence)
-        where = ""
-    else:
-        arrivals = len(seen.workload.arrivals)
-        where = f" by {seen.computed:,} of the arrivals" if seen.computed < arrivals else ""
-    if not against:
-        return Verdict(claim, Outcome.HOLDS, f"Nothing speaks against it{where}.")
-    more = f" ({len(against):,} in all.)" if len(against) > 1 else ""
-    return Verdict(claim, Outcome.BROKEN, f"{against[0]}{more}", tuple(against[:SHOWN]))
-
-
-def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
-    """The verdicts alone."""
-    return judge(workload, trace).verdicts
-
-
-CASES = (
-    "shared computations",
-    "streams with several windows",
-    "panes narrower than a slide",
-    "streams cut at edges",
-    "windows with gaps",
-    "slides that do not divide",
-    "windows over results",
-    "parts of a union twice",
-    "updates at one time",
-    "results",
-    "undefined times",
-    "late arrivals",
-    "late arrivals by disorder",
-    "arrivals waited for by disorder",
-    "tuples nobody asks for",
-    "streams known in part",
-    "sensors at several workers",
-    "components for several workers",
-)
-"""What all traces together must contain."""
-
-
-def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim (:func:`model.checking.claims.over_all`)."""
-    return claims.over_all(cases, GUARDS)
+    return CLAIMS.judge(evidence_of(workload, trace, most))

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from model.script import partial
-from model.script.partial import Partial
-from model.script.slices import Choice, Cutting, Span, choose
+from model.script.slices import Choice, Cutting, Partial, Span, choose, mean
 from model.vocabulary.script import MILLISECOND_US
 
 COMMUTATIVE = frozenset({"+", "*", "max", "min", "avg", "sum"})
@@ -30,7 +28,7 @@ class Rules:
     """Where slices are counted from, by the first stamp of a stream."""
     stamp_us: Callable[[int], int] = lambda end_us: end_us - MILLISECOND_US
     """Of the result of a window that ends there."""
-    mean: Callable[[Sequence[Partial]], float] = partial.mean
+    mean: Callable[[Sequence[Partial]], float] = mean
     is_atomic: bool = True
     """Whether all updates of a stamp are applied before an operation is computed."""
     is_per_sensor: bool = True

@@ -15,10 +15,9 @@ from math import nan
 from typing import NamedTuple
 
 from model.checking.claims import Judgement
-from model.checking.explorer import Claim, Exploration, Machine
+from model.checking.explorer import Exploration, Machine, StateClaim, claims_on_workloads
 from model.checking.explorer import explore as search
-from model.checking.judged import claims_on, with_promise
-from model.script.claims import GUARDS, HOSTS, LOAD, judge
+from model.script.claims import CLAIMS, HOSTS, LOAD, judge
 from model.script.rules import RULES, Rules
 from model.script.run import run
 from model.script.variants import VARIANTS
@@ -183,7 +182,7 @@ EVERYDAY = ("small",)
 # --------------------------------------------------------------------------------------- claims
 
 
-def claims_of(scope: Scope, rules: Rules = RULES) -> list[Claim[Beginning]]:
+def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Beginning]]:
     """The promises, each with the case without which it would not be put to the test."""
 
     def judged(beginning: Beginning) -> Judgement:
@@ -191,7 +190,8 @@ def claims_of(scope: Scope, rules: Rules = RULES) -> list[Claim[Beginning]]:
         return judge(workload, run(workload, rules))
 
     # With a cap of twice an even share nothing is split.
-    return claims_on(judged, {**GUARDS, HOSTS: GUARDS[LOAD]})
+    guards = CLAIMS.guards
+    return claims_on_workloads(judged, {**guards, HOSTS: guards[LOAD]})
 
 
 def explore(scope: str, variant: str | None = None) -> Exploration[Beginning, Letter]:
@@ -202,6 +202,4 @@ def explore(scope: str, variant: str | None = None) -> Exploration[Beginning, Le
     chosen = SCOPES[scope]
     bug = None if variant is None else VARIANTS[variant]
     claims = claims_of(chosen, RULES if bug is None else bug.rules)
-    if bug is not None:
-        claims = with_promise(claims, bug.promise)
-    return search(chosen.machine(), claims, stop_at_first_broken=bug is not None)
+    return search(chosen.machine(), claims, promise=None if bug is None else bug.promise)

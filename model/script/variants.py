@@ -15,12 +15,11 @@ from itertools import accumulate
 from math import gcd
 from typing import Any
 
-from model.checking.variants import PLANTED, Variant
+from model.checking.variants import PLANTED, Variant, factories
 from model.script.claims import LOAD, REJECTIONS, RESULTS
-from model.script.partial import Partial
 from model.script.rules import COMMUTATIVE, RULES, Rules
 from model.script.run import system
-from model.script.slices import Choice, Comb, Span
+from model.script.slices import Choice, Comb, Partial, Span
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import (
     MILLISECOND_US,
@@ -263,17 +262,4 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
     )
 }
 
-target_not_charged = VARIANTS["target_not_charged"].make_system
-at_every_change = VARIANTS["at_every_change"].make_system
-origin_of_the_stream = VARIANTS["origin_of_the_stream"].make_system
-closed_at_the_end = VARIANTS["closed_at_the_end"].make_system
-slides_alone = VARIANTS["slides_alone"].make_system
-stamped_at_the_end = VARIANTS["stamped_at_the_end"].make_system
-union_as_a_set = VARIANTS["union_as_a_set"].make_system
-mean_of_means = VARIANTS["mean_of_means"].make_system
-difference_commutes = VARIANTS["difference_commutes"].make_system
-shared_by_name = VARIANTS["shared_by_name"].make_system
-late_by_all_sensors = VARIANTS["late_by_all_sensors"].make_system
-late_ones_unseen = VARIANTS["late_ones_unseen"].make_system
-one_cluster_for_all = VARIANTS["one_cluster_for_all"].make_system
-watermark_falls = VARIANTS["watermark_falls"].make_system
+__getattr__ = factories(VARIANTS)

@@ -11,7 +11,7 @@ Rules of this file:
 
 from collections.abc import Iterator
 
-from model.checking.explorer import Claim, always, no_deadlock, reachable, sometimes
+from model.checking.explorer import StateClaim, always, no_deadlock, reachable, sometimes
 from model.slack.protocol import (
     LATE_TOO_EARLY,
     STREAM_WROTE_AGAIN,
@@ -110,7 +110,7 @@ FORGOTTEN = "a forgotten tuple is delivered again"
 WOUND_UP = "the factor leaves 0 to 1"
 
 
-def claims_of(scope: Scope) -> tuple[Claim[State], ...]:
+def claims_of(scope: Scope) -> tuple[StateClaim[State], ...]:
     """Everything that is claimed of a scope."""
     guards: tuple[str, ...] = (LATE, MIXED, SEVERAL, HALF_WAY, BESIDE, SLACK)
     if scope.deliveries > 1:
@@ -123,7 +123,7 @@ def _winds_up(scope: Scope) -> bool:
     return scope.config.control == "pd"
 
 
-def _cases_of(scope: Scope) -> Iterator[Claim[State]]:
+def _cases_of(scope: Scope) -> Iterator[StateClaim[State]]:
     """What has to occur in a scope, so that its promises say something."""
     yield from (
         sometimes(LATE, lambda state: bool(state.late)),
@@ -142,10 +142,10 @@ def _cases_of(scope: Scope) -> Iterator[Claim[State]]:
         yield sometimes(WOUND_UP, lambda state: not 0 <= state.task.factor.alpha <= 1)
 
 
-def _promises_of(scope: Scope, guards: tuple[str, ...]) -> tuple[Claim[State], ...]:
+def _promises_of(scope: Scope, guards: tuple[str, ...]) -> tuple[StateClaim[State], ...]:
     """About answers and their corrections."""
 
-    def without(alarm: str) -> Claim[State]:
+    def without(alarm: str) -> StateClaim[State]:
         return always(f"never: {alarm}", lambda state: alarm not in state.alarms, guards=guards)
 
     return (
@@ -174,7 +174,7 @@ def _promises_of(scope: Scope, guards: tuple[str, ...]) -> tuple[Claim[State], .
     )
 
 
-def _bounds_of(scope: Scope, guards: tuple[str, ...]) -> Iterator[Claim[State]]:
+def _bounds_of(scope: Scope, guards: tuple[str, ...]) -> Iterator[StateClaim[State]]:
     """About the control."""
     if _winds_up(scope):
         guards += (WOUND_UP,)

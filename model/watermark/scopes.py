@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
-from model.checking.explorer import Claim, Exploration, Machine, always, no_deadlock, sometimes
+from model.checking.explorer import Exploration, Machine, StateClaim, always, no_deadlock, sometimes
 from model.checking.explorer import explore as search
 from model.vocabulary import WatermarkConfig
 from model.watermark.protocol import (
@@ -133,12 +133,12 @@ def _last_arrivals(state: State) -> str:
     return f"the last event times are {times}: their disorder is {_disorder(state)}"
 
 
-def claims_of(scope: Scope) -> tuple[Claim[State], ...]:
+def claims_of(scope: Scope) -> tuple[StateClaim[State], ...]:
     """Everything that is claimed of a scope."""
     return *_cases_of(scope), *_promises_of(scope)
 
 
-def _cases_of(scope: Scope) -> Iterator[Claim[State]]:
+def _cases_of(scope: Scope) -> Iterator[StateClaim[State]]:
     """What has to occur in a scope, so that its promises say something."""
     yield from (
         sometimes(LATE, lambda state: bool(state.late)),
@@ -161,10 +161,10 @@ def _cases_of(scope: Scope) -> Iterator[Claim[State]]:
         yield sometimes(FORGOTTEN, lambda state: _has_forgotten(scope, state))
 
 
-def _promises_of(scope: Scope) -> tuple[Claim[State], ...]:
+def _promises_of(scope: Scope) -> tuple[StateClaim[State], ...]:
     guards = (LATE, MIXED, CALM, STORM, HELD, EARLY, *((FORGOTTEN,) * (scope.deliveries > 1)))
 
-    def without(alarm: str) -> Claim[State]:
+    def without(alarm: str) -> StateClaim[State]:
         return always(f"never: {alarm}", lambda state: alarm not in state.alarms, guards=guards)
 
     return (

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from model.checking.claims import Judgement, Outcome, Verdict
 from model.grouping import claims, make_system, run
-from model.grouping.summary import Summary, exact, floor_of, merge
+from model.grouping.state import Summary, count_keys, floor_of, merge_summaries
 from model.vocabulary import GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import Heavy, Route
 from properties.errors import counted
@@ -68,7 +68,7 @@ def _summary(keys: str, eps: float, rounded: Rounded) -> Summary:
     k = rounded(1 / eps)
     summary: Summary = {}
     for key in keys:
-        summary = merge(summary, floor_of(summary, k), exact([key]), 0, k)
+        summary = merge_summaries(summary, floor_of(summary, k), count_keys([key]), 0, k)
     return summary
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from model.checking.claims import Outcome, Verdict, combine
-from model.checking.explorer import Claim, Exploration, sometimes
+from model.checking.explorer import Exploration, StateClaim, sometimes
 from model.checking.explorer import explore as search
 from model.join.chart import chart
 from model.join.exploration import explore
@@ -63,15 +63,15 @@ def _verdict(found: Exploration[State, Action], promise: str) -> Verdict:
     return next(verdict for verdict in found.verdicts if verdict.claim == promise)
 
 
-def _with_one_guard(scope: Scope) -> list[Claim[State]]:
+def _with_one_guard(scope: Scope) -> list[StateClaim[State]]:
     """The claims for few tuples, with which not all can happen that otherwise must."""
     results = results_mask(scope)
-    guard: Claim[State] = sometimes(ALL_OUT, lambda state: 0 < results == state.once)
+    guard: StateClaim[State] = sometimes(ALL_OUT, lambda state: 0 < results == state.once)
     claims = [claim for claim in claims_of(scope) if claim.is_safety]
     return [guard, *[replace(claim, guards=(ALL_OUT,)) for claim in claims]]
 
 
-def _judged(scope: Scope, promise: str, claims: Sequence[Claim[State]]) -> Verdict:
+def _judged(scope: Scope, promise: str, claims: Sequence[StateClaim[State]]) -> Verdict:
     """The promise with all others, in every behaviour of a scope."""
     found = search(machine_of(scope), claims)
     outcome = combine(found.verdicts)

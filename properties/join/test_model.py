@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
 from model.join import run
-from model.join.claims import CASES, GUARDS, judge, over_all
+from model.join.claims import CASES, CLAIMS, judge, over_all
 from model.join.exploration import explore
 from model.join.recorded import CLAIM as CONFORMS
 from model.join.scopes import EVERYDAY, SCOPES
@@ -48,7 +48,7 @@ def test_every_claim_is_put_to_the_test(
     verdicts = over_all(evidence)
     put = {verdict.claim for verdict in verdicts}
     # A system of somebody else need not be a chain.
-    assert put == set(GUARDS) or (foreign_system and put == set(GUARDS) - {CONFORMS})
+    assert put == set(CLAIMS.guards) or (foreign_system and put == set(CLAIMS.guards) - {CONFORMS})
     for verdict in verdicts:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)
 

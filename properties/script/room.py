@@ -10,7 +10,7 @@ from model.checking.claims import Judgement, Verdict
 from model.checking.diff import Difference
 from model.script import make_system
 from model.script.claims import judge
-from model.script.closeness import aligned, deviation
+from model.script.evidence import align, deviation
 from model.script.placement import components, hash_baseline, load_cap
 from model.script.scopes import EVERYDAY, SCOPES, explore
 from model.script.variants import VARIANTS
@@ -84,7 +84,7 @@ def compare(
     A result is inexact if float64 rounds the sums of its values.
     """
     chosen = [word for word in WORDS if word in step_types]
-    near = aligned(workload, expected, observed)
+    near = align(workload, expected, observed)
     return diff.compare(expected, near, chosen, identity=IDENTITY)
 
 

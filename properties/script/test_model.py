@@ -12,12 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.checking.claims import Judgement, Outcome
-from model.script.claims import CASES, RESULTS, judge, over_all
+from model.script.claims import (
+    CASES,
+    RESULTS,
+    against_placement,
+    assignments,
+    judge,
+    over_all,
+)
 from model.script.graph import compile_graph
 from model.script.meaning import meaning
-from model.script.optimum import assignments
 from model.script.placement import HASHED, LARGE_SPLIT, WHOLE, load_cap, place, units
-from model.script.placement_claims import against
 from model.script.rules import RULES
 from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Rejected, Result
@@ -98,7 +103,7 @@ def test_placements_keep_their_bounds(seed: int) -> None:
         graph = compile_graph(config)
         if graph.computed:
             placed = place(graph, config.workers, config.cap_percent, RULES)
-            assert not list(against(config, placed))
+            assert not list(against_placement(config, placed))
             seen[placed.way] = seen.get(placed.way, 0) + 1
     assert min(seen.get(way, 0) for way in (WHOLE, LARGE_SPLIT, HASHED)) > 0, seen
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.checking.explorer import (
-    Claim,
     Exploration,
     Machine,
+    StateClaim,
     always,
     explore,
     no_deadlock,
@@ -49,7 +49,7 @@ def anything(_: int) -> bool:
     return True
 
 
-MOVED: Claim[int] = sometimes("moved", differs(0))
+MOVED: StateClaim[int] = sometimes("moved", differs(0))
 CYCLE: Graph = {0: [1], 1: [2], 2: [3], 3: [0]}
 
 
@@ -284,7 +284,7 @@ def test_always_refuses_to_stand_without_a_guard() -> None:
         ([always("a", anything, guards=("a",))], "the guard 'a' of 'a'"),
     ],
 )
-def test_ill_formed_claims_are_named(claims: list[Claim[int]], message: str) -> None:
+def test_ill_formed_claims_are_named(claims: list[StateClaim[int]], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         explore(graph(CYCLE, 0), claims)
 

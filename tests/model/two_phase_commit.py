@@ -15,7 +15,7 @@ Rules of this file:
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from model.checking.explorer import Claim, Machine, always, sometimes
+from model.checking.explorer import Machine, StateClaim, always, sometimes
 
 # ---------------------------------------------------------------------------------------- state
 
@@ -138,7 +138,7 @@ def explain(state: State) -> str:
     return f"manager {committed} has committed although manager {aborted} has aborted"
 
 
-CLAIMS: tuple[Claim[State], ...] = (
+CLAIMS: tuple[StateClaim[State], ...] = (
     sometimes("some transaction commits", all_committed),
     sometimes("some transaction aborts", all_aborted),
     always(

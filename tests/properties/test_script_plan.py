@@ -11,7 +11,7 @@ import pytest
 
 import properties.script
 from model.script import run
-from model.script.claims import check
+from model.script.claims import judge
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script import Result
 from properties.judging.judge import broken_sentences
@@ -58,7 +58,7 @@ def test_examples_have_results_on_recorded_weather_and_they_are_right() -> None:
     # The naive meaning takes its time: of some of them, and three days.
     some = [path for path in EXAMPLES if path.stem in ("comfort", "fog", "wind")]
     short = Workload("script", sensors.weather(36), config_of(some).to_json())
-    assert not broken_sentences(check(short, run(short)))
+    assert not broken_sentences(judge(short, run(short)).verdicts)
 
 
 def test_the_warmest_day_is_that_of_the_table() -> None:

@@ -9,9 +9,9 @@ import pytest
 from model.checking.claims import Outcome
 from model.grouping import balance_claims
 from model.grouping.balance_claims import UPPER
+from model.grouping.machine import run
 from model.grouping.rules import RULES
-from model.grouping.run import run
-from model.grouping.table import Rules
+from model.grouping.state import Rules
 from model.grouping.variants import VARIANTS
 from model.vocabulary import Event, GroupingConfig, Workload
 

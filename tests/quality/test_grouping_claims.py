@@ -8,16 +8,16 @@ import pytest
 from model.checking.claims import Outcome
 from model.grouping import balance, balance_claims, run
 from model.grouping.claims import (
-    AGAINST,
     ANSWERS,
     CANDIDATE,
+    CLAIMS,
     FEW,
     HEAVY,
     LEAST,
     ONCE,
     PARTIALS,
     REJECTIONS,
-    check,
+    judge,
 )
 from model.vocabulary import Event, Step, Trace, Workload
 from model.vocabulary.grouping import Answer, Heavy, Partial, Rejected, Route
@@ -45,7 +45,7 @@ def changed(workload: Workload, word: type, change: Change) -> Trace:
 
 
 def broken(workload: Workload, trace: Trace) -> dict[str, str]:
-    verdicts = check(workload, trace)
+    verdicts = judge(workload, trace).verdicts
     return {v.claim: v.sentence for v in verdicts if v.outcome is Outcome.BROKEN}
 
 
@@ -155,7 +155,7 @@ def test_a_change_is_found(name: str) -> None:
 
 
 def test_every_claim_can_be_broken_and_the_right_traces_are_right() -> None:
-    assert {claim for _, _, _, claim, _ in CHANGES.values()} == set(AGAINST)
+    assert {claim for _, _, _, claim, _ in CHANGES.values()} == set(CLAIMS.guards)
     for workload in (CASE, SENDERS, PKG, TURNS):
         assert not broken(workload, run(workload))
 

@@ -5,9 +5,10 @@ import pytest
 from model.checking.claims import Outcome
 from model.checking.diff import compare
 from model.checking.shrink import smallest
+from model.checking.variants import PLANTED
 from model.grouping import run
 from model.grouping import variants as module
-from model.grouping.claims import check
+from model.grouping.claims import judge
 from model.grouping.variants import AGREEMENT, VARIANTS
 from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import WORDS
@@ -16,7 +17,7 @@ CLAIMED = sorted(name for name, variant in VARIANTS.items() if variant.promise !
 
 
 def broken(workload: Workload, trace: Trace) -> dict[str, str]:
-    verdicts = check(workload, trace)
+    verdicts = judge(workload, trace).verdicts
     return {v.claim: v.sentence for v in verdicts if v.outcome is Outcome.BROKEN}
 
 
@@ -62,4 +63,4 @@ def test_every_variant_has_a_factory_of_its_name() -> None:
         observed = getattr(module, name)()(variant.example)
         assert observed.digest() == variant.make_system()(variant.example).digest()
         assert variant.name == name
-    assert any(variant.is_literal for variant in VARIANTS.values())
+    assert any(variant.source != PLANTED for variant in VARIANTS.values())

@@ -5,12 +5,18 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from model.checking.claims import Outcome
-from model.join.claims import IN_TIME, LIMITED, OF_EPOCHS, REJECTIONS, WRONG, check, judge
+from model.join.claims import IN_TIME, LIMITED, REJECTIONS, WRONG, judge
 from model.join.run import run
 from model.join.scope_claims import LOST, TWICE
 from model.vocabulary import Event, JoinConfig, Step, Trace, Workload
 from model.vocabulary.join import And, Match, Rejected
 
+OF_EPOCHS = (
+    "results of limited queries",
+    "pairs for another query alone",
+    "pairs across the first epoch of a query",
+    "pairs across the last epoch of a query",
+)
 CONFIG = JoinConfig(2, (("all", And()),), lateness_us=1)
 ARRIVALS = (
     Event(0, 0, "a", 10, 1.0, 0, "R"),
@@ -43,7 +49,7 @@ Mistake = Callable[[], list[Step]]
             lambda: without(Match),
             LOST,
             "r #0 (at 10, key 'a', value 1) with s #0 (at 12, key 'a', value 2) "
-            "is a result of 'all'. (2 in all.)",
+            "is a result of 'all'. (2 counterexamples in all.)",
         ),
         (
             lambda: [*FOUND, Match("all", 2, 0, 2)],
@@ -68,7 +74,7 @@ Mistake = Callable[[], list[Step]]
     ],
 )
 def test_a_mistake_is_found(mistake: Mistake, claim: str, sentence: str) -> None:
-    verdicts = {verdict.claim: verdict for verdict in check(CASE, Trace("x", mistake()))}
+    verdicts = {verdict.claim: verdict for verdict in judge(CASE, Trace("x", mistake())).verdicts}
     assert verdicts[claim].outcome is Outcome.BROKEN
     assert verdicts[claim].sentence == sentence
 
@@ -122,7 +128,7 @@ def test_a_query_that_pairs_tuples_of_other_epochs_is_found(
     judgement = judge(LIMITED_CASE, that_ask(asks))
     broken = {v.claim: v.sentence for v in judgement.verdicts if v.outcome is Outcome.BROKEN}
     assert list(broken) == [LIMITED]
-    assert broken[LIMITED].endswith(f"({number} in all.)")
+    assert broken[LIMITED].endswith(f"({number} counterexamples in all.)")
     assert all(judgement.guards[name] for name in OF_EPOCHS)
 
 
@@ -140,4 +146,4 @@ def test_the_right_question_is_right() -> None:
 
 
 def test_the_right_trace_is_right() -> None:
-    assert all(v.outcome is Outcome.HOLDS for v in check(CASE, Trace("x", FOUND)))
+    assert all(v.outcome is Outcome.HOLDS for v in judge(CASE, Trace("x", FOUND)).verdicts)

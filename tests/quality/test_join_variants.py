@@ -4,7 +4,7 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.checking.explorer import explore as search
-from model.join.claims import check
+from model.join.claims import judge
 from model.join.exploration import explore, scope_of
 from model.join.protocol import Scope
 from model.join.run import run
@@ -63,9 +63,9 @@ def test_claims_on_a_trace_catch_it_and_the_reference_passes(name: str) -> None:
     variant = VARIANTS[name]
     # A chain that is stuck owes pairs, which is all that can be seen in what came out of it.
     promise = LOST if variant.promise == STUCK else variant.promise
-    found = check(variant.example, variant.make_system()(variant.example))
+    found = judge(variant.example, variant.make_system()(variant.example)).verdicts
     assert promise in {v.claim for v in found if v.outcome is Outcome.BROKEN}
-    right = check(variant.example, run(variant.example))
+    right = judge(variant.example, run(variant.example)).verdicts
     assert not [verdict for verdict in right if verdict.outcome is not Outcome.HOLDS]
 
 

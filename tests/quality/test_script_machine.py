@@ -8,12 +8,11 @@ from typing import Any, TypeAlias
 import pytest
 
 from model.script import machine
-from model.script.folding import Slices
+from model.script.evaluation import Slices
 from model.script.intake import Intake
-from model.script.machine import NOTHING, Found, State, Told, Worker
-from model.script.partial import Units
+from model.script.machine import NOTHING, Found, Share, State, Told, Worker, share_of
 from model.script.placement import Placement
-from model.script.share import Share, share_of
+from model.script.slices import Units
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import (
     END_US,

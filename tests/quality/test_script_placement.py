@@ -8,9 +8,9 @@ from functools import cache
 import pytest
 
 from model.script import placement
+from model.script.claims import against_placement
 from model.script.graph import compile_graph
 from model.script.placement import Placement, place
-from model.script.placement_claims import against
 from model.script.rules import RULES
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import Arithmetic, Expression, Sensor, Statement, Workflow
@@ -51,7 +51,7 @@ def found() -> str:
         graph = compile_graph(config)
         if graph.computed:
             placed = place(graph, config.workers, config.cap_percent, RULES)
-            sentences += against(config, placed)
+            sentences += against_placement(config, placed)
     return "\n".join(sentences)
 
 

@@ -6,9 +6,10 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.checking.shrink import smallest
+from model.checking.variants import PLANTED
 from model.script import run
 from model.script import variants as module
-from model.script.claims import check
+from model.script.claims import judge
 from model.script.variants import VARIANTS
 from model.vocabulary import Trace, Workload
 from properties.script.strategies import cases
@@ -16,7 +17,7 @@ from tests.harness.stream_packs import collect
 
 
 def broken(workload: Workload, trace: Trace) -> dict[str, str]:
-    verdicts = check(workload, trace)
+    verdicts = judge(workload, trace).verdicts
     return {v.claim: v.sentence for v in verdicts if v.outcome is Outcome.BROKEN}
 
 
@@ -54,4 +55,4 @@ def test_every_variant_has_a_factory_of_its_name() -> None:
         observed = getattr(module, name)()(variant.example)
         assert observed.digest() == variant.make_system()(variant.example).digest()
         assert variant.name == name
-    assert any(variant.is_literal for variant in VARIANTS.values())
+    assert any(variant.source != PLANTED for variant in VARIANTS.values())

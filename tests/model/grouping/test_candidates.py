@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.grouping import candidates, hashes
+from model.grouping import candidates
 from model.grouping.rules import RULES, Learnt, first_table, rebalance
-from model.grouping.summary import Count
-from model.grouping.table import Table
+from model.grouping.state import Count, Table
 from model.vocabulary import GroupingConfig
 
 KEYS = [f"key-{number}" for number in range(60)]
@@ -29,7 +28,7 @@ def table(heavy: dict[str, int], tuples: int = 100, **config: Any) -> Table:
 
 
 def text(key: str) -> int:
-    return hashes.text_hash(key, 42)
+    return candidates.text_hash(key, 42)
 
 
 @pytest.mark.parametrize("policy", ["pkg", "d-choices", "w-choices", "tag-literal"])
@@ -37,15 +36,15 @@ def test_a_light_key_has_its_two_hashes(policy: str) -> None:
     there = table({"hot": 50}, policy=policy)
     for key in KEYS:
         assert set(there.candidates(key)) == {
-            hashes.first(text(key), 5),
-            hashes.second(text(key), 5),
+            candidates.first_instance(text(key), 5),
+            candidates.second_instance(text(key), 5),
         }
 
 
 @pytest.mark.parametrize("policy", ["key", "dag"])
 def test_a_light_key_has_its_first_hash(policy: str) -> None:
     there = table({"hot": 50}, policy=policy)
-    assert all(there.candidates(key) == (hashes.first(text(key), 5),) for key in KEYS)
+    assert all(there.candidates(key) == (candidates.first_instance(text(key), 5),) for key in KEYS)
 
 
 @pytest.mark.parametrize(
@@ -88,8 +87,8 @@ def test_heavy_keys_have_d_hashes() -> None:
     d = candidates.choices([0.3, 0.1], 20)
     assert 3 <= d < 20
     for key in ("hot", "warm"):
-        others = {hashes.hashed(text(key), j) % 20 for j in range(3, d + 1)}
-        pair = {hashes.first(text(key), 20), hashes.second(text(key), 20)}
+        others = {candidates.numbered_hash(text(key), j) % 20 for j in range(3, d + 1)}
+        pair = {candidates.first_instance(text(key), 20), candidates.second_instance(text(key), 20)}
         assert set(there.candidates(key)) == pair | others
 
 
@@ -151,13 +150,13 @@ def test_tag_takes_as_few_as_the_share_needs(times: list[int], count: int, gamma
     n = len(times)
     times_us = ((0, tuple(times)),)
     there = table({"hot": count}, instances=n, times_us=times_us, gamma=gamma, theta=0.04)
-    order = hashes.rendezvous(text("hot"), times)
+    order = candidates.rendezvous(text("hot"), times)
     speeds = [Fraction(1, time_us) for time_us in times]
     needed = sum(speeds) * Fraction(count, 100) / Fraction(gamma)
     sums = list(accumulate(speeds[i] for i in order))
     lengths = [size for size in range(2, n + 1) if sums[size - 1] >= needed]
     assert set(there.candidates("hot")) == set(order[: lengths[0] if lengths else n])
-    assert set(there.candidates("cold")) == set(hashes.rendezvous(text("cold"), times)[:2])
+    assert set(there.candidates("cold")) == set(candidates.rendezvous(text("cold"), times)[:2])
 
 
 @given(
@@ -177,11 +176,11 @@ def test_tag_literal_draws_by_speed(times: list[int], count: int, q: int | None)
     speeds = [1 / time_us for time_us in times]
     drawn = set()
     for j in range(1, ceil(count / (q or 4)) + 1):
-        mark = hashes.unit(text("hot"), j) * sum(speeds)
+        mark = candidates.unit_hash(text("hot"), j) * sum(speeds)
         drawn.add(min(i for i in range(len(times)) if sum(speeds[: i + 1]) > mark))
     assert set(there.candidates("hot")) == drawn
 
 
 def test_a_draw_beyond_the_last_sum_is_the_last_instance(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hashes, "unit", lambda _text, _j: 1.0)
+    monkeypatch.setattr(candidates, "unit_hash", lambda _text, _j: 1.0)
     assert table({"hot": 50}, policy="tag-literal").candidates("hot") == (4,)

@@ -6,20 +6,19 @@ from typing import Any
 
 import pytest
 
-from model.grouping import hashes, router
+from model.grouping import candidates, rules
 from model.grouping.rules import RULES, Learnt, first_table, rebalance
-from model.grouping.summary import Count
-from model.grouping.table import Table
+from model.grouping.state import Count, Table
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
 
 
 def routed(table: Table, keys: str, sender: int = 0) -> list[int]:
     """Where a sender's tuples go, one letter a key."""
-    state = router.started(table, router.initial(table.config, sender))
+    state = rules.begin_window(table, rules.initial_state(table.config, sender))
     places = []
     for key in keys:
-        instance, state = router.route(table, state, key)
+        instance, state = rules.route(table, state, key)
         places.append(instance)
     return places
 
@@ -40,13 +39,13 @@ def cold(**config: Any) -> Table:
 def test_many_tuples_are_routed_as_one_after_the_other(policy: str) -> None:
     keys = "".join(random.Random(7).choices("hhhabcdef", k=100))
     for table in (cold(policy=policy), hot(policy=policy, times_us=((0, (1, 1, 4, 4)),))):
-        state = router.started(table, router.initial(table.config, 1))
-        assert router.route_all(table, state, keys)[0] == routed(table, keys, sender=1)
+        state = rules.begin_window(table, rules.initial_state(table.config, 1))
+        assert rules.route_all(table, state, keys)[0] == routed(table, keys, sender=1)
         one = two = state
         for key in keys:
-            _, one = router.route(table, one, key)
+            _, one = rules.route(table, one, key)
         for part in (keys[:30], keys[30:]):
-            _, two = router.route_all(table, two, part)
+            _, two = rules.route_all(table, two, part)
         assert one == two
 
 
@@ -84,12 +83,12 @@ def test_nag_dynamic_favours_the_faster_too() -> None:
 
 def test_dkg_learns_by_the_first_hash() -> None:
     table = cold(policy="dkg")
-    state = router.initial(table.config, 0)
+    state = rules.initial_state(table.config, 0)
     for key in "abcab":
-        instance, state = router.route(table, state, key)
-        assert instance == hashes.first(hashes.text_hash(key, 42), 4)
+        instance, state = rules.route(table, state, key)
+        assert instance == candidates.first_instance(candidates.text_hash(key, 42), 4)
     assert sum(state.buckets) == 5
-    _, later = router.route(hot(policy="dkg"), state, "a")
+    _, later = rules.route(hot(policy="dkg"), state, "a")
     assert later.buckets == state.buckets
 
 
@@ -110,11 +109,11 @@ def test_dag_moves_a_key_on_when_the_rest_is_idle() -> None:
 
 def test_dag_forgets_where_a_key_was_with_the_window() -> None:
     table = hot(policy="dag")
-    state = router.initial(table.config, 0)
+    state = rules.initial_state(table.config, 0)
     for _ in range(3):
-        _, state = router.route(table, state, "h")
+        _, state = rules.route(table, state, "h")
     assert state.sent == {("h", 0), ("h", 1), ("h", 2)}
-    again = router.started(table, state)
+    again = rules.begin_window(table, state)
     assert (again.sent, again.loads) == (frozenset(), state.loads)
 
 
@@ -126,8 +125,8 @@ def bounded(config: GroupingConfig, keys: list[str]) -> list[int]:
     virtual: list[int] = []
     size = 10 * config.instances
     for key in keys:
-        text = hashes.text_hash(key, config.hash_seed)
-        tried = [hashes.hashed(text, j) % size for j in range(1, 65)]
+        text = candidates.text_hash(key, config.hash_seed)
+        tried = [candidates.numbered_hash(text, j) % size for j in range(1, 65)]
         room = [v for v in tried if 4 * virtual.count(v) * size < 5 * (len(virtual) + 1)]
         loads = [virtual.count(v) for v in range(size)]
         virtual.append(room[0] if room else loads.index(min(loads)))
@@ -147,13 +146,13 @@ def test_cg_bounds_the_load_of_virtual_workers(skew: float) -> None:
 def test_without_room_the_least_virtual_worker_takes_the_tuple(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(hashes, "hashed", lambda _text, _j: 3)
+    monkeypatch.setattr(rules, "numbered_hash", lambda _text, _j: 3)
     table = cold(policy="cg", instances=1)
-    state = router.initial(table.config, 0)
+    state = rules.initial_state(table.config, 0)
     virtual = []
     for _ in range(4):
         before = state.virtual
-        _, state = router.route(table, state, "k")
+        _, state = rules.route(table, state, "k")
         virtual.append(next(v for v in range(10) if state.virtual[v] > before[v]))
     assert virtual == [3, 0, 1, 2]
 
@@ -163,7 +162,7 @@ def test_without_room_the_least_virtual_worker_takes_the_tuple(
     [((1,), [10]), ((3, 3, 3), [10, 10, 10]), ((1, 9), [18, 2]), ((1, 1, 2), [12, 12, 6])],
 )
 def test_virtual_workers_belong_by_speed(times_us: tuple[int, ...], blocks: list[int]) -> None:
-    owners = router.owners(times_us)
+    owners = rules.owners(times_us)
     assert list(owners) == sorted(owners)
     assert [owners.count(i) for i in range(len(times_us))] == blocks
 
@@ -176,5 +175,5 @@ def test_virtual_workers_belong_by_speed(times_us: tuple[int, ...], blocks: list
 )
 def test_loads_start_anew_or_go_on(policy: str, kept: bool) -> None:
     table = cold(policy=policy)
-    _, state = router.route(table, router.initial(table.config, 0), "k")
-    assert any(router.started(hot(policy=policy), state).loads) == kept
+    _, state = rules.route(table, rules.initial_state(table.config, 0), "k")
+    assert any(rules.begin_window(hot(policy=policy), state).loads) == kept

@@ -1,4 +1,4 @@
-"""Space-Saving: the bounds of docs/grouping.md, section 4, against exact counts."""
+"""Space-Saving: the bounds of docs/grouping.md, section 4, against count_keys counts."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.grouping.rules import RULES, entered, merge_all
-from model.grouping.summary import Count, Summary, counters, exact, floor_of, merge
+from model.grouping.rules import RULES, enter_batch, merge_all
+from model.grouping.state import Count, Summary, count_keys, counters, floor_of, merge_summaries
 from model.grouping.variants import VARIANTS
 from model.vocabulary import GroupingConfig
 
@@ -22,7 +22,7 @@ CONFIGS = st.sampled_from(
 
 def summarised(config: GroupingConfig, batches: Sequence[Sequence[str]]) -> Summary:
     start: Summary = {}
-    return reduce(lambda summary, keys: entered(config, RULES, summary, keys), batches, start)
+    return reduce(lambda summary, keys: enter_batch(config, RULES, summary, keys), batches, start)
 
 
 def assert_bounds(found: Summary, keys: Sequence[str], k: int) -> None:
@@ -55,14 +55,14 @@ def test_with_a_counter_for_every_key_counts_are_exact(
 ) -> None:
     keys = [key for batch in batches for key in batch]
     if len(set(keys)) <= counters(config):
-        assert summarised(config, batches) == exact(keys)
+        assert summarised(config, batches) == count_keys(keys)
 
 
 def test_one_counter_too_few_breaks_the_bound() -> None:
     config = GroupingConfig(2, theta=0.9, eps=0.4)
     k, errors = counters(config), []
     for rules in (RULES, VARIANTS["too_few_counters"].rules):
-        found = entered(config, rules, entered(config, rules, {}, "aabb"), "c")
+        found = enter_batch(config, rules, enter_batch(config, rules, {}, "aabb"), "c")
         errors.append(max(each.error for each in found.values()))
     assert errors == [0, 2]
     assert errors[0] * k <= 5 < errors[1] * k
@@ -72,12 +72,12 @@ def test_a_key_that_comes_back_may_have_been_there_as_often_as_the_least() -> No
     full = {"a": Count(5, 0), "b": Count(3, 1)}
     assert floor_of(full, 2) == 3
     assert floor_of(full, 3) == 0
-    merged = merge(full, 3, exact("ccb"), 0, 2)
+    merged = merge_summaries(full, 3, count_keys("ccb"), 0, 2)
     assert merged == {"a": Count(5, 0), "c": Count(5, 3)}  # b has 4
 
 
 def test_of_equal_counts_the_smaller_code_point_stays() -> None:
-    assert list(merge({}, 0, exact("zéab"), 0, 3)) == ["a", "b", "z"]
+    assert list(merge_summaries({}, 0, count_keys("zéab"), 0, 3)) == ["a", "b", "z"]
 
 
 @pytest.mark.parametrize(("eps", "k"), [(0.4, 3), (0.25, 4), (0.3, 4), (1 / 30, 30)])

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.script.folding import Slices
+from model.script.evaluation import Slices
 from model.script.graph import WINDOW, Node
 from model.script.rules import RULES
 from model.script.slices import Span, edges, panes

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from model.script.partial import Units, answer, in_units, of_values
+from model.script.slices import Units, answer, in_units, of_values
 
 WHOLE = st.integers(-100, 100).map(float)
 ANY = st.floats(allow_nan=False, allow_infinity=False).map(lambda value: value + 0.0)

@@ -7,8 +7,8 @@ from statistics import fmean
 
 import pytest
 
+from model.script.claims import assignments, least_makespan
 from model.script.graph import Graph, compile_workflows
-from model.script.optimum import assignments, least_makespan
 from model.script.placement import (
     ALL_SPLIT,
     HASHED,

@@ -1,19 +1,64 @@
-"""The table of a window, which all routers know from its start to its end, and the rules.
+"""Space-Saving summaries of keys, and how they merge.
 
-Source: docs/grouping.md, sections 1, 3 and 4.
+Source: docs/grouping.md, section 4; Metwally, Agrawal, El Abbadi, "Efficient Computation of
+Frequent and Top-k Elements in Data Streams"; Agarwal, Cormode, Huang, Phillips, Wei, Yi, "Mergeable
+Summaries".
 
 Rules of this file:
 
-* A table is a value; it only remembers which candidates it has found, for keys come again.
-* What is decided where a bug can be planted is an entry of ``Rules``; ``rules`` has the right ones.
+* A summary is a value: nothing here changes one.
+* With N tuples, K counters and true frequency f: ``counted - error <= f <= counted``,
+  ``error <= N/K``, and a key with ``f > N/K`` has a counter.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import ceil
+from typing import NamedTuple
 
-from model.grouping.summary import Count, Summary
 from model.vocabulary import GroupingConfig
+
+
+class Count(NamedTuple):
+    """A counter: at least the true frequency, and by how much too large at most."""
+
+    counted: int
+    error: int
+
+
+Summary = Mapping[str, Count]
+
+
+def counters(config: GroupingConfig) -> int:
+    """K, the most counters that a summary has."""
+    return ceil(1 / config.eps_share)
+
+
+def floor_of(summary: Summary, k: int) -> int:
+    """What a key without a counter may have at most."""
+    return min(each.counted for each in summary.values()) if len(summary) == k else 0
+
+
+def count_keys(keys: Iterable[str]) -> Summary:
+    """The keys of a micro-batch, counted; its floor is 0."""
+    return {key: Count(count, 0) for key, count in Counter(keys).items()}
+
+
+def merge_summaries(a: Summary, floor_a: int, b: Summary, floor_b: int, k: int) -> Summary:
+    """The summary of both; of more than k keys those with the largest counts stay."""
+    lacks_a, lacks_b = Count(floor_a, floor_a), Count(floor_b, floor_b)
+    counted = {
+        key: a.get(key, lacks_a).counted + b.get(key, lacks_b).counted for key in sorted({*a, *b})
+    }
+    # Sorting is stable, also in reverse: of equal counts the lesser key comes first.
+    largest = sorted(counted, key=counted.__getitem__, reverse=True)[:k]
+    return {
+        key: Count(counted[key], a.get(key, lacks_a).error + b.get(key, lacks_b).error)
+        for key in largest
+    }
+
 
 Candidates = Callable[["Table", str], set[int]]
 Costs = Callable[[GroupingConfig, tuple[int, ...]], tuple[int, ...]]
@@ -100,3 +145,19 @@ class Table:
 def _speeds(times_us: tuple[int, ...]) -> tuple[float, ...]:
     """Every key asks for them."""
     return tuple([1 / time_us for time_us in times_us])
+
+
+class SenderState(NamedTuple):
+    """What a sender knows; a policy that does not need a field leaves it as it is."""
+
+    sender: int
+    loads: tuple[int, ...]
+    """L_i."""
+    routed: int = 0
+    """Tuples routed so far."""
+    sent: frozenset[tuple[str, int]] = frozenset()
+    """``dag``: heavy keys and where they have been sent to in this window."""
+    virtual: tuple[int, ...] = ()
+    """``cg``: loads of virtual workers."""
+    buckets: tuple[int, ...] = ()
+    """``dkg``: tuples that fell into each bucket in window 0."""
