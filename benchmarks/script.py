@@ -43,7 +43,7 @@ from properties.script.parser import parse
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.session import session
 from spark_impl.script import Plan, ScriptQuery, compile_plan, results
-from spark_impl.script.blocks import Router
+from spark_impl.script.router import Router
 from spark_impl.windows.packs import schema_of
 
 ROWS, FILES = 500_000, 2

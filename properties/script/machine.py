@@ -18,11 +18,11 @@ from sim.script.machine import Finding, Machine, Message
 from sim.script.placements import PLAN
 from sim.settings import chosen
 from spark_impl.script.admission import Waiting, waiting_of
-from spark_impl.script.blocks import Router
 from spark_impl.script.encoding import messages_of
 from spark_impl.script.placement import ALL_SPLIT, BY_HASH, LARGE_SPLIT, WHOLE
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE
+from spark_impl.script.router import Router
 from spark_impl.script.system import WorkerInProcess, arrivals_table
 
 WAYS: Mapping[str, str | None] = {

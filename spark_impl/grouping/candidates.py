@@ -12,8 +12,14 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import GroupingConfig
-from spark_impl.grouping import hashes
-from spark_impl.grouping.table import Table
+from spark_impl.grouping.keys import (
+    Table,
+    base_hashes,
+    candidate_pairs,
+    hash_modulo,
+    hash_unit,
+    rendezvous_order,
+)
 from spark_impl.runtime.arrays import Ints, Unsigned
 
 EVERYWHERE = ("round-robin", "shuffle", "cg", "nag-static", "nag-dynamic")
@@ -48,7 +54,7 @@ def candidates(config: GroupingConfig, table: Table, keys: Sequence[str]) -> Can
     if config.policy in EVERYWHERE:
         return Candidates(np.broadcast_to(order, (len(keys), len(order))), {})
     rank = np.argsort(order)
-    base = hashes.bases(keys, config.hash_seed)
+    base = base_hashes(keys, config.hash_seed)
     light = _LIGHT.get(config.policy, _pairs)(config, table, base)
     find = _HEAVY.get(config.policy)
     special = table.placed or {} if config.policy == "dkg" else table.heavy
@@ -64,21 +70,21 @@ def candidates(config: GroupingConfig, table: Table, keys: Sequence[str]) -> Can
 
 
 def _pairs(config: GroupingConfig, _table: Table, base: Unsigned) -> Ints:
-    return hashes.pairs(base, config.instances)
+    return candidate_pairs(base, config.instances)
 
 
 def _first(config: GroupingConfig, _table: Table, base: Unsigned) -> Ints:
-    return hashes.modulo(base, 1, config.instances)[:, np.newaxis]
+    return hash_modulo(base, 1, config.instances)[:, np.newaxis]
 
 
 def _quickest(config: GroupingConfig, table: Table, base: Unsigned) -> Ints:
-    return hashes.leading(base, table.times, min(2, config.instances))
+    return rendezvous_order(base, table.times, min(2, config.instances))
 
 
 def _mapped(config: GroupingConfig, table: Table, base: Unsigned) -> Ints:
     if table.buckets is None:
         return _first(config, table, base)
-    bucket = hashes.modulo(base, 3, 2 * config.instances)
+    bucket = hash_modulo(base, 3, 2 * config.instances)
     return np.array(table.buckets, np.int64)[bucket][:, np.newaxis]
 
 
@@ -93,9 +99,9 @@ _LIGHT: Mapping[str, Callable[[GroupingConfig, Table, Unsigned], Ints]] = {
 
 
 def _some(config: GroupingConfig, table: Table, base: Unsigned, _key: str) -> list[int]:
-    pair = hashes.pairs(base, config.instances)[0].tolist()
+    pair = candidate_pairs(base, config.instances)[0].tolist()
     more = [
-        int(hashes.modulo(base, number, config.instances)[0])
+        int(hash_modulo(base, number, config.instances)[0])
         for number in range(3, table.choices + 1)
     ]
     return [*pair, *more]
@@ -112,13 +118,13 @@ def _drawn(config: GroupingConfig, table: Table, base: Unsigned, key: str) -> li
     draws = -(-table.heavy[key].counted // size)
     found = []
     for number in range(1, draws + 1):
-        aim = float(hashes.unit(base, number)[0]) * sums[-1]
+        aim = float(hash_unit(base, number)[0]) * sums[-1]
         found.append(next((place for place, total in enumerate(sums) if total > aim), -1))
     return [place % config.instances for place in found]
 
 
 def _enough(config: GroupingConfig, table: Table, base: Unsigned, key: str) -> list[int]:
-    order: list[int] = hashes.leading(base, table.times, config.instances)[0].tolist()
+    order: list[int] = rendezvous_order(base, table.times, config.instances)[0].tolist()
     share = table.heavy[key].counted / table.tuples
     wanted = table.speed * share / config.gamma
     reached = accumulate(1 / table.times[place] for place in order)

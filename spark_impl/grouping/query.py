@@ -15,7 +15,8 @@ from model.vocabulary import GroupingConfig
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
 from spark_impl.grouping.instances import MicroBatch, carry_over
 from spark_impl.grouping.router import SenderState
-from spark_impl.grouping.routing import (
+from spark_impl.grouping.store import open_store
+from spark_impl.grouping.tasks import (
     INSTANCE,
     Columns,
     assigned,
@@ -24,7 +25,6 @@ from spark_impl.grouping.routing import (
     routed,
     sender_before,
 )
-from spark_impl.grouping.store import open_store
 from spark_impl.grouping.windows import Standing, advanced, rebalanced, start, timed, told
 from spark_impl.runtime import lock
 from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces

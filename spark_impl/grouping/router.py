@@ -15,10 +15,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from model.vocabulary import GroupingConfig
-from spark_impl.grouping import hashes
 from spark_impl.grouping.candidates import EVERYWHERE, Candidates, candidates, preference
-from spark_impl.grouping.summaries import EMPTY, Summary, capacity, exact, merged
-from spark_impl.grouping.table import Table
+from spark_impl.grouping.keys import (
+    EMPTY,
+    Summary,
+    Table,
+    base_hashes,
+    count_exactly,
+    hash_modulo,
+    merge,
+    summary_capacity,
+)
 from spark_impl.runtime.arrays import Ints
 
 RESET = ("tag", "tag-literal")
@@ -59,7 +66,7 @@ def route(
     """The instance of each tuple of a micro-batch, by its key, and the state afterwards."""
     encoded = keys.dictionary_encode()
     found, state = choose(config, table, sender, state, encoded)
-    summary = merged(state.summary, exact(encoded), capacity(config.eps_share))
+    summary = merge(state.summary, count_exactly(encoded), summary_capacity(config.eps_share))
     state = state._replace(summary=summary)
     if config.policy == "dkg" and table.buckets is None:
         state = state._replace(buckets=_bucketed(config, state, encoded))
@@ -190,10 +197,10 @@ def _best(
 
 def _by_virtual_workers(job: Job) -> tuple[Ints, SenderState]:
     """``cg``: the first virtual worker of the key that is not too far above the mean."""
-    base = hashes.bases(job.keys, job.config.hash_seed)
+    base = base_hashes(job.keys, job.config.hash_seed)
     virtual = list(job.state.virtual)
     number = len(virtual)
-    tries = [hashes.modulo(base, n + 1, number).tolist() for n in range(_TRIES)]
+    tries = [hash_modulo(base, n + 1, number).tolist() for n in range(_TRIES)]
     owners = _owners(job.table, number)
     total = sum(virtual)
     found = []
@@ -225,8 +232,8 @@ def _bucketed(
     config: GroupingConfig, state: SenderState, keys: pa.DictionaryArray
 ) -> tuple[int, ...]:
     size = 2 * config.instances
-    base = hashes.bases(keys.dictionary.to_pylist(), config.hash_seed)
-    bucket = hashes.modulo(base, 3, size)[keys.indices.to_numpy()]
+    base = base_hashes(keys.dictionary.to_pylist(), config.hash_seed)
+    bucket = hash_modulo(base, 3, size)[keys.indices.to_numpy()]
     counted = np.bincount(bucket, minlength=size)
     return tuple((counted + np.array(state.buckets or (0,) * size, np.int64)).tolist())
 

@@ -26,9 +26,8 @@ import pyarrow as pa
 import pyarrow.feather as feather
 
 from model.vocabulary import GroupingConfig
+from spark_impl.grouping.keys import HeavyKey, Summary, Table
 from spark_impl.grouping.router import SenderState
-from spark_impl.grouping.summaries import Summary
-from spark_impl.grouping.table import HeavyKey, Table
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime.histories import InputProblem, complete, writing
 

@@ -13,13 +13,19 @@ from model.vocabulary import Event, GroupingConfig, System, Trace, Workload
 from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected, Route
 from model.vocabulary.trace import Step
 from spark_impl.grouping.candidates import candidates
-from spark_impl.grouping.instances import MicroBatch
-from spark_impl.grouping.partials import PARTIAL, answers, merged, partial_aggregates, partials
+from spark_impl.grouping.instances import (
+    PARTIAL,
+    MicroBatch,
+    answers,
+    merged,
+    partial_aggregates,
+    partials,
+)
+from spark_impl.grouping.keys import Table
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.router import SenderState, begun, route
-from spark_impl.grouping.routing import Columns
 from spark_impl.grouping.store import decode_standing, decode_state, encode_standing, encode_state
-from spark_impl.grouping.table import Table
+from spark_impl.grouping.tasks import Columns
 from spark_impl.grouping.windows import advanced, start
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.systems import one_at_a_time

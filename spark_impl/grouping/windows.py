@@ -6,9 +6,14 @@ from typing import NamedTuple
 
 from model.vocabulary import GroupingConfig
 from spark_impl.grouping.candidates import choices
+from spark_impl.grouping.keys import (
+    Table,
+    find_heavy_keys,
+    merge_all,
+    place_buckets,
+    summary_capacity,
+)
 from spark_impl.grouping.router import SenderState
-from spark_impl.grouping.summaries import capacity, merged_all
-from spark_impl.grouping.table import Table, heavy_keys, placed
 
 
 class Standing(NamedTuple):
@@ -101,8 +106,8 @@ def rebalanced(
     config: GroupingConfig, before: Table, senders: Sequence[SenderState], times: tuple[int, ...]
 ) -> Table:
     """The table of the next window."""
-    summary = merged_all((each.summary for each in senders), capacity(config.eps_share))
-    heavy = heavy_keys(config, summary)
+    summary = merge_all((each.summary for each in senders), summary_capacity(config.eps_share))
+    heavy = find_heavy_keys(config, summary)
     table = before._replace(
         window=before.window + 1, times=times, heavy=heavy, tuples=summary.tuples
     )
@@ -111,6 +116,6 @@ def rebalanced(
         table = table._replace(choices=choices(config.instances, shares))
     if config.policy == "dkg" and before.buckets is None:
         buckets = [sum(each) for each in zip(*(one.buckets for one in senders), strict=True)]
-        found, places = placed(config, heavy, buckets)
+        found, places = place_buckets(config, heavy, buckets)
         table = table._replace(placed=found, buckets=places)
     return table

@@ -7,7 +7,7 @@ import numpy as np
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import REASON_LATE, REASON_NOT_FINITE
 from spark_impl.runtime.arrays import Bools, Floats, Ints
-from spark_impl.script.operations import Tuples
+from spark_impl.script.arithmetic import Tuples
 from spark_impl.windows.disorder import inversions, sizes, wait_us
 
 REASONS = (REASON_NOT_FINITE, REASON_LATE)

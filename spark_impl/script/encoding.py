@@ -12,14 +12,31 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from spark_impl.runtime.arrays import Column, Ints, Records
 from spark_impl.script.admission import Arrivals, Clock
-from spark_impl.script.exact import Folded, Integers, Scaled
+from spark_impl.script.arithmetic import Folded, Integers, Scaled, Tuples
 from spark_impl.script.kernel import Log, Message, State
-from spark_impl.script.operations import Tuples
 from spark_impl.script.plan import Share
 from spark_impl.script.slices import Slices
+
+SCHEMAS = {
+    "result": pa.schema(
+        [
+            ("workflow", pa.string()),
+            ("name", pa.string()),
+            ("ts_us", pa.int64()),
+            ("value", pa.float64()),
+        ]
+    ),
+    "undefined": pa.schema(
+        [("workflow", pa.string()), ("name", pa.string()), ("ts_us", pa.int64())]
+    ),
+    "rejected": pa.schema([("seq", pa.int64()), ("reason", pa.string())]),
+}
+"""Columns of the tables, behind those of grouping."""
+
 
 ARRIVAL = np.dtype(
     [("node", "<i4"), ("seq", "<i8"), ("source_id", "<i8"), ("ts", "<i8"), ("value", "<f8")]

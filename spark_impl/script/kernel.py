@@ -18,8 +18,8 @@ from model.vocabulary.script import END_US
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import require_later
 from spark_impl.script.admission import Arrivals, Clock, Waiting, admit
+from spark_impl.script.arithmetic import NO_TUPLES, Tuples, operate
 from spark_impl.script.graph import NUMBER, WINDOW
-from spark_impl.script.operations import NO_TUPLES, Tuples, operate
 from spark_impl.script.plan import Share
 from spark_impl.script.slices import Folds, Slices, added, known_until_us, needed
 

@@ -12,9 +12,9 @@ from functools import cached_property
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import Hosted
-from spark_impl.script.cutting import Cutting, cut
 from spark_impl.script.graph import Graph, Output, make_graph, readers
 from spark_impl.script.placement import Placement, Placing
+from spark_impl.script.slices import Cutting, cut
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,15 @@ The state of a worker is one value in Spark's state store. It is bounded by what
 watermarks of sensors and their latest tuples, and by the slices of windows that are open.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import (
     BinaryType,
@@ -17,14 +23,138 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from spark_impl.runtime.arrays import Ints
+from spark_impl.runtime.histories import InputProblem, on_disk
 from spark_impl.script import encoding
-from spark_impl.script.admission import Waiting
+from spark_impl.script.admission import REASONS, Waiting
+from spark_impl.script.graph import Output
 from spark_impl.script.kernel import Found, Given, State, advance
 from spark_impl.script.plan import Plan, Share
-from spark_impl.windows.slots import SLOT, task_of_slot
+from spark_impl.script.router import COLUMNS, Router
+from spark_impl.script.store import BLOCK, TABLES, Store
+from spark_impl.windows.blocks import split, tables_of
+from spark_impl.windows.slots import SLOT, slots, task_of_slot
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def tables(plan: Plan, results: bytes, undefined: bytes, rejected: bytes) -> dict[str, pa.Table]:
+    """The tables of one row of the processor."""
+    made = np.frombuffer(results, encoding.TUPLE)
+    without = np.frombuffer(undefined, encoding.UNDEFINED)
+    refused = np.frombuffer(rejected, encoding.REJECTED)
+    rows, workflows, names = _said(plan.statements, made["node"])
+    found = {"result": [workflows, names, made["ts"][rows], made["value"][rows]]}
+    rows, workflows, names = _said(plan.writers, without["node"])
+    found["undefined"] = [workflows, names, without["ts"][rows]]
+    reasons = pa.array(REASONS).take(pa.array(refused["reason"]))
+    found["rejected"] = [np.ascontiguousarray(refused["seq"]), reasons]
+    return {
+        name: pa.Table.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)],
+            schema=schema,
+        )
+        for name, schema in encoding.SCHEMAS.items()
+        for columns in [found[name]]
+    }
+
+
+def _said(outputs: Mapping[int, Sequence[Output]], nodes: Ints) -> tuple[Ints, pa.Array, pa.Array]:
+    """Every row once for each statement of its node: which row, workflow and name."""
+    used, which = np.unique(nodes, return_inverse=True)
+    listed = [outputs[int(number)] for number in used]
+    flat = [output for each in listed for output in each]
+    sizes = np.array([len(each) for each in listed], np.int64)
+    firsts = np.cumsum(sizes) - sizes
+    times = sizes[which]
+    rows = np.repeat(np.arange(len(nodes)), times)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
+    statement = pa.array(firsts[which][rows] + place)
+    workflows = pa.array([output.workflow for output in flat], pa.string())
+    names = pa.array([output.name for output in flat], pa.string())
+    return rows, workflows.take(statement), names.take(statement)
+
+
+def pack_files(
+    batches: Iterable[pa.RecordBatch], store: Store, plan: Plan, since_us: int
+) -> Iterator[pa.RecordBatch]:
+    """Stage for ``mapInArrow``: paths of files to rows (grouping columns, slot, kind, block).
+
+    No tuple is read that changes no result stamped from ``since_us`` on.
+    """
+    groups = store.groups
+    router, numbers = Router(plan, since_us), slots(plan.workers)
+    columns = [field for field in BLOCK if field.name != "worker"]
+    schema = pa.schema([*groups, pa.field(SLOT, pa.int32()), *columns])
+    for batch in batches:
+        for path in batch.column("path").to_pylist():
+            place = on_disk(path)
+            if Path(place).parent == store.control:
+                rows = pq.read_table(place, schema=store.schema(BLOCK)).to_pylist()
+            else:
+                rows = list(_history_rows(place, groups, router))
+            for row in rows:
+                row[SLOT] = numbers[row.pop("worker")]
+            if rows:
+                yield from pa.Table.from_pylist(rows, schema).to_batches()
+
+
+def _history_rows(
+    place: str, groups: Sequence[pa.Field], router: Router
+) -> Iterator[dict[str, Any]]:
+    """A file of the history, by combination of the grouping columns' values and by worker."""
+    names = [field.name for field in groups]
+    for table in tables_of(place, groups, COLUMNS):
+        for group, part in split(table, names) if names else [((), table)]:
+            if None in group:
+                msg = f"column {names[group.index(None)]!r} of {place} is NULL in some row"
+                raise InputProblem(msg)
+            for worker, block in router.blocks(part).items():
+                row = dict(zip(names, group, strict=True))
+                yield {**row, "worker": worker, "kind": ARRIVALS, "block": block}
+
+
+TOLD = pa.schema([*TABLES["worker"], *(field for field in BLOCK if field.name != "worker")])
+"""What the driver is told: where workers stand, and messages, with the worker that they are for."""
+
+
+def write_tables(
+    batches: Iterable[pa.RecordBatch], store: Store, plan: Plan, batch: int
+) -> Iterator[pa.RecordBatch]:
+    """Stage for ``mapInArrow``: output rows of the processor to what the driver is told.
+
+    On the way every partition writes its part of the tables. A part is named after the partition,
+    so a task that Spark runs twice writes the same files.
+    """
+    names = [field.name for field in store.groups]
+    found: dict[str, list[pa.Table]] = {}
+    rows = []
+    for row in (row for each in batches for row in each.to_pylist()):
+        group = {name: row[name] for name in names}
+        if row["to"] is not None:
+            rows.append({**group, "worker": row["to"], "kind": MESSAGE, "block": row["messages"]})
+            continue
+        rows.append({**group, "worker": row["worker"], "known_us": row["known_us"]})
+        made = tables(plan, row["results"], row["undefined"], row["rejected"])
+        for name, table in made.items():
+            found.setdefault(name, []).append(_placed(table, group, store.since_us))
+    context = TaskContext.get()
+    part = 0 if context is None else context.partitionId()
+    for name, parts in found.items():
+        schema = store.schema(TABLES[name])
+        store.write(name, batch, pa.concat_tables([each.cast(schema) for each in parts]), part)
+    if rows:
+        yield from pa.Table.from_pylist(rows, store.schema(TOLD)).to_batches()
+
+
+def _placed(table: pa.Table, group: Mapping[str, Any], since_us: int) -> pa.Table:
+    """The rows that are stamped late enough, behind the grouping columns."""
+    if "ts_us" in table.column_names:
+        table = table.filter(pc.field("ts_us") >= since_us)
+    columns = [pa.array([value] * table.num_rows) for value in group.values()]
+    return pa.table([*columns, *table.columns], names=[*group, *table.column_names])
+
 
 ARRIVALS, MESSAGE, FLUSH = range(3)
 """Kinds of blocks."""
@@ -103,13 +233,13 @@ class ScriptProcessor(StatefulProcessor):
         after, found = advance(share, self._waiting, before, given)
         self._state.update(tuple(encoding.kept(after)))
         who = dict(zip(self._names, (*key[:-1], worker), strict=True))
-        yield pd.DataFrame([{**who, **row} for row in _rows(share, found)], dtype=object)
+        yield pd.DataFrame([{**who, **row} for row in _output_rows(share, found)], dtype=object)
 
     def close(self) -> None:
         """Nothing to release."""
 
 
-def _rows(share: Share, found: Found) -> Iterator[dict[str, Any]]:
+def _output_rows(share: Share, found: Found) -> Iterator[dict[str, Any]]:
     """What was found, then a message to every other worker that is concerned."""
     yield {
         "known_us": found.known_us,

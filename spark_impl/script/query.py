@@ -22,10 +22,16 @@ from model.vocabulary.script import END_US, MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.histories import InputProblem, either, literal, written_ns
 from spark_impl.runtime.queries import Run, paths
 from spark_impl.script.admission import waiting_of
-from spark_impl.script.files import pack_files
 from spark_impl.script.plan import Plan, compile_plan
-from spark_impl.script.processor import FLUSH, ScriptProcessor, input_schema, output_schema
-from spark_impl.script.sink import TOLD, write_tables
+from spark_impl.script.processor import (
+    FLUSH,
+    TOLD,
+    ScriptProcessor,
+    input_schema,
+    output_schema,
+    pack_files,
+    write_tables,
+)
 from spark_impl.script.store import BLOCK, TABLES, Store, load_store, open_store
 from spark_impl.windows.history import check_source, data_files
 from spark_impl.windows.slots import SLOT

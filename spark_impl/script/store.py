@@ -23,7 +23,7 @@ import pyarrow as pa
 from model.vocabulary import ScriptConfig
 from spark_impl.runtime import stores
 from spark_impl.runtime.histories import InputProblem, append, writing
-from spark_impl.script.tables import SCHEMAS
+from spark_impl.script.encoding import SCHEMAS
 
 VERSION = 2
 ROOM = "script"

@@ -15,12 +15,18 @@ from model.vocabulary.script import Rejected, Result, Undefined
 from model.vocabulary.trace import Step
 from spark_impl.runtime.systems import one_at_a_time
 from spark_impl.script.admission import Waiting, waiting_of
-from spark_impl.script.blocks import Router
 from spark_impl.script.plan import Plan, compile_plan
-from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE, STATE_NAME, ScriptProcessor
+from spark_impl.script.processor import (
+    ARRIVALS,
+    FLUSH,
+    MESSAGE,
+    STATE_NAME,
+    ScriptProcessor,
+    tables,
+)
 from spark_impl.script.query import ScriptQuery
+from spark_impl.script.router import Router
 from spark_impl.script.store import load_store
-from spark_impl.script.tables import tables
 from spark_impl.windows.packs import CASE, common_config, drive, schema_of
 
 _WORDS: dict[str, Any] = {"result": Result, "undefined": Undefined, "rejected": Rejected}

@@ -9,16 +9,15 @@ import pytest
 from model.vocabulary import Workload
 from spark_impl.script import (
     admission,
-    cutting,
+    arithmetic,
     encoding,
     graph,
     kernel,
-    operations,
     placement,
     plan,
+    processor,
     run_in_process,
     slices,
-    tables,
 )
 from tests.properties.agreement import script_differences as differences
 from tests.properties.script_cases import TELLING
@@ -41,10 +40,10 @@ MISTAKES = {
         kernel.Log.between, "(since_us, until_us)", '(since_us, until_us), side="right"'
     ),
     "of one stamp the least value is the latest": Mistake(
-        operations.operate, "(given, ts)", "(-given, ts)"
+        arithmetic.operate, "(given, ts)", "(-given, ts)"
     ),
     "latest values are forgotten between micro-batches": Mistake(
-        operations.operate, "| (number in latest)", ""
+        arithmetic.operate, "| (number in latest)", ""
     ),
     "a window is complete a slide too early": Mistake(
         slices.Folds.windows,
@@ -58,7 +57,7 @@ MISTAKES = {
         slices._begins, "np.maximum", "np.minimum"
     ),
     "streams are cut where windows end, not where they begin": Mistake(
-        cutting._edges, "(0, -length % slide)", "(0,)"
+        slices._edges, "(0, -length % slide)", "(0,)"
     ),
     "sums come back from the store without their unit": Mistake(
         encoding._folded, 'int(rows["unit"][0])', "0"
@@ -79,7 +78,7 @@ MISTAKES = {
         plan.Plan.share, "if self.hosts[graph.nodes[n].sensor][0] == worker", ""
     ),
     "what was computed once is recorded once": Mistake(
-        tables._said,
+        processor._said,
         "[outputs[int(number)] for number in used]",
         "[outputs[int(number)][:1] for number in used]",
     ),
@@ -90,9 +89,9 @@ MISTAKES = {
 def test_a_mistake_of_the_pipeline_is_found(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     mistake = MISTAKES[name]
     mistake.plant(monkeypatch)
-    cutting._ways.cache_clear()
+    slices._ways.cache_clear()
     found = [case for case, workload in TELLING.items() if is_wrong(workload)]
-    cutting._ways.cache_clear()
+    slices._ways.cache_clear()
     assert found
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spark_impl.grouping import partials, router, store
+from spark_impl.grouping import instances, router, store
 from spark_impl.grouping import windows as grouping_windows
 from spark_impl.join import checkpoint
 from spark_impl.join.messages import Block, BlockAck
@@ -154,7 +154,7 @@ BUGS: dict[str, dict[str, Plant]] = {
         ).plant,
         "a window is over a tuple too late": Mistake(grouping_windows.is_full, ">=", ">").plant,
         "of several partial aggregates one counts": Mistake(
-            partials._together, '("n", "sum")', '("n", "max")'
+            instances._together, '("n", "sum")', '("n", "max")'
         ).plant,
     },
     "script": {

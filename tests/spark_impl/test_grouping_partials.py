@@ -5,7 +5,7 @@ from random import Random
 
 import pyarrow as pa
 
-from spark_impl.grouping.partials import ANSWER, PARTIAL, answers, partials
+from spark_impl.grouping.instances import ANSWER, PARTIAL, answers, partials
 
 TOP = 3
 

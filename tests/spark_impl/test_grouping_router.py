@@ -11,10 +11,10 @@ import pytest
 
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from spark_impl.grouping import hashes, summaries
+from spark_impl.grouping import keys
 from spark_impl.grouping.candidates import choices
+from spark_impl.grouping.keys import HeavyKey, Table
 from spark_impl.grouping.router import SenderState, begun, route
-from spark_impl.grouping.table import HeavyKey, Table
 
 KEYS = ["", "a", "ä", "😀", *(f"key-{number}" for number in range(200))]
 MASK = (1 << 64) - 1
@@ -29,30 +29,30 @@ def plain_hash(base: int, number: int) -> int:
 
 @pytest.mark.parametrize("seed", [0, 42, MASK])
 def test_hashes_are_those_of_splitmix64(seed: int) -> None:
-    base = hashes.bases(KEYS, seed)
+    base = keys.base_hashes(KEYS, seed)
     for number in (1, 2, 3, 64, 1000):
         expected = [plain_hash(int(each), number) for each in base]
-        assert hashes.hashed(base, number).tolist() == expected
-        unit = hashes.unit(base, number)
+        assert keys.hash_numbered(base, number).tolist() == expected
+        unit = keys.hash_unit(base, number)
         assert unit.tolist() == [((each >> 11) + 0.5) / 2**53 for each in expected]
         assert (unit > 0).all()
         assert (unit <= 1).all()
 
 
 def test_a_pair_has_two_instances_unless_there_is_one() -> None:
-    base = hashes.bases(KEYS, 42)
+    base = keys.base_hashes(KEYS, 42)
     for instances in (2, 3, 17):
-        first, second = hashes.pairs(base, instances).T
+        first, second = keys.candidate_pairs(base, instances).T
         assert (first != second).all()
         assert set(first.tolist()) == set(range(instances))
-    assert hashes.pairs(base, 1).tolist() == [[0]] * len(KEYS)
+    assert keys.candidate_pairs(base, 1).tolist() == [[0]] * len(KEYS)
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 9])
 def test_the_rendezvous_order_is_sorted_by_weighted_scores(length: int) -> None:
     times = (3, 1, 7, 1, 1, 20, 2, 2, 5)
-    base = hashes.bases(KEYS, 42)
-    found = hashes.leading(base, times, length).tolist()
+    base = keys.base_hashes(KEYS, 42)
+    found = keys.rendezvous_order(base, times, length).tolist()
     for own, each in zip(found, base, strict=True):
         scores = [
             -log(((plain_hash(int(each), place + 1) >> 11) + 0.5) / 2**53) * time
@@ -62,8 +62,8 @@ def test_the_rendezvous_order_is_sorted_by_weighted_scores(length: int) -> None:
 
 
 def test_the_quick_are_first_as_often_as_they_are_quick() -> None:
-    base = hashes.bases([str(number) for number in range(20_000)], 42)
-    first = hashes.leading(base, (1, 4), 1)[:, 0]
+    base = keys.base_hashes([str(number) for number in range(20_000)], 42)
+    first = keys.rendezvous_order(base, (1, 4), 1)[:, 0]
     assert abs((first == 0).mean() - 0.8) < 5 * (0.8 * 0.2 / 20_000) ** 0.5
 
 
@@ -77,19 +77,19 @@ def test_summaries_keep_their_bounds_in_batches_and_merged(size: int) -> None:
     streams = [[drawn(random, random.randint(0, 80), 60) for _ in range(6)] for _ in range(3)]
     own = []
     for batches in streams:
-        summary = summaries.EMPTY
+        summary = keys.EMPTY
         true = Counter[str]()
         for batch in batches:
             true.update(batch)
-            exact = summaries.exact(pa.array(batch, pa.string()).dictionary_encode())
-            summary = summaries.merged(summary, exact, size)
+            exact = keys.count_exactly(pa.array(batch, pa.string()).dictionary_encode())
+            summary = keys.merge(summary, exact, size)
             assert_bounds(summary, true, size)
         own.append(summary)
-    both = summaries.merged_all(own, size)
+    both = keys.merge_all(own, size)
     assert_bounds(both, Counter(key for one in streams for each in one for key in each), size)
 
 
-def assert_bounds(summary: summaries.Summary, true: Counter[str], size: int) -> None:
+def assert_bounds(summary: keys.Summary, true: Counter[str], size: int) -> None:
     keys = summary.keys.to_pylist()
     assert summary.tuples == true.total()
     assert len(keys) <= size
@@ -104,7 +104,7 @@ def assert_bounds(summary: summaries.Summary, true: Counter[str], size: int) -> 
 
 
 def test_room_for_a_share_is_rounded_up() -> None:
-    assert [summaries.capacity(eps) for eps in (0.5, 0.3, 0.026)] == [2, 4, 39]
+    assert [keys.summary_capacity(eps) for eps in (0.5, 0.3, 0.026)] == [2, 4, 39]
 
 
 def test_choices_grow_with_the_share_of_heavy_keys() -> None:

@@ -16,8 +16,8 @@ from model.vocabulary import Event, GroupingConfig, Workload
 from model.vocabulary.grouping import Route
 from spark_impl.grouping import Grouping, GroupingProblem, MicroBatch, at_instances, run_in_process
 from spark_impl.grouping.query import Spreader
-from spark_impl.grouping.routing import Columns
 from spark_impl.grouping.store import Store, Worked
+from spark_impl.grouping.tasks import Columns
 from spark_impl.grouping.windows import mean_times, start, timed, told
 from spark_impl.runtime import lock
 from spark_impl.runtime.histories import InputProblem, append

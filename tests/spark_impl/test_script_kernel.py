@@ -26,10 +26,9 @@ from model.vocabulary.script import (
 )
 from spark_impl.script import admission, compile_plan, run_in_process
 from spark_impl.script.admission import Arrivals, Clock, waiting_of
+from spark_impl.script.arithmetic import Folded, Scaled, Tuples, finished, fold, scaled
 from spark_impl.script.encoding import kept, restored
-from spark_impl.script.exact import Folded, Scaled, finished, fold, scaled
 from spark_impl.script.kernel import Given, Log, State, advance
-from spark_impl.script.operations import Tuples
 from spark_impl.script.slices import Slices
 from tests.spark_impl import brute_script
 from tests.spark_impl.script_cases import random_config, random_workload

@@ -23,12 +23,11 @@ from model.vocabulary.script import (
     Workflow,
 )
 from spark_impl.script import compile_plan
-from spark_impl.script.blocks import Router
-from spark_impl.script.cutover import needed_since_us
-from spark_impl.script.cutting import Comb, cut
 from spark_impl.script.encoding import ARRIVAL
 from spark_impl.script.explain import computations, cuttings, figures, workers
 from spark_impl.script.graph import HOUR_MS, SENSOR, WINDOW, Graph, Node, make_graph
+from spark_impl.script.router import Router, needed_since_us
+from spark_impl.script.slices import Comb, cut
 from spark_impl.windows.packs import schema_of
 from tests.spark_impl.script_cases import random_config
 

@@ -19,10 +19,17 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.types import DataType, IntegerType, IntegralType, StringType, StructType
 
 from model.vocabulary import GroupingConfig
+from spark_impl.grouping.keys import (
+    EMPTY,
+    Summary,
+    Table,
+    count_exactly,
+    merge,
+    merge_all,
+    summary_capacity,
+)
 from spark_impl.grouping.router import SenderState, begun, choose, route
 from spark_impl.grouping.store import Store
-from spark_impl.grouping.summaries import EMPTY, Summary, capacity, exact, merged, merged_all
-from spark_impl.grouping.table import Table
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime.histories import InputProblem
 
@@ -144,7 +151,7 @@ def learned(rows: DataFrame, config: GroupingConfig, columns: Columns) -> Summar
     found = rows.select(columns.key).mapInArrow(task, kinds).toArrow()
     numbers = sorted(found.column("part").unique().to_pylist())
     parts = [_summary(found.filter(pc.equal(found.column("part"), each))) for each in numbers]
-    return merged_all(parts, capacity(config.eps_share))
+    return merge_all(parts, summary_capacity(config.eps_share))
 
 
 def _count(
@@ -152,8 +159,8 @@ def _count(
 ) -> Iterator[pa.RecordBatch]:
     summary = EMPTY
     for rows in _pieces(batches):
-        counted = exact(_keys(rows, key).dictionary_encode())
-        summary = merged(summary, counted, capacity(config.eps_share))
+        counted = count_exactly(_keys(rows, key).dictionary_encode())
+        summary = merge(summary, counted, summary_capacity(config.eps_share))
     size = len(summary.keys)
     if size:
         once = (summary.tuples, summary.floor, partition_id())

@@ -1,21 +1,36 @@
-"""Arrivals travel to the workers that own their sensors as blocks: one binary for thousands.
+"""How far back a query must read when its scripts come into force at a stamp (docs/script.md).
 
-Rules of this file:
-
-* A sensor that nobody asks for goes no further than this; one that several workers need goes to
-  all of them.
+A window needs what its length reaches back to. An operation needs the latest values of its streams,
+which may be as old as the stream: for it everything is read.
 """
+
+from collections.abc import Mapping
 
 import numpy as np
 import pyarrow as pa
 
-from model.vocabulary.script import TIME_END_US
+from model.vocabulary.script import MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import InputProblem
-from spark_impl.script.cutover import needed_since_us
 from spark_impl.script.encoding import ARRIVAL
+from spark_impl.script.graph import WINDOW, Graph, readers
 from spark_impl.script.plan import Plan
 from spark_impl.windows.blocks import coded
+
+
+def needed_since_us(graph: Graph, since_us: int) -> Mapping[int, int]:
+    """By sensor that is asked for: no earlier tuple changes any result stamped from then on."""
+    reading = readers(graph)
+    needed: dict[int, int] = {}
+    for number in reversed(range(len(graph.nodes))):
+        own = [since_us]
+        for reader in reading.get(number, ()):
+            node = graph.nodes[reader]
+            reach_us = node.length_ms * MILLISECOND_US
+            own.append(needed[reader] - reach_us if node.kind == WINDOW else 0)
+        needed[number] = max(min(own), 0)
+    return {number: needed[number] for number in graph.asked_for}
+
 
 COLUMNS = {
     "seq": pa.int64(),
