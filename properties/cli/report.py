@@ -8,13 +8,10 @@ from pathlib import Path
 from properties.cli import render
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError, counted
-from properties.pages.reproduction import page as reproduction
-from properties.pages.reproduction import summary
-from properties.pages.reproduction.spark import figures
-from properties.sweeps.stored import read
-from sim.report.contents import Report
+from properties.pages import reproduction
+from properties.sweeps.files import read_report
+from sim.report.contents import Report, Status
 from sim.report.page import page
-from sim.report.status import Status, status
 from sim.sweep.experiment import EFFORTS
 from sim.sweep.store import NotWritten, write_whole
 
@@ -25,13 +22,14 @@ examples:
   straggler report                                 sweeps/ as report.html
   straggler report --effort quick --output quick.html
   straggler report results/monday --output monday.html
-  straggler report --effort full --reproduction docs/reproduction.md
-  straggler report docs/reproduction.json --reproduction docs/reproduction.md
+  straggler report --effort full --reproduction docs/reproduction.md --measured DIR
+  straggler report docs/reproduction.json --reproduction docs/reproduction.md --measured DIR
 
 The page needs no network and no other file. An experiment that was run in both efforts is shown in
 full. The exit code is 0 if the page is written; `straggler sweep` has judged the results.
 --reproduction writes a page of claims in Markdown instead, and beside it a summary from which it
-can be written again without the results, when benchmarks have new figures.
+can be written again without the results, when benchmarks have new figures. Figures of benchmarks
+come from the folder that --measured names.
 """
 
 
@@ -63,8 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--measured",
         type=Path,
         metavar="DIR",
-        default=Path("benchmarks", "results"),
-        help="figures of benchmarks for the page of claims (benchmarks/results)",
+        help="results of benchmarks for --reproduction, such as benchmarks/results",
     )
 
 
@@ -74,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     if args.reproduction is not None:
         return _reproduce(args.folder, efforts, args.reproduction, args.measured)
     refuse_unwritable("--output", args.output)
-    report = read(args.folder, efforts)
+    report = read_report(args.folder, efforts)
     with render.progress() as progress:
         progress.add_task("drawing", total=None)
         written = page(report)
@@ -82,13 +79,15 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _reproduce(source: Path, efforts: Sequence[str], path: Path, measured: Path) -> int:
+def _reproduce(source: Path, efforts: Sequence[str], path: Path, measured: Path | None) -> int:
     refuse_unwritable("--reproduction", path)
     if path.suffix != ".md":
         raise UsageError(f"--reproduction {str(path)!r}: its name has to end in .md")
-    report = summary.read(source) if source.is_file() else read(source, efforts)
-    written = reproduction.page(report, figures(measured))
-    _write_whole(path.with_suffix(".json"), summary.as_text(report))
+    if measured is None:
+        raise UsageError("--reproduction needs --measured DIR, a folder with results of benchmarks")
+    report = reproduction.read_summary(source) if source.is_file() else read_report(source, efforts)
+    written = reproduction.page(report, reproduction.figures(measured))
+    _write_whole(path.with_suffix(".json"), reproduction.summary_of(report))
     _write(path, written, report)
     return 0
 
@@ -107,7 +106,7 @@ def _write_whole(path: Path, text: str) -> None:
 
 def told(report: Report, path: Path) -> str:
     """What is on the page, in one sentence."""
-    counts = Counter(map(status, report))
+    counts = Counter(entry.status for entry in report)
     verdicts = ", ".join(f"{counts[each]} {each.value}" for each in Status if counts[each])
     runs = counted(sum(entry.runs for entry in report), "run")
     return f"{path}: {counted(len(report), 'experiment')}, {runs}: {verdicts}."

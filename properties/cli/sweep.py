@@ -16,9 +16,8 @@ from model.checking.claims import Outcome
 from properties.cli import render
 from properties.cli.outputs import refuse_unmakable, refuse_unwritable
 from properties.errors import UsageError
-from properties.sweeps import telling
-from properties.sweeps.junit import junit
-from properties.sweeps.tables import write_table
+from properties.sweeps import output
+from properties.sweeps.files import write_table
 from sim.sweep.engine import Ended, Event, JobFailed, JobFinished, Judged, Started, Sweep, as_record
 from sim.sweep.experiment import EFFORTS, Experiment
 from sim.sweep.forecast import TIMES
@@ -108,13 +107,13 @@ def run(args: argparse.Namespace) -> int:
             found, end = _swept(sweep, out, args.json)
             if args.junit is not None:
                 with written(args.junit):
-                    args.junit.write_text(junit(found), encoding="utf-8")
+                    args.junit.write_text(output.junit(found), encoding="utf-8")
         except NotWritten as error:
             kept = "what is stored is kept, and the same line goes on from there"
             raise UsageError(f"{error}; {kept}") from error
-    out.print(telling.table(found))
-    render.print_lines(out, ["", *telling.remarks(found)])
-    render.print_lines(out, [telling.ended(found, end, str(args.out))])
+    out.print(output.table(found))
+    render.print_lines(out, ["", *output.remarks(found)])
+    render.print_lines(out, [output.describe_end(found, end, str(args.out))])
     return EXIT_CODES[end.outcome]
 
 
@@ -165,13 +164,13 @@ def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Result
             _write_event(log, event)
             match event:
                 case Started():
-                    render.print_lines(progress.console, [telling.started(event)])
+                    render.print_lines(progress.console, [output.describe_start(event)])
                     progress.update(task, total=event.jobs)
                 case JobFinished():
                     _advance(progress, task, event)
                 case JobFailed():
                     _advance(progress, task, event)
-                    render.print_lines(progress.console, telling.told(event.failed))
+                    render.print_lines(progress.console, output.describe_failures(event.failed))
                 case Judged():
                     found.append(event.results)
                     write(event.results, sweep.store.folder)

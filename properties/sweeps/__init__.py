@@ -1,1 +1,1 @@
-"""What sweeps need of others: Parquet, Spark, a terminal, and CI (docs/sweeps.md)."""
+"""Sweeps on the command line: their files, their output, and Spark (docs/sweeps.md)."""

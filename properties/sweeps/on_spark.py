@@ -1,36 +1,38 @@
-"""Jobs of a sweep on Spark: a task each, on whichever executor is free.
+"""Jobs of a sweep on Spark: one task each, on any free executor.
 
 Rules of this file:
 
-* Every job is a Spark job of its own, asked for by a thread of its own, so that what comes of it
-  is stored as soon as it is there.
-* The simulation knows nothing of Spark: workers are sent its sources.
+* Every job is a Spark job, submitted by its own thread, so that its result is stored when it
+  arrives.
+* The simulation knows nothing of Spark: workers receive its sources.
 """
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
+from socket import create_connection
 
 from pyspark.sql import SparkSession
 
 from properties.errors import UsageError
 from properties.judging.systems import interrupts_held_back
-from properties.sweeps.reachable import refuse_silent
 from sim.sweep.jobs import ENDED, Done, Job, Mapper, bounded
 from spark_impl.runtime.failures import sentence_of, without_stack_traces
 from spark_impl.runtime.session import EnvironmentProblem, session
 
 SHIPPED = ("model", "sim")
 MASTERS = ("local", "spark:", "k8s:", "yarn")
+SCHEME = "spark://"
+PATIENCE_S = 5.0
 AT_ONCE = 64
-"""Jobs that Spark is asked for at a time, if nobody says otherwise; it queues what has no slot."""
+"""Default number of jobs submitted at a time; Spark queues those without a slot."""
 
 
 @contextmanager
 def on_spark(master: str, at_once: int = AT_ONCE) -> Iterator[Mapper]:
-    """A mapper in a session that lasts as long as this block.
+    """Yield a mapper whose Spark session lasts as long as the block.
 
-    Raises :class:`UsageError` with one sentence when there is none to be had.
+    Raise :class:`UsageError` with one sentence if no session can be started.
     """
     if not master.startswith(MASTERS):
         known = "processes nor a Spark master like local[4] or spark://name:7077"
@@ -52,7 +54,7 @@ def _done(spark: SparkSession, jobs: Sequence[Job], at_once: int) -> Iterator[Do
         try:
             for each in as_completed(asked):
                 yield each.result()
-        finally:  # after Ctrl-C nothing of the rest is wanted
+        finally:  # after Ctrl-C, nobody wants the other results
             for each in asked:
                 each.cancel()
             spark.sparkContext.cancelAllJobs()
@@ -61,9 +63,39 @@ def _done(spark: SparkSession, jobs: Sequence[Job], at_once: int) -> Iterator[Do
 def _one(spark: SparkSession, job: Job) -> Done:
     try:
         (done,) = spark.sparkContext.parallelize([job], 1).map(bounded).collect()
-    except Exception as error:  # Spark's: what goes wrong in the job itself is in what it returns
+    except Exception as error:  # an error of Spark: the result of a job has the job's own errors
         has_ended = "exited unexpectedly" in str(error)
         sentence = ENDED if has_ended else f"Spark could not do it: {sentence_of(error)}"
         return Done(job, (), sentence, 0.0, 0.0)
     assert isinstance(done, Done)
     return done
+
+
+def refuse_silent(master: str) -> None:
+    """Refuse a standalone master none of whose hosts answers; Spark itself finds other masters.
+
+    Spark would try for more than a minute before it reports the failure.
+    Raise :class:`UsageError` with one sentence that names the option.
+    """
+    if not master.startswith(SCHEME):
+        return
+    places = master.removeprefix(SCHEME).split(",")
+    refusals = [_refusal(master, place) for place in places]
+    if all(refusals):
+        tried = " and ".join(
+            f"{place} ({why})" for place, why in zip(places, refusals, strict=True)
+        )
+        raise UsageError(f"--on {master!r}: there is no Spark master at {tried}")
+
+
+def _refusal(master: str, place: str) -> str:
+    """Return the reason why nobody answers, or an empty text if somebody does."""
+    host, _, port = place.rpartition(":")
+    if not host or not (port.isascii() and port.isdecimal()) or not 0 < int(port) < 1 << 16:
+        msg = f"--on {master!r}: {place!r} is not HOST:PORT, as in spark://name:7077"
+        raise UsageError(msg)
+    try:
+        create_connection((host.strip("[]"), int(port)), PATIENCE_S).close()
+    except (OSError, UnicodeError) as error:
+        return (getattr(error, "strerror", None) or str(error)).lower()
+    return ""

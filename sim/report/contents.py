@@ -1,10 +1,80 @@
-"""What a report says, before it is drawn: experiments with what was published and what came out."""
+"""The contents of a report as data: experiments, what was published, and what came out."""
 
 from collections.abc import Mapping
+from enum import Enum
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome
 from sim.sweep.experiment import Label, Reproduction
+
+
+class Status(Enum):
+    """The verdict on an experiment, or the reason why there is none."""
+
+    REPRODUCED = Reproduction.REPRODUCED.value
+    UNDER_ASSUMPTIONS = Reproduction.UNDER_ASSUMPTIONS.value
+    NOT_REPRODUCED = Reproduction.NOT_REPRODUCED.value
+    REFUTED = Reproduction.REFUTED.value
+    UNDETERMINED = "undetermined"
+    BROKEN = "not as expected"
+    UNJUDGED = "not judged"
+
+    @property
+    def sign(self) -> str:
+        """A sign that stands before the words."""
+        return _LOOKS[self][0]
+
+    @property
+    def colour(self) -> str:
+        """Its class in the style sheet."""
+        return _LOOKS[self][1]
+
+    @property
+    def short(self) -> str:
+        """The words for a narrow column."""
+        return "with assumptions" if self is Status.UNDER_ASSUMPTIONS else str(self.value)
+
+    @property
+    def meaning(self) -> str:
+        """The meaning, as the rest of a sentence."""
+        return _LOOKS[self][2]
+
+
+_LOOKS: Mapping[Status, tuple[str, str, str]] = {
+    Status.REPRODUCED: (
+        "✓",
+        "good",
+        "what is claimed was seen, with room to spare for the error of the measurement",
+    ),
+    Status.UNDER_ASSUMPTIONS: (
+        "✓",
+        "fair",
+        "the same, with what the text leaves open filled in, or with a correction; which ones is"
+        " said",
+    ),
+    Status.NOT_REPRODUCED: (
+        "–",
+        "open",
+        "it was not seen under the conditions that the text gives, or it is an input here, of which"
+        " nothing can be found out; neither is to say that it is not so",
+    ),
+    Status.REFUTED: (
+        "✗",
+        "bad",
+        "the contrary was seen, beyond the error of the measurement",
+    ),
+    Status.UNDETERMINED: ("?", "open", "runs or intervals are not enough to tell"),
+    Status.BROKEN: (
+        "!",
+        "alert",
+        "what was expected was not seen, so that nothing is said of the claim",
+    ),
+    Status.UNJUDGED: ("·", "plain", "nothing was expected"),
+}
+"""A sign, a class of the style sheet, and the meaning."""
+
+
+# --------------------------------------------------------------------------------------- charts
 
 
 class Point(NamedTuple):
@@ -16,81 +86,85 @@ class Point(NamedTuple):
     high: float
 
 
-class Line(NamedTuple):
-    """Points of one series, in the order in which they are joined."""
+class Curve(NamedTuple):
+    """Points of one series, in the order in which a line joins them."""
 
     label: str
     points: tuple[Point, ...]
 
 
 class Axis(NamedTuple):
-    """What runs along an axis."""
+    """An axis of a chart."""
 
     label: str
     is_log: bool = False
 
 
 class Mark(NamedTuple):
-    """Published numbers, drawn beside ours: at some places, or one for all of them."""
+    """Published numbers, drawn beside ours: one for each of some places, or one for all."""
 
     label: str
     points: tuple[tuple[Label, float], ...] = ()
     level: float | None = None
+    """The number for all places."""
 
 
 class Chart(NamedTuple):
     """A plot: lines over numbers, or marks beside one another over names."""
 
     title: str
-    """What is the same in all of it; empty if there is one chart."""
+    """The levels that hold for the whole chart; empty if there is one chart."""
     x: Axis
     y: Axis
-    lines: tuple[Line, ...]
+    lines: tuple[Curve, ...]
     published: tuple[Mark, ...] = ()
     reach: tuple[float, float] | None = None
-    """Least and most of ``y`` in all charts of the experiment, if there are several: they are
-    drawn smaller, side by side, and to be compared."""
+    """Range of ``y`` over all charts of the experiment, if there are several: these are drawn
+    smaller, side by side, so that they can be compared."""
 
 
-class Cell(NamedTuple):
-    """What was measured for an expectation at one combination of levels."""
+# ----------------------------------------------------------------------------------- experiments
+
+
+class ReportedCell(NamedTuple):
+    """A measured expectation at one combination of levels."""
 
     label: str
     measured: str
-    """With its unit and its confidence limits."""
+    """The number with its unit and its confidence limits."""
     outcome: Outcome
 
 
-class Finding(NamedTuple):
-    """One expectation, and what was seen of it."""
+class ReportedFinding(NamedTuple):
+    """One expectation, and what was observed."""
 
     says: str
     verdict: Reproduction
-    """What it says of the claim if it is met."""
+    """The verdict on the claim if the expectation is met."""
     assumptions: str
     outcome: Outcome
     sentence: str
-    """What was seen."""
-    cells: tuple[Cell, ...]
+    """The observation."""
+    cells: tuple[ReportedCell, ...]
 
 
 class Failure(NamedTuple):
-    """A run that did not end."""
+    """A run that failed."""
 
     settings: Mapping[str, str]
     seed: int
     error: str
     again: str
-    """The line that runs it."""
+    """The command line that repeats it."""
 
 
-class Table(NamedTuple):
+class NumbersTable(NamedTuple):
     """The numbers behind the charts, as text."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     names: int
-    """So many columns at the left say which combination it is."""
+    """Number of columns, from the left, that name the combination of levels."""
 
 
 class Entry(NamedTuple):
@@ -99,53 +173,62 @@ class Entry(NamedTuple):
     name: str
     room: str
     run: str
-    """What was run of the room."""
+    """The measurable of the room that was run."""
     title: str
     claim: str
     source: str
     """The text, and the figure or table in it."""
     published: str
-    """What it says came out, in a sentence."""
+    """The published result, in a sentence."""
     numbers: str
-    """The same as numbers with names and units; empty if there are none."""
+    """The published result as numbers with names and units; may be empty."""
     verdict: Reproduction | None
     """``None`` while an expectation is not met."""
     outcome: Outcome
-    """Of all expectations."""
-    findings: tuple[Finding, ...]
+    """Outcome of all expectations together."""
+    findings: tuple[ReportedFinding, ...]
     charts: tuple[Chart, ...]
     undrawn: int
-    """Combinations of levels for which there would be one more chart each."""
-    table: Table
+    """Number of combinations of levels that have no chart because there would be too many."""
+    table: NumbersTable
     base: Mapping[str, str]
     factors: Mapping[str, tuple[tuple[Label, Mapping[str, str]], ...]]
-    """Levels, each with the settings that it stands for."""
+    """Levels of each factor, each with the settings that it stands for."""
     seeds: tuple[int, ...]
     confidence: float
     runs: int
     problems: tuple[str, ...]
-    """What is wrong with its table of results, in sentences without full stops."""
+    """Faults of its table of results, in sentences without full stops."""
     failures: tuple[Failure, ...]
     effort: str
     """``quick`` or ``full``."""
     code: str
     """Digest of the sources that it was run with."""
     again: str
-    """The line that runs it again."""
+    """The command line that runs it again."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """All that have to be made for it."""
+        """The assumptions of all its findings."""
         stated = [finding.assumptions for finding in self.findings if finding.assumptions]
         return tuple(dict.fromkeys(stated))
 
     @property
-    def decisive(self) -> Finding | None:
-        """The expectation that its verdict rests on, or the first that is not met."""
+    def decisive(self) -> ReportedFinding | None:
+        """The finding that its verdict rests on, or the first that is not met."""
         if self.verdict is not None:
             return next(each for each in self.findings if each.verdict is self.verdict)
         by_outcome = {finding.outcome: finding for finding in reversed(self.findings)}
         return by_outcome.get(Outcome.BROKEN, by_outcome.get(Outcome.UNDETERMINED))
+
+    @property
+    def status(self) -> Status:
+        """Its verdict, or the reason why there is none."""
+        if self.verdict is not None:
+            return Status(self.verdict.value)
+        if not self.findings:
+            return Status.UNJUDGED
+        return Status.BROKEN if self.outcome is Outcome.BROKEN else Status.UNDETERMINED
 
 
 Report: TypeAlias = tuple[Entry, ...]

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from properties.sweeps.stored import read
-from properties.sweeps.tables import read_table
+from properties.sweeps.files import read_report, read_table
 from sim.report.page import POLICY
 from tests.properties.browser import look
 from tests.properties.straggler import Straggler, assert_refused
@@ -60,10 +59,10 @@ def test_a_full_sweep_goes_before_a_quick_one(straggler: Straggler, sweeps: Path
         (sweeps / name).write_bytes(old.read_bytes())
     full = {**record, "effort": "full", "again": "straggler sweep watermark-alone --full"}
     (sweeps / "watermark-alone-full.json").write_text(json.dumps(full), encoding="utf-8")
-    entries = {entry.name: entry for entry in read(sweeps)}
+    entries = {entry.name: entry for entry in read_report(sweeps)}
     assert len(entries) == 6
     assert entries["watermark-alone"].effort == "full"
-    assert {entry.effort for entry in read(sweeps, ["quick"])} == {"quick"}
+    assert {entry.effort for entry in read_report(sweeps, ["quick"])} == {"quick"}
     done = straggler("report", "--effort", "full")
     assert done.out.startswith("report.html: 1 experiment, 3 runs: 1 reproduced.")
 
@@ -73,7 +72,7 @@ def test_what_a_sweep_stores_is_what_a_report_reads(straggler: Straggler, tmp_pa
     assert straggler("sweep", "small.toml", "--jobs", "1").code == 0
     done = straggler("report")
     assert done.out == "report.html: 1 experiment, 8 runs: 1 reproduced.\n"
-    (entry,) = read(tmp_path / "sweeps")
+    (entry,) = read_report(tmp_path / "sweeps")
     table = read_table(tmp_path / "sweeps" / "small-quick.parquet")
     shares = zip(table["policy"], table["slower"], table["share"], strict=True)
     tag = [float(share or 0) for *levels, share in shares if levels == ["tag", 2.5]]

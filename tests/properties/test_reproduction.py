@@ -10,13 +10,11 @@ import pytest
 
 from model.checking.claims import Outcome
 from properties.errors import UsageError
-from properties.pages.reproduction import summary
-from properties.pages.reproduction.page import page
-from properties.pages.reproduction.promises import PROMISES
-from properties.pages.reproduction.spark import MEASURED, figures
+from properties.pages.evidence import MEASURED, PROMISES
+from properties.pages.reproduction import figures, page, read_summary, summary_of
 from properties.rooms import find_rooms
 from sim.report.contents import Report
-from sim.report.stored import entry_of
+from sim.report.entries import entry_of
 from sim.sweep.experiment import Reproduction
 from sim.sweep.reading import catalogue, find
 from tests.properties.straggler import Straggler, assert_refused
@@ -111,13 +109,16 @@ def test_figures_on_spark_stand_beside_their_experiment() -> None:
 
 
 def test_the_page_is_current() -> None:
-    written = page(summary.read(DOCS / "reproduction.json"), figures(RESULTS))
-    command = "straggler report docs/reproduction.json --reproduction docs/reproduction.md"
+    written = page(read_summary(DOCS / "reproduction.json"), figures(RESULTS))
+    command = (
+        "straggler report docs/reproduction.json --reproduction docs/reproduction.md"
+        " --measured benchmarks/results"
+    )
     assert (DOCS / "reproduction.md").read_text(encoding="utf-8") == written, command
 
 
 def test_experiments_are_on_the_page_as_they_are_in_the_catalogue() -> None:
-    stored = {entry.name: entry for entry in summary.read(DOCS / "reproduction.json")}
+    stored = {entry.name: entry for entry in read_summary(DOCS / "reproduction.json")}
     assert set(stored) <= set(catalogue())
     for experiment in map(find, stored):
         entry = stored[experiment.name]
@@ -153,6 +154,8 @@ def test_the_page_is_written_and_written_again_from_its_summary(
 def test_what_cannot_be_written_or_read_is_refused(straggler: Straggler, tmp_path: Path) -> None:
     assert_refused(straggler("report", "--reproduction", "claims.html"), "has to end in .md")
     store(tmp_path / "sweeps", *WHOLE)
+    refused = straggler("report", "--reproduction", "claims.md")
+    assert_refused(refused, "--reproduction needs --measured DIR")
     refused = straggler("report", "--reproduction", "claims.md", "--measured", "nowhere")
     assert_refused(refused, "nowhere", "`make bench NAME=")
     assert not (tmp_path / "claims.json").exists()
@@ -178,10 +181,10 @@ def test_a_summary_that_is_none_is_refused(
     tmp_path: Path, spoil: Callable[[dict[str, Any]], object]
 ) -> None:
     path = tmp_path / "claims.json"
-    path.write_text(summary.as_text(report()), encoding="utf-8")
-    assert len(summary.read(path)) == len(WHOLE)
+    path.write_text(summary_of(report()), encoding="utf-8")
+    assert len(read_summary(path)) == len(WHOLE)
     record = json.loads(path.read_text(encoding="utf-8"))
     spoil(record)
     path.write_text(json.dumps(record), encoding="utf-8")
     with pytest.raises(UsageError, match=r"claims\.json' is not a summary"):
-        summary.read(path)
+        read_summary(path)

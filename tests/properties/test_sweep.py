@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from properties.cli import sweep as command
-from properties.sweeps.reachable import refuse_silent
-from properties.sweeps.tables import read_table, write_table
+from properties.sweeps.files import read_table, write_table
+from properties.sweeps.on_spark import refuse_silent
 from sim.sweep.engine import Judged, Sweep
 from sim.sweep.jobs import Done as Finished
 from sim.sweep.jobs import Job, perform

@@ -10,7 +10,7 @@ import sys
 from itertools import product
 from pathlib import Path
 
-from properties.sweeps.tables import read_table
+from properties.sweeps.files import read_table
 from sim.sweep.experiment import Experiment
 from sim.sweep.reading import catalogue, find
 from sim.sweep.results import Columns

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections import Counter
 from copy import deepcopy
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,8 @@ from typing import Any
 import pytest
 
 from sim.report.contents import Report
-from sim.report.markup import Markup, element
+from sim.report.entries import entry_of, finding_of
 from sim.report.page import POLICY, page
-from sim.report.seen import finding_of
-from sim.report.stored import entry_of
 from sim.report.words import Unit, levels_in_words, unit_of, values_in_words, with_limits, written
 from tests.sim import made_up
 
@@ -118,7 +117,7 @@ def test_a_planted_reference_is_found(text: str) -> None:
 
 def test_the_same_results_make_the_same_page_whatever_the_seed_of_hashes(text: str) -> None:
     code = (
-        "from sim.report.page import page; from sim.report.stored import entry_of;"
+        "from sim.report.page import page; from sim.report.entries import entry_of;"
         "from tests.sim import made_up; import sys;"
         "sys.stdout.write(page(tuple(entry_of(*each) for each in made_up.ALL)))"
     )
@@ -167,12 +166,21 @@ def test_failed_runs_and_problems_are_told_with_the_line_that_repeats_them(text:
     assert "1 run failed" in text
     assert "A run failed (tier = rack, scale = no, seed 7): ValueError: capacity is 0" in text
     assert f"<code>{failure['again']}</code>" in text
-    assert "no run has the figure 'losss'." in text
+    assert "no run has the figure 'losss'." in unescape(text)
 
 
 def test_text_of_an_experiment_is_no_markup(text: str) -> None:
     assert "Latency &lt;with&gt; &amp; without shedding" in text
     assert "<with>" not in text
+
+
+def test_text_is_escaped_once_in_elements_and_attributes() -> None:
+    record, columns = deepcopy(made_up.LATENCY)
+    record["experiment"]["title"] = 'A "<b>" & more'
+    found = Reader(page((entry_of(record, columns),)))
+    assert 'A "<b>" & more' in found.said["a"]
+    assert any(label.startswith('A "<b>" & more: ') for label in found.values("aria-label"))
+    assert found.count("b") == 0
 
 
 def test_every_combination_has_a_plot_and_all_have_numbers(text: str) -> None:
@@ -343,10 +351,3 @@ def test_the_decisive_expectation_is_the_one_that_the_verdict_rests_on() -> None
     latency = entry_of(*made_up.LATENCY)
     assert latency.decisive is latency.findings[1]
     assert entry_of(*made_up.BARE).decisive is None
-
-
-def test_markup_is_escaped_once() -> None:
-    inner = element("b", "<&>", class_="a b", aria_label='"')
-    assert inner == '<b class="a b" aria-label="&quot;">&lt;&amp;&gt;</b>'
-    assert element("p", ["x & ", inner], hidden=None) == Markup(f"<p>x &amp; {inner}</p>")
-    assert element("br") == "<br>"

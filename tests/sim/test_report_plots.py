@@ -8,11 +8,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sim.report.article import caption
-from sim.report.contents import Axis, Chart, Line, Point, Report
-from sim.report.page import page
+from sim.report.contents import Axis, Chart, Curve, Point, Report
+from sim.report.entries import entry_of
+from sim.report.page import caption, page
 from sim.report.plot import svg
-from sim.report.stored import entry_of
 from tests.sim import made_up
 
 STYLE = Path(__file__).parents[2] / "sim" / "report" / "page.css"
@@ -163,7 +162,7 @@ def test_a_picture_holds_what_is_seen_and_no_more() -> None:
 def test_any_numbers_can_be_drawn(
     reach: tuple[float, float] | None, values: tuple[float, float], is_log: bool
 ) -> None:
-    line = Line("here", tuple(Point(x, y, y, y) for x, y in enumerate(values)))
+    line = Curve("here", tuple(Point(x, y, y, y) for x, y in enumerate(values)))
     drawn = svg(Chart("", Axis("x"), Axis("y", is_log), (line,), (), reach), "a", "")
     assert drawn.count("<text") >= 3
 
@@ -193,14 +192,14 @@ def test_no_text_leaves_its_picture() -> None:
 
 def test_small_powers_of_ten_are_written_as_such() -> None:
     points = tuple(Point(x, y, y, y) for x, y in ((1, 1e-6), (2, 1.0)))
-    drawn = svg(Chart("", Axis("x"), Axis("y", is_log=True), (Line("", points),)), "a", "")
+    drawn = svg(Chart("", Axis("x"), Axis("y", is_log=True), (Curve("", points),)), "a", "")
     assert "10⁻⁶" in drawn
     assert "e-06" not in drawn
 
 
 def test_more_lines_than_colours_are_told_apart() -> None:
-    lines = [Line(f"line {n}", (Point(1, n, n, n), Point(2, n, n, n))) for n in range(13)]
+    lines = [Curve(f"line {n}", (Point(1, n, n, n), Point(2, n, n, n))) for n in range(13)]
     drawn = svg(Chart("", Axis("x"), Axis("y"), tuple(lines)), "a", "many lines")
     assert drawn.count("line 1") >= 3
-    limits = Line("no limits", (Point(1, 1.0, -inf, inf), Point(2, 1.0, 0.5, 1.5)))
+    limits = Curve("no limits", (Point(1, 1.0, -inf, inf), Point(2, 1.0, 0.5, 1.5)))
     assert "<svg" in svg(Chart("", Axis("x"), Axis("y"), (limits,)), "b", "one")

@@ -260,7 +260,7 @@ def test_a_level_goes_before_an_effort_and_that_before_the_base() -> None:
 def test_rooms_do_not_depend_on_each_other() -> None:
     for room, other in (("grouping", "join"), ("join", "slack"), ("slack", "grouping")):
         found = sources(f"sim.{room}.measurables")
-        assert f"sim.{room}.run" in found
+        assert f"sim.{room}.room" in found
         assert f"model.{room}.rules" in found
         assert not [name for name in found if name.startswith(f"sim.{other}")]
 

@@ -1,6 +1,6 @@
-"""Results of sweeps, as they lie in a folder (docs/sweeps.md), for reports.
+"""Files of sweep results: the table as Parquet, and a folder read as a report (docs/sweeps.md).
 
-Every refusal is a :class:`UsageError` with one sentence that names the file.
+A refused file raises :class:`UsageError` with one sentence that names it.
 """
 
 import json
@@ -8,22 +8,56 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow.lib import ArrowException
 
 from properties.errors import UsageError
-from properties.sweeps.tables import read_table
 from sim.report.contents import Entry, Report
-from sim.report.numbers import Columns
-from sim.report.stored import entry_of
+from sim.report.entries import Columns, entry_of
 from sim.report.words import version
-from sim.sweep.experiment import EFFORTS
+from sim.sweep import results
+from sim.sweep.experiment import EFFORTS, Experiment
+from sim.sweep.jobs import Figure
+from sim.sweep.store import whole
 
 ROOMS = ("slack", "join", "grouping", "watermark", "script")
-"""In this order; others behind them."""
+"""Rooms in the order of a report; rooms that are not listed come last."""
+
+# -------------------------------------------------------------------------------- one table
 
 
-def read(folder: Path, efforts: Sequence[str] = tuple(reversed(EFFORTS))) -> Report:
-    """Every experiment in the folder, in the first of these efforts in which it was run."""
+def write_table(path: Path, columns: results.Columns, experiment: Experiment) -> None:
+    """Write a complete Parquet file or none; raise :class:`NotWritten` if that fails."""
+    measures = {measure.name for measure in experiment.measures}
+    arrays = {
+        name: _array(values, pa.float64() if name in measures else pa.int64())
+        for name, values in columns.items()
+    }
+    with whole(path) as beside:
+        pq.write_table(pa.table(arrays), beside)
+
+
+def _array(values: Sequence[Figure], otherwise: pa.DataType) -> pa.Array:
+    """Return a column of texts or of floats; ``otherwise`` is the type of any other column."""
+    if any(isinstance(value, str) for value in values):
+        return pa.array([None if value is None else str(value) for value in values], pa.string())
+    if any(isinstance(value, float) for value in values):
+        otherwise = pa.float64()
+    return pa.array(values, otherwise)
+
+
+def read_table(path: Path) -> results.Columns:
+    """Return the table in a file that :func:`write_table` wrote."""
+    columns: results.Columns = pq.read_table(path).to_pydict()
+    return columns
+
+
+# -------------------------------------------------------------------------------- a report
+
+
+def read_report(folder: Path, efforts: Sequence[str] = tuple(reversed(EFFORTS))) -> Report:
+    """Return every experiment in a folder, in the first of these efforts that has results."""
     if folder.is_file():
         raise UsageError(f"{str(folder)!r} is a file; results of sweeps are a folder")
     if not folder.is_dir():
@@ -34,16 +68,13 @@ def read(folder: Path, efforts: Sequence[str] = tuple(reversed(EFFORTS))) -> Rep
             found.setdefault(path.name.removesuffix(f"-{effort}.json"), path)
     if not found:
         asked = " or ".join(efforts)
-        begun = ", only runs; `straggler sweep` goes on with them" if _is_begun(folder) else ""
+        # A sweep that has not finished its first experiment has stored runs alone.
+        has_runs = any(folder.glob("runs/*.json"))
+        begun = ", only runs; `straggler sweep` goes on with them" if has_runs else ""
         raise UsageError(f"there are no results of a {asked} sweep in {str(folder)!r}{begun}")
     entries = [_read_entry(path) for path in found.values()]
     _refuse_mixed(entries)
     return tuple(sorted(entries, key=_place))
-
-
-def _is_begun(folder: Path) -> bool:
-    """Whether there are runs of a sweep that has not come to its first experiment's end."""
-    return any(folder.glob("runs/*.json"))
 
 
 def _place(entry: Entry) -> tuple[int, str, str]:
