@@ -11,7 +11,7 @@ from functools import partial
 
 from benchmarks._timed_rooms import paces, parts, standard
 from sim.join import STANDARD, from_settings
-from sim.join.settings import DEFAULTS
+from sim.join.tuning import ORDINARY
 
 OTHERS: Mapping[str, Mapping[str, str]] = {
     "blocks_of_20": {**STANDARD, "seconds": "2", "block_size": "20"},
@@ -40,6 +40,6 @@ def _messages(name: str, settings: Mapping[str, str]) -> Mapping[str, float]:
     run = from_settings(settings, 1)
     blocks, hint_bytes_per_s = (float(run.summary[key]) for key in ("blocks", "hint_bytes_per_s"))
     span_us = run.workload.arrivals[-1].arrival_us - run.plan.epoch_us
-    hints = hint_bytes_per_s * span_us / 1e6 / float(str(DEFAULTS["header_bytes"]))
+    hints = hint_bytes_per_s * span_us / 1e6 / ORDINARY.header_bytes
     # Each block has one acknowledgement.
     return {f"{name}_messages_a_tuple": (2 * blocks + hints) / len(run.workload.arrivals)}

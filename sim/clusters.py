@@ -1,32 +1,18 @@
-"""Settings of a cluster, the same in every room: what its workers and links are, and what fails."""
+"""Settings of a cluster, the same in every room: its workers, its links, and its faults."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import lcm
+from typing import Annotated, Any
 
-from model.vocabulary.settings import require
+from model.vocabulary.settings import Setting, Settings, pick
 from sim.kernel.distributions import Constant, Distribution, Exponential
 from sim.kernel.faults import Schedule, schedule_of
 from sim.kernel.link import HERE, Noise, Place, Tiers
 from sim.kernel.plan import Cluster, Worker
-from sim.settings import NONE, Setting, Word, chosen, integer, number
 
-FULL = ("block", "drop")
-SERVICES = ("exponential", "constant")
+NONE = "none"
 TIERS = (NONE, *Tiers._fields)
-
-DEFAULTS: Mapping[str, Setting] = {
-    "speeds": "1,0.5",  # of the workers, in turn
-    "tiers": Word(NONE, TIERS, is_list=True),  # how far workers are from the log, in turn
-    "queue_limit": NONE,  # of each worker
-    "when_full": Word("block", FULL),
-    "service": Word("exponential", SERVICES),
-    "service_us": 5_000.0,  # mean work of a tuple, at speed 1
-    "tuple_bytes": 100,
-    "loss": 0.0,  # of messages on the cluster's links, each with a retry
-    "retry_us": 200_000.0,
-    "faults": NONE,  # for example: slow worker-1 20000000 5000000 4; fail worker-0 9000000 1000000
-}
-"""Every setting of a cluster with its default; a room may have others."""
 
 STATED = Cluster(
     workers=(Worker(place=Place(process=1)), Worker(0.5, place=Place(node=1))),
@@ -35,60 +21,80 @@ STATED = Cluster(
 """The cluster through which recordings are replayed: fast workers nearby, slow ones in the rack."""
 
 
-def cluster_of(given: Mapping[str, str]) -> Cluster:
-    """Read a cluster; ``ValueError`` with one sentence that names the offending key or value."""
-    tiers = [text.strip() for text in given["tiers"].split(",")]
-    count = lcm(len(given["speeds"].split(",")), len(tiers))  # each of them in turn
-    return Cluster(
-        workers_of(given, [place_of(tiers[n % len(tiers)], n) for n in range(count)]),
-        service_of(given),
-        integer("tuple_bytes", given["tuple_bytes"]),
-        noise_of(given),
+@dataclass(frozen=True, slots=True)
+class ClusterSettings(Settings):
+    """Settings of the workers, the links and the faults of a run."""
+
+    speeds: Annotated[tuple[float, ...], Setting("speeds of the workers, in turn", above=0)] = (
+        1.0,
+        0.5,
     )
+    tiers: Annotated[
+        tuple[str, ...], Setting("distances of the workers from the log, in turn", choices=TIERS)
+    ] = (NONE,)
+    queue_limit: Annotated[
+        int | None, Setting("longest queue of a worker", at_least=0, none=NONE)
+    ] = None
+    when_full: Annotated[
+        str, Setting("what a full queue does with arrivals", choices=("block", "drop"))
+    ] = "block"
+    service: Annotated[
+        str, Setting("distribution of the work of a tuple", choices=("exponential", "constant"))
+    ] = "exponential"
+    service_us: Annotated[float, Setting("mean work of a tuple at speed 1", above=0)] = 5_000.0
+    tuple_bytes: Annotated[int, Setting("size of a tuple on a link")] = 100
+    loss: Annotated[float, Setting("share of messages that a link loses; each is sent again")] = 0.0
+    retry_us: Annotated[float, Setting("time until a lost message is sent again")] = 200_000.0
+    faults: Annotated[
+        str, Setting('faults, like "slow worker-1 20s 5s 4; fail worker-0 9s 1s", or none')
+    ] = NONE
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster; ``ValueError`` with one sentence for a value that cannot be."""
+        count = lcm(len(self.speeds), len(self.tiers))  # each of them in turn
+        places = [place_of(self.tiers[n % len(self.tiers)], n) for n in range(count)]
+        workers = self.workers(places)
+        return Cluster(workers, self.work, self.tuple_bytes, self.noise)
+
+    def workers(self, places: Sequence[Place | None]) -> tuple[Worker, ...]:
+        """Return workers that stand at these places."""
+        return tuple(
+            [
+                Worker(
+                    self.speeds[n % len(self.speeds)],
+                    queue_limit=self.queue_limit,
+                    when_full="drop" if self.when_full == "drop" else "block",
+                    place=place,
+                )
+                for n, place in enumerate(places)
+            ]
+        )
+
+    @property
+    def noise(self) -> Noise:
+        """Random loss on the links."""
+        return Noise(self.loss, self.retry_us)
+
+    @property
+    def work(self) -> Distribution:
+        """Work of a tuple."""
+        is_constant = self.service == "constant"
+        return Constant(self.service_us) if is_constant else Exponential(self.service_us)
+
+    @property
+    def schedule(self) -> Schedule:
+        """Faults; see :func:`sim.kernel.faults.schedule_of`."""
+        return () if self.faults == NONE else schedule_of(self.faults)
 
 
-def workers_of(given: Mapping[str, str], places: Sequence[Place | None]) -> tuple[Worker, ...]:
-    """Read workers that stand at these places."""
-    speeds = [_above_0(given, "speeds", text) for text in given["speeds"].split(",")]
-    limit = None
-    if given["queue_limit"] != NONE:
-        limit = int(number("queue_limit", given["queue_limit"], int, other=NONE))
-        require(limit >= 0, "queue_limit", limit, "at least 0")
-    when_full = chosen("when_full", given["when_full"], {"block": "block", "drop": "drop"})
-    return tuple(
-        [
-            Worker(
-                speeds[n % len(speeds)],
-                queue_limit=limit,
-                when_full="drop" if when_full == "drop" else "block",
-                place=place,
-            )
-            for n, place in enumerate(places)
-        ]
-    )
-
-
-def noise_of(given: Mapping[str, str]) -> Noise:
-    """Read the random loss on the cluster's links."""
-    return Noise(
-        float(number("loss", given["loss"], float)),
-        float(number("retry_us", given["retry_us"], float)),
-    )
-
-
-def service_of(given: Mapping[str, str]) -> Distribution:
-    """Read the work of a tuple."""
-    service_us = _above_0(given, "service_us", given["service_us"])
-    return Exponential(service_us) if given["service"] == "exponential" else Constant(service_us)
-
-
-def faults_of(given: Mapping[str, str]) -> Schedule:
-    """Read a fault schedule; see :func:`sim.kernel.faults.schedule_of`."""
-    return () if given["faults"] == NONE else schedule_of(given["faults"])
+def cluster_settings(values: Mapping[str, Any]) -> ClusterSettings:
+    """Return the settings of the cluster among those of a run."""
+    return pick(ClusterSettings, values)
 
 
 def place_of(tier: str, worker: int) -> Place | None:
-    """Return a place of its own for a worker that is so far from the log."""
+    """Return a place of its own for a worker at distance ``tier`` from the log."""
     places = {
         NONE: None,
         "process": HERE,
@@ -96,10 +102,4 @@ def place_of(tier: str, worker: int) -> Place | None:
         "rack": Place(node=worker + 1),
         "elsewhere": Place(rack=worker + 1),
     }
-    return chosen("tiers", tier, places)
-
-
-def _above_0(given: Mapping[str, str], key: str, text: str) -> float:
-    value = float(number(key, text, float))
-    require(value > 0, key, text.strip(), "above 0")
-    return value
+    return places[tier]

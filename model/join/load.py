@@ -11,28 +11,27 @@ Rules of this file:
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import floor
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
+
+from model.vocabulary.settings import Setting, Settings
 
 # --------------------------------------------------------------------------------------- workers
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Utilisations at which something is done.
+class Limits(Settings):
+    """Utilisations at which the chain changes.
 
     Raises ``ValueError`` unless ``0 < tau0 < tau1 / 2 < tau1 <= tau2 <= 1``.
     """
 
-    tau0: float
-    """Below it there are too many workers."""
-    tau1: float
-    """Above it tuples are shed."""
-    tau2: float
-    """Above it there are too few workers."""
-    out_after_us: int = 30_000_000
-    in_after_us: int = 300_000_000
+    tau0: Annotated[float, Setting("utilisation below which workers leave")] = 0.25
+    tau1: Annotated[float, Setting("utilisation above which tuples are shed")] = 0.8
+    tau2: Annotated[float, Setting("utilisation above which workers are added")] = 0.8
+    out_after_us: Annotated[int, Setting("time above tau2 until workers are added")] = 30_000_000
+    in_after_us: Annotated[int, Setting("time below tau0 until workers leave")] = 300_000_000
 
-    def __post_init__(self) -> None:
+    def _check_together(self) -> None:
         if not 0 < self.tau0 < self.aim < self.tau1 <= self.tau2 <= 1:
             msg = (
                 f"tau0, tau1, tau2 are {self.tau0!r}, {self.tau1!r}, {self.tau2!r}; "

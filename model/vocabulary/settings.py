@@ -282,3 +282,8 @@ def pick(kind: type[T], values: Mapping[str, Any], **others: Any) -> T:
     """Build an object of class ``kind`` from those of ``values`` that are settings of it."""
     own = {name: values[name] for name in settings_of(kind) if name in values}
     return kind(**{**own, **others})
+
+
+def complete_texts(texts: Text, known: Mapping[str, Setting]) -> dict[str, str]:
+    """Return ``texts`` with the defaults of all other settings, as texts."""
+    return {name: each.write(each.default) for name, each in known.items()} | dict(texts)

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 
 from model.vocabulary import Event, GroupingConfig, Workload
+from model.vocabulary.settings import complete_texts
 from properties.errors import UsageError
 from properties.limits import parse_number, read_config, refuse_larger
-from sim.grouping import DEFAULTS
+from sim.grouping import SETTINGS
 
 INSTANCES_MAX = 128
 """Most instances: every tuple is compared with the load of each, in a table for every policy."""
@@ -33,7 +34,7 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
     refuse_larger(settings, LARGEST)
-    given = {**DEFAULTS, **settings}
+    given = complete_texts(settings, SETTINGS)
     tuples, batch_tuples = (parse_number(given[key]) for key in ("tuples", "batch_tuples"))
     if batch_tuples > 0 and tuples / batch_tuples > BATCHES_MAX:
         raise UsageError(

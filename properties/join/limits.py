@@ -6,13 +6,14 @@ import numpy as np
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import R
+from model.vocabulary.settings import complete_texts
 from properties.data.durations import write_duration
 from properties.errors import UsageError
 from properties.limits import parse_number, read_config, refuse_long_times
-from sim.join import DEFAULTS
+from sim.clusters import NONE
+from sim.join import SETTINGS
 from sim.join.scenarios import HIGHEST_VALUE, SECOND_US
 from sim.kernel.faults import Lasting, schedule_of
-from sim.settings import NONE
 
 WORKERS_MAX = 32
 """Most workers of a chain: all of them run at the same time, each as a task."""
@@ -62,7 +63,7 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
     refuse_long_times(settings)
-    given = {**DEFAULTS, **settings}
+    given = complete_texts(settings, SETTINGS)
     r_hz, s_hz, seconds, workers, window_us = (
         parse_number(given[key])
         for key in ("rate_r_hz", "rate_s_hz", "seconds", "workers", "window_us")

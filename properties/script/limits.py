@@ -14,9 +14,10 @@ from model.script.graph import CONSTANT, SENSOR, Graph, compile_graph
 from model.script.slices import Cutting, choose
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import MILLISECOND_US, TIME_END_US
+from model.vocabulary.settings import complete_texts
 from properties.errors import UsageError
 from properties.limits import parse_number, read_config, refuse_larger
-from sim.script import DEFAULTS
+from sim.script import SETTINGS
 
 RESULTS_MAX = 5_000_000
 """Most results of all computations together."""
@@ -151,7 +152,7 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
     refuse_larger(settings, LARGEST)
-    given = {**DEFAULTS, **settings}
+    given = complete_texts(settings, SETTINGS)
     rates_hz = [parse_number(each) for each in str(given["rates_hz"]).split(",")]
     rate_hz = parse_number(given["sensors"]) * sum(rates_hz) / len(rates_hz)
     if rate_hz * parse_number(given["seconds"]) > TUPLES_MAX:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script import END_US, Result
+from model.vocabulary.settings import look_up
 from sim.script.machine import Finding, Machine, Message
 from sim.script.placements import PLAN
-from sim.settings import chosen
 from spark_impl.script.admission import Waiting, waiting_of
 from spark_impl.script.encoding import messages_of
 from spark_impl.script.placement import ALL_SPLIT, BY_HASH, LARGE_SPLIT, WHOLE
@@ -39,7 +39,7 @@ class SparkScripts:
     """Scripts as the Spark side compiles and places them."""
 
     def __init__(self, config: ScriptConfig, way: str) -> None:
-        self._plan = compile_plan(config, chosen("placement", way, WAYS))
+        self._plan = compile_plan(config, look_up("placement", way, WAYS))
         self._waiting = waiting_of(config)
         self._router = Router(self._plan)
 

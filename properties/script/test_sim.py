@@ -49,7 +49,7 @@ from sim.script.cluster import ScriptCluster
 from sim.script.machine import compile_scripts
 from sim.script.placements import PLACEMENTS, PLAN
 from sim.script.scenarios import DISORDERS, HOUR_US
-from sim.script.settings import given as given_settings
+from sim.script.settings import prepare
 from sim.script.tuning import ScriptTuning
 from sim.script.workflows import SETS
 from sim.sweep.statistics import clopper_pearson
@@ -226,7 +226,7 @@ def evaluated(seen: Looked) -> list[Stream]:
 
 def counted(seed: int, **settings: object) -> Looked:
     texts = {**SETTINGS, **{key: str(value) for key, value in settings.items()}}
-    return looked_at(*given_settings(texts, seed))
+    return looked_at(*prepare(texts, seed))
 
 
 @pytest.mark.parametrize("way", PLACEMENTS)

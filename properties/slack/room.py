@@ -32,7 +32,7 @@ from properties.windows.limits import refuse_settings, refuse_workload
 from properties.wiring import judge_guard, run_plot, spark_operator, spark_pipeline, timed_run
 from sim.slack import from_settings
 from sim.slack import room as timed
-from sim.slack.settings import DEFAULTS
+from sim.slack.settings import SETTINGS
 
 GUARD = "something was late"
 ASSUMPTION = "values exchangeable and independent of delay"
@@ -140,7 +140,7 @@ ROOM = Room(
     guard=guard,
     remarks=lambda seen: remarks(seen.case, seen.observed),
     explorer=EXPLORER,
-    simulate=timed_run(partial(refuse_settings, DEFAULTS), from_settings),
+    simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
     simulate_plan=lambda plan, config, seed: timed.simulate(
         plan, SlackConfig.from_json(config), seed
     ),

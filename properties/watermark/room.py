@@ -21,7 +21,7 @@ from properties.watermark.errata import ERRATA
 from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings
 from properties.wiring import judge_guard, run_plot, spark_operator, spark_pipeline, timed_run
-from sim.watermark import DEFAULTS, from_settings
+from sim.watermark import SETTINGS, from_settings
 from sim.watermark import room as timed
 
 GUARD = "the wait followed the disorder"
@@ -111,7 +111,7 @@ ROOM = Room(
     guard=guard,
     remarks=lambda _: (),
     explorer=EXPLORER,
-    simulate=timed_run(partial(refuse_settings, DEFAULTS), from_settings),
+    simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
     simulate_plan=lambda plan, config, seed: timed.simulate(
         plan, WatermarkConfig.from_json(config), seed
     ),

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from model.vocabulary import SlackConfig, WatermarkConfig, Workload
+from model.vocabulary.settings import Setting, complete_texts
 from properties.data.durations import write_duration
 from properties.errors import UsageError
 from properties.limits import read_config, refuse_long_times
-from sim.settings import AUTO
 
 WINDOWS_MAX = 10_000
 """Most windows that hold one tuple: each of them takes time and memory."""
@@ -43,20 +43,20 @@ def refuse_workload(
     refuse_query("size_us", config.size_us, "slide_us", config.slide_us, "tasks", config.tasks)
 
 
-def refuse_settings(defaults: Mapping[str, object], settings: Mapping[str, str]) -> None:
+def refuse_settings(known: Mapping[str, Setting], settings: Mapping[str, str]) -> None:
     """Refuse settings of a timed run that would not end; the run itself refuses all other errors.
 
-    ``defaults`` complete the ``settings``. Raise :class:`UsageError` with one sentence that names
+    ``known`` are all settings of the room. Raise :class:`UsageError` with one sentence that names
     the offending value.
     """
     refuse_long_times(settings)
-    messages = _integer(settings.get("messages", AUTO))
+    messages = _integer(settings.get("messages", ""))
     if messages is not None and messages > MESSAGES_MAX:
         raise UsageError(
             f"messages is {messages}; at most {MESSAGES_MAX:,} of each source are sent"
         )
     size_us, slide_us, tasks = (
-        _integer(str(settings.get(key, defaults[key]))) for key in ("size_us", "slide_us", "tasks")
+        _integer(complete_texts(settings, known)[key]) for key in ("size_us", "slide_us", "tasks")
     )
     if size_us and slide_us and slide_us > 0:
         refuse_query("size_us", size_us, "slide_us", slide_us, "tasks", tasks or 0)

@@ -2,11 +2,11 @@
 
 from sim.grouping.policies import side_by_side
 from sim.grouping.room import make_system, replay, simulate
-from sim.grouping.settings import DEFAULTS, from_settings
+from sim.grouping.settings import SETTINGS, from_settings
 from sim.kernel.run import TimedRun
 
 __all__ = [
-    "DEFAULTS",
+    "SETTINGS",
     "TimedRun",
     "from_settings",
     "make_system",

@@ -20,7 +20,7 @@ from model.grouping.rules import RULES
 from model.grouping.variants import VARIANTS
 from sim.grouping.policies import Side, side_by_side
 from sim.grouping.room import backlog_of, simulate
-from sim.grouping.settings import TIMES, given
+from sim.grouping.settings import TIMES, prepare
 from sim.kernel.recorder import Summary
 
 SEED = 1
@@ -32,9 +32,9 @@ def _summaries(
     settings: Mapping[str, str], policies: Iterable[str], seed: int = SEED, *, backlog: bool = True
 ) -> dict[str, Summary]:
     """By policy, on the same arrivals."""
-    asked = given(settings)
+    asked = prepare(settings)
     plan = backlog_of(asked.plan, seed) if backlog else asked.plan
-    return {each: simulate(plan, asked.of(each), seed).summary for each in policies}
+    return {each: simulate(plan, asked.with_policy(each), seed).summary for each in policies}
 
 
 def _share(summary: Summary) -> float:
@@ -198,12 +198,12 @@ def propagation() -> Iterator[tuple[str, float]]:
 
     Twelve equal instances on all tiers, whose work is short beside the way to the far ones.
     """
-    asked = given({**BASE, "speeds": "1", "service_us": "80", "queue_limit": "50"})
+    asked = prepare({**BASE, "speeds": "1", "service_us": "80", "queue_limit": "50"})
     plan = backlog_of(asked.plan, SEED)
     with_it = VARIANTS["with_propagation"].rules
     for name, rules in (("left out", RULES), ("included", with_it)):
         machine = partial(Machine, rules=rules)
-        summary = simulate(plan, asked.of("tag"), SEED, machine=machine).summary
+        summary = simulate(plan, asked.with_policy("tag"), SEED, machine=machine).summary
         yield f"propagation {name}: share", _share(summary)
         yield f"propagation {name}: rho", float(summary["mean_rho"])
 

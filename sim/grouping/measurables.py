@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from sim.grouping.policies import side_by_side
 from sim.grouping.room import simulate
-from sim.grouping.settings import DEFAULTS, from_settings, given
+from sim.grouping.settings import SETTINGS, from_settings, prepare
 from sim.sweep.measurable import Figures, Measurable, Settings, moments
 
 
@@ -15,14 +15,14 @@ def timed(settings: Settings, seed: int) -> Figures:
 
 def timed_policies(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
     """The same of several policies, for which a backlog is simulated once."""
-    asked = given(settings)
-    plan = asked.plans(seed)
-    return [simulate(plan, asked.of(each), seed).summary for each in policies]
+    asked = prepare(settings)
+    plan = asked.plan_of(seed)
+    return [simulate(plan, asked.with_policy(each), seed).summary for each in policies]
 
 
 def side(settings: Settings, seed: int) -> Figures:
     """Throughput of a backlog, latency and balance of a stream; see :class:`Side`."""
-    return sides(settings, seed, [settings.get("policy", str(DEFAULTS["policy"]))])[0]
+    return sides(settings, seed, [settings.get("policy", SETTINGS["policy"].default)])[0]
 
 
 def sides(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
@@ -32,8 +32,8 @@ def sides(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Fi
 
 
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": Measurable(DEFAULTS, timed, {"policy": timed_policies}),
-    "sides": Measurable(DEFAULTS, side, {"policy": sides}),
-    "moments": moments(from_settings, DEFAULTS),
+    "sim": Measurable(SETTINGS, timed, {"policy": timed_policies}),
+    "sides": Measurable(SETTINGS, side, {"policy": sides}),
+    "moments": moments(from_settings, SETTINGS),
 }
 """By name."""

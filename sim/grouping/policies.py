@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from model.vocabulary.grouping import POLICIES
+from model.vocabulary.settings import look_up
 from sim.grouping.room import backlog_of, simulate
-from sim.grouping.settings import DEFAULTS, Given, given
+from sim.grouping.settings import ALL, GroupingRun, prepare
 from sim.kernel.plan import Plan
-from sim.settings import chosen
 
 
 class Side(NamedTuple):
@@ -43,7 +43,7 @@ def named(text: str) -> tuple[str, ...]:
     if text in ("all", "none"):
         return POLICIES if text == "all" else ()
     known = {policy: policy for policy in POLICIES}
-    return tuple([chosen("policies", name.strip(), known) for name in text.split(",")])
+    return tuple([look_up("policies", name.strip(), known) for name in text.split(",")])
 
 
 def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[Side, ...]:
@@ -52,15 +52,17 @@ def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[Side, ...]:
     Raises ``ValueError`` as :func:`sim.grouping.from_settings` does, and for a stream with fewer
     than two full windows, of which there is no balance to tell.
     """
-    asked = given(settings)
+    asked = prepare(settings)
     backlog = backlog_of(asked.plan, seed)
-    policies = named(str(settings.get("policies", DEFAULTS["policies"])))
+    policies = named(str(settings.get("policies", ALL)))
     return tuple([_side(asked, backlog, policy, seed) for policy in policies])
 
 
-def _side(asked: Given, backlog: Plan, policy: str, seed: int) -> Side:
-    full = simulate(backlog, asked.of(policy), seed).summary
-    run = full if asked.is_backlog else simulate(asked.plan, asked.of(policy), seed).summary
+def _side(asked: GroupingRun, backlog: Plan, policy: str, seed: int) -> Side:
+    full = simulate(backlog, asked.with_policy(policy), seed).summary
+    run = (
+        full if asked.is_backlog else simulate(asked.plan, asked.with_policy(policy), seed).summary
+    )
     if "mean_rho" not in run:
         msg = f"tuples is {run['tuples']}; it takes two windows to see how a policy balances"
         raise ValueError(msg)

@@ -1,13 +1,13 @@
-"""Settings of a run of room ``grouping``."""
+"""Settings of a timed run of room ``grouping``."""
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, NamedTuple
 
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from model.vocabulary.settings import require
-from sim import clusters
+from model.vocabulary.settings import Setting, Settings, pick, read_settings, schema
+from sim.clusters import NONE, TIERS, ClusterSettings
 from sim.grouping import instances
 from sim.grouping.cluster import GroupingTuning
 from sim.grouping.room import backlog_of, simulate
@@ -16,128 +16,120 @@ from sim.kernel.distributions import mean_us
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from sim.kernel.trigger import EveryTuples
-from sim.settings import AUTO, BACKLOG, NONE, Setting, Word, chosen, integer, number, with_defaults
 
-TIMES = ("measured", "given")
+MEASURED = "measured"
+TIMES = (MEASURED, "given")
+ALL = "all"
 
-DEFAULTS: Mapping[str, Setting] = {
-    "scenario": Word("steady", SCENARIOS),
-    "tuples": 20_000,
-    "keys": 1_000,
-    "zipf": 1.0,
-    "load": 0.7,  # of what the instances could do; backlog: everything is there at the start
-    # The routers, by the names of GroupingConfig.
-    "instances": 12,
-    "policy": Word("tag", POLICIES),
-    "senders": 1,
-    "window_tuples": 5_000,
-    "theta": AUTO,
-    "eps": AUTO,
-    "gamma": 0.2,
-    "alpha": 0.5,
-    "draw_tuples": AUTO,
-    "hash_seed": 42,
-    "times": Word("measured", TIMES),  # between windows; given: those that are true at the start
-    "batch_tuples": 1_000,
-    # What they route to: the instances, in turn.
-    **clusters.DEFAULTS,
-    "speeds": "1,0.2",
-    "tiers": Word("process,node,rack,elsewhere", clusters.TIERS, is_list=True),
-    "service_us": 200.0,
-    "queue_limit": 100,
-    # Policies that stand side by side.
-    "policies": Word("all", ("all", NONE, *POLICIES), is_list=True),
+
+@dataclass(frozen=True, slots=True)
+class RunSettings(Settings):
+    """Settings of the stream and of what the router knows about the instances."""
+
+    scenario: Annotated[str, Setting("course of the stream", choices=SCENARIOS)] = "steady"
+    tuples: Annotated[int, Setting("tuples of the stream", above=0)] = 20_000
+    keys: Annotated[int, Setting("different keys", above=0)] = 1_000
+    zipf: Annotated[float, Setting("exponent of the distribution of keys", at_least=0)] = 1.0
+    load: Annotated[
+        float | None,
+        Setting(
+            "rate of the stream by the rate that the instances can serve (everything is there at"
+            " the start)",
+            at_least=0.001,
+            at_most=1_000,
+            none="backlog",
+        ),
+    ] = 0.7
+    times: Annotated[
+        str,
+        Setting(
+            "service times that the router uses: measured, or true at the start", choices=TIMES
+        ),
+    ] = MEASURED
+    batch_tuples: Annotated[int, Setting("tuples of a micro-batch", above=0)] = 1_000
+    policies: Annotated[
+        tuple[str, ...],
+        Setting("policies that are compared on the same arrivals", choices=(ALL, NONE, *POLICIES)),
+    ] = (ALL,)
+
+    def size(self, rate_hz: float, speeds: tuple[float, ...]) -> Size:
+        """Return the size of the stream for instances that can serve ``rate_hz``."""
+        load = 1.0 if self.load is None else self.load
+        return Size(self.tuples, self.keys, self.zipf, load * rate_hz, speeds)
+
+
+SETTINGS: Mapping[str, Setting] = {
+    **schema(RunSettings),
+    **schema(
+        GroupingConfig,
+        without=("latency_us", "tiers", "top"),
+        instances=12,
+        window_tuples=5_000,
+    ),
+    **schema(
+        ClusterSettings,
+        speeds=(1.0, 0.2),
+        tiers=TIERS[1:],
+        service_us=200.0,
+        queue_limit=100,
+    ),
 }
-"""Every setting with its default; ``auto`` is what docs/grouping.md says happens by itself."""
 
 
-class Given(NamedTuple):
-    """A run that has been set and not been made."""
+class GroupingRun(NamedTuple):
+    """A run that is ready to start."""
 
     plan: Plan
     config: GroupingConfig
     is_backlog: bool
-    """Whether everything is there when the run starts."""
+    """Whether all tuples are there when the run starts."""
 
-    def plans(self, seed: int) -> Plan:
+    def plan_of(self, seed: int) -> Plan:
         """Return the plan of the run."""
         return backlog_of(self.plan, seed) if self.is_backlog else self.plan
 
-    def of(self, policy: str) -> GroupingConfig:
+    def with_policy(self, policy: str) -> GroupingConfig:
         """Return the configuration of another policy."""
         return replace(self.config, policy=policy)
 
 
-def from_settings(settings: Mapping[str, str], seed: int) -> TimedRun:
-    """Run with :data:`DEFAULTS`, except for what ``settings`` say.
+def from_settings(texts: Mapping[str, str], seed: int) -> TimedRun:
+    """Run the room with these settings and defaults for the others.
 
-    Raises ``ValueError`` with one sentence that names the offending key or value.
+    Raises ``ValueError`` with one sentence that names the offending name or value.
     """
-    asked = given(settings)
-    return simulate(asked.plans(seed), asked.config, seed)
+    ready = prepare(texts)
+    return simulate(ready.plan_of(seed), ready.config, seed)
 
 
-def given(settings: Mapping[str, str]) -> Given:
-    """Return what :func:`from_settings` runs."""
-    texts = with_defaults(settings, DEFAULTS)
-    n = integer("instances", texts["instances"])
-    require(n > 0, "instances", n, "greater than 0")
-    # How fast a stream is follows from what serves it.
-    hardware = Plan((), cluster=clusters.cluster_of(texts))
-    instances.check(hardware)
-    is_measured = texts["times"] == "measured"
-    plan = chosen("scenario", texts["scenario"], SCENARIOS)(_size(texts, hardware, n))
+def prepare(texts: Mapping[str, str]) -> GroupingRun:
+    """Return the run that :func:`from_settings` makes."""
+    values = read_settings(texts, SETTINGS)
+    settings, hardware = pick(RunSettings, values), pick(ClusterSettings, values)
+    n = values["instances"]
+    # The rate of the stream depends on the hardware.
+    bare = Plan((), cluster=hardware.cluster)
+    instances.check(bare)
+    speeds = tuple([bare.cluster.worker(i).speed for i in range(n)])
+    plan = SCENARIOS[settings.scenario](settings.size(instances.ideal_hz(bare, n), speeds))
+    is_measured = settings.times == MEASURED
     plan = replace(
         plan,
-        cluster=hardware.cluster,
+        cluster=bare.cluster,
         tuning=GroupingTuning(measured=is_measured),
-        faults=(*plan.faults, *clusters.faults_of(texts)),
-        trigger=EveryTuples(integer("batch_tuples", texts["batch_tuples"])),
+        faults=(*plan.faults, *hardware.schedule),
+        trigger=EveryTuples(settings.batch_tuples),
     )
-    guess_us = (max(1, round(mean_us(plan.cluster.service))),) * n
-    times_us = guess_us if is_measured else instances.times_us(hardware, n)
-    return Given(plan, _config(texts, hardware, n, times_us), texts["load"] == BACKLOG)
+    return GroupingRun(plan, _config(values, bare, is_measured), settings.load is None)
 
 
-def _real(texts: Mapping[str, str], key: str, *, above_0: bool = True) -> float:
-    value = float(number(key, texts[key], float))
-    require(value > 0 or not above_0, key, texts[key], "above 0")
-    return value
-
-
-def _size(texts: Mapping[str, str], hardware: Plan, n: int) -> Size:
-    tuples, keys = (integer(key, texts[key]) for key in ("tuples", "keys"))
-    for key, value in (("tuples", tuples), ("keys", keys)):
-        require(value > 0, key, value, "above 0")
-    load = 1.0
-    if texts["load"] != BACKLOG:
-        load = float(number("load", texts["load"], float, other=BACKLOG))
-        require(0.001 <= load <= 1_000, "load", texts["load"], "from 0.001 to 1000")
-    zipf = _real(texts, "zipf", above_0=False)
-    require(zipf >= 0, "zipf", texts["zipf"], "at least 0")
-    speeds = tuple([hardware.cluster.worker(i).speed for i in range(n)])
-    return Size(tuples, keys, zipf, load * instances.ideal_hz(hardware, n), speeds)
-
-
-def _config(
-    texts: Mapping[str, str], hardware: Plan, n: int, times_us: tuple[int, ...]
-) -> GroupingConfig:
-    def optional(key: str, kind: type[int] | type[float]) -> float | None:
-        return None if texts[key] == AUTO else number(key, texts[key], kind, other=AUTO)
-
-    draw_tuples = optional("draw_tuples", int)
-    return GroupingConfig(
-        n,
-        texts["policy"],
-        ((0, times_us),),
-        latency_us=instances.latency_us(hardware, n),
-        senders=integer("senders", texts["senders"]),
-        window_tuples=integer("window_tuples", texts["window_tuples"]),
-        theta=optional("theta", float),
-        eps=optional("eps", float),
-        gamma=_real(texts, "gamma"),
-        alpha=_real(texts, "alpha", above_0=False),
-        draw_tuples=None if draw_tuples is None else int(draw_tuples),
-        tiers=instances.tier_numbers(hardware, n),
-        hash_seed=integer("hash_seed", texts["hash_seed"]),
+def _config(values: Mapping[str, Any], bare: Plan, is_measured: bool) -> GroupingConfig:
+    n = values["instances"]
+    guess_us = (max(1, round(mean_us(bare.cluster.service))),) * n
+    return pick(
+        GroupingConfig,
+        values,
+        times_us=((0, guess_us if is_measured else instances.times_us(bare, n)),),
+        latency_us=instances.latency_us(bare, n),
+        tiers=instances.tier_numbers(bare, n),
     )

@@ -1,10 +1,10 @@
 """Room ``join``, timed: what a chain of workers costs and holds (docs/join.md)."""
 
 from sim.join.room import ChainRun, make_system, replay, simulate
-from sim.join.settings import DEFAULTS, STANDARD, from_settings
+from sim.join.settings import SETTINGS, STANDARD, from_settings
 
 __all__ = [
-    "DEFAULTS",
+    "SETTINGS",
     "STANDARD",
     "ChainRun",
     "from_settings",

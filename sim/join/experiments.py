@@ -9,46 +9,54 @@ Rules of this file:
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import sqrt
+from typing import Annotated
 
 import numpy as np
 
 from model.vocabulary.join import STREAMS, R
+from model.vocabulary.settings import Setting, Settings, pick, read_settings, settings_of
 from sim.join.room import ChainRun
-from sim.join.settings import DEFAULTS, from_settings, stream_of
+from sim.join.settings import SETTINGS, StreamSettings, from_settings
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.recorder import Figure
-from sim.settings import Setting, Word, chosen, number
 
-LIMITS = ("work", "held")
-RATE_DEFAULTS: Mapping[str, Setting] = {
-    **DEFAULTS,
-    "limit": Word("work", LIMITS),
-    "limit_share": 0.95,
-}
-"""Of :func:`largest_rate`; both streams have the rate that is looked for, and R's at first."""
+
+@dataclass(frozen=True, slots=True)
+class SearchSettings(Settings):
+    """Settings of :func:`largest_rate`; it searches from R's rate, the same for both streams."""
+
+    limit: Annotated[
+        str,
+        Setting(
+            "figure that is limited: work of the busiest worker, as a share of the time, or held,"
+            " the mean utilisation of memory",
+            choices=("work", "held"),
+        ),
+    ] = "work"
+    limit_share: Annotated[float, Setting("limit of that figure")] = 0.95
+
+
+RATE_SETTINGS: Mapping[str, Setting] = {**SETTINGS, **settings_of(SearchSettings)}
 FACTOR, HALVINGS = 1.4, 4
 """By which a rate is changed until the limit lies between two of them, and how often that interval
 is halved then: to 1.4 ** (1/16), which is 2%."""
 
 
 def largest_rate(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
-    """The rate of either stream that a chain sustains.
-
-    ``limit`` says what must not be above ``limit_share``: ``work`` of the busiest worker, as a
-    share of the time, or ``held``, the mean utilisation (of memory).
-    """
-    given = {key: str(settings.get(key, default)) for key, default in RATE_DEFAULTS.items()}
-    limit, share = given.pop("limit"), given.pop("limit_share")
-    chosen("limit", limit, dict.fromkeys(LIMITS))
-    target = float(number("limit_share", share, float))
-    rate_hz = float(number("rate_r_hz", given["rate_r_hz"], float))
+    """Find the highest rate of both streams at which the limited figure stays within its limit."""
+    values = read_settings(settings, RATE_SETTINGS)
+    search = pick(SearchSettings, values)
+    given = {name: text for name, text in settings.items() if name in SETTINGS}
+    rate_hz = float(values["rate_r_hz"])
 
     def is_sustained(rate_hz: float) -> bool:
         asked = {**given, "rate_r_hz": f"{rate_hz:.6g}", "rate_s_hz": f"{rate_hz:.6g}"}
         run = from_settings(asked, seed)
-        seconds = float(given["seconds"])
-        return (peak_held(run) if limit == "held" else work_share(run, seconds)) <= target
+        seconds = float(values["seconds"])
+        figure = peak_held(run) if search.limit == "held" else work_share(run, seconds)
+        return figure <= search.limit_share
 
     step = FACTOR if is_sustained(rate_hz) else 1 / FACTOR
     while is_sustained(rate_hz * step) is (step > 1):
@@ -71,38 +79,42 @@ def peak_held(run: ChainRun) -> float:
     return float(run.summary["peak_utilisation"])
 
 
-CHAINS = ("shared", "own")
-CHAIN_DEFAULTS: Mapping[str, Setting] = {**DEFAULTS, "chains": Word("shared", CHAINS)}
-"""Of :func:`bandwidth`; ``own``: every query has a chain and a copy of the streams of its own."""
+CHAINS = Setting(
+    "own: every query has a chain and a copy of the streams of its own",
+    choices=("shared", "own"),
+    name="chains",
+    default="shared",
+)
+CHAIN_SETTINGS: Mapping[str, Setting] = {**SETTINGS, CHAINS.name: CHAINS}
+"""Settings of :func:`bandwidth`."""
 
 
 def bandwidth(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
-    """Bytes a second between workers, over all chains that it takes."""
-    given = dict(settings)
-    chains = given.pop("chains", "shared")
-    chosen("chains", chains, dict.fromkeys(CHAINS))
-    if chains == "shared":
+    """Measure the bytes a second between workers, over all chains that the queries take."""
+    values = read_settings(settings, CHAIN_SETTINGS)
+    given = {name: text for name, text in settings.items() if name in SETTINGS}
+    if values[CHAINS.name] == "shared":
         runs = [from_settings(given, seed)]
     else:
-        queries = int(number("queries", given.get("queries", str(DEFAULTS["queries"])), int))
-        eps = float(number("eps", given.get("eps", str(DEFAULTS["eps"])), float))
         # As in one chain: each query has a larger band than the one before it.
-        alone = [{**given, "queries": "1", "eps": f"{eps + each}"} for each in range(queries)]
+        bands = [values["eps"] + each for each in range(values["queries"])]
+        alone = [{**given, "queries": "1", "eps": f"{eps}"} for eps in bands]
         runs = [from_settings(each, seed) for each in alone]
     names = ("bytes_per_s", "results", "comparisons")
     return {name: sum(float(run.summary[name]) for run in runs) for name in names}
 
 
-BATCH_DEFAULTS: Mapping[str, Setting] = {**DEFAULTS, "batch_us": 1_000_000}
-"""Of :func:`in_batches`."""
+BATCH_US = Setting("length of a batch", above=0, name="batch_us", kind=int, default=1_000_000)
+BATCH_SETTINGS: Mapping[str, Setting] = {**SETTINGS, BATCH_US.name: BATCH_US}
+"""Settings of :func:`in_batches`."""
 
 
 def in_batches(settings: Mapping[str, str], seed: int) -> dict[str, Figure]:
-    """Pairs of equal keys within the window that arrive in the same batch, of all there are."""
-    given = {key: str(settings.get(key, default)) for key, default in BATCH_DEFAULTS.items()}
-    batch_us = int(number("batch_us", given.pop("batch_us"), int))
-    window_us = int(number("window_us", given["window_us"], int))
-    events = simulate_arrivals(stream_of(given), seed, STREAMS).events
+    """Measure the pairs of equal keys within the window whose tuples arrive in the same batch."""
+    values = read_settings(settings, BATCH_SETTINGS)
+    batch_us, window_us = values[BATCH_US.name], values["window_us"]
+    plan = pick(StreamSettings, values).plan
+    events = simulate_arrivals(plan, seed, STREAMS).events
     names = {key: number for number, key in enumerate(sorted({event.key for event in events}))}
     sides = []
     for is_r in (True, False):

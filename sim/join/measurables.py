@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 
 from sim.join.experiments import (
-    BATCH_DEFAULTS,
-    CHAIN_DEFAULTS,
-    RATE_DEFAULTS,
+    BATCH_SETTINGS,
+    CHAIN_SETTINGS,
+    RATE_SETTINGS,
     bandwidth,
     in_batches,
     largest_rate,
 )
-from sim.join.settings import DEFAULTS, from_settings
+from sim.join.settings import SETTINGS, from_settings
 from sim.sweep.measurable import Figures, Measurable, Settings, moments
 
 
@@ -20,10 +20,10 @@ def timed(settings: Settings, seed: int) -> Figures:
 
 
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": Measurable(DEFAULTS, timed),
-    "moments": moments(from_settings, DEFAULTS),
-    "largest-rate": Measurable(RATE_DEFAULTS, largest_rate),
-    "bandwidth": Measurable(CHAIN_DEFAULTS, bandwidth),
-    "in-batches": Measurable(BATCH_DEFAULTS, in_batches),
+    "sim": Measurable(SETTINGS, timed),
+    "moments": moments(from_settings, SETTINGS),
+    "largest-rate": Measurable(RATE_SETTINGS, largest_rate),
+    "bandwidth": Measurable(CHAIN_SETTINGS, bandwidth),
+    "in-batches": Measurable(BATCH_SETTINGS, in_batches),
 }
 """By name."""

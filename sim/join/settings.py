@@ -1,94 +1,90 @@
-"""Settings of a run of room ``join``."""
+"""Settings of a timed run of room ``join``."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import lcm
+from typing import Annotated, Any
 
 from model.join.load import Limits
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Apart, Band, Equi, Ineq, Predicate
-from model.vocabulary.settings import require
-from sim import clusters
+from model.vocabulary.settings import Setting, Settings, pick, read_settings, schema
+from sim.clusters import ClusterSettings
 from sim.join.room import ChainRun, simulate
 from sim.join.scenarios import SCENARIOS, Rates
-from sim.join.tuning import BLOCK_SIZES, SHEDDING, ChainTuning, Control, Costs
+from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.distributions import Constant
 from sim.kernel.link import HERE, Place, Tiers
 from sim.kernel.plan import Cluster, Plan
-from sim.kernel.trigger import At, Every, When
-from sim.settings import (
-    NEVER,
-    NO,
-    YES,
-    Setting,
-    Word,
-    chosen,
-    integer,
-    is_yes,
-    number,
-    with_defaults,
-)
+from sim.kernel.trigger import At, Every
 
+NEVER = "never"
 PREDICATES: Mapping[str, Callable[[float], Predicate]] = {
     "band": partial(Band, "value"),
     "equi": lambda _: Equi("key"),
     "apart": partial(Apart, "value"),
     "less": lambda _: Ineq("value", "<", "value"),
 }
-"""By name, from an eps; without one for the second and the last."""
-DEFAULTS: Mapping[str, Setting] = {
-    "scenario": Word("bursts", SCENARIOS),
-    "rate_r_hz": 50.0,
-    "rate_s_hz": 50.0,
-    "seconds": 60.0,
-    "amplitude": 0.5,  # of scenario waves
-    "wave_us": 10_000_000,
-    # The query, by the names of JoinConfig.
-    "workers": 4,
-    "window_us": 2_000_000,
-    "predicate": Word("band", PREDICATES),
-    "eps": 50.0,
-    "queries": 1,  # of the same kind, each with a larger eps
-    "block_size": 32,
-    "credit": 4,
-    "lateness_us": 200_000,
-    # What it runs on.
-    "speeds": clusters.DEFAULTS["speeds"],
-    # Of the boundaries, in turn; the log stands beside the first worker.
-    "tiers": Word("process,node,rack,elsewhere", Tiers._fields, is_list=True),
-    **{key: clusters.DEFAULTS[key] for key in ("queue_limit", "when_full", "loss", "retry_us")},
-    "faults": clusters.DEFAULTS["faults"],
-    "tuple_bytes": clusters.DEFAULTS["tuple_bytes"],
-    "header_bytes": 50,
-    "message_us": 5.0,
-    "tuple_us": 0.2,
-    "comparison_us": 0.02,
-    "result_us": 0.1,
-    "index": YES,
-    "intake_us": 10_000,
-    "intake_tuples": 256,
-    "hint_us": 100_000,
-    "pace_us": NEVER,
-    "commit_us": 10_000,
-    "trigger_interval_us": 10_000_000,  # never: everything is one epoch
-    # Load.
-    "capacity": 200,
-    "tau0": 0.25,
-    "tau1": 0.8,
-    "tau2": 0.8,
-    "out_after_us": 30_000_000,
-    "in_after_us": 300_000_000,
-    "blocks": Word("adaptive", BLOCK_SIZES),
-    "shed": Word("no", SHEDDING),
-    "base": 0.0,
-    "margin": 0.05,
-    "smoothing": 0.3,
-    "scale": NO,
-    "control_us": 1_000_000,
-    "record": NO,
+"""Predicates from an eps, by name; ``equi`` and ``less`` ignore it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings(Settings):
+    """Settings of the two streams."""
+
+    scenario: Annotated[str, Setting("course of the rates", choices=SCENARIOS)] = "bursts"
+    rate_r_hz: Annotated[float, Setting("tuples of R a second", above=0)] = 50.0
+    rate_s_hz: Annotated[float, Setting("tuples of S a second", above=0)] = 50.0
+    seconds: Annotated[float, Setting("duration of the streams", above=0)] = 60.0
+    amplitude: Annotated[
+        float, Setting("scenario waves: rise of a rate above its mean", above=0, below=1)
+    ] = 0.5
+    wave_us: Annotated[int, Setting("scenario waves: from one wave to the next", above=0)] = (
+        10_000_000
+    )
+
+    @property
+    def plan(self) -> Plan:
+        """A plan of the sources and their ways to the log."""
+        rates = (self.rate_r_hz, self.rate_s_hz, self.seconds, self.amplitude, self.wave_us)
+        return SCENARIOS[self.scenario](Rates(*rates))
+
+
+@dataclass(frozen=True, slots=True)
+class ChainSettings(Settings):
+    """Settings of the queries and of the chain that have another form in the objects of a run."""
+
+    predicate: Annotated[str, Setting("kind of the queries", choices=PREDICATES)] = "band"
+    eps: Annotated[float, Setting("eps of the first query; each further one has 1 more")] = 50.0
+    queries: Annotated[int, Setting("number of queries that share the chain", above=0)] = 1
+    tiers: Annotated[
+        tuple[str, ...],
+        Setting(
+            "distances between neighbours, in turn; the log is beside the first worker",
+            choices=Tiers._fields,
+        ),
+    ] = Tiers._fields
+    tuple_us: Annotated[float, Setting("work of a tuple at speed 1")] = 0.2
+    index: Annotated[bool, Setting("an index selects candidates; no: all tuples are compared")] = (
+        True
+    )
+    trigger_interval_us: Annotated[
+        int | None, Setting("length of an epoch (everything is one)", above=0, none=NEVER)
+    ] = 10_000_000
+    control_us: Annotated[int, Setting("from one decision of the control to the next", above=0)] = (
+        1_000_000
+    )
+
+
+SETTINGS: Mapping[str, Setting] = {
+    **schema(StreamSettings, ChainSettings),
+    **schema(
+        JoinConfig, workers=4, window_us=2_000_000, block_size=32, credit=4, lateness_us=200_000
+    ),
+    **schema(ClusterSettings, without=("tiers", "service", "service_us")),
+    **schema(Costs, ChainTuning, Control, Limits, capacity=200, blocks="adaptive"),
 }
-"""Every setting with its default."""
 
 STANDARD: Mapping[str, str] = {
     "scenario": "steady",
@@ -101,59 +97,51 @@ STANDARD: Mapping[str, str] = {
     "capacity": "8000",
     "intake_us": "50000",
 }
-"""The standard scenario: a chain at work, by which its speed is measured (docs/join.md)."""
+"""The standard scenario: a busy chain, by which its speed is measured (docs/join.md)."""
 
 
-def from_settings(settings: Mapping[str, str], seed: int) -> ChainRun:
-    """Run with :data:`DEFAULTS`, except for what ``settings`` say.
+def from_settings(texts: Mapping[str, str], seed: int) -> ChainRun:
+    """Run the room with these settings and defaults for the others.
 
-    Raises ``ValueError`` with one sentence that names the offending key or value.
+    Raises ``ValueError`` with one sentence that names the offending name or value.
     """
-    given = with_defaults(settings, DEFAULTS)
-    return simulate(plan_of(given), config_of(given), seed)
+    values = read_settings(texts, SETTINGS)
+    return simulate(plan_of(values), config_of(values), seed)
 
 
-def _real(given: Mapping[str, str], key: str) -> float:
-    return float(number(key, given[key], float))
-
-
-def _optional(given: Mapping[str, str], key: str) -> int | None:
-    return None if given[key] == NEVER else int(number(key, given[key], int, other=NEVER))
-
-
-def plan_of(given: Mapping[str, str]) -> Plan:
-    """Return what arrives and what serves it; all settings have to be there."""
-    names = [text.strip() for text in given["tiers"].split(",")]
-    # Twice as many workers as there are boundaries in turn: then the places begin again, too.
-    count = 2 * lcm(len(names), len(given["speeds"].split(",")))
+def plan_of(values: Mapping[str, Any]) -> Plan:
+    """Return a plan of the streams and of the chain, from the values of all settings."""
+    chain, hardware = pick(ChainSettings, values), _hardware(values)
+    # Twice the common period of speeds and boundaries: then the places repeat, too.
+    count = 2 * lcm(len(chain.tiers), len(hardware.speeds))
+    interval_us = chain.trigger_interval_us
+    control = pick(Control, values, limits=pick(Limits, values), every_us=chain.control_us)
     return replace(
-        stream_of(given),
+        pick(StreamSettings, values).plan,
         cluster=Cluster(
-            clusters.workers_of(given, _places(names, count)),
-            Constant(_real(given, "tuple_us")),
-            integer("tuple_bytes", given["tuple_bytes"]),
-            clusters.noise_of(given),
+            hardware.workers(_places(chain.tiers, count)),
+            Constant(chain.tuple_us),
+            hardware.tuple_bytes,
+            hardware.noise,
         ),
-        tuning=_tuning(given),
-        faults=clusters.faults_of(given),
-        trigger=_trigger(given),
+        tuning=pick(
+            ChainTuning,
+            values,
+            costs=pick(Costs, values),
+            control=control,
+            is_indexed=chain.index,
+        ),
+        faults=hardware.schedule,
+        trigger=At(()) if interval_us is None else Every(interval_us),
     )
 
 
-def stream_of(given: Mapping[str, str]) -> Plan:
-    """Return what arrives, by the settings of streams; all of them have to be there."""
-    names = ("rate_r_hz", "rate_s_hz", "seconds")
-    amplitude, wave_us = _real(given, "amplitude"), integer("wave_us", given["wave_us"])
-    r_hz, s_hz, seconds = (_real(given, key) for key in names)
-    rates = Rates(r_hz, s_hz, seconds, amplitude, wave_us)
-    for key, value in zip((*names, "amplitude", "wave_us"), rates, strict=True):
-        require(value > 0, key, value, "above 0")
-    require(amplitude < 1, "amplitude", amplitude, "below 1")
-    return chosen("scenario", given["scenario"], SCENARIOS)(rates)
+def _hardware(values: Mapping[str, Any]) -> ClusterSettings:
+    return pick(ClusterSettings, {name: values[name] for name in values if name != "tiers"})
 
 
 def _places(tiers: Sequence[str], count: int) -> list[Place]:
-    """Return places of which neighbours, in a ring, are that far from each other.
+    """Return places in a ring whose neighbours are that far from each other.
 
     From one to the next the process, the node or the rack changes, and back the next time.
     """
@@ -170,56 +158,9 @@ def _places(tiers: Sequence[str], count: int) -> list[Place]:
     return places
 
 
-def _trigger(given: Mapping[str, str]) -> When:
-    interval_us = _optional(given, "trigger_interval_us")
-    return At(()) if interval_us is None else Every(interval_us)
-
-
-def config_of(given: Mapping[str, str]) -> JoinConfig:
-    """Return the query; all settings have to be there."""
-    count = integer("queries", given["queries"])
-    require(count > 0, "queries", count, "above 0")
-    predicate, eps = PREDICATES[given["predicate"]], _real(given, "eps")
-    return JoinConfig(
-        window_us=integer("window_us", given["window_us"]),
-        queries=tuple((f"q{n}", predicate(eps + n)) for n in range(count)),
-        workers=integer("workers", given["workers"]),
-        block_size=integer("block_size", given["block_size"]),
-        credit=integer("credit", given["credit"]),
-        lateness_us=_optional(given, "lateness_us"),
-    )
-
-
-def _tuning(given: Mapping[str, str]) -> ChainTuning:
-    times = ("intake_us", "intake_tuples", "hint_us", "commit_us")
-    return ChainTuning(
-        _costs(given),
-        _control(given),
-        is_yes("index", given["index"]),
-        **{key: integer(key, given[key]) for key in times},
-        pace_us=_optional(given, "pace_us"),
-        record=is_yes("record", given["record"]),
-    )
-
-
-def _costs(given: Mapping[str, str]) -> Costs:
-    message_us, comparison_us, result_us = (
-        _real(given, key) for key in ("message_us", "comparison_us", "result_us")
-    )
-    return Costs(
-        message_us, comparison_us, result_us, integer("header_bytes", given["header_bytes"])
-    )
-
-
-def _control(given: Mapping[str, str]) -> Control:
-    tau0, tau1, tau2 = (_real(given, key) for key in ("tau0", "tau1", "tau2"))
-    out_us, in_us = (integer(key, given[key]) for key in ("out_after_us", "in_after_us"))
-    return Control(
-        capacity=integer("capacity", given["capacity"]),
-        limits=Limits(tau0, tau1, tau2, out_us, in_us),
-        blocks=given["blocks"],
-        shed=given["shed"],
-        scale=is_yes("scale", given["scale"]),
-        every_us=integer("control_us", given["control_us"]),
-        **{key: _real(given, key) for key in ("base", "margin", "smoothing")},
-    )
+def config_of(values: Mapping[str, Any]) -> JoinConfig:
+    """Return the configuration of the chain, from the values of all settings."""
+    chain = pick(ChainSettings, values)
+    predicate = PREDICATES[chain.predicate]
+    queries = tuple((f"q{n}", predicate(chain.eps + n)) for n in range(chain.queries))
+    return pick(JoinConfig, values, queries=queries)

@@ -4,68 +4,64 @@ Source: docs/join.md, sections 5, 7 and 8.
 """
 
 from dataclasses import dataclass
-from math import inf
+from typing import Annotated
 
 from model.join.load import Limits
 from model.join.load_claims import Rule
-from model.vocabulary.settings import require
+from model.vocabulary.settings import Setting, Settings, require
 from sim.kernel.plain import plain
 
 BLOCK_SIZES = ("fixed", "adaptive")
 SHEDDING = {"no": 1, "linear": 1, "quadratic": 2}
 """Rules of shedding, each with its power (docs/join.md, section 8)."""
-LIMITS = Limits(0.25, 0.8, 0.8)
+LIMITS = Limits()
 plain(Limits)
-
-
-def _require_at_least_0(owner: object, *names: str) -> None:
-    """Raise ``ValueError`` naming the first of these fields that is negative or not finite."""
-    for name in names:
-        value = getattr(owner, name)
-        require(0 <= value < inf, name, value, "finite and at least 0")
 
 
 @plain
 @dataclass(frozen=True, slots=True)
-class Costs:
-    """Work at speed 1, beside that of the tuples (``Cluster.service``); bytes of a header.
+class Costs(Settings):
+    """Work at speed 1 beside that of the tuples (``Cluster.service``); bytes of a header.
 
     A tuple's work is due each time that it is admitted, taken, sent or dropped.
     """
 
-    message_us: float = 5.0
-    """Work of a message, taken or sent; the tuples of one intake are one message."""
-    comparison_us: float = 0.02
-    """Work of a candidate pair that the index selected."""
-    result_us: float = 0.1
-    header_bytes: int = 50
-    """Size of a block, an acknowledgement or a hint without tuples."""
-
-    def __post_init__(self) -> None:
-        _require_at_least_0(self, "message_us", "comparison_us", "result_us")
-        require(self.header_bytes > 0, "header_bytes", self.header_bytes, "above 0")
+    message_us: Annotated[
+        float, Setting("work of a message, taken or sent; an intake is one", at_least=0)
+    ] = 5.0
+    comparison_us: Annotated[
+        float, Setting("work of a candidate pair that the index selected", at_least=0)
+    ] = 0.02
+    result_us: Annotated[float, Setting("work of a result", at_least=0)] = 0.1
+    header_bytes: Annotated[
+        int, Setting("size of a block, an acknowledgement or a hint without tuples", above=0)
+    ] = 50
 
 
 @plain
 @dataclass(frozen=True, slots=True)
-class Control:
-    """How the mean utilisation sets block size, shedding and number of workers."""
+class Control(Settings):
+    """Rules by which the mean utilisation sets block size, shedding and number of workers."""
 
-    capacity: int = 1_000
-    """C: tuples held that make a utilisation of 1 of a worker."""
+    capacity: Annotated[
+        int, Setting("C, tuples held by a worker whose utilisation is 1", above=0)
+    ] = 1_000
     limits: Limits = LIMITS
-    blocks: str = "fixed"
-    """``adaptive``: zeta(tau), at most the block size of the query."""
-    shed: str = "no"
-    base: float = 0.0
-    """B, the share that is shed as soon as anything is."""
-    margin: float = 0.05
-    """How far below tau1 shedding ends once it has begun."""
-    smoothing: float = 0.3
-    """Weight of the latest utilisation in the smoothed one."""
-    scale: bool = False
-    """Whether workers come and go."""
+    blocks: Annotated[
+        str,
+        Setting("block size: fixed, or zeta(tau) up to that of the query", choices=BLOCK_SIZES),
+    ] = "fixed"
+    shed: Annotated[str, Setting("rule of shedding", choices=SHEDDING)] = "no"
+    base: Annotated[
+        float, Setting("B, share that is shed when shedding begins", at_least=0, below=1)
+    ] = 0.0
+    margin: Annotated[float, Setting("how far below tau1 shedding ends", at_least=0)] = 0.05
+    smoothing: Annotated[
+        float, Setting("weight of the latest utilisation in the smoothed one", above=0, at_most=1)
+    ] = 0.3
+    scale: Annotated[bool, Setting("workers come and go")] = False
     every_us: int = 1_000_000
+    """Time from one decision to the next."""
 
     @property
     def rule(self) -> Rule:
@@ -73,14 +69,7 @@ class Control:
         power = SHEDDING[self.shed]
         return Rule(self.limits, self.capacity, self.base, power, self.margin)
 
-    def __post_init__(self) -> None:
-        require(self.capacity > 0, "capacity", self.capacity, "above 0")
-        require(self.blocks in BLOCK_SIZES, "blocks", self.blocks, " or ".join(BLOCK_SIZES))
-        require(self.shed in SHEDDING, "shed", self.shed, "one of " + ", ".join(SHEDDING))
-        require(0 <= self.base < 1, "base", self.base, "at least 0 and below 1")
-        _require_at_least_0(self, "margin")
-        good = 0 < self.smoothing <= 1
-        require(good, "smoothing", self.smoothing, "above 0 and at most 1")
+    def _check_together(self) -> None:
         require(self.every_us > 0, "every_us", self.every_us, "above 0")
 
 
@@ -90,30 +79,34 @@ ORDINARY = Costs()
 
 @plain
 @dataclass(frozen=True, slots=True)
-class ChainTuning:
+class ChainTuning(Settings):
     """Costs, intake and control of a chain; ``ValueError`` with one sentence for a bad value."""
 
     costs: Costs = ORDINARY
     control: Control = UNCONTROLLED
     is_indexed: bool = True
-    """Without an index a tuple is compared with all that it meets, as in a handshake join."""
-    intake_us: int = 10_000
-    """The intake looks for arrivals at multiples of this."""
-    intake_tuples: int = 256
-    """Most arrivals of a stream that are handed over at once."""
-    hint_us: int = 100_000
-    """Every so often workers send hints where no other message went."""
-    pace_us: int | None = None
-    """How far the event time of a stream's next arrival may lie ahead of the other stream before
-    its intake pauses; ``None``: it never pauses, not even for overdue tuples."""
-    commit_us: int = 10_000
-    """From the end of an epoch to the start of the next: state is saved, results are shown."""
-    record: bool = False
-    """Whether steps of the protocol are recorded; a chain whose workers come and go has none."""
-
-    def __post_init__(self) -> None:
-        for name in ("intake_us", "intake_tuples", "hint_us"):
-            require(getattr(self, name) > 0, name, getattr(self, name), "above 0")
-        _require_at_least_0(self, "commit_us")
-        if self.pace_us is not None:
-            _require_at_least_0(self, "pace_us")
+    """Whether an index selects candidates; a handshake join compares all that meet."""
+    intake_us: Annotated[
+        int, Setting("the intake looks for arrivals at multiples of this", above=0)
+    ] = 10_000
+    intake_tuples: Annotated[
+        int, Setting("most arrivals of a stream that are handed over at once", above=0)
+    ] = 256
+    hint_us: Annotated[
+        int, Setting("longest time without a message before a hint is sent", above=0)
+    ] = 100_000
+    pace_us: Annotated[
+        int | None,
+        Setting(
+            "lead in event time at which a stream's intake waits for the other stream (it never"
+            " waits)",
+            at_least=0,
+            none="never",
+        ),
+    ] = None
+    commit_us: Annotated[
+        int, Setting("pause after an epoch: state is saved, results are shown", at_least=0)
+    ] = 10_000
+    record: Annotated[
+        bool, Setting("record steps of the protocol; not for a chain that scales")
+    ] = False

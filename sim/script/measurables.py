@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 from model.script.graph import compile_graph
 from model.script.rules import RULES
+from model.vocabulary.settings import look_up
 from sim.script import by_hand
 from sim.script.placements import PLACEMENTS, predicted
-from sim.script.settings import DEFAULTS, config_of, from_settings, given
-from sim.settings import chosen
+from sim.script.settings import SETTINGS, config_of, from_settings, prepare
 from sim.sweep.measurable import Figures, Measurable, Settings
 
 PLACEMENT = "placement"
@@ -20,20 +20,20 @@ def timed(settings: Settings, seed: int) -> Figures:
 
 def timed_placements(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[Figures]:
     """Return the same of several placements of the same workflows."""
-    asked = given(settings, seed)
+    asked = prepare(settings, seed)
     return [asked.run(each).summary for each in ways]
 
 
 def communication(settings: Settings, seed: int) -> Figures:
     """What a placement sends by the rates of sensors; nothing is simulated."""
-    return communications(settings, seed, [settings.get(PLACEMENT, str(DEFAULTS[PLACEMENT]))])[0]
+    return communications(settings, seed, [settings.get(PLACEMENT, SETTINGS[PLACEMENT].default)])[0]
 
 
 def communications(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[Figures]:
     """The same of several placements of the same workflows."""
     config = config_of(settings, seed)
     graph = compile_graph(config)
-    placed = [chosen(PLACEMENT, way, PLACEMENTS)(graph, config, RULES) for way in ways]
+    placed = [look_up(PLACEMENT, way, PLACEMENTS)(graph, config, RULES) for way in ways]
     return [predicted(each, config) for each in placed]
 
 
@@ -43,8 +43,8 @@ def lines(settings: Settings, seed: int) -> Figures:
 
 
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": Measurable(DEFAULTS, timed, {PLACEMENT: timed_placements}),
-    "lines": Measurable(DEFAULTS, lines),
-    "communication": Measurable(DEFAULTS, communication, {PLACEMENT: communications}),
+    "sim": Measurable(SETTINGS, timed, {PLACEMENT: timed_placements}),
+    "lines": Measurable(SETTINGS, lines),
+    "communication": Measurable(SETTINGS, communication, {PLACEMENT: communications}),
 }
 """By name."""

@@ -19,7 +19,7 @@ from model.script.placement import (
 )
 from model.script.rules import Rules
 from model.vocabulary import ScriptConfig
-from sim.settings import chosen
+from model.vocabulary.settings import look_up
 
 Placing: TypeAlias = Callable[[Graph, ScriptConfig, Rules], Placement]
 
@@ -69,7 +69,7 @@ as it is printed: the load of the worker that gets a component stays as it was."
 
 def placing(way: str) -> Placing:
     """Return the placement called ``way``; ``ValueError`` with a suggestion if there is none."""
-    return chosen("placement", way, PLACEMENTS)
+    return look_up("placement", way, PLACEMENTS)
 
 
 def predicted(placed: Placement, config: ScriptConfig) -> dict[str, float | int | str]:

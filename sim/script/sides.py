@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from model.vocabulary.settings import look_up
+from sim.clusters import NONE
 from sim.script.placements import PLACEMENTS
-from sim.script.settings import DEFAULTS, given
-from sim.settings import NONE, chosen
+from sim.script.settings import ALL, prepare
 
 
 class Side(NamedTuple):
@@ -36,7 +37,7 @@ def named(text: str) -> tuple[str, ...]:
     if text in ("all", NONE):
         return tuple(PLACEMENTS) if text == "all" else ()
     known = {name: name for name in PLACEMENTS}
-    return tuple([chosen("placements", name.strip(), known) for name in text.split(",")])
+    return tuple([look_up("placements", name.strip(), known) for name in text.split(",")])
 
 
 def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[Side, ...]:
@@ -44,9 +45,9 @@ def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[Side, ...]:
 
     Raises ``ValueError`` as :func:`sim.script.from_settings` does.
     """
-    asked = given(settings, seed)
+    asked = prepare(settings, seed)
     found = []
-    for placement in named(str(settings.get("placements", DEFAULTS["placements"]))):
+    for placement in named(str(settings.get("placements", ALL))):
         summary = asked.run(placement).summary
         found.append(Side(**{name: summary.get(name) for name in Side._fields}))  # type: ignore[arg-type]
     return tuple(found)

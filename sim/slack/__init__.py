@@ -2,6 +2,6 @@
 
 from sim.kernel.run import TimedRun
 from sim.slack.room import make_system, simulate
-from sim.slack.settings import DEFAULTS, from_settings
+from sim.slack.settings import SETTINGS, from_settings
 
-__all__ = ["DEFAULTS", "TimedRun", "from_settings", "make_system", "simulate"]
+__all__ = ["SETTINGS", "TimedRun", "from_settings", "make_system", "simulate"]

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from model.vocabulary.settings import pick, read_settings, settings_of
 from sim.kernel.log import simulate_arrivals
-from sim.settings import with_defaults
-from sim.slack.settings import DEFAULTS, from_settings
+from sim.slack.settings import SETTINGS, from_settings
 from sim.sweep.measurable import Figures, Measurable, Settings, moments
-from sim.windows.settings import stream_of
+from sim.windows.settings import StreamSettings
 
 
 def timed(settings: Settings, seed: int) -> Figures:
@@ -18,8 +18,8 @@ def timed(settings: Settings, seed: int) -> Figures:
 
 def delays(settings: Settings, seed: int) -> Figures:
     """How far behind the latest event time tuples arrive, which is what K-slack calls a delay."""
-    given = with_defaults(settings, STREAM)
-    events = simulate_arrivals(stream_of(given, seed), seed).events
+    stream = pick(StreamSettings, read_settings(settings, STREAM))
+    events = simulate_arrivals(stream.plan(seed), seed).events
     event_us = np.array([event.event_time_us for event in events], dtype=np.int64)
     delay_us = np.maximum.accumulate(event_us) - event_us
     return {
@@ -30,10 +30,10 @@ def delays(settings: Settings, seed: int) -> Figures:
     }
 
 
-STREAM = {key: DEFAULTS[key] for key in ("scenario", "messages")}
+STREAM = settings_of(StreamSettings)
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": Measurable(DEFAULTS, timed),
-    "moments": moments(from_settings, DEFAULTS),
+    "sim": Measurable(SETTINGS, timed),
+    "moments": moments(from_settings, SETTINGS),
     "delays": Measurable(STREAM, delays),
 }
 """By name."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Mapping
 
-from sim.settings import chosen
+from model.vocabulary.settings import look_up
 from sim.sweep.experiment import (
     EFFORTS,
     Comparison,
@@ -67,7 +67,7 @@ def expectation_of(
 
 def _verdict(table: Table) -> tuple[Reproduction, str]:
     verdicts = {each.value: each for each in Reproduction}
-    verdict = chosen(f"{table.place}verdict", table.text("verdict"), verdicts)
+    verdict = look_up(f"{table.place}verdict", table.text("verdict"), verdicts)
     assumptions = table.text("assumptions", "")
     needed = verdict is Reproduction.UNDER_ASSUMPTIONS
     expected = f"there beside the verdict {Reproduction.UNDER_ASSUMPTIONS.value!r}, and only there"
@@ -81,7 +81,7 @@ _Factors = list[dict[str, Factor]]
 
 def _factor(table: Table, key: str, name: str, factors: _Factors) -> str:
     for each in factors:
-        chosen(f"{table.place}{key}", name, each)
+        look_up(f"{table.place}{key}", name, each)
     return name
 
 

@@ -10,10 +10,9 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 import sim
-from model.vocabulary.settings import require
+from model.vocabulary.settings import Setting, look_up
 from sim.kernel.distributions import FloatArray
 from sim.kernel.run import TimedRun
-from sim.settings import Setting, chosen, number
 
 Settings: TypeAlias = Mapping[str, str]
 Figures: TypeAlias = Mapping[str, float | int | str | None]
@@ -37,12 +36,12 @@ class Measurable(NamedTuple):
 
 def measurable(room: str, name: str) -> Measurable:
     """Return a measurable of ``room``; raise ``ValueError`` with a suggestion if unknown."""
-    return chosen("run", name, measurables(room))
+    return look_up("run", name, measurables(room))
 
 
 def measurables(room: str) -> Mapping[str, Measurable]:
     """Return all of a room; raise ``ValueError`` if the room is unknown or has none."""
-    chosen("room", room, dict.fromkeys(rooms()))
+    look_up("room", room, dict.fromkeys(rooms()))
     found: Mapping[str, Measurable] = import_module(module_of(room)).MEASURABLES
     return found
 
@@ -61,7 +60,9 @@ def module_of(room: str) -> str:
 # ---------------------------------------------------------------------- moments of a timed run
 
 AT = "at"
-LAST = 1.0
+MOMENT = Setting(
+    "moment, as a share of the run", above=0, at_most=1, name=AT, kind=float, default=1.0
+)
 TENTH = 0.1
 
 
@@ -74,7 +75,7 @@ def moments(
     tenth of the run that ends at the moment; rows without a value are left out.
     """
     several = partial(_measure_moments, from_settings)
-    return Measurable({**known, AT: LAST}, partial(_measure_moment, several), {AT: several})
+    return Measurable({**known, AT: MOMENT}, partial(_measure_moment, several), {AT: several})
 
 
 def _measure_moment(
@@ -82,7 +83,7 @@ def _measure_moment(
     settings: Settings,
     seed: int,
 ) -> Figures:
-    return several(settings, seed, [settings.get(AT, str(LAST))])[0]
+    return several(settings, seed, [settings.get(AT, MOMENT.write(MOMENT.default))])[0]
 
 
 def _measure_moments(
@@ -92,9 +93,7 @@ def _measure_moments(
     texts: Sequence[str],
 ) -> list[Figures]:
     """Measure all moments on the same run."""
-    moments = [float(number(AT, text, float)) for text in texts]
-    for moment in moments:
-        require(0 < moment <= 1, AT, moment, "above 0 and at most 1")
+    moments = [float(MOMENT.read(text)) for text in texts]
     others = {key: text for key, text in settings.items() if key != AT}
     series = from_settings(others, seed).series
     return [columns_at(series, moment) for moment in moments]

@@ -11,8 +11,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from model.vocabulary.settings import nearest
-from sim.settings import chosen, refuse_kind
+from model.vocabulary.settings import look_up, nearest
 from sim.sweep.expectations import COLUMNS, expectation_of, where_of
 from sim.sweep.experiment import (
     EFFORTS,
@@ -53,7 +52,7 @@ def find(name: str, folder: Path = CATALOGUE) -> Experiment:
     """The experiment of that name, or in that file."""
     if name.endswith(".toml"):
         return load(Path(name))
-    chosen("experiment", name, dict.fromkeys(catalogue(folder)))
+    look_up("experiment", name, dict.fromkeys(catalogue(folder)))
     return load(folder / f"{name}.toml")
 
 
@@ -135,7 +134,7 @@ def _settings(table: Table, known: Measurable) -> dict[str, str]:
 
 def _setting(table: Table, key: str, value: object, known: Measurable) -> str:
     text = _as_text(table, key, value)
-    refuse_kind(table.place + key, text.strip(), known.settings[key])
+    known.settings[key].read(text, table.place + key)
     return text
 
 

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
-from model.vocabulary.settings import nearest
-from sim.settings import chosen
+from model.vocabulary.settings import look_up, nearest
 
 _KINDS: Mapping[type, str] = {
     str: "a text",
@@ -51,7 +50,7 @@ class Table(NamedTuple):
         value = self.text(key, default)
         if default is not None and value == default:
             return value
-        return chosen(self.place + key, value, {each: each for each in known})
+        return look_up(self.place + key, value, {each: each for each in known})
 
     def integer(self, key: str, default: int | None = None) -> int:
         """An integer."""

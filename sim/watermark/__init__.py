@@ -2,6 +2,6 @@
 
 from sim.kernel.run import TimedRun
 from sim.watermark.room import make_system, simulate
-from sim.watermark.settings import DEFAULTS, from_settings
+from sim.watermark.settings import SETTINGS, from_settings
 
-__all__ = ["DEFAULTS", "TimedRun", "from_settings", "make_system", "simulate"]
+__all__ = ["SETTINGS", "TimedRun", "from_settings", "make_system", "simulate"]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sim.sweep.measurable import Figures, Measurable, Settings
-from sim.watermark.settings import DEFAULTS, from_settings
+from sim.watermark.settings import SETTINGS, from_settings
 
 
 def timed(settings: Settings, seed: int) -> Figures:
@@ -11,5 +11,5 @@ def timed(settings: Settings, seed: int) -> Figures:
     return from_settings(settings, seed).summary
 
 
-MEASURABLES: Mapping[str, Measurable] = {"sim": Measurable(DEFAULTS, timed)}
+MEASURABLES: Mapping[str, Measurable] = {"sim": Measurable(SETTINGS, timed)}
 """By name."""

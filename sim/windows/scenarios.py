@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from model.vocabulary.settings import look_up
 from sim.kernel.disorder import Burst
 from sim.kernel.distributions import Constant, Exponential, Pareto, Uniform
 from sim.kernel.link import Place
@@ -10,7 +11,6 @@ from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from sim.scenarios import PROCESSES
 from sim.scenarios import SCENARIOS as FITTED
-from sim.settings import chosen
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -103,4 +103,4 @@ SCENARIOS: Mapping[str, Callable[[int], Plan]] = {
 
 def scenario(name: str) -> Callable[[int], Plan]:
     """The scenario called ``name``; ``ValueError`` with a suggestion when there is none."""
-    return chosen("scenario", name, SCENARIOS)
+    return look_up("scenario", name, SCENARIOS)

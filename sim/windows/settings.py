@@ -1,79 +1,69 @@
-"""Settings of timed runs of windowed rooms: what arrives, and what serves it."""
+"""Settings of timed runs of rooms ``slack`` and ``watermark``: arrivals and hardware."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
-from model.vocabulary.settings import require
-from sim import clusters
+from model.vocabulary.settings import Setting, Settings, pick, settings_of
+from sim.clusters import ClusterSettings
 from sim.kernel.log import within_run
 from sim.kernel.plan import Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
-from sim.settings import AUTO, NO, YES, Setting, Word, integer, is_yes, number
 from sim.windows.corrector import WindowTuning
-from sim.windows.scenarios import scenario
+from sim.windows.scenarios import SCENARIOS, scenario
 
-CLUSTER_DEFAULTS: Mapping[str, Setting] = {
-    **clusters.DEFAULTS,
-    "batch_speed": 1.0,  # of the worker that makes corrections
-    "correction_us": 100_000.0,
-    "row_us": 1.0,
-    "trigger_interval_us": 1_000_000,
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings(Settings):
+    """Settings of the arrivals."""
+
+    scenario: Annotated[str, Setting("named stream", choices=SCENARIOS)] = "umts"
+    messages: Annotated[
+        int | None, Setting("messages of each source (those of the scenario)", above=0)
+    ] = None
+
+    def plan(self, seed: int) -> Plan:
+        """Return a plan of the sources and their ways to the log."""
+        plan = scenario(self.scenario)(seed)
+        if self.messages is None:
+            return plan
+        sources = tuple(
+            replace(source, events=self.messages) if isinstance(source, Source) else source
+            for source in plan.sources
+        )
+        return within_run(replace(plan, sources=sources), seed)
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectorSettings(Settings):
+    """Settings of the worker that makes corrections, and of micro-batches."""
+
+    batch_speed: Annotated[float, Setting("speed of the worker that corrects", above=0)] = 1.0
+    correction_us: Annotated[
+        float, Setting("work of any correction before its first row", at_least=0)
+    ] = 100_000.0
+    row_us: Annotated[float, Setting("work of a row that a correction reads", at_least=0)] = 1.0
+    trigger_interval_us: Annotated[int, Setting("from one micro-batch to the next", above=0)] = (
+        1_000_000
+    )
+
+
+HARDWARE: Mapping[str, Setting] = {
+    **settings_of(ClusterSettings),
+    **settings_of(CorrectorSettings),
 }
-"""What the tasks run on."""
+"""Settings of the tasks' workers, and of the one that corrects."""
 
 
-def query_of(
-    given: Mapping[str, str],
-    config: type,
-    defaults: Mapping[str, Setting],
-    when_not_auto: Mapping[str, type[int] | type[float]],
-) -> dict[str, int | float | str | bool | None]:
-    """Return the settings that are fields of a configuration, each of the type of its default."""
-    names = {field.name for field in fields(config)}
-    return {
-        key: _value(key, text, defaults[key], when_not_auto)
-        for key, text in given.items()
-        if key in names
-    }
-
-
-def _value(
-    key: str, text: str, default: Setting, when_not_auto: Mapping[str, type[int] | type[float]]
-) -> int | float | str | bool | None:
-    if default in (YES, NO):
-        return is_yes(key, text)
-    if key in when_not_auto:
-        return None if text == AUTO else number(key, text, when_not_auto[key], other=AUTO)
-    return text if isinstance(default, str | Word) else number(key, text, type(default))
-
-
-def plan_of(given: Mapping[str, str], seed: int) -> Plan:
-    """Return what arrives and what serves it; ``ValueError`` naming the offending key or value."""
-    batch_speed = float(number("batch_speed", given["batch_speed"], float))
-    require(batch_speed > 0, "batch_speed", given["batch_speed"], "above 0")
+def plan_of(values: Mapping[str, Any], seed: int) -> Plan:
+    """Return a plan of arrivals and hardware."""
+    hardware, corrector = pick(ClusterSettings, values), pick(CorrectorSettings, values)
+    worker = Worker(corrector.batch_speed)
     return replace(
-        stream_of(given, seed),
-        cluster=clusters.cluster_of(given),
-        faults=clusters.faults_of(given),
-        trigger=Every(integer("trigger_interval_us", given["trigger_interval_us"])),
-        tuning=WindowTuning(
-            Worker(batch_speed),
-            float(number("correction_us", given["correction_us"], float)),
-            float(number("row_us", given["row_us"], float)),
-        ),
+        pick(StreamSettings, values).plan(seed),
+        cluster=hardware.cluster,
+        faults=hardware.schedule,
+        trigger=Every(corrector.trigger_interval_us),
+        tuning=WindowTuning(worker, corrector.correction_us, corrector.row_us),
     )
-
-
-def stream_of(given: Mapping[str, str], seed: int) -> Plan:
-    """Return what arrives, by the settings ``scenario`` and ``messages``."""
-    plan = scenario(given["scenario"])(seed)
-    if given["messages"] == AUTO:
-        return plan
-    messages = int(number("messages", given["messages"], int, other=AUTO))
-    require(messages > 0, "messages", messages, "above 0")
-    sources = tuple(
-        replace(source, events=messages) if isinstance(source, Source) else source
-        for source in plan.sources
-    )
-    return within_run(replace(plan, sources=sources), seed)

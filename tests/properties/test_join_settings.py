@@ -3,8 +3,9 @@
 import re
 from pathlib import Path
 
+from model.vocabulary.settings import Setting
 from properties.data.durations import parse_duration_us, write_duration
-from sim.join import DEFAULTS, STANDARD, from_settings
+from sim.join import SETTINGS, STANDARD, from_settings
 
 PAGE = (Path(__file__).parents[2] / "docs" / "join.md").read_text(encoding="utf-8")
 
@@ -13,7 +14,7 @@ def test_every_setting_is_listed_with_its_default() -> None:
     listed = re.findall(
         r"^\| `(\w+)` \| `([^`]+)` \| \S", PAGE.split("**Settings**")[1], flags=re.M
     )
-    assert listed == [(name, written(name, default)) for name, default in DEFAULTS.items()]
+    assert listed == [(name, written(name, each)) for name, each in SETTINGS.items()]
 
 
 def test_the_standard_scenario_is_the_one_on_the_page() -> None:
@@ -35,8 +36,7 @@ def test_the_standard_scenario_is_dense_and_within_its_limits() -> None:
     assert float(run.summary["fullest_worker"]) < 0.8
 
 
-def written(name: str, default: object) -> str:
-    """A default as it could be given."""
-    if name.endswith("_us") and isinstance(default, int):
-        return write_duration(default)
-    return str(default)
+def written(name: str, setting: Setting) -> str:
+    if name.endswith("_us") and isinstance(setting.default, int):
+        return write_duration(setting.default)
+    return setting.write(setting.default)

@@ -17,7 +17,7 @@ from model.grouping.variants import AGREEMENT, VARIANTS
 from model.vocabulary import Event, Step
 from sim.grouping import TimedRun, simulate
 from sim.grouping.machine import MachineOf
-from sim.grouping.settings import given
+from sim.grouping.settings import prepare
 
 SETTINGS = {
     "scenario": "drift",
@@ -31,11 +31,11 @@ SETTINGS = {
     "tiers": "elsewhere,process,rack",
     "faults": "fail worker-1 60000 9000; fail worker-2 130000 500; fail worker-0 170000 5000",
 }
-ASKED = given(SETTINGS)
+ASKED = prepare(SETTINGS)
 
 
 def timed(machine: MachineOf = Machine, policy: str = "tag") -> TimedRun:
-    return simulate(ASKED.plan, ASKED.of(policy), 3, machine=machine)
+    return simulate(ASKED.plan, ASKED.with_policy(policy), 3, machine=machine)
 
 
 def broken(run: TimedRun) -> set[str]:

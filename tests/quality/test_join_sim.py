@@ -11,8 +11,9 @@ from model.join.claims import judge
 from model.join.rules import FIFO, NUMBERED, Rules
 from model.join.scope_claims import LOST, TWICE
 from model.join.state import Action, Setup, State, Step
+from model.vocabulary.settings import read_settings
 from properties.join.machine import SparkMachine
-from sim.join import DEFAULTS, simulate
+from sim.join import SETTINGS, simulate
 from sim.join import cluster as timed
 from sim.join.content import Index
 from sim.join.intake import Intake
@@ -20,7 +21,6 @@ from sim.join.line import Line
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
 from sim.join.settings import config_of, plan_of
-from sim.settings import with_defaults
 from spark_impl.join.matching import Tuples
 from spark_impl.join.messages import Block, Message
 from spark_impl.join.side import Side
@@ -50,7 +50,7 @@ def broken(rules: Rules = NUMBERED, **settings: str) -> set[str]:
 
 
 def broken_by(machine: MachineOf, **settings: str) -> set[str]:
-    given = with_defaults({**BUSY, **settings}, DEFAULTS)
+    given = read_settings({**BUSY, **settings}, SETTINGS)
     run = simulate(plan_of(given), config_of(given), 1, machine=machine)
     verdicts = judge(run.workload, run.trace).verdicts
     assert run.summary["results"]

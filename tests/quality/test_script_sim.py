@@ -31,7 +31,7 @@ from sim.script.cluster import ScriptCluster
 from sim.script.host import Host, Item, Mark
 from sim.script.machine import Finding, Message, compile_scripts
 from sim.script.record import WorkerRecord
-from sim.script.settings import Given, given
+from sim.script.settings import ReadyRun, prepare
 from sim.script.tuning import ScriptTuning
 
 SETTINGS = {"sensors": "8", "rates_hz": "5", "seconds": "12", "workers": "3"}
@@ -43,8 +43,8 @@ FAULTS = {
 }
 
 
-def asked(**settings: str) -> Given:
-    return given({**SETTINGS, **FAULTS, **settings}, 3)
+def asked(**settings: str) -> ReadyRun:
+    return prepare({**SETTINGS, **FAULTS, **settings}, 3)
 
 
 def is_right(run: ScriptRun) -> bool:

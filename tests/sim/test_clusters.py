@@ -2,16 +2,20 @@
 
 import pytest
 
-from sim.clusters import DEFAULTS, STATED, cluster_of, faults_of
+from model.vocabulary.settings import pick, read_settings, settings_of
+from sim.clusters import STATED, ClusterSettings
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.faults import Fail, Slow
 from sim.kernel.link import HERE, Noise, Place
 from sim.kernel.plan import Cluster, Plan, Worker
-from sim.settings import with_defaults
+
+
+def settings_of_cluster(**texts: str) -> ClusterSettings:
+    return pick(ClusterSettings, read_settings(texts, settings_of(ClusterSettings)))
 
 
 def cluster(**settings: str) -> Cluster:
-    return cluster_of(with_defaults(settings, DEFAULTS))
+    return settings_of_cluster(**settings).cluster
 
 
 def test_the_default_has_a_fast_and_a_slow_worker_at_the_log() -> None:
@@ -54,9 +58,9 @@ def test_tiers_are_as_far_from_the_log_as_they_say() -> None:
 
 
 def test_faults_are_a_schedule_or_none() -> None:
-    given = with_defaults({"faults": "slow worker-1 20 5 4; fail worker-0 9 1"}, DEFAULTS)
-    assert faults_of(given) == (Slow("worker-1", 20, 5, 4.0), Fail("worker-0", 9, 1))
-    assert faults_of(with_defaults({}, DEFAULTS)) == ()
+    given = settings_of_cluster(faults="slow worker-1 20 5 4; fail worker-0 9 1")
+    assert given.schedule == (Slow("worker-1", 20, 5, 4.0), Fail("worker-0", 9, 1))
+    assert settings_of_cluster().schedule == ()
 
 
 def test_the_stated_cluster_has_unequal_workers_and_two_tiers() -> None:
@@ -91,4 +95,4 @@ def test_what_cannot_be_is_refused(key: str, text: str, message: str) -> None:
 
 def test_a_fault_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match=r"there is no fault 'explode'; there are pause, slow"):
-        faults_of(with_defaults({"faults": "explode worker-0 1 2"}, DEFAULTS))
+        _ = settings_of_cluster(faults="explode worker-0 1 2").schedule

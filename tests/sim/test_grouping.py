@@ -15,7 +15,7 @@ from model.vocabulary.grouping import POLICIES, Heavy, Route
 from sim.grouping import TimedRun, from_settings, make_system, side_by_side
 from sim.grouping.figures import plot_run
 from sim.grouping.scenarios import SCENARIOS
-from sim.grouping.settings import given
+from sim.grouping.settings import prepare
 from sim.kernel.link import HERE
 
 SCRIPT = "from tests.sim.test_grouping import small; print(small().digest)"
@@ -146,7 +146,7 @@ def test_bad_settings_are_refused(key: str, value: str, sentence: str) -> None:
 
 
 def test_speeds_and_tiers_are_those_of_instances_in_turn() -> None:
-    plan = given({"speeds": "1,0.5", "tiers": "elsewhere,process,rack"}).plan
+    plan = prepare({"speeds": "1,0.5", "tiers": "elsewhere,process,rack"}).plan
     workers = [plan.cluster.worker(n) for n in range(12)]
     assert [worker.speed for worker in workers] == [1.0, 0.5] * 6
     assert [each.place in (None, HERE) for each in workers] == [False, True, False] * 4

@@ -11,7 +11,7 @@ from model.vocabulary.grouping import Route
 from sim.grouping import TimedRun, make_system, simulate
 from sim.grouping.cluster import GroupingTuning
 from sim.grouping.room import backlog_of
-from sim.grouping.settings import given
+from sim.grouping.settings import prepare
 from sim.kernel.distributions import Constant, Distribution, Exponential, Pareto
 from sim.kernel.faults import (
     Congest,
@@ -197,7 +197,7 @@ def test_a_backlog_is_worked_off_at_the_rate_of_the_instances() -> None:
 
 
 def test_a_backlog_is_what_would_arrive_all_at_once() -> None:
-    plan = given({"tuples": "300", "scenario": "drift"}).plan
+    plan = prepare({"tuples": "300", "scenario": "drift"}).plan
     plan = replace(plan, faults=(Duplicate("source-0", 3, 10), Pause("worker-1", 5, 5)))
     backlog = backlog_of(plan, 3)
     assert backlog.faults == (Pause("worker-1", 5, 5),)

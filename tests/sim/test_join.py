@@ -14,6 +14,7 @@ from model.join import load
 from model.join.claims import judge
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import Ack, Admit, And, Equi, Forward, Match, Receive
+from model.vocabulary.settings import read_settings
 from sim.join import ChainRun, from_settings, make_system, replay, simulate
 from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.distributions import Constant, Distribution, Exponential
@@ -23,7 +24,6 @@ from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import At, Every
-from sim.settings import with_defaults
 from tests.sim.chains import LINK, STOPPED, assert_is_the_model_s, faulty, found, small
 
 SCRIPT = "from tests.sim.chains import small; print(small().digest)"
@@ -249,10 +249,10 @@ def test_a_plan_of_a_chain_is_plain_data() -> None:
 
 
 def test_neighbours_are_as_far_from_each_other_as_it_is_asked_for() -> None:
-    from sim.join.settings import DEFAULTS, plan_of
+    from sim.join.settings import SETTINGS, plan_of
 
     for names in (("process", "node", "rack", "elsewhere"), ("node",), ("rack", "rack", "process")):
-        given = with_defaults({"tiers": ",".join(names), "speeds": "1,2"}, DEFAULTS)
+        given = read_settings({"tiers": ",".join(names), "speeds": "1,2"}, SETTINGS)
         plan = plan_of(given)
         for n in range(40):
             one, other = (plan.cluster.worker(each).place for each in (n, n + 1))

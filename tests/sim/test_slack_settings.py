@@ -6,11 +6,11 @@ from math import isfinite
 import pytest
 
 from model.vocabulary import SlackConfig
-from sim.slack import DEFAULTS, from_settings
+from sim.slack import SETTINGS, from_settings
 
 
 def test_every_part_of_a_query_is_a_setting() -> None:
-    assert {field.name for field in fields(SlackConfig)} <= set(DEFAULTS)
+    assert {field.name for field in fields(SlackConfig)} <= set(SETTINGS)
 
 
 def test_settings_reach_the_run() -> None:

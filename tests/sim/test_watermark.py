@@ -13,7 +13,7 @@ from model.watermark import run as model_run
 from sim.kernel.distributions import Constant
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.source import Recording, Row
-from sim.watermark import DEFAULTS, TimedRun, from_settings, make_system, simulate
+from sim.watermark import SETTINGS, TimedRun, from_settings, make_system, simulate
 from sim.watermark.figures import plot_run
 from sim.windows.scenarios import phases as phases_plan
 
@@ -66,7 +66,7 @@ def test_the_seed_and_nothing_else_decides() -> None:
 
 
 def test_every_setting_of_the_query_has_its_default() -> None:
-    assert {field.name for field in fields(WatermarkConfig)} <= DEFAULTS.keys()
+    assert {field.name for field in fields(WatermarkConfig)} <= SETTINGS.keys()
 
 
 @pytest.mark.parametrize(

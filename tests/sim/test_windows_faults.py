@@ -14,16 +14,16 @@ import pytest
 from model.slack import run as model_slack
 from model.vocabulary import Fault, SlackConfig, Trace, WatermarkConfig, Workload
 from model.vocabulary.answers import Correction, Final
+from model.vocabulary.settings import read_settings
 from model.watermark import run as model_watermark
 from sim.kernel.disorder import Burst
 from sim.kernel.distributions import Exponential
 from sim.kernel.run import Arrived, TimedRun
 from sim.kernel.run import run as run_room
-from sim.settings import with_defaults
-from sim.slack import DEFAULTS as SLACK_DEFAULTS
+from sim.slack import SETTINGS as SLACK_SETTINGS
 from sim.slack import simulate as simulate_slack
 from sim.slack.room import machine_of as slack_machine
-from sim.watermark import DEFAULTS as WATERMARK_DEFAULTS
+from sim.watermark import SETTINGS as WATERMARK_SETTINGS
 from sim.watermark import simulate as simulate_watermark
 from sim.watermark.room import machine_of as watermark_machine
 from sim.windows.cluster import WindowCluster
@@ -59,14 +59,14 @@ ROOMS = {
         simulate_slack,
         model_slack,
         slack_machine,
-        SLACK_DEFAULTS,
+        SLACK_SETTINGS,
         SlackConfig(SIZE_US, SLIDE_US, tasks=3, control="pd", max_age_us=SECOND_US),
     ),
     "watermark": Timed(
         simulate_watermark,
         model_watermark,
         watermark_machine,
-        WATERMARK_DEFAULTS,
+        WATERMARK_SETTINGS,
         WatermarkConfig(
             SIZE_US, SLIDE_US, SECOND_US, tasks=3, k=20, corrections=True, max_age_us=SECOND_US
         ),
@@ -78,7 +78,7 @@ ROOMS = {
 def run(name: str, *changes: tuple[str, str]) -> TimedRun:
     """Run a room with these settings instead of those above."""
     timed = ROOMS[name]
-    given = with_defaults({**SETTINGS, **dict(changes)}, timed.defaults)
+    given = read_settings({**SETTINGS, **dict(changes)}, timed.defaults)
     plan = replace(plan_of(given, SEED), disturbances=STORMS)
     return timed.simulate(plan, timed.query, SEED)
 

@@ -24,7 +24,7 @@ from model.vocabulary.script import (
 )
 from sim.kernel.log import simulate_arrivals
 from sim.script.by_hand import job, job_lines, script_lines
-from sim.script.settings import given
+from sim.script.settings import prepare
 
 A, B = Sensor("8MD1-0"), Sensor("8MD1-1")
 SAID: dict[str, Expression] = {
@@ -41,7 +41,7 @@ OTHERS = Workflow("others", tuple(Statement(name, said) for name, said in SAID.i
 
 def test_a_job_written_by_hand_does_what_scripts_say(spark: SparkSession) -> None:
     settings = {"sensors": "2", "rates_hz": "5", "seconds": "8", "disorder": "calm"}
-    asked = given({**settings, "lateness_us": "none"}, 1)
+    asked = prepare({**settings, "lateness_us": "none"}, 1)
     flows = (*asked.config.workflows, OTHERS)
     config = ScriptConfig(flows, asked.config.sensors)
     events = simulate_arrivals(asked.plan, 1).events

@@ -27,7 +27,7 @@ from sim.script.figures import plot_run
 from sim.script.machine import CompiledScripts, Machine, ModelScripts, compile_scripts
 from sim.script.placements import PLACEMENTS
 from sim.script.scenarios import DISORDERS
-from sim.script.settings import given
+from sim.script.settings import prepare
 from sim.script.workflows import SETS
 
 SCRIPT = "from tests.sim.script.test_timed import small; print(small().digest)"
@@ -177,7 +177,7 @@ def test_another_machine_is_asked_everything() -> None:
         return Scripts(made.config, made.placement)
 
     settings = {"sensors": "10", "seconds": "12", "faults": FAULTS["fail"]}
-    plan, config, seed = given(settings, 1)
+    plan, config, seed = prepare(settings, 1)
     run = simulate(plan, config, seed, machine=compiled)
     assert run.digest == simulate(plan, config, seed).digest
     names = {name for _, name in asked}
