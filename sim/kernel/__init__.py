@@ -1,4 +1,4 @@
 """The timed part of every room: sources, links, stations, a trigger and a fault schedule on SimPy.
 
-Nothing else in ``sim`` moves time. docs/simulation.md is the specification.
+No other module of ``sim`` advances time. docs/simulation.md is the specification.
 """

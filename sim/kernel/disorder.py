@@ -1,8 +1,8 @@
-"""Disorder: describe as data what delays tuples, and measure how disordered an arrival order is.
+"""Disorder: disturbances of delays as data, and measures of the disorder of an arrival order.
 
-A source has an ordinary delay (a distribution). A plan's *disturbances* then change it for some
-time, for one source or for all. Times are microseconds since the start of the run and mean the
-tuple's event time: a burst delays the tuples created in it.
+A source has an ordinary delay (a distribution). The *disturbances* of a plan change it for some
+time, for one source or for all. Times are event times in microseconds since the start of the run:
+a burst delays the tuples that are created in it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,14 +22,14 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 @plain
 class Burst(NamedTuple):
-    """For a while, a ``share`` of the tuples takes ``extra`` longer."""
+    """A period in which a ``share`` of the tuples takes ``extra`` longer."""
 
     start_us: int
     length_us: int
     share: float
     extra: Distribution
     source: int | None = None
-    """The source concerned; ``None``: every source."""
+    """Number of the source; ``None``: every source."""
     every_us: int | None = None
     """Time from the start of one burst to the start of the next; ``None``: there is one burst."""
     kind: Literal["burst"] = "burst"
@@ -37,7 +37,7 @@ class Burst(NamedTuple):
 
 @plain
 class Regime(NamedTuple):
-    """From ``start_us`` on, ``delay`` replaces the ordinary delay."""
+    """A new ordinary delay, from ``start_us`` on."""
 
     start_us: int
     delay: Distribution
@@ -47,7 +47,7 @@ class Regime(NamedTuple):
 
 @plain
 class Gap(NamedTuple):
-    """For a while, no tuples are created."""
+    """A period in which no tuples are created."""
 
     start_us: int
     length_us: int
@@ -57,7 +57,7 @@ class Gap(NamedTuple):
 
 @plain
 class Straggler(NamedTuple):
-    """The delays of one source are ``factor`` times as long, plus ``extra_us``."""
+    """A slow source: its delays are ``factor`` times as long, plus ``extra_us``."""
 
     source: int
     factor: float = 1.0
@@ -83,7 +83,7 @@ def check_disturbance(disturbance: Disturbance, sources: int) -> None:
 
 
 def is_within(disturbance: Disturbance, last_us: Sequence[int]) -> bool:
-    """Say whether a burst or gap starts while something is still created.
+    """Return whether a burst or gap starts before the last tuple is created.
 
     ``last_us`` has the last event time of each source, -1 for a source without tuples.
     """
@@ -93,7 +93,7 @@ def is_within(disturbance: Disturbance, last_us: Sequence[int]) -> bool:
 
 
 def check_within(disturbance: Disturbance, last_us: Sequence[int]) -> None:
-    """Raise ``ValueError`` unless :func:`is_within`."""
+    """Raise ``ValueError`` unless :func:`is_within` holds."""
     if not is_within(disturbance, last_us):
         assert isinstance(disturbance, Burst | Gap)
         label, last = f"{disturbance.kind}.start_us", _last_us(disturbance, last_us)
@@ -103,14 +103,14 @@ def check_within(disturbance: Disturbance, last_us: Sequence[int]) -> None:
 
 
 def _last_us(disturbance: Burst | Gap, last_us: Sequence[int]) -> int:
-    """Return the last event time of the sources concerned."""
+    """Return the last event time (us) of the disturbed sources."""
     return max(last_us) if disturbance.source is None else last_us[disturbance.source]
 
 
 def present(
     source: int, times_us: IntArray, disturbances: Iterable[Disturbance]
 ) -> NDArray[np.bool_]:
-    """Return which tuples of a source are created: those outside its gaps."""
+    """Return a mask of the tuples of a source that are created, outside its gaps."""
     kept = np.ones(len(times_us), dtype=np.bool_)
     for disturbance in disturbances:
         if isinstance(disturbance, Gap) and disturbance.source in (None, source):
@@ -125,10 +125,10 @@ def disturb(
     disturbances: Sequence[Disturbance],
     seeds: Seeds,
 ) -> FloatArray:
-    """Return the delay of each tuple of a source, given its ordinary delay and its event time.
+    """Return the delay (us) of each tuple of a source, given its ordinary delay and event time.
 
     Regimes replace the ordinary delay, stragglers stretch it, bursts add to it. Each disturbance
-    draws from its own stream, for every tuple: changing one moves no number of another.
+    draws from its own stream, for every tuple: a change of one changes no draw of another.
     """
     bursts: list[FloatArray] = []
     factor, extra_us = 1.0, 0
@@ -162,19 +162,19 @@ def _within(
 
 
 class Disorder(NamedTuple):
-    """How disordered an arrival order is. A tuple is late if a larger event time arrived before."""
+    """Disorder of an arrival order. A tuple is late if a larger event time arrived before it."""
 
     tuples: int
     late_share: float
     late_share_within_keys: float
-    """The same, where each tuple is compared with tuples of its own key only."""
+    """Share of late tuples if each tuple is compared with tuples of its own key only."""
     delay_p50_us: float
     delay_p99_us: float
     delay_max_us: float
 
 
 def measure(arrivals: Sequence[Event]) -> Disorder:
-    """Measure the disorder of events in arrival order; without events everything is 0."""
+    """Return the disorder of events in arrival order; all figures are 0 without events."""
     if not arrivals:
         return Disorder(0, 0.0, 0.0, 0.0, 0.0, 0.0)
     late, late_within = 0, 0

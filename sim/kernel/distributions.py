@@ -1,6 +1,6 @@
-"""Describe distributions of times as data, and draw from them: service times, intervals, delays.
+"""Distributions of times as data (service times, intervals, delays), and draws from them.
 
-Every parameter ending in ``_us`` is in microseconds; samples are float microseconds.
+Every parameter that ends in ``_us`` is in microseconds; samples are float microseconds.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from sim.kernel.seeds import Seeds
 FloatArray: TypeAlias = NDArray[np.float64]
 
 _BLOCK = 256
-"""How many samples :func:`endless` draws at a time."""
+"""Number of samples that :func:`endless` draws at a time."""
 
 
 @plain
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Always ``us``."""
+    """A constant time."""
 
     us: float
 
@@ -36,7 +36,7 @@ class Constant:
 @plain
 @dataclass(frozen=True, slots=True)
 class Uniform:
-    """Between ``low_us`` and ``high_us``."""
+    """A uniform distribution from ``low_us`` to ``high_us``."""
 
     low_us: float
     high_us: float
@@ -50,7 +50,7 @@ class Uniform:
 @plain
 @dataclass(frozen=True, slots=True)
 class Exponential:
-    """Memoryless, with mean ``mean_us``."""
+    """A memoryless distribution with mean ``mean_us``."""
 
     mean_us: float
 
@@ -61,7 +61,7 @@ class Exponential:
 @plain
 @dataclass(frozen=True, slots=True)
 class Pareto:
-    """P(X > x) = (minimum/x)^shape from ``minimum_us`` on; no mean when ``shape`` <= 1."""
+    """A Pareto distribution: P(X > x) = (minimum/x)^shape; no mean if ``shape`` <= 1."""
 
     minimum_us: float
     shape: float
@@ -75,7 +75,7 @@ class Pareto:
 @plain
 @dataclass(frozen=True, slots=True)
 class Lognormal:
-    """``median_us`` * exp(``sigma`` * standard normal)."""
+    """A lognormal distribution: ``median_us`` * exp(``sigma`` * standard normal)."""
 
     median_us: float
     sigma: float
@@ -89,7 +89,7 @@ class Lognormal:
 @plain
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """``rare`` with probability ``share``, else ``usual`` (on time, unless told otherwise)."""
+    """A mixture: ``rare`` with probability ``share``, else ``usual`` (by default no delay)."""
 
     share: float
     rare: "Distribution"
@@ -111,9 +111,10 @@ Distribution: TypeAlias = Constant | Uniform | Exponential | Pareto | Lognormal 
 
 
 def sample_us(distribution: Distribution, rng: np.random.Generator, n: int) -> FloatArray:
-    """``n`` independent samples.
+    """Return ``n`` independent samples (us).
 
-    A mixture draws both parts for every sample, so that changing its share moves no other number.
+    A mixture draws both parts for every sample, so that a change of its share changes no other
+    draw.
     """
     match distribution:
         case Constant(us):
@@ -135,7 +136,7 @@ def sample_us(distribution: Distribution, rng: np.random.Generator, n: int) -> F
 
 
 def mean_us(distribution: Distribution) -> float:
-    """Expected value; infinite for a Pareto with shape <= 1."""
+    """Return the expected value (us); infinite for a Pareto with shape <= 1."""
     match distribution:
         case Constant(us):
             return us
@@ -157,16 +158,16 @@ def mean_us(distribution: Distribution) -> float:
 
 
 def draw_us(distribution: Distribution, seeds: Seeds, name: str, n: int) -> FloatArray:
-    """``n`` samples from the stream ``name``, which a constant does not open (that takes time)."""
+    """Return ``n`` samples (us) from the stream ``name``; a constant opens no stream, for speed."""
     if isinstance(distribution, Constant):
         return np.full(n, distribution.us, dtype=np.float64)
     return sample_us(distribution, seeds.stream(name), n)
 
 
 def endless(distribution: Distribution, rng: np.random.Generator | None) -> Iterator[float]:
-    """Samples one after the other, drawn in blocks of fixed size (several times faster).
+    """Return an iterator of samples (us), drawn in blocks because that is several times faster.
 
-    Raises ``ValueError`` for a random distribution without a generator.
+    Raise ``ValueError`` for a random distribution without a generator.
     """
     if isinstance(distribution, Constant):
         return repeat(distribution.us)

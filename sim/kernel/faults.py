@@ -1,13 +1,13 @@
-"""Faults: what goes wrong in a run, as a printable schedule that a test can shrink.
+"""Faults of a run, as a printable schedule that a test can shrink.
 
-A schedule is a tuple of small NamedTuples: dropping elements or lowering numbers gives a simpler
-schedule, and ``repr`` of one is Python that builds it again. Times are microseconds since the start
-of the run. ``kind`` keeps faults of different kinds with equal numbers from being equal, as bare
-tuples would be.
+A schedule is a tuple of small NamedTuples. Without some elements, or with lower numbers, it is a
+simpler schedule; its ``repr`` is Python that builds it again. Times are microseconds since the
+start of the run. ``kind`` keeps faults of different kinds with equal numbers apart, which bare
+tuples would not.
 
-Names of targets: sources are ``source-0``, ``source-1``, ..., relays ``relay-0``, ..., workers of
-the cluster ``worker-0``, ...; a link is named by its ends, for example ``source-0>log``,
-``log>worker-1`` or ``worker-0>worker-1``.
+Targets are named ``source-0``, ``source-1``, ..., ``relay-0``, ... and, for workers of the cluster,
+``worker-0``, ...; a link is named by its ends, for example ``source-0>log``, ``log>worker-1`` or
+``worker-0>worker-1``.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -25,7 +25,7 @@ TargetT = TypeVar("TargetT")
 
 @plain
 class Pause(NamedTuple):
-    """A worker stands still from ``at_us`` for ``for_us``; nothing is lost."""
+    """A pause: a worker does nothing from ``at_us`` for ``for_us``, and loses nothing."""
 
     worker: str
     at_us: int
@@ -35,7 +35,7 @@ class Pause(NamedTuple):
 
 @plain
 class Slow(NamedTuple):
-    """A worker works ``factor`` times slower from ``at_us`` for ``for_us``."""
+    """A slowdown: a worker is ``factor`` times slower from ``at_us`` for ``for_us``."""
 
     worker: str
     at_us: int
@@ -46,10 +46,10 @@ class Slow(NamedTuple):
 
 @plain
 class Fail(NamedTuple):
-    """A worker fails at ``at_us`` and recovers ``for_us`` later.
+    """A failure: a worker fails at ``at_us`` and recovers ``for_us`` later.
 
-    A relay loses what it holds and what it is sent meanwhile. A worker of the cluster restarts from
-    its last checkpoint; docs/simulation.md says for each room what that is.
+    A relay loses the items inside, and those sent to it meanwhile. A worker of the cluster restarts
+    from its last checkpoint; docs/simulation.md defines checkpoints for each room.
     """
 
     worker: str
@@ -60,7 +60,7 @@ class Fail(NamedTuple):
 
 @plain
 class Congest(NamedTuple):
-    """A link has only a share of its bandwidth, perhaps none, from ``at_us`` for ``for_us``."""
+    """A congestion: a link has a share of its bandwidth, or none, from ``at_us`` for ``for_us``."""
 
     link: str
     at_us: int
@@ -71,7 +71,7 @@ class Congest(NamedTuple):
 
 @plain
 class Lose(NamedTuple):
-    """Message number ``nth`` of a link, counted from 0, is lost once."""
+    """A loss: message number ``nth`` of a link, counted from 0, is lost once."""
 
     link: str
     nth: int
@@ -80,7 +80,7 @@ class Lose(NamedTuple):
 
 @plain
 class Replay(NamedTuple):
-    """Message number ``nth`` of a link arrives once more, ``after_us`` later."""
+    """A replay: message number ``nth`` of a link arrives once more, ``after_us`` later."""
 
     link: str
     nth: int
@@ -90,7 +90,7 @@ class Replay(NamedTuple):
 
 @plain
 class Duplicate(NamedTuple):
-    """A source sends its tuple number ``nth`` once more, ``after_us`` later."""
+    """A duplicate: a source sends tuple number ``nth`` once more, ``after_us`` later."""
 
     source: str
     nth: int
@@ -101,7 +101,7 @@ class Duplicate(NamedTuple):
 Fault: TypeAlias = Pause | Slow | Fail | Congest | Lose | Replay | Duplicate
 Schedule: TypeAlias = tuple[Fault, ...]
 Lasting: TypeAlias = Pause | Slow | Fail | Congest
-"""Faults that begin and end."""
+"""Faults with a beginning and an end."""
 
 KINDS: Mapping[str, Callable[..., Fault]] = {
     "pause": Pause,
@@ -131,9 +131,10 @@ def check_fault(fault: Fault) -> None:
 
 
 def schedule_of(text: str) -> Schedule:
-    """Read faults as a command line has them: ``slow worker-1 20000000 5000000 4; lose a>b 7``.
+    """Parse faults from a command line: ``slow worker-1 20000000 5000000 4; lose a>b 7``.
 
-    A fault is its kind and then its fields in order. Raises ``ValueError`` with one sentence.
+    A fault is its kind and then its fields in order. Raise ``ValueError`` with one sentence if the
+    text is no schedule.
     """
     return tuple([_fault_of(part) for part in text.split(";") if part.strip()])
 
@@ -146,7 +147,7 @@ def _fault_of(text: str) -> Fault:
     names = [name for name in _fields(kind) if name != "kind"]
     try:
         kinds = [float if name in ("factor", "share") else int for name in names[1:]]
-        # The zip ends with the fields; whatever fields have no word, the class misses.
+        # The zip stops at the last field; a field without a word makes the constructor fail.
         numbers = [read(word) for read, word in zip(kinds, words[1:], strict=False)]
         if len(numbers) != len(words) - 1:
             raise ValueError
@@ -165,7 +166,7 @@ def _fields(kind: str) -> tuple[str, ...]:
 
 
 class Faultable(Protocol):
-    """What a worker's faults call: a station, or a room that fails as a whole."""
+    """A target of faults: a station, or a cluster that fails as a whole."""
 
     def pause(self) -> None:
         """Stop working."""
@@ -192,10 +193,10 @@ def inject(
     workers: Mapping[str, Faultable],
     links: Mapping[str, Link[Any]],
 ) -> None:
-    """Set up the faults of workers and links before the run starts.
+    """Schedule the faults of workers and links before the run starts.
 
-    Duplicates are left to their source. A fault comes before anything else of the same instant.
-    Raises ``ValueError`` with one sentence for an unknown target or an impossible value.
+    Sources send duplicates themselves. A fault precedes all other events of the same instant.
+    Raise ``ValueError`` with one sentence for an unknown target or an impossible value.
     """
     for fault in faults:
         check_fault(fault)
@@ -235,7 +236,7 @@ def _span(
 def _find(targets: Mapping[str, TargetT], name: str, fault: Fault) -> TargetT:
     if name not in targets:
         choice = f"it must be one of {', '.join(targets)}{nearest(name, targets)}"
-        if not targets:  # Sources and workers there always are.
+        if not targets:  # A run always has sources and workers.
             choice = "this run has no links, because everything is in the place of the log"
         msg = f"target of {fault.kind} is {name!r}; {choice}"
         raise ValueError(msg)

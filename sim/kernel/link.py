@@ -1,4 +1,4 @@
-"""Links: where things stand, how far apart that is, and messages that take time on their way.
+"""Links: places, the distance between them, and messages that take time on their way.
 
 Rules of this file:
 
@@ -6,8 +6,8 @@ Rules of this file:
   bytes take 0.04 us in the fastest tier; it is not absolute because a float of the size of today's
   epoch resolves only 0.25 us.
 * A link sends one message at a time, in order, at its bandwidth; then the message travels for the
-  latency. Messages never overtake each other: one that is sent again after a loss holds up those
-  behind it, as in a TCP connection. Only a replayed copy comes out of order.
+  latency. Messages never overtake each other: a message that is sent again after a loss holds up
+  those behind it, as in a TCP connection. Only a replayed copy arrives out of order.
 * Each message costs one callback on one Timeout, which is ten times faster than a process.
 """
 
@@ -30,7 +30,7 @@ _NO_COPIES: Sequence[float] = ()
 
 @plain
 class Place(NamedTuple):
-    """Where something stands: a process on a node in a rack, each numbered within the next."""
+    """A location: a process on a node in a rack, each numbered within the next."""
 
     rack: int = 0
     node: int = 0
@@ -42,7 +42,7 @@ HERE = Place()
 
 @plain
 class Tier(NamedTuple):
-    """Distance between two places. A bandwidth of 1 Mb/s is one bit per microsecond."""
+    """The distance between two places. A bandwidth of 1 Mb/s is one bit per microsecond."""
 
     latency_us: float
     bandwidth_mbps: float
@@ -58,7 +58,7 @@ class Tiers(NamedTuple):
     elsewhere: Tier = Tier(350.0, 10.0)
 
     def between(self, one: Place, other: Place) -> Tier:
-        """Return the tier of the smallest thing (process, node, rack) that holds both places."""
+        """Return the tier of the smallest unit (process, node, rack) that contains both places."""
         if one.rack != other.rack:
             return self.elsewhere
         if one.node != other.node:
@@ -79,14 +79,14 @@ ONE_MILLISECOND = Constant(1_000.0)
 @plain
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """Random loss and replay of messages on a link; a lost message takes its time on the link."""
+    """Random loss and replay of messages on a link; a lost message still occupies the link."""
 
     loss: float = 0.0
     """Probability that a message, or a retry of it, is lost."""
     retry_us: float | None = None
-    """Time from a loss until the message is sent again; ``None``: it never is."""
+    """Time from a loss until the message is sent again; ``None``: never."""
     replay: float = 0.0
-    """Probability that a message that arrived arrives a second time, ``replay_after`` later."""
+    """Probability that an arrived message arrives a second time, ``replay_after`` later."""
     replay_after: Distribution = ONE_MILLISECOND
 
     def __post_init__(self) -> None:
@@ -105,17 +105,17 @@ class Noise:
 
 QUIET = Noise()
 RELIABLE = Noise(retry_us=200_000.0)
-"""No random loss; what a fault loses is sent again after 200 ms, Linux' least timeout for TCP."""
+"""No random loss; losses by faults are sent again after 200 ms, Linux' least timeout for TCP."""
 
 
 class _Sending(Generic[T]):
-    """A message on a link, from when it is taken until it is handed over."""
+    """A message on a link, from its sending until its delivery."""
 
     __slots__ = ("bits", "due_us", "message", "nth", "sent_us")
 
     def __init__(self, message: T, bits: float, nth: int) -> None:
         self.message = message
-        self.bits = bits  # that are not on the line yet
+        self.bits = bits  # not on the line yet
         self.nth = nth
         self.sent_us = 0.0  # when the last bit is on the line
         self.due_us = 0.0
@@ -124,10 +124,11 @@ class _Sending(Generic[T]):
 class Link(Generic[T]):
     """A one-way FIFO link between two places.
 
-    ``receiver`` is called with each message when it arrives; ``lose_message`` with each message
-    that is lost for good, and ``copy_message`` when a copy of one starts to travel. With ``once``
-    the receiver's end recognises copies by number and discards them.
-    Raises ``ValueError`` for an impossible tier, and for random ``noise`` without ``rng``.
+    ``receiver`` is called with each message that arrives, ``lose_message`` with each message that
+    is lost for good, ``copy_message`` with each message of which a copy starts to travel. With
+    ``once`` the receiver's end recognises copies by number and discards them.
+    The constructor raises ``ValueError`` for an impossible tier, and for random ``noise`` without
+    ``rng``.
     """
 
     __slots__ = (
@@ -177,18 +178,18 @@ class Link(Generic[T]):
         self.once = once
         self.sent = 0
         self.arrived = 0
-        """Messages that have arrived, copies not counted."""
+        """Number of arrived messages, copies not counted."""
         self.lost = 0
-        """Messages that were lost for good."""
+        """Number of messages lost for good."""
         self.retried = 0
         self.replayed = 0
-        """Copies that have arrived, those that were discarded included."""
+        """Number of arrived copies, discarded ones included."""
         self._env = env
         self._latency_us = tier.latency_us
         self._rate = tier.bandwidth_mbps  # bits a microsecond, at present
         self._free_us = 0.0
         self._flying: deque[_Sending[T]] = deque()
-        self._armed: simpy.Event | None = None  # wakes us when the first of them is due
+        self._armed: simpy.Event | None = None  # fires when the first of them is due
         self._held = 0
         self._shares: list[float] = []
         self._waiting: deque[_Sending[T]] = deque()  # while nothing goes out
@@ -203,11 +204,11 @@ class Link(Generic[T]):
 
     @property
     def inside(self) -> int:
-        """Messages that were taken and have neither arrived nor been lost, copies not counted."""
+        """Number of messages on the link, neither arrived nor lost; copies not counted."""
         return len(self._flying) + len(self._waiting)
 
     def send(self, message: T, bits: float) -> None:
-        """Take a message of ``bits`` bits; it leaves after everything sent before it."""
+        """Send a message of ``bits`` bits, behind all messages sent before it."""
         sending = _Sending(message, bits, self.sent)
         self.sent += 1
         if self._held:
@@ -216,12 +217,12 @@ class Link(Generic[T]):
             self._start(sending)
 
     def hold(self) -> None:
-        """Let nothing go out any more: what is not sent completely waits. Holds add up."""
+        """Stop sending: messages that are not completely sent wait. Holds add up."""
         self._take_back()
         self._held += 1
 
     def release(self) -> None:
-        """Undo one hold; after the last one, sending goes on where it stopped."""
+        """Undo one hold; after the last one, sending continues where it stopped."""
         require(self._held > 0, "the number of holds to release", self._held, "above 0")
         self._held -= 1
         self._go_on()
@@ -259,7 +260,7 @@ class Link(Generic[T]):
         assert self.sent == self.arrived + self.lost + self.inside, (self.sent, self.arrived)
 
     def close(self) -> None:
-        """Forget whom to call, because the run is over; see :meth:`Station.close`."""
+        """Drop all callbacks after the run; see :meth:`Station.close`."""
         self.receiver = self.lose_message = self.copy_message = _ignore
 
     def _change_rate(self, factor: float) -> None:
@@ -268,7 +269,7 @@ class Link(Generic[T]):
         self._go_on()
 
     def _take_back(self) -> None:
-        """Put what is not completely on the line back into the queue, with the bits left."""
+        """Queue messages that are not completely on the line again, with their bits left."""
         if self._held:
             return
         now, flying = self._env.now, self._flying
@@ -298,14 +299,14 @@ class Link(Generic[T]):
             self._arm(sending.due_us)
 
     def _arm(self, due_us: float) -> None:
-        # What was behind a retry is overdue, and now + (due - now) may miss ``due`` by a rounding.
+        # Messages behind a retry are overdue, and now + (due - now) may miss ``due`` by a rounding.
         delay_us = due_us - self._env.now
         self._armed = wake = simpy.Timeout(self._env, delay_us if delay_us > 0.0 else 0.0)
         wake.callbacks.append(self._deliver)
 
     def _deliver(self, wake: simpy.Event) -> None:
         if wake is not self._armed:
-            return  # what it was set for has been held back since
+            return  # its message has been held back since
         sending = self._flying[0]
         is_lost, copies_after_us = False, _NO_COPIES
         if self._faults or self._noisy is not None:
@@ -328,12 +329,12 @@ class Link(Generic[T]):
         self.receiver(sending.message)
 
     def _disturbed(self, nth: int) -> tuple[bool, Sequence[float]]:
-        """Whether a message is lost on its way, and how long after it its copies arrive."""
+        """Return whether a message is lost, and after which times (us) its copies arrive."""
         is_lost = nth in self._losing
         self._losing.discard(nth)
         copies_after_us: list[float] = []
         if self._noisy is not None:
-            # Three draws a message, needed or not: a changed probability moves no other number.
+            # Three draws a message, needed or not: a changed probability changes no other draw.
             uniform, delay = self._noisy
             is_lost |= next(uniform) < self.noise.loss
             is_copied, after_us = next(uniform) < self.noise.replay, next(delay)
@@ -343,7 +344,7 @@ class Link(Generic[T]):
         return is_lost, copies_after_us
 
     def _retry(self, sending: _Sending[T], retry_us: float) -> None:
-        """Send the first message again; those behind it wait, whatever the line could do."""
+        """Send the first message again; those behind it wait even if the line is idle."""
         self.retried += 1
         sending.sent_us = -inf  # never taken back
         sending.due_us = self._env.now + retry_us + self._latency_us
@@ -362,4 +363,4 @@ class Link(Generic[T]):
 
 
 def _ignore(_: object) -> None:
-    """Do nothing about what happened to a message."""
+    """Ignore the fate of a message."""

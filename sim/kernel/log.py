@@ -1,12 +1,12 @@
-"""The log: takes in what sources send over the network, and numbers it in order of arrival.
+"""The log: receives the tuples that sources send, and numbers them in order of arrival.
 
 Every tuple of a :class:`~sim.kernel.plan.Plan` goes
 
     source (event time) -> delay -> [link ->] [relay -> link ->] log (arrival)
 
-where the tier of each link follows from the places at its ends. The log is durable and ordered, as
-a topic of a message broker is: its order is the arrival order that model, simulation and Spark
-pipeline are given, and the cluster reads from it.
+where the tier of each link follows from the places at its ends. The log is durable and ordered,
+like a topic of a message broker. Its order is the arrival order of the workload that model,
+simulation and Spark pipeline share, and the cluster reads from it.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _Offer: TypeAlias = Callable[[Tuple, Callable[[], object]], Offer]
 
 
 class Arrivals(NamedTuple):
-    """What arrived, in order, and what did not."""
+    """Arrived events in order, and the counts of all tuples."""
 
     events: tuple[Event, ...]
     counts: Mapping[str, int]
@@ -49,12 +49,12 @@ class Arrivals(NamedTuple):
 
 
 class Log:
-    """The sources of a plan, their way to the log, and what has arrived there.
+    """The sources of a plan, their links and relays to the log, and the events in it.
 
-    ``admits(tuple)`` says whether a tuple is let in or shed, ``arrive(event)`` is called with each
-    arrival, ``ended()`` once nothing more can arrive. Sources belong to ``streams`` in turn; tuples
-    of different streams have the same identities. Raises ``ValueError`` with one sentence for a
-    burst or gap outside the run.
+    ``admits(tuple)`` returns whether a tuple is let in or shed; ``arrive(event)`` is called with
+    each arrival, and ``ended()`` when nothing more can arrive. Sources belong to ``streams`` in
+    turn; tuples of different streams share identities. The constructor raises ``ValueError`` with
+    one sentence for a burst or gap outside the run.
     """
 
     def __init__(
@@ -87,14 +87,14 @@ class Log:
         ]
 
     def start(self) -> None:
-        """Let the sources send, once everything else is set up."""
+        """Start the sources, after everything else is set up."""
         for feeder in self._feeders:
             feeder.wait()
         if not self._on_the_way:
             self._ended()
 
     def counts(self) -> dict[str, int]:
-        """Return what became of all tuples.
+        """Return the number of tuples by their fate.
 
         ``created`` (gaps left out), ``duplicated`` by sources, ``replayed``, ``retried`` and
         ``lost`` on links, ``dropped`` (queue full) and ``failed`` in relays, ``blocked`` at their
@@ -121,7 +121,7 @@ class Log:
     # ------------------------------------------------------------------------------------ the ways
 
     def _way(self, number: int, source: AnySource, offers: Sequence[_Offer]) -> Send:
-        """Return what takes the tuples of a source."""
+        """Return the function that takes the tuples of a source."""
         if source.relay is None:
             tier = self.plan.way(source.place, self.plan.log_place)
             return self._enter if tier is None else self._over(f"source-{number}>log", tier)
@@ -132,14 +132,14 @@ class Log:
         return lambda item, entered: offer(item, entered) is Offer.BLOCKED
 
     def _over(self, name: str, tier: Tier, offer: _Offer | None = None) -> Send:
-        """Return what takes tuples that travel over a link of their own."""
+        """Build a link and return the function that sends tuples over it."""
         link = self._link(name, tier)
         if offer is not None:
             connect(link, offer)
         return partial(_send_over, link)
 
     def _relay(self, number: int, worker: Worker) -> _Offer:
-        """Build a relay and return how to offer it a tuple."""
+        """Build a relay and return the function that offers it a tuple."""
         name = f"relay-{number}"
         tier = self.plan.way(worker.place, self.plan.log_place)
         onward = None if tier is None else self._link(f"{name}>log", tier)
@@ -180,7 +180,7 @@ class Log:
         self.counts()
 
     def close(self) -> None:
-        """Forget whom to call, because the run is over; see :meth:`Station.close`."""
+        """Drop all callbacks after the run; see :meth:`Station.close`."""
         self._feeders.clear()
         for station in self.stations.values():
             station.close()
@@ -217,7 +217,7 @@ class Log:
 
 
 def _sent(plan: Plan, seeds: Seeds, streams: Sequence[str]) -> list[Sent]:
-    """Draw what the sources of a plan send."""
+    """Draw the tuples that the sources of a plan send."""
     return [
         departures_of(
             source,
@@ -251,7 +251,7 @@ def _send_over(link: Link[Tuple], item: Tuple, _: Callable[[], object]) -> bool:
 
 
 def simulate_arrivals(plan: Plan, seed: int, streams: Sequence[str] = ONE_STREAM) -> Arrivals:
-    """Run a plan up to its log, without a cluster; faults of cluster parts are not looked at."""
+    """Run a plan up to its log, without a cluster; faults of cluster parts are ignored."""
     env = simpy.Environment()
     log = Log(env, plan, Seeds(seed), lambda _: True, _ignore, _ignore, streams)
     parts = {*log.stations, *log.links}
@@ -263,4 +263,4 @@ def simulate_arrivals(plan: Plan, seed: int, streams: Sequence[str] = ONE_STREAM
 
 
 def _ignore(*_: object) -> None:
-    """Do nothing about an arrival."""
+    """Ignore an arrival."""

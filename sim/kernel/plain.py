@@ -1,10 +1,10 @@
-"""Write data classes as plain data and read them back: a plan in a file that a person edits.
+"""Data classes as plain data and back, for plans in files that people edit.
 
 Rules of this file:
 
-* An object is ``{"is": "Source", "events": 24, ...}``; fields that have their default are left out.
-* A class is read only if it was registered with :func:`plain`.
-* A value is read only if it is what the annotation of its field says.
+* An object is ``{"is": "Source", "events": 24, ...}``; fields with their default are left out.
+* A class is read only if it is registered with :func:`plain`.
+* A value is read only if it matches the annotation of its field.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,14 +22,14 @@ IS = "is"
 
 
 def plain(kind: ClassT) -> ClassT:
-    """Register a frozen dataclass or NamedTuple, as its decorator."""
+    """Register the decorated frozen dataclass or NamedTuple."""
     assert kind.__name__ not in _KINDS, kind
     _KINDS[kind.__name__] = kind
     return kind
 
 
 def to_plain(value: Any) -> Any:
-    """Return what ``json.dump`` takes; :func:`from_plain` reads it back."""
+    """Return data for ``json.dump``; :func:`from_plain` reads it back."""
     defaults = _defaults(type(value))
     if defaults is None:
         return [to_plain(each) for each in value] if isinstance(value, tuple) else value
@@ -43,7 +43,7 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(data: Any) -> Any:
-    """Read what :func:`to_plain` wrote; ``ValueError`` with one sentence for anything else."""
+    """Read data of :func:`to_plain`; raise ``ValueError`` with one sentence for other data."""
     if isinstance(data, list):
         return tuple([from_plain(each) for each in data])
     if not isinstance(data, Mapping):
@@ -68,7 +68,7 @@ def from_plain(data: Any) -> Any:
 
 
 def _check(label: str, value: Any, hint: Any) -> None:
-    """Raise ``ValueError`` with one sentence unless a value is what an annotation says."""
+    """Raise ``ValueError`` with one sentence unless a value matches an annotation."""
     if get_origin(hint) is tuple and isinstance(value, tuple):
         for number, each in enumerate(value):
             _check(f"{label}[{number}]", each, get_args(hint)[0])
@@ -82,7 +82,7 @@ def _check(label: str, value: Any, hint: Any) -> None:
 
 
 def _is(value: Any, hint: Any) -> bool:
-    """Say whether a value is what one annotation says; an integer will do as a float."""
+    """Return whether a value matches one annotation; an integer passes as a float."""
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     if hint in (int, float):
@@ -91,7 +91,7 @@ def _is(value: Any, hint: Any) -> bool:
 
 
 def _words(hint: Any) -> Sequence[str]:
-    """Say what one annotation asks for."""
+    """Return the words for the values of one annotation."""
     if get_origin(hint) is Literal:
         return [repr(each) for each in get_args(hint)]
     return [_WORDS.get(get_origin(hint) or hint, hint.__name__)]
@@ -113,7 +113,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
 
 
 def _defaults(kind: type) -> dict[str, Any] | None:
-    """Fields of a registered kind with their defaults; ``None`` for anything else."""
+    """Return fields of a registered class with their defaults; ``None`` for anything else."""
     if _KINDS.get(kind.__name__) is not kind:
         return None
     if is_dataclass(kind):

@@ -1,7 +1,7 @@
 """A plan: sources, network, cluster, trigger, disturbances and faults of one run, as data.
 
-Plans are small, compared and printed by value, and checked when they are built, so that a test can
-draw and shrink them and a file can hold them (:mod:`sim.kernel.plain`).
+Plans are small, are compared and printed by value, and are checked when they are built. So a test
+can draw and shrink them, and a file can hold them (:mod:`sim.kernel.plain`).
 """
 
 from collections.abc import Sequence
@@ -57,12 +57,12 @@ ORDINARY = Worker()
 @plain
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a query runs on: its workers, and the links between the log and them."""
+    """The cluster of a query: its workers, and the links between the log and them."""
 
     workers: tuple[Worker, ...] = (ORDINARY,)
-    """Used in turn: with two of them, the third worker of a query is like the first."""
+    """Workers, used in turn: with two of them, the third worker of a query is like the first."""
     service: Distribution = TEN_MICROSECONDS
-    """Work of a tuple at speed 1; a tuple has the same work wherever it is served."""
+    """Work of a tuple at speed 1, the same on every worker."""
     tuple_bytes: int = 100
     """Size of a tuple on a link."""
     noise: Noise = RELIABLE
@@ -85,32 +85,32 @@ ONE_WORKER = Cluster()
 @plain
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that decides what happens when, except for the query and the seed.
+    """Everything that determines a timed run, except for the query and the seed.
 
-    Raises ``ValueError`` with one sentence that names the offending value.
+    The constructor raises ``ValueError`` with one sentence that names the offending value.
     """
 
     sources: tuple[AnySource, ...]
     relays: tuple[Worker, ...] = ()
-    """Workers that pass on what sources send, on its way to the log."""
+    """Workers that pass on tuples between sources and log."""
     relay_service: Distribution = TEN_MICROSECONDS
     """Work of a tuple at a relay, at speed 1."""
     cluster: Cluster = ONE_WORKER
     tuning: object = None
-    """What only one room asks about its cluster; ``None``: the defaults of the room."""
+    """Settings of the cluster that only one room has; ``None``: the defaults of the room."""
     disturbances: tuple[Disturbance, ...] = ()
     faults: Schedule = ()
-    """A message number that never comes up does nothing."""
+    """Faults; a fault of a message number that never occurs does nothing."""
     noise: Noise = QUIET
-    """What every link on the way to the log does to messages at random."""
+    """Random loss and replay on every link on the way to the log."""
     tiers: Tiers = TIER_TABLE
     log_place: Place = HERE
-    """Where the log stands, in which everything that arrives is numbered."""
+    """Location of the log."""
     trigger: When = EVERY_SECOND
     flush: bool = True
     """Whether the stream is flushed behind its last batch."""
     epoch_us: int = EPOCH_2020_US
-    """When the run starts, in microseconds since 1970."""
+    """Start of the run, in microseconds since 1970."""
     name: str = "plan, simulated"
 
     def __post_init__(self) -> None:
@@ -132,17 +132,17 @@ class Plan:
                 require(good, "target of duplicate", fault.source, f"one of {', '.join(names)}")
 
     def way(self, one: Place | None, other: Place | None) -> Tier | None:
-        """Return the tier between two ends; ``None`` if one has no place: there is no link."""
+        """Return the tier between two ends; ``None``, for no link, if one end has no place."""
         return None if one is None or other is None else self.tiers.between(one, other)
 
     def tuned(self, default: TuningT) -> TuningT:
-        """Return the tuning of a room, given its defaults; ``ValueError`` for another room's."""
+        """Return the room's tuning or its defaults; raise ``ValueError`` for another room's."""
         if self.tuning is None:
             return default
         good = isinstance(self.tuning, type(default))
         require(good, "Plan.tuning", self.tuning, f"a {type(default).__name__}")
-        tuning: TuningT = self.tuning  # type: ignore[assignment]
-        return tuning
+        assert isinstance(self.tuning, type(default))
+        return self.tuning
 
 
 def replay(
@@ -153,10 +153,10 @@ def replay(
     flush: bool = True,
     cluster: Cluster = ONE_WORKER,
 ) -> Plan:
-    """Return the plan whose arrivals are these, exactly; the run starts with the first of them.
+    """Return a plan with exactly these arrivals; the run starts with the first of them.
 
     ``arrivals`` are in order of arrival; ties keep their order. With ``cuts`` the batches are those
-    of a workload; otherwise one ends every second.
+    of a workload; otherwise a batch ends every second.
     """
     rows = [
         Row(event_time_us, arrival_us, key, value, source_id, stream)

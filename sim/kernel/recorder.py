@@ -24,7 +24,7 @@ Series: TypeAlias = Mapping[str, FloatArray]
 
 
 class Level:
-    """A quantity that keeps its value between changes, such as a queue length or a watermark."""
+    """A quantity with constant value between changes, such as a queue length or a watermark."""
 
     __slots__ = ("_times_us", "_values", "value")
 
@@ -46,7 +46,7 @@ class Level:
 
     @property
     def peak(self) -> float:
-        """The largest value that the level kept for some time, the present one included."""
+        """Largest value that lasted for some time, the present one included."""
         times_us, values = self._history()
         lasted = np.append(np.diff(times_us) > 0, True)
         return float(values[lasted].max())
@@ -58,7 +58,7 @@ class Level:
         return found
 
     def integral_us(self, time_us: ArrayLike) -> FloatArray:
-        """Return the area under the curve from 0 to each of these times: value times us."""
+        """Return the area under the curve from 0 to each of these times (value times us)."""
         times_us, values = self._history()
         areas = np.append(0.0, np.cumsum(values[:-1] * np.diff(times_us)))
         row = self._before(times_us, time_us)
@@ -81,7 +81,7 @@ class Level:
 
     @staticmethod
     def _before(times_us: FloatArray, time_us: ArrayLike) -> NDArray[np.int64]:
-        # At 0 there is nothing before: the first value stands.
+        # At 0 there is no earlier value: the first value counts.
         return np.maximum(np.searchsorted(times_us, time_us, side="left") - 1, 0)
 
 

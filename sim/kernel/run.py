@@ -1,10 +1,10 @@
-"""Runs: one SimPy environment with sources, log, trigger, faults and the cluster of a room.
+"""Timed runs: one SimPy environment with sources, log, trigger, faults and the cluster of a room.
 
 Rules of this file:
 
-* A room adds workers and links and decides nothing about arrivals; the log decides nothing else.
-* Whatever timing decided and untimed logic needs is in the workload of a run: the model or Spark,
-  given it, must observe the trace of the run.
+* The cluster of a room decides nothing about arrivals; the log decides nothing else.
+* The workload of a run has every decision of timing that untimed logic needs: the model or Spark,
+  given the workload, must observe the trace of the run.
 """
 
 import gc
@@ -28,30 +28,30 @@ from sim.kernel.trigger import Trigger
 
 
 class TimedCluster(Protocol):
-    """What a room adds to a run: its part behind the log."""
+    """The part of a run that a room adds: workers and links behind the log."""
 
     @property
     def workers(self) -> Mapping[str, Faultable]:
-        """Workers of the cluster, by the names that faults use."""
+        """Workers of the cluster, by their names in faults."""
         ...
 
     @property
     def links(self) -> Mapping[str, Link[Any]]:
-        """Links of the cluster, by the names that faults use."""
+        """Links of the cluster, by their names in faults."""
         ...
 
     def admits(self, item: Tuple) -> bool:
-        """Say whether the log lets a tuple in, or sheds it because the cluster is full."""
+        """Return whether the cluster has room for a tuple; otherwise the log sheds it."""
         ...
 
     def arrive(self, event: Event) -> None:
-        """Take what has arrived in the log."""
+        """Take an event that has arrived in the log."""
 
     def end_batch(self) -> None:
-        """End the micro-batch: what arrives from now on belongs to the next one."""
+        """End the micro-batch: later arrivals belong to the next one."""
 
     def flush(self) -> None:
-        """End the stream: nothing arrives any more."""
+        """End the stream: nothing more arrives."""
 
     def check(self) -> None:
         """Assert conservation and Little's law at every station and link."""
@@ -61,7 +61,7 @@ ClusterT = TypeVar("ClusterT", bound=TimedCluster)
 
 
 class Arrived(NamedTuple):
-    """What arrived in a run, and where the trigger cut it."""
+    """Arrivals of a run, and the cuts of its trigger."""
 
     events: tuple[Event, ...]
     cuts: tuple[int, ...]
@@ -74,21 +74,21 @@ class Arrived(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimedRun:
-    """What a timed run gave."""
+    """The results of a timed run."""
 
     plan: Plan
     workload: Workload
-    """Everything that timing decided: arrival order, micro-batches, admissions, measured times. The
-    model or Spark, given this, must observe the trace (docs/simulation.md, section 3)."""
+    """All decisions of timing: arrival order, micro-batches, admissions, measured times. The model
+    or Spark, given the workload, must observe the trace (docs/simulation.md, section 3)."""
     trace: Trace
     series: Series
-    """Columns of one table over time; ``time_us`` is one of them."""
+    """Columns over time, by name; ``time_us`` is one of them."""
     summary: Summary
     """Figures by name."""
 
     @property
     def digest(self) -> str:
-        """SHA-256 over everything in this run, in hexadecimal."""
+        """SHA-256 of the run with all its figures, in hexadecimal."""
         return digest_of(self.trace, self.workload, self.summary, self.series)
 
 
@@ -98,9 +98,9 @@ def run(
     build: Callable[[simpy.Environment, Seeds], ClusterT],
     streams: Sequence[str] = ONE_STREAM,
 ) -> tuple[ClusterT, Arrived]:
-    """Run a plan until everything is over; ``build`` makes the room behind the log.
+    """Run a plan to its end; ``build`` makes the cluster behind the log.
 
-    The same seed gives the same run. Raises ``ValueError`` with one sentence that names the
+    The same seed gives the same run. Raise ``ValueError`` with one sentence that names the
     offending value, for example the unknown target of a fault.
     """
     with uncollected():
@@ -122,7 +122,7 @@ def run(
 
         trigger = Trigger(env, plan.trigger, end_batch, room.flush if plan.flush else _nothing)
         log = Log(env, plan, seeds, room.admits, arrive, trigger.arrivals_ended, streams)
-        # Faults are set up before the first tuple, so that they come first at their instant.
+        # Faults are scheduled before the first tuple, so that they come first at their instant.
         workers, links = {**log.stations, **room.workers}, {**log.links, **room.links}
         inject(env, plan.faults, workers, links)
         log.start()
@@ -144,10 +144,10 @@ def _nothing() -> None:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Run without Python's collector of cyclic garbage.
+    """Switch off Python's collector of cyclic garbage in this block.
 
-    A run keeps nearly everything that it makes until it is over, and makes no cycles by the tuple.
-    The collector would go through all of that again and again: half of the time of a run.
+    A run keeps nearly all its objects until its end, and its tuples make no cycles. The collector
+    would scan all of them again and again, which takes half of the time of a run.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -155,7 +155,7 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if was_on:
-            # What is still there is kept on purpose: it is old now, and not gone through at once.
+            # Living objects are kept on purpose: freezing makes them old, so that no scan follows.
             if not gc.get_freeze_count():
                 gc.freeze()
                 gc.unfreeze()

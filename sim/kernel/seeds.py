@@ -1,8 +1,8 @@
-"""Draw random numbers: one root seed, one independent named stream per component.
+"""Random streams: one root seed, and one independent named stream for each component.
 
-The spawn key of a stream is the SHA-256 of its name. So a stream depends on (seed, name) alone:
-adding a component, or changing what a policy draws, leaves every other stream as it was, which is
-what makes common random numbers possible when policies are compared.
+The spawn key of a stream is the SHA-256 of its name. So a stream depends on (seed, name) alone: a
+new component, or a policy that draws more, changes no other stream. This makes common random
+numbers possible when policies are compared.
 """
 
 import hashlib
@@ -12,10 +12,10 @@ import numpy as np
 
 
 class Seeds:
-    """The random streams of one run; each name is handed out once.
+    """The random streams of one run; each name is available once.
 
-    Raises ``ValueError`` for a negative seed, and for a name asked for twice: two components that
-    share a name would draw the same numbers and be correlated without anyone noticing.
+    A negative seed raises ``ValueError``, and so does a repeated name: two components that share a
+    stream would draw the same numbers and be correlated without notice.
     """
 
     __slots__ = ("_root", "_taken", "seed")

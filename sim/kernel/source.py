@@ -1,4 +1,4 @@
-"""Sources: draw what is sent and when, in arrays before the run, and send it as a process."""
+"""Sources: tuples and their departures are drawn in arrays before the run, then sent in time."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from sim.kernel.seeds import Seeds
 IDS_PER_SOURCE = 1_000_000_000
 """Tuple ``n`` of source ``s`` has the identity ``s * IDS_PER_SOURCE + n``."""
 EXACT = 2**53
-"""Whole numbers up to here are exact as floats."""
+"""Largest whole number up to which all whole numbers are exact as floats."""
 ONE_SECOND = Constant(1_000_000)
 NO_DELAY = Constant(0)
 
@@ -33,15 +33,15 @@ class Source:
 
     events: int
     interval: Distribution = ONE_SECOND
-    """Between the event times of two successive tuples; exponential: a Poisson process."""
+    """Time between successive event times; exponential: a Poisson process."""
     start_us: int = 0
-    """Event time of the first tuple, after the start of the run."""
+    """Event time of the first tuple, counted from the start of the run."""
     delay: Distribution = NO_DELAY
-    """From the event time until the source sends: all that the network's links do not explain."""
+    """Time from the event until the source sends, without the time on links."""
     delay_by_value_us: float = 0.0
-    """On top of ``delay``, for each unit of the value: a larger message takes longer."""
+    """Further delay for each unit of the value: a larger message takes longer."""
     in_order: bool = False
-    """A tuple waits until those before it have been sent, so a delay holds up what follows."""
+    """Whether a tuple waits until those before it are sent, so that a delay holds up the rest."""
     keys: tuple[str, ...] = ("a",)
     zipf: float = 0.0
     """Key number i (from 1) has a share proportional to i^-zipf; 0: all keys alike."""
@@ -52,9 +52,9 @@ class Source:
     bits: int = 800
     """Size of a tuple on a link."""
     place: Place | None = None
-    """Where the source stands; ``None``: right there, without a link in between."""
+    """Location of the source; ``None``: at its receiver, without a link in between."""
     relay: int | None = None
-    """The relay that passes its tuples on; ``None``: they go straight to the log."""
+    """Number of the relay that passes its tuples on; ``None``: they go straight to the log."""
 
     def __post_init__(self) -> None:
         good = 0 <= self.events < IDS_PER_SOURCE
@@ -64,7 +64,7 @@ class Source:
         good = 0 <= self.delay_by_value_us < inf
         label = "Source.delay_by_value_us"
         require(good, label, self.delay_by_value_us, "finite and at least 0")
-        # Larger messages would be sent before smaller ones are.
+        # A negative value would have a negative delay.
         good = self.delay_by_value_us == 0 or self.low >= 0
         require(good, "Source.low", self.low, "at least 0 where a value delays its tuple")
         require(self.zipf >= 0, "Source.zipf", self.zipf, "at least 0")
@@ -119,7 +119,7 @@ class Departures(NamedTuple):
     keys: NDArray[Any]
     """Strings."""
     event_us: IntArray
-    """Since the epoch 1970."""
+    """Microseconds since 1970."""
     values: FloatArray
     streams: NDArray[Any]
     """Strings."""
@@ -130,13 +130,13 @@ class Departures(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What a source sends in a run."""
+    """The tuples that a source sends in a run."""
 
     departures: Departures
     created: int
     duplicated: int
     last_us: int
-    """Last event time of the source, gaps included; -1 if it has no tuples. Kernel time."""
+    """Last event time of the source (kernel time, us), gaps included; -1 without tuples."""
 
 
 def departures_of(
@@ -149,7 +149,7 @@ def departures_of(
     faults: Iterable[Fault],
     seeds: Seeds,
 ) -> Sent:
-    """Draw everything that a source sends, its duplicates included.
+    """Draw all tuples that a source sends, duplicates included.
 
     ``number`` names the source, ``first_id`` is the identity of its first tuple.
     """
@@ -193,7 +193,7 @@ def _recorded(
     ids = [n + first_id if row.source_id is None else row.source_id for n, row in enumerate(rows)]
     streams = [stream if row.stream is None else row.stream for row in rows]
     return Departures(
-        # A recording's clocks may disagree: nothing can be sent before the run starts.
+        # Clocks of a recording may disagree, but nothing can be sent before the run starts.
         np.maximum(0.0, event_us + delays),
         np.array(ids, dtype=np.int64),
         np.array([row.key for row in rows], dtype=object),
@@ -241,7 +241,7 @@ def _keys(source: Source, seeds: Seeds, name: str) -> IntArray:
 
 
 def _values(source: Source, seeds: Seeds, name: str) -> FloatArray:
-    """Draw the values: whole numbers, as floats."""
+    """Draw the values, which are whole numbers, as floats."""
     if source.low == source.high:
         return np.full(source.events, source.low, dtype=np.float64)
     stream = seeds.stream(f"{name}/values")
@@ -263,11 +263,11 @@ class Tuple(NamedTuple):
 
 
 Send: TypeAlias = Callable[[Tuple, Callable[[], object]], bool]
-"""Takes a tuple; returns whether it is blocked, and then calls back once it has entered."""
+"""A function that takes a tuple and returns whether it is blocked; then it calls back on entry."""
 
 
 class Feeder:
-    """Sends what a source has to send, when it is time and nobody blocks it."""
+    """Sends the tuples of a source at their times, or later while the receiver blocks."""
 
     def __init__(
         self, env: simpy.Environment, departures: Departures, bits: int, send: Send
@@ -280,11 +280,11 @@ class Feeder:
         self._tuple: Tuple
 
     def wait(self) -> None:
-        """Set the clock for the next tuple, if there is one."""
+        """Schedule the next tuple, if there is one."""
         departure = next(self._left, None)
         if departure is not None:
             leave_us, self._tuple = departure
-            # A source that was blocked is behind its times.
+            # A source that was blocked is late.
             delay_us = leave_us - self._env.now
             wake = simpy.Timeout(self._env, delay_us if delay_us > 0.0 else 0.0)
             wake.callbacks.append(self._leave)

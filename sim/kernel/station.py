@@ -1,11 +1,11 @@
-"""Stations: a worker's servers and its queue, which slows down, pauses, fails and recovers.
+"""Stations: the servers and the queue of a worker that slows down, pauses, fails and recovers.
 
 Rules of this file:
 
 * Times are float microseconds of kernel time; *work* is service time at speed 1.
-* Items are served in the order in which they came, by any of the worker's servers.
+* Items are served in the order of their arrival, by any of the worker's servers.
 * Each item costs one callback on one Timeout, no process.
-* Every item that was offered is served, dropped, lost, at the door or inside, and is counted so.
+* Every offered item is counted as served, dropped, lost, at the door or inside.
 """
 
 from collections import deque
@@ -25,17 +25,17 @@ T = TypeVar("T")
 
 
 class Offer(Enum):
-    """What became of an item that was offered to a station."""
+    """The fate of an item that was offered to a station."""
 
     ENTERED = "entered"
     BLOCKED = "blocked"
-    """The item waits at the door; the sender should offer nothing more until told it entered."""
+    """The item waits at the door; the sender should offer nothing more until it has entered."""
     DROPPED = "dropped"
-    """The item was thrown away: the queue was full, or the worker has failed and forgets."""
+    """The item is thrown away: the queue is full, or the worker has failed without a restart."""
 
 
 class _Job(Generic[T]):
-    """An item inside a station or at its door. Changed in place, for speed."""
+    """An item inside a station or at its door. It is changed in place, for speed."""
 
     __slots__ = ("arrived_us", "is_done", "item", "left_us", "since_us", "started_us", "work_us")
 
@@ -44,7 +44,7 @@ class _Job(Generic[T]):
         self.arrived_us = arrived_us
         self.work_us = self.left_us = work_us
         self.started_us = inf  # when service began; infinite before
-        self.since_us = inf  # when service began or last went on
+        self.since_us = inf  # when service began or last continued
         self.is_done = False
 
 
@@ -52,17 +52,17 @@ class Station(Generic[T]):
     """A :class:`Worker` at work.
 
     ``done(item, arrived_us, started_us)`` is called when an item has been served, at ``env.now``.
-    ``work(item)``, if given, returns the work of an item when its service begins, where that
-    depends on what the worker did before; it is called before ``done`` of the item before.
-    ``more(item)``, if given, is called when the work of an item has been done; it returns further
-    work on the same item, which then follows from the work so far, or ``None`` for none.
+    ``work(item)``, if given, returns the work of an item when its service begins, in case it
+    depends on earlier work of this worker; it is called before ``done`` of the previous item.
+    ``more(item)``, if given, is called when the work on an item is done; it returns further work
+    on the same item, which follows at once, or ``None`` for none.
 
-    A failure loses what is inside, and all that is offered until the worker recovers. With
+    A failure loses all items inside, and all that are offered until the worker recovers. With
     ``restart`` the queue is durable instead: the worker goes back to its last :meth:`checkpoint`,
-    ``restart()`` is called, and on recovery the worker serves again what came since.
+    ``restart()`` is called, and on recovery the worker serves again all items since then.
 
     The Timeout of an interrupted service still fires, without effect: after a slowdown or a failure
-    ``env.run()`` may end later than the last thing that happened.
+    ``env.run()`` may end later than the last event of the run.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class Station(Generic[T]):
         more: Callable[[T], float | None] | None = None,
     ) -> None:
         if restart is not None:
-            # With several servers, what was served since a checkpoint need not have come since.
+            # With several servers, an item served since a checkpoint may have come before it.
             require(worker.servers == 1, "Worker.servers", worker.servers, "1 where it restarts")
         self.worker = worker
         self.offered = 0
@@ -163,10 +163,10 @@ class Station(Generic[T]):
         *,
         must: bool = False,
     ) -> Offer:
-        """Give the worker an item and its work (us).
+        """Offer the worker an item and its work (us).
 
         After ``BLOCKED``, ``entered()`` is called once: when the item enters, or is lost. An item
-        that ``must`` enter, such as the mark at the end of a batch, is not dropped.
+        that ``must`` enter, such as the mark at the end of a batch, is never dropped.
         """
         now = self._env.now
         self.offered += 1
@@ -174,7 +174,7 @@ class Station(Generic[T]):
             self.lost += 1
             self.drop_item(item)
             return Offer.DROPPED
-        # Nobody overtakes those at the door, even if there is room for a moment.
+        # No item overtakes those at the door, even if there is room for a moment.
         is_dropping = self.worker.when_full == "drop"
         if not self._door and (self._has_room() or (must and is_dropping)):
             self._enter(_Job(item, now, work_us), now)
@@ -188,18 +188,18 @@ class Station(Generic[T]):
         return Offer.BLOCKED
 
     def checkpoint(self) -> None:
-        """Keep what was done: a worker that fails later serves again what has come since."""
+        """Set a checkpoint: items served so far are not served again after a failure."""
         kept = self._kept
         while kept and kept[0].is_done:
             kept.popleft()
 
     def pause(self) -> None:
-        """Stop working; everything stays where it is. Pauses add up."""
+        """Stop working; every item stays in its place. Pauses add up."""
         self._pauses += 1
         self._rest()
 
     def resume(self) -> None:
-        """Undo one pause; after the last one, work goes on where it stopped."""
+        """Undo one pause; after the last one, work continues where it stopped."""
         require(self._pauses > 0, "the number of pauses to undo", self._pauses, "above 0")
         self._pauses -= 1
         self._go_on()
@@ -217,7 +217,7 @@ class Station(Generic[T]):
         self._change_speed()
 
     def fail(self) -> None:
-        """Fail: lose everything, or go back to the last checkpoint (see the class)."""
+        """Fail: lose all items, or go back to the last checkpoint (see the class)."""
         self._failures += 1
         self._rest()
         if self._restart is None:
@@ -235,9 +235,9 @@ class Station(Generic[T]):
     def check(self) -> None:
         """Assert conservation of items and Little's law for the run so far.
 
-        Little's law as an identity: the area under the number inside equals the time that items
-        spent inside, those still inside included. Source: J. D. C. Little, "A proof for the queuing
-        formula L = lambda W", Operations Research 9(3), 1961.
+        Little's law is an identity here: the area under the number inside equals the time that
+        items spent inside, including items that are still inside. Source: J. D. C. Little, "A
+        proof for the queuing formula L = lambda W", Operations Research 9(3), 1961.
         """
         now = self._env.now
         jobs = [*self._serving.values(), *self._resting, *self._queue]
@@ -249,9 +249,9 @@ class Station(Generic[T]):
         assert isclose(area_us, stay_us, rel_tol=1e-6, abs_tol=1e-3), (area_us, stay_us)
 
     def close(self) -> None:
-        """Forget whom to call, because the run is over.
+        """Drop all callbacks after the run.
 
-        Whoever is called knows this station, and a circle would keep everything in memory.
+        They refer to this station, and a reference cycle would keep the whole run in memory.
         """
         self._done = self._work = self._restart = self.drop_item = _ignore
         self._more = None
@@ -308,7 +308,7 @@ class Station(Generic[T]):
         self._done(job.item, job.arrived_us, job.started_us)
 
     def _let_in(self) -> None:
-        """Take from the door what there is room for now."""
+        """Let items at the door enter while there is room."""
         now = self._env.now
         while self._door and self._has_room():
             job, entered = self._door.popleft()
@@ -319,7 +319,7 @@ class Station(Generic[T]):
                 entered()
 
     def _rest(self) -> None:
-        """Take what is in service off the servers, with the work that is left."""
+        """Take items in service off the servers, each with its work left."""
         now = self._env.now
         for job in self._serving.values():
             job.left_us = max(0.0, job.left_us - (now - job.since_us) * self._speed)
@@ -328,7 +328,7 @@ class Station(Generic[T]):
         self.busy.set(0, now)
 
     def _go_on(self) -> None:
-        """Put back on the servers what rests, then what waits."""
+        """Serve the interrupted items again, then those in the queue."""
         if self._pauses or self._failures:
             return
         now = self._env.now
@@ -360,7 +360,7 @@ class Station(Generic[T]):
                 entered()
 
     def _roll_back(self) -> None:
-        """Queue everything that has come since the last checkpoint, as if it had just come."""
+        """Queue all items since the last checkpoint as if they had just arrived."""
         now = self._env.now
         for job in self._kept:
             if job.is_done:
@@ -372,13 +372,13 @@ class Station(Generic[T]):
         self._inside_are(len(self._queue), now)
 
     def _inside_are(self, items: int, now: float) -> None:
-        """Set the level, if it changes: its last change says when the last item left."""
+        """Set the level only if it changes: its last change is when the last item left."""
         if self.inside.value != items:
             self.inside.set(items, now)
 
 
 def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], Offer]) -> None:
-    """Let ``link`` deliver by ``offer``, and hold it while a message waits at the door."""
+    """Make ``link`` deliver through ``offer``, and hold it while a message waits at the door."""
 
     def deliver(message: T) -> None:
         if offer(message, link.release) is Offer.BLOCKED:
@@ -388,4 +388,4 @@ def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], Offer]) ->
 
 
 def _ignore(*_: object) -> Any:
-    """Do nothing about what happened to an item."""
+    """Ignore the fate of an item."""

@@ -1,8 +1,8 @@
-"""Triggers: where the arrivals of a run are cut into micro-batches.
+"""Triggers: they cut the arrivals of a run into micro-batches.
 
 Rules of this file:
 
-* A trigger that finds nothing cuts nothing: there is no empty batch.
+* A trigger without new arrivals cuts nothing: there is no empty batch.
 * An arrival at the very moment of a trigger belongs to the next batch.
 """
 
@@ -20,7 +20,7 @@ from sim.kernel.plain import plain
 @plain
 @dataclass(frozen=True, slots=True)
 class Every:
-    """A batch ends at each multiple of an interval, as with Spark's processing-time trigger."""
+    """A cut at each multiple of an interval, like Spark's processing-time trigger."""
 
     interval_us: int
 
@@ -31,7 +31,7 @@ class Every:
 @plain
 @dataclass(frozen=True, slots=True)
 class EveryTuples:
-    """A batch ends with each so many arrivals."""
+    """A cut after a fixed number of arrivals."""
 
     tuples: int
 
@@ -42,7 +42,7 @@ class EveryTuples:
 @plain
 @dataclass(frozen=True, slots=True)
 class At:
-    """A batch ends after these numbers of arrivals, as in a workload that is there already."""
+    """Cuts after given numbers of arrivals, such as those of an existing workload."""
 
     cuts: tuple[int, ...]
 
@@ -56,7 +56,7 @@ EVERY_SECOND = Every(1_000_000)
 
 
 class Trigger:
-    """Calls ``cut()`` at the end of every micro-batch, and ``end()`` behind the last one."""
+    """Calls ``cut()`` at the end of every micro-batch, and ``end()`` after the last one."""
 
     def __init__(
         self,
@@ -71,17 +71,17 @@ class Trigger:
         self._tuples = when.tuples if isinstance(when, EveryTuples) else None
         self._cuts = frozenset(when.cuts) if isinstance(when, At) else frozenset[int]()
         self._arrivals = 0
-        self._size = 0  # of the batch that is open
+        self._size = 0  # of the open batch
         self._due_us: int | None = None
         self._is_over = False
 
     def before_arrival(self, now_us: int) -> None:
-        """Cut before an arrival at this moment, rounded to a microsecond, if that is due."""
+        """Cut before an arrival at this moment (us, rounded), if a cut is due."""
         if self._due_us is not None and now_us >= self._due_us:
             self._fire()
 
     def after_arrival(self) -> None:
-        """Count an arrival: it is in the batch that is open now."""
+        """Count an arrival in the open batch, and cut if that completes it."""
         self._arrivals += 1
         self._size += 1
         if self._interval_us is not None:
@@ -91,7 +91,7 @@ class Trigger:
             self._fire()
 
     def arrivals_ended(self) -> None:
-        """End the run once the batch that is open has been cut: nothing arrives any more."""
+        """Note that nothing more arrives: the run ends when the open batch is cut."""
         self._is_over = True
         if self._size and self._interval_us is None:
             self._fire()
