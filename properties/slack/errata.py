@@ -3,71 +3,194 @@
 Source: the hybrid processing model for continuous aggregates over out-of-order streams. Its
 sections are cited as it numbers them: 1.1 modules, 1.2 control, 1.3 division of tuples between
 the modules, 1.4 trigger of corrections.
+
+Rules of this file:
+
+1. A stream is a few tuples in some order, each a micro-batch of its own, then a flush. Streams
+   with fewer tuples are tried first.
+2. Values are powers of two, so that a sum tells which tuples it counts.
+3. ``control_errata`` and ``requirement_errata`` search single windows instead of streams.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import cache, partial
+from itertools import product
+from typing import Any
 
+from model.checking.claims import Outcome, Verdict, combine
+from model.slack import make_system
+from model.slack.claims import judge, over_all
+from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
+from model.vocabulary import Event, SlackConfig, System, Trace, Workload
+from model.vocabulary.slack import Late, Progress, Result, Revision
 from properties.pages.errata import Erratum, Findings
+from properties.pages.errata_search import erratum, promise_or_broken, smallest_stream
 from properties.slack import control_errata, requirement_errata
-from properties.slack.small_streams import smallest
+
+SIZE_US, SLIDE_US = 4, 2
+TIMES_US = range(2, 14)
+"""Event times: three windows, one after the other."""
+TUPLES_MAX = 3
+SCOPES = ("conformal", "small")
+"""Scopes of the explorer, which also tries every slack and every crash."""
+
+
+def smallest(variant: str, **settings: object) -> Findings:
+    """Find the smallest stream on which a variant breaks its promise."""
+    bug = VARIANTS[variant]
+    config = {**_plain(str(bug.example.config["control"])), **settings}
+    right: System = make_system()
+    scope = partial(_scope, bug.promise, tuple(config.items()))
+    return smallest_stream(bug, right, judge, streams(config), _describe, scope)
+
+
+def streams(config: Mapping[str, Any]) -> Iterator[Workload]:
+    """Yield all streams of up to ``TUPLES_MAX`` tuples for a query, fewer tuples first."""
+    for length in range(1, TUPLES_MAX + 1):
+        for times_us in product(TIMES_US, repeat=length):
+            arrivals = tuple(
+                Event(seq, seq, "", event_time_us, float(1 << seq), TIMES_US.stop + seq)
+                for seq, event_time_us in enumerate(times_us)
+            )
+            yield Workload("slack", arrivals, config, tuple(range(1, length)))
+
+
+def _plain(control: str) -> dict[str, Any]:
+    """Return a query of sums in overlapping windows, with early corrections.
+
+    The control ``fixed`` waits 0.
+    """
+    config = SlackConfig(
+        SIZE_US, SLIDE_US, keyed=False, control=control, gamma_us=SIZE_US, max_age_us=SIZE_US
+    )
+    plain = SlackConfig(SIZE_US, SLIDE_US).to_json()
+    return {name: value for name, value in config.to_json().items() if _differs(plain, name, value)}
+
+
+def _differs(plain: Mapping[str, Any], name: str, value: object) -> bool:
+    return name in ("size_us", "slide_us") or value != plain[name]
+
+
+# ----------------------------------------------------------------------------- the right rules
+
+
+@cache
+def _streams_judged(settings: tuple[tuple[str, object], ...]) -> tuple[tuple[Verdict, ...], int]:
+    """Judge every stream by the right rules; return the verdicts and the number of streams."""
+    right: System = make_system()
+    judged = [judge(workload, right(workload)) for workload in streams(dict(settings))]
+    return over_all(judged), len(judged)
+
+
+@cache
+def _explored() -> tuple[Outcome, int]:
+    """Explore the scopes by the right rules; return the outcome and the number of states."""
+    found = [explore(scope) for scope in SCOPES]
+    outcome = combine(verdict for each in found for verdict in each.verdicts)
+    return outcome, sum(each.unique_states for each in found)
+
+
+def _scope(claim: str, settings: tuple[tuple[str, object], ...]) -> Verdict:
+    """Judge the promise, with all others, on every stream and in every state of the scopes."""
+    verdicts, tried = _streams_judged(settings)
+    verdict = promise_or_broken(verdicts, claim)
+    explored, states = _explored()
+    sentence = (
+        f"{verdict.sentence} These were all {tried:,} streams of up to {TUPLES_MAX} tuples; of"
+        f" {states:,} states of the explorer ({', '.join(SCOPES)}), too, every claim {explored}."
+    )
+    return Verdict(claim, combine([verdict, Verdict(claim, explored, "")]), sentence)
+
+
+# ------------------------------------------------------------------------------------- in words
+
+
+def _describe(workload: Workload, trace: Trace) -> Iterator[str]:
+    """Describe a trace, arrival by arrival."""
+    config = SlackConfig.from_json(workload.config)
+    unusual = {k: v for k, v in workload.config.items() if k not in ("size_us", "slide_us")}
+    settings = ", ".join(f"{name}={value}" for name, value in unusual.items())
+    yield f"Windows of {config.size_us} us, one every {config.slide_us} us; {settings}."
+    for batch, (event,) in enumerate(workload.batches()):
+        arrives = f"Tuple #{event.source_id} (event time {event.event_time_us},"
+        happens = "; ".join(_steps(config, trace, batch))
+        yield f"{batch + 1}. {arrives} value {event.value:g}) arrives: {happens}."
+    batch = len(workload.arrivals)
+    yield f"{batch + 1}. The stream is flushed: {'; '.join(_steps(config, trace, batch))}."
+
+
+def _steps(config: SlackConfig, trace: Trace, batch: int) -> Iterable[str]:
+    def named(start_us: int) -> str:
+        return f"[{start_us}, {start_us + config.size_us})"
+
+    for progress in trace.of(Progress):
+        if progress.batch == batch:
+            slack = f", the slack {progress.slack_us}" if progress.slack_us else ""
+            yield f"the watermark is {progress.wm_us}{slack}"
+    for result in trace.of(Result):
+        if result.batch == batch:
+            yield f"{named(result.start_us)} is answered, {result.value:g}"
+    for late in trace.of(Late):
+        if late.batch == batch:
+            yield f"#{late.source_id} is late for {named(late.start_us)}"
+    for revision in trace.of(Revision):
+        if revision.batch == batch:
+            yield f"a correction makes {named(revision.start_us)} {revision.value:g}"
+
+
+# ------------------------------------------------------------------------------------- the table
 
 HPM = "hybrid processing model for continuous aggregates over out-of-order streams"
 EXACT = "In the end every answer is exact."
 WITHIN = "The probability that the first answer is off by eps or more is at most delta."
 
 
-def _stream_erratum(name: str, variant: str, promise: str, source: str) -> Erratum:
-    """One that a few tuples show."""
-    bug = VARIANTS[variant]
-    return Erratum(name, promise, source, bug.mistake, bug.corrected, partial(smallest, variant))
-
-
-def _requirement_erratum(
-    name: str, variant: str, source: str, search: Callable[[], Findings], note: str = ""
+def _erratum(
+    name: str, variant: str, promise: str, source: str, search: Callable[[], Findings] | None = None
 ) -> Erratum:
-    """One that a single window shows."""
-    bug = VARIANTS[variant]
-    return Erratum(name, WITHIN, source, bug.mistake, f"{bug.corrected}{note}", search)
+    """Return an erratum that a planted bug shows, by default on the smallest stream."""
+    search = search or partial(smallest, variant)
+    return erratum(VARIANTS[variant], name, promise, f"{HPM}{source}", search)
 
 
 ERRATA: tuple[Erratum, ...] = (
-    _stream_erratum(
+    _erratum(
         "closing-rule",
         "early_closing",
         "A tuple that was not delayed is never late.",
-        f"{HPM}, 1.3: the condition under which a window closes",
+        ", 1.3: the condition under which a window closes",
     ),
-    _stream_erratum(
+    _erratum(
         "mixed-tuples",
         "mixed_tuple_lost",
         EXACT,
-        f"{HPM}, 1.3: tuples of the second class go to the stream module alone",
+        ", 1.3: tuples of the second class go to the stream module alone",
     ),
-    _stream_erratum(
+    _erratum(
         "lost-update",
         "lost_update",
         EXACT,
-        f"{HPM}, 1.1: both modules write results to one table; which of them may is left open",
+        ", 1.1: both modules write results to one table; which of them may is left open",
     ),
-    _stream_erratum(
+    _erratum(
         "gamma-without-age",
         "gamma_only",
         "A late tuple is corrected for whether or not others follow, or the stream ends.",
-        f"{HPM}, 1.4: the only trigger is the span of the pending tuples",
+        ", 1.4: the only trigger is the span of the pending tuples",
     ),
-    _stream_erratum(
+    _erratum(
         "missing-flush",
         "no_flush",
         EXACT,
-        f"{HPM}: what happens when a stream ends is left open",
+        ": what happens when a stream ends is left open",
     ),
-    _stream_erratum(
+    _erratum(
         "slack-out-of-range",
         "slack_winds_up",
         "The buffer is a share of the largest delay.",
-        f"{HPM}, 1.2: K = alpha * k, alpha from equation (1)",
+        ", 1.2: K = alpha * k, alpha from equation (1)",
     ),
     Erratum(
         "pd-promise",
@@ -87,17 +210,22 @@ ERRATA: tuple[Erratum, ...] = (
         "Alpha is clipped to [0, 1] after every judgement (pd-clamped; conformal does so, too).",
         control_errata.windup,
     ),
-    _requirement_erratum(
-        "smaller-root",
-        "smaller_root",
-        f"{HPM}, 1.2: refers to Ji et al., DEBS 2015, for the coverage of a sum, without its form",
-        requirement_errata.smaller_root,
-        " It is an approximation; the method rigorous always requires enough.",
+    replace(
+        _erratum(
+            "smaller-root",
+            "smaller_root",
+            WITHIN,
+            ", 1.2: refers to Ji et al., DEBS 2015, for the coverage of a sum, without its form",
+            requirement_errata.smaller_root,
+        ),
+        corrected=f"{VARIANTS['smaller_root'].corrected} It is an approximation; the method"
+        " rigorous always requires enough.",
     ),
-    _requirement_erratum(
+    _erratum(
         "normal-quantiles",
         "normal_quantile",
-        f"{HPM}, 1.2: refers to Law, Zaniolo 2008 for that of a quantile, without its form",
+        WITHIN,
+        ", 1.2: refers to Law, Zaniolo 2008 for that of a quantile, without its form",
         requirement_errata.normal_quantile,
     ),
 )

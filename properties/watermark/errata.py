@@ -14,18 +14,18 @@ from model.watermark import make_system
 from model.watermark.claims import judge, over_all
 from model.watermark.variants import VARIANTS
 from properties.errors import counted
-from properties.judging.smallest_stream import promise_or_broken, smallest
-from properties.pages.errata import Erratum, Findings
+from properties.pages.errata import Findings
+from properties.pages.errata_search import erratum, promise_or_broken, smallest_stream
 
-VARIANT = "literal"
+BUG = VARIANTS["literal"]
 TIMES_US = range(4)
 TUPLES_MAX = 4
 CONFIG: dict[str, Any] = WatermarkConfig(2, 2, 6, k=3, keyed=False, aggregate="count").to_json()
-"""Clusters of three, so that a fourth tuple makes the first one leave."""
+"""Clusters of three tuples, so that a fourth tuple makes the first one leave."""
 
 
 def streams() -> Iterator[Workload]:
-    """All streams of a few tuples, fewer first; each tuple is a micro-batch of its own."""
+    """Yield all streams of a few tuples, fewer first; each tuple is a micro-batch of its own."""
     for length in range(1, TUPLES_MAX + 1):
         for times_us in product(TIMES_US, repeat=length):
             arrivals = tuple(
@@ -36,18 +36,18 @@ def streams() -> Iterator[Workload]:
 
 
 def _scope() -> Verdict:
-    """The promise, with all others, on every stream by the right rule."""
+    """Judge the right rule on every stream; any broken promise counts."""
     right = make_system()
     judged = [judge(workload, right(workload)) for workload in streams()]
-    verdict = promise_or_broken(over_all(judged), VARIANTS[VARIANT].promise)
+    verdict = promise_or_broken(over_all(judged), BUG.promise)
     sentence = (
         f"{verdict.sentence} These were all {len(judged):,} streams of up to {TUPLES_MAX} tuples."
     )
     return Verdict(verdict.claim, verdict.outcome, sentence)
 
 
-def _told(workload: Workload, trace: Trace) -> Iterator[str]:
-    """What happens, arrival by arrival, by the rules that made the trace."""
+def _describe(workload: Workload, trace: Trace) -> Iterator[str]:
+    """Describe a trace, arrival by arrival."""
     config = WatermarkConfig.from_json(workload.config)
     yield (
         f"Windows of {config.size_us} us; M is {config.max_wait_us} us, a cluster has"
@@ -64,17 +64,16 @@ def _told(workload: Workload, trace: Trace) -> Iterator[str]:
 
 
 def _search() -> Findings:
-    return smallest(VARIANTS[VARIANT], make_system(), judge, streams(), _told, _scope)
+    return smallest_stream(BUG, make_system(), judge, streams(), _describe, _scope)
 
 
 ERRATA = (
-    Erratum(
+    erratum(
+        BUG,
         "order-degree",
         "The calmer the stream, the shorter the wait.",
         "dynamic adjustment of the watermark by the disorder of a micro-cluster: W = N - M*P, with"
         " P = 1 for a cluster in order; a formula for P is not given",
-        VARIANTS[VARIANT].mistake,
-        VARIANTS[VARIANT].corrected,
         _search,
     ),
 )

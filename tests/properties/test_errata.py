@@ -18,10 +18,11 @@ from model.vocabulary import SlackConfig
 from properties.cli import errata as command
 from properties.cli import main as cli
 from properties.cli.errata import confirm
-from properties.join import behaviours, scaling
+from properties.join import errata as join_errata
 from properties.pages.errata import Confirmation, Erratum, Findings, markdown, told
 from properties.rooms import NAMES, Room, find_room, find_rooms
-from properties.slack import control_errata, requirement_errata, small_streams
+from properties.slack import control_errata, requirement_errata
+from properties.slack import errata as slack_errata
 from properties.slack.control_errata import Pattern, outcome, share
 from properties.slack.requirement_errata import Window
 
@@ -90,7 +91,7 @@ def test_one_verdict_that_is_not_as_it_should_be_leaves_it_unconfirmed(broken: i
 
 @pytest.mark.parametrize("variant", ["both_visible", "balance_alone", "local_timer"])
 def test_what_a_chain_is_shown_with_is_what_the_right_rules_are_given(variant: str) -> None:
-    findings = behaviours.shortest(variant)
+    findings = join_errata.shortest(variant)
     shown = findings.counterexample[0].removeprefix("A chain of 2 workers with ")
     given = findings.same.sentence.removeprefix("Every behaviour with ")
     assert shown.split(", W =")[0] == given.split(", in blocks")[0]
@@ -100,26 +101,26 @@ def test_what_a_chain_is_shown_with_is_what_the_right_rules_are_given(variant: s
 
 
 def test_verdicts_on_the_same_tuples_say_what_else_differs() -> None:
-    findings = behaviours.shortest("balance_alone")
+    findings = join_errata.shortest("balance_alone")
     same, scope = (each.sentence.split(": ")[0] for each in (findings.same, findings.scope))
     assert same != scope
 
 
 def test_a_smallest_stream_has_no_smaller_one() -> None:
-    findings = small_streams.smallest("lost_update")
+    findings = slack_errata.smallest("lost_update")
     assert [line[:9] for line in findings.counterexample[1:4]] == [
         "1. Tuple ",
         "2. Tuple ",
         "3. Tuple ",
     ]
     config = {"size_us": 4, "slide_us": 2}
-    lengths = [len(workload.arrivals) for workload in small_streams.streams(config)]
+    lengths = [len(workload.arrivals) for workload in slack_errata.streams(config)]
     assert lengths == sorted(lengths)
 
 
 def test_a_variant_that_breaks_nothing_is_no_erratum() -> None:
     # It takes a kill, and none of these streams has one.
-    findings = small_streams.smallest("clears_first")
+    findings = slack_errata.smallest("clears_first")
     assert findings.literal.outcome is Outcome.UNDETERMINED
     assert not findings.is_confirmed
 
@@ -167,14 +168,14 @@ def test_known_of_a_window_has_its_variation() -> None:
 def test_a_chain_without_a_mistake_is_no_erratum(monkeypatch: pytest.MonkeyPatch) -> None:
     right = replace(VARIANTS["local_timer"], spoil=lambda scope: scope)
     monkeypatch.setitem(cast("dict[str, Variant]", VARIANTS), "local_timer", right)
-    assert behaviours.shortest("local_timer").literal.outcome is Outcome.HOLDS
+    assert join_errata.shortest("local_timer").literal.outcome is Outcome.HOLDS
 
 
 def test_a_rule_for_workers_that_is_wrong_is_not_confirmed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(scaling, "is_idle", scaling.turned_round)
-    findings = scaling.scaling()
+    monkeypatch.setattr(join_errata, "is_idle", join_errata.is_idle_as_written)
+    findings = join_errata.scaling()
     assert findings.same.outcome is findings.scope.outcome is Outcome.BROKEN
 
 

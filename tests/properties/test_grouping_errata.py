@@ -8,7 +8,7 @@ import pytest
 from model.checking.claims import Outcome
 from model.grouping import balance
 from model.grouping.variants import VARIANTS
-from properties.grouping import balance_errata, key_errata
+from properties.grouping import balance_errata, errata
 from properties.grouping.balance_errata import CREWS, PAIRS, Pair, Spread
 from properties.grouping.errata import ERRATA
 
@@ -29,7 +29,7 @@ def test_all_are_there() -> None:
 def test_what_comes_first_is_smaller() -> None:
     assert [crew.n for crew in CREWS] == sorted(crew.n for crew in CREWS)
     assert [pair.m for pair in PAIRS] == sorted(pair.m for pair in PAIRS)
-    lengths = [len(keys) for keys, _ in key_errata._streams()]
+    lengths = [len(keys) for keys, _ in errata._streams()]
     assert lengths == sorted(lengths)
 
 
@@ -85,18 +85,18 @@ def test_a_tuple_more_than_a_fluid_is_the_limit() -> None:
 def test_rounding_down_is_right_where_nothing_is_rounded() -> None:
     for keys in product("abc", repeat=6):
         for eps in (0.25, 0.5):
-            assert not key_errata._forgotten("".join(keys), eps, int)
+            assert not errata._forgotten("".join(keys), eps, int)
 
 
 def test_the_forgotten_key_by_hand() -> None:
-    told = key_errata.counters().counterexample
+    told = errata.counters().counterexample
     assert told[0].startswith("Tuples of the keys a a b, each a micro-batch; eps = 0.6")
     # One counter: a 1, a 2, then b takes it over and counts 3.
     assert "the summary has b: 3; a has 2 of 3 tuples" in told[1]
 
 
 def test_places_of_keys_one_by_one_are_counted_from_routes() -> None:
-    case = key_errata._one_by_one(4, 2)
+    case = errata._one_by_one(4, 2)
     assert Counter(event.key for event in case.arrivals) == {"k0": 64, "k1": 64}
     assert len(case.cuts) == 3
 
@@ -104,11 +104,11 @@ def test_places_of_keys_one_by_one_are_counted_from_routes() -> None:
 def test_a_rule_that_is_not_corrected_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     for verdict in (
         balance_errata._bounded(CREWS[:14], "pkg"),
-        key_errata._several(key_errata.HOT, "tag-literal"),
+        errata._several(errata.HOT, "tag-literal"),
     ):
         assert verdict.outcome is Outcome.BROKEN
-    monkeypatch.setattr(key_errata, "ceil", int)
-    findings = key_errata.counters()
+    monkeypatch.setattr(errata, "ceil", int)
+    findings = errata.counters()
     assert findings.same.outcome is findings.scope.outcome is Outcome.BROKEN
     wrong = VARIANTS["with_propagation"].make_system()
     monkeypatch.setattr(balance_errata, "make_system", lambda: wrong)

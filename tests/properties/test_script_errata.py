@@ -8,10 +8,8 @@ import pytest
 from model.checking.claims import Outcome
 from model.script.slices import Choice, Span, choose, edges, panes
 from model.script.variants import VARIANTS
-from properties.script import placing_errata, slicing_errata, updating_errata
-from properties.script.errata import ERRATA
-from properties.script.placing_errata import Crew
-from properties.script.slicing_errata import Stream
+from properties.script import errata
+from properties.script.errata import ERRATA, Crew, Stream
 
 
 def test_all_are_there() -> None:
@@ -22,7 +20,7 @@ def test_all_are_there() -> None:
 
 
 def test_two_sensors_on_two_workers_are_the_smallest_crew() -> None:
-    findings = placing_errata.uncharged()
+    findings = errata.uncharged()
     sensors, workers, tried = findings.counterexample
     assert sensors.startswith("2 sensors, each with a script of its own, on 2 workers;")
     assert workers == "By the rule as written worker 0 gets s0 and s1, worker 1 gets nothing."
@@ -42,7 +40,7 @@ def test_crews_are_placed_before_anything_arrives() -> None:
 
 
 def test_the_greatest_less_the_least_of_one_value_is_nothing() -> None:
-    findings = updating_errata.half_updated()
+    findings = errata.half_updated()
     script, *sent, results, _ = findings.counterexample
     assert script == 'The script x = max("a", 2, 2) - min("a", 2, 2).'
     assert [line[3:] for line in sent] == ["a sends 1, stamped 0 ms.", "a sends 5, stamped 2 ms."]
@@ -53,8 +51,8 @@ def test_the_greatest_less_the_least_of_one_value_is_nothing() -> None:
 
 def test_a_rule_that_is_not_corrected_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = VARIANTS["at_every_change"].make_system
-    monkeypatch.setattr(updating_errata, "make_system", wrong)
-    findings = updating_errata.half_updated()
+    monkeypatch.setattr(errata, "make_system", wrong)
+    findings = errata.half_updated()
     assert findings.same.outcome is Outcome.BROKEN
     assert not findings.is_confirmed
 
@@ -85,8 +83,8 @@ def test_steps_are_those_that_one_counts(
 
 
 def test_nothing_shorter_loses_as_much() -> None:
-    streams = list(slicing_errata._streams())
-    findings = slicing_errata.panes_that_lose()
+    streams = list(errata._streams())
+    findings = errata.panes_that_lose()
     assert findings.counterexample[0].startswith("A window of 47 ms, anew every 8 ms,")
     first = next(n for n, each in enumerate(streams) if each.spans == (Span(47, 8),))
     assert findings.counterexample[-1].endswith(f"{first} of {first} tried.")
@@ -99,5 +97,5 @@ def test_always_panes_is_not_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     def always_panes(spans: Sequence[Span], per_hour: Fraction) -> Choice:
         return choose(spans, per_hour)._replace(cutting=panes(spans))
 
-    monkeypatch.setattr(slicing_errata, "choose", always_panes)
-    assert slicing_errata.panes_that_lose().scope.outcome is Outcome.BROKEN
+    monkeypatch.setattr(errata, "choose", always_panes)
+    assert errata.panes_that_lose().scope.outcome is Outcome.BROKEN
