@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from model.vocabulary import Event, SlackConfig
 from model.vocabulary.slack import MAX_CORRELATED, Correlation
-from model.windows.correction import Scored, Scores
+from model.windows.correction import Scored
+from model.windows.state import Scores
 
 UNTESTED = "untested"
 CONTRADICTED = "contradicted"

@@ -19,9 +19,9 @@ from math import ceil, floor
 from model.slack.evidence import Observed, Truth
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import Judged, Late, Progress, Result
-from model.windows.aggregates import as_written
 from model.windows.evidence import Window
 from model.windows.findings import Findings, name_of
+from model.windows.query import as_written
 
 TOLERANCE = 1e-9
 

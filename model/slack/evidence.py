@@ -1,10 +1,11 @@
-"""What a workload makes true in room ``slack``, and what a trace of it says.
+"""The truth of a workload of room ``slack``, and the evidence of a trace.
 
 Rules of this file:
 
 * Independent of the machine: whether an arrival is rejected is decided here anew.
 """
 
+from collections.abc import Mapping
 from math import isfinite
 from typing import TypeAlias
 
@@ -15,20 +16,28 @@ from model.windows import evidence
 Truth: TypeAlias = evidence.Truth[SlackConfig]
 Observed: TypeAlias = evidence.Observed[Progress]
 
+IDENTITY: Mapping[str, tuple[str, ...]] = {
+    **evidence.IDENTITY,
+    "judged": ("task", "order"),
+    "progress": ("task", "batch"),
+    "correlation": ("task", "start_us", "key", "revision"),
+}
+"""Identifying fields of each kind of step; the others are compared."""
+
 
 def truth_of(workload: Workload) -> Truth:
-    """Count what is true; ``ValueError`` for a configuration that cannot be."""
+    """Count the truth of a workload. Raise ``ValueError`` for an impossible configuration."""
     config = SlackConfig.from_json(workload.config)
     return evidence.truth_of(workload, config, lambda event: is_rejected(config, event))
 
 
 def observed_in(truth: Truth, trace: Trace) -> Observed:
     """Arrange a trace by window."""
-    return evidence.observed_in(truth, trace, trace.of(Progress))
+    return evidence.arrange(truth, trace, trace.of(Progress))
 
 
 def is_rejected(config: SlackConfig, event: Event) -> bool:
-    """Section 2, step 1."""
+    """Return whether an arrival is rejected by docs/slack.md, section 2, step 1."""
     return (
         not isfinite(event.value)
         or (config.needs_positive_values and event.value < 0)

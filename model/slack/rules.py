@@ -1,70 +1,135 @@
-"""The decisions of the protocol, one function each, so that one of them can be exchanged.
+"""The decisions of the protocol, one function each, so that each can be exchanged.
 
-Source: docs/slack.md, sections 2 and 6.
+Sources: docs/slack.md, sections 2, 4 and 6. MP-K-slack (Mutschler, Philippsen 2013) for control
+``max``; the hybrid processing model for ``pd``; adaptive conformal inference (Gibbs, Candes 2021)
+for ``conformal``.
 
 Rules of this file:
 
-* A decision looks, it changes nothing. ``model/slack/machine.py`` and
-  ``model/windows/correction.py`` do what was decided.
-* What is decided about windows and corrections in other rooms, too, is in ``model/windows``.
-* A planted bug or a literal reading of a paper is this table with an entry replaced
+* A decision reads state and changes nothing; ``model/slack/machine.py`` acts on it.
+* A control law is a pure function from one factor to the next. It sees a judged window, never a
+  clock.
+* The factor applied is always within [0, 1], even if ``pd`` lets alpha wind up beyond.
+* A planted bug or a literal reading of a paper is this table with one entry replaced
   (``model/slack/variants.py``).
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from math import isfinite
-from typing import TYPE_CHECKING
+from math import floor, isfinite
+from typing import NamedTuple
 
-from model.slack import control, coverage
-from model.vocabulary import Event, SlackConfig, WindowSpec
-from model.vocabulary.slack import REASON_FUTURE, REASON_NEGATIVE, REASON_NOT_FINITE
-from model.windows.query import Query
-from model.windows.rules import (
-    Place,
-    covered,
-    first_open,
-    flush_wm_us,
-    is_redelivery,
-    is_too_far_ahead,
-    route,
-    trigger,
-)
+from model.slack.requirement import Requirement, requirement_of
+from model.vocabulary import Event, SlackConfig
+from model.vocabulary.slack import REASON_NEGATIVE
+from model.windows import rules
+from model.windows.rules import WindowRules
 
-if TYPE_CHECKING:
-    from model.slack.machine import Task
-    from model.windows.correction import Pair, Pending
+# -------------------------------------------------------------------------- control of the slack
+
+
+class Factor(NamedTuple):
+    """State of a controller."""
+
+    alpha: float = 1.0
+    err: float = 0.0
+    """Error of the window judged last; only the ``pd`` laws read it."""
+
+
+class Coverage(NamedTuple):
+    """The coverage of one judged window."""
+
+    n_rcv: int
+    total: int
+    """N, the tuples of the window known so far."""
+    n_req: int
+
+    @property
+    def miss(self) -> bool:
+        """Whether the first answer contained fewer tuples than required."""
+        return self.n_rcv < self.n_req
+
+
+Law = Callable[[SlackConfig, Factor, Coverage], Factor]
+
+
+def clip(alpha: float) -> float:
+    """Return the nearest number within [0, 1]."""
+    return 0.0 if alpha < 0 else 1.0 if alpha > 1 else alpha
+
+
+def constant(_config: SlackConfig, _factor: Factor, _coverage: Coverage) -> Factor:
+    """Return the initial factor: no feedback."""
+    return Factor()
+
+
+def conformal_step(config: SlackConfig, factor: Factor, coverage: Coverage) -> float:
+    """Return alpha after one judgement, before it is clipped; delta/2 of misses keep it still."""
+    return factor.alpha + config.learning_rate * (coverage.miss - config.delta / 2)
+
+
+def conformal(config: SlackConfig, factor: Factor, coverage: Coverage) -> Factor:
+    """Return a larger factor after a miss, and a slightly smaller one after a hit."""
+    return Factor(clip(conformal_step(config, factor, coverage)))
+
+
+def pd(config: SlackConfig, factor: Factor, coverage: Coverage) -> Factor:
+    """Return the factor of the published law: proportional and differential on the coverage."""
+    required = config.lambda_thr
+    if required is None:
+        required = coverage.n_req / coverage.total
+    err = required - coverage.n_rcv / coverage.total
+    return Factor(factor.alpha + (config.kp * err + config.kd * (err - factor.err)), err)
+
+
+def pd_clamped(config: SlackConfig, factor: Factor, coverage: Coverage) -> Factor:
+    """Return the factor of the published law without windup."""
+    after = pd(config, factor, coverage)
+    return Factor(clip(after.alpha), after.err)
+
+
+LAWS: Mapping[str, Law] = {
+    "fixed": constant,
+    "max": constant,
+    "conformal": conformal,
+    "pd": pd,
+    "pd-clamped": pd_clamped,
+}
+
+
+def law(config: SlackConfig, factor: Factor, coverage: Coverage) -> Factor:
+    """Return the next factor by the law of the query's control."""
+    return LAWS[config.control](config, factor, coverage)
+
+
+def slack_us(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
+    """Return K of section 2, step 3: a share of the largest delay so far, or the fixed setting."""
+    if config.control == "fixed":
+        slack = config.fixed_slack_us
+    else:
+        # Beyond 2^53 the product may be rounded up.
+        slack = min(max_delay_us, floor(clip(alpha) * max_delay_us))
+    return slack if config.max_slack_us is None else min(slack, config.max_slack_us)
+
+
+# ------------------------------------------------------------------------------------- the table
 
 
 def reject(config: SlackConfig, event: Event) -> str | None:
-    """Why an arrival takes part in nothing, if it does not."""
-    if not isfinite(event.value):
-        return REASON_NOT_FINITE
-    if event.value < 0 and config.needs_positive_values:
+    """Return why an arrival is rejected; None if it takes part."""
+    if isfinite(event.value) and event.value < 0 and config.needs_positive_values:
         return REASON_NEGATIVE
-    if is_too_far_ahead(config, event):
-        return REASON_FUTURE
-    return None
+    return rules.reject(config, event)
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(WindowRules[SlackConfig]):
     """The table of decisions."""
 
     reject: Callable[[SlackConfig, Event], str | None] = reject
-    is_redelivery: Callable[["Task", Event], bool] = is_redelivery
-    slack_us: Callable[[SlackConfig, float, int], int] = control.slack_us
-    wm_us: Callable[[int, int], int] = max
-    """The watermark from the one before and t_max - K."""
-    first_open: Callable[[WindowSpec, int], int] = first_open
-    route: Callable[["Task", int, Event], Place] = route
-    requirement: Callable[[SlackConfig], coverage.Requirement] = coverage.requirement_of
-    law: control.Law = control.law
-    flush_wm_us: Callable[["Task"], int] = flush_wm_us
-    trigger: Callable[[Query, "Pending", int, bool], str | None] = trigger
-    covered: Callable[[Collection["Pair"], Collection["Pair"]], Collection["Pair"]] = covered
-    clears_first: bool = False
-    """Whether a correction clears pairs before the answers for them are written."""
+    slack_us: Callable[[SlackConfig, float, int], int] = slack_us
+    requirement: Callable[[SlackConfig], Requirement] = requirement_of
+    law: Law = law
 
 
 RULES = Rules()

@@ -1,23 +1,48 @@
-"""Small scopes of the protocol, explored exhaustively: state counts, verdicts, shortest paths.
+"""Small scopes of the protocol, explored exhaustively: claims, state counts, shortest paths.
+
+Source: docs/slack.md, section 7, promises 1, 2 and 4.
 
 Rules of this file:
 
-* ``small`` is for every change, ``large`` for the night; the others look at what ``small``
-  leaves out: deliveries after a tuple is forgotten, and controllers that remember, one that stays
-  within bounds and one that does not.
-* A path is sentences.
+* Scope ``small`` is for every change, ``large`` for the night. The others test what ``small``
+  leaves out: deliveries after a tuple is forgotten, a controller within bounds (``conformal``) and
+  one that leaves them (``pd``).
+* A claim counts for itself (see ``model/windows/scopes.py``) and names the cases without which it
+  would be empty.
+* A path is written in sentences.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from model.checking.explorer import Exploration, Machine
+from model.checking.explorer import (
+    Exploration,
+    Machine,
+    StateClaim,
+    always,
+    no_deadlock,
+    reachable,
+    sometimes,
+)
 from model.checking.explorer import explore as search
 from model.slack.protocol import ARRIVAL, Action, Protocol, Scope, State
 from model.slack.rules import RULES
-from model.slack.scope_claims import claims_of, named
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
+from model.windows.scopes import (
+    FORGOTTEN,
+    LATE,
+    LATE_TOO_EARLY,
+    MIXED,
+    OVER,
+    WENT_BACK,
+    WROTE_AGAIN,
+    is_mixed,
+    miscounted,
+    never,
+    right_sums,
+)
+from model.windows.state import Window
 
 MAX_STATES = 20_000_000
 
@@ -48,27 +73,197 @@ SCOPES: Mapping[str, Scope] = {
     )
 }
 
+# --------------------------------------------------------------------------------------- guards
+
+SEVERAL = "a correction has more than one window"
+HALF_WAY = "a correction crashes half way"
+BESIDE = "a tuple becomes late beside a correction"
+AGED = "a correction is due because of age"
+SLACK = "the watermark waits"
+KNOWN = "a tuple is delivered again and recognised"
+WOUND_UP = "the factor leaves 0 to 1"
+
+
+def _is_over(scope: Scope, state: State) -> bool:
+    is_idle = state.is_flushed and not state.pending and state.plan is None
+    return is_idle and scope.everything_came(state.deliveries_left)
+
+
+def _crashed_half_way(scope: Scope, state: State) -> bool:
+    has_written = any(
+        answer.revision and any(pair.window == window for pair in state.pending)
+        for window, answer in state.answers
+    )
+    return state.crashes_left < scope.crashes and state.plan is None and has_written
+
+
+def _has_known_redelivery(scope: Scope, state: State) -> bool:
+    n_accepted, _, _ = state.task.moments
+    return sum(scope.deliveries - left for left in state.deliveries_left) > n_accepted
+
+
+def _is_beside(state: State) -> bool:
+    return state.plan is not None and not set(state.pending) <= set(state.plan.pairs)
+
+
+def _winds_up(scope: Scope) -> bool:
+    """Return whether the factor of the scope's control may leave 0 to 1."""
+    return scope.config.control == "pd"
+
+
+def _guards_of(scope: Scope) -> Iterator[StateClaim[State]]:
+    """Yield the cases that must occur, so that the promises of the scope say something."""
+    yield from (
+        sometimes(LATE, lambda state: bool(state.emitted.late)),
+        sometimes(MIXED, lambda state: is_mixed(scope, state.task, state.emitted)),
+        sometimes(SEVERAL, lambda state: state.plan is not None and len(state.plan.answers) > 1),
+        sometimes(HALF_WAY, lambda state: _crashed_half_way(scope, state)),
+        sometimes(BESIDE, _is_beside),
+        sometimes(OVER, lambda state: _is_over(scope, state)),
+        sometimes(SLACK, lambda state: state.task.wm_us < state.task.t_max_us),
+        reachable(AGED, lambda state: state.plan is not None and state.plan.reason == "age"),
+    )
+    if scope.deliveries > 1:
+        yield sometimes(KNOWN, lambda state: _has_known_redelivery(scope, state))
+        yield sometimes(FORGOTTEN, lambda state: not set(state.pending) <= set(state.emitted.late))
+    if _winds_up(scope):
+        yield sometimes(WOUND_UP, lambda state: not 0 <= state.task.factor.alpha <= 1)
+
+
+# --------------------------------------------------------------------------------------- claims
+
+
+def claims_of(scope: Scope) -> tuple[StateClaim[State], ...]:
+    """Return the guards and claims of a scope."""
+    guards: tuple[str, ...] = (LATE, MIXED, SEVERAL, HALF_WAY, BESIDE, SLACK)
+    if scope.deliveries > 1:
+        guards += (KNOWN, FORGOTTEN)
+    return *_guards_of(scope), *_answer_claims(scope, guards), *_control_claims(scope, guards)
+
+
+def _answer_claims(scope: Scope, guards: tuple[str, ...]) -> tuple[StateClaim[State], ...]:
+    return (
+        always(
+            "wrong answers are pending",
+            lambda state: not any(_wrong(scope, state)),
+            guards=guards,
+            explain=lambda state: _explain_wrong(scope, state),
+        ),
+        always(
+            "each pair once",
+            lambda state: not any(miscounted(scope, state.task, state.emitted)),
+            guards=guards,
+            explain=lambda state: _explain_miscounted(scope, state),
+        ),
+        *(
+            never(alarm, lambda state: state.emitted, guards)
+            for alarm in (WROTE_AGAIN, LATE_TOO_EARLY, WENT_BACK)
+        ),
+        always(
+            "exact in the end",
+            lambda state: (
+                not _is_over(scope, state) or _answers(state) == right_sums(scope, state.task)
+            ),
+            guards=(*guards, OVER),
+            explain=lambda state: _explain_end(scope, state),
+        ),
+        no_deadlock("nothing is left undone", lambda state: _is_over(scope, state), guards=(OVER,)),
+    )
+
+
+def _control_claims(scope: Scope, guards: tuple[str, ...]) -> Iterator[StateClaim[State]]:
+    if _winds_up(scope):
+        guards += (WOUND_UP,)
+    else:
+        yield always(
+            "alpha within 0 and 1",
+            lambda state: 0 <= state.task.factor.alpha <= 1,
+            guards=guards,
+            explain=lambda state: f"alpha is {state.task.factor.alpha}",
+        )
+    yield always(
+        "slack within 0 and the largest delay",
+        lambda state: 0 <= state.task.slack_us <= state.task.max_delay_us,
+        guards=guards,
+        explain=lambda state: f"K is {state.task.slack_us}, k {state.task.max_delay_us}",
+    )
+
+
+def _answers(state: State) -> dict[Window, float]:
+    return {window: answer.value for window, answer in state.answers}
+
+
+def _wrong(scope: Scope, state: State) -> Iterator[Window]:
+    """Yield closed windows whose current answer is wrong although nothing of them is pending."""
+    answers = _answers(state)
+    owed = {pair.window for pair in state.pending}
+    for window, right in right_sums(scope, state.task).items():
+        is_settled = scope.is_closed(window, state.task) and window not in owed
+        if is_settled and answers.get(window) != right:
+            yield window
+
+
+# ---------------------------------------------------------------------------------- explanations
+
+
+def _tuples_in(total: int) -> str:
+    """Return the tuples that a sum counts, if it counts each at most once."""
+    numbers = [f"#{number}" for number in range(total.bit_length()) if total >> number & 1]
+    return " and ".join(numbers) or "nothing"
+
+
+def _explain_wrong(scope: Scope, state: State) -> str:
+    window = min(_wrong(scope, state))
+    answer = _answers(state).get(window)
+    right = right_sums(scope, state.task)[window]
+    return (
+        f"The closed window {scope.name_of(window)} holds {_tuples_in(right)}, a sum of {right}; "
+        f"its answer is {'missing' if answer is None else f'{answer:g}'} and nothing of it "
+        "is pending"
+    )
+
+
+def _explain_miscounted(scope: Scope, state: State) -> str:
+    emitted = state.emitted
+    window = min(miscounted(scope, state.task, emitted))
+    late = [pair.source_id for pair in emitted.late if pair.window == window]
+    in_time = dict(emitted.results).get(window)
+    held = _tuples_in(right_sums(scope, state.task)[window])
+    return (
+        f"The closed window {scope.name_of(window)} holds {held}; "
+        f"the stream counted {'nothing' if in_time is None else f'a sum of {in_time:g}'}, late "
+        f"were {', '.join(f'#{number}' for number in late) or 'none'}"
+    )
+
+
+def _explain_end(scope: Scope, state: State) -> str:
+    right, answers = right_sums(scope, state.task), _answers(state)
+    wrong = min(w for w in right.keys() | answers.keys() if right.get(w) != answers.get(w))
+    return (
+        f"The answer of {scope.name_of(wrong)} is {answers.get(wrong, 'missing')}, right is "
+        f"{right.get(wrong, 'none')}"
+    )
+
+
 # ---------------------------------------------------------------------------------- descriptions
 
 
 def describe_action(scope: Scope, action: Action) -> str:
-    """What happens, as a phrase."""
+    """Return a phrase for an action."""
     if action.what != ARRIVAL:
         return action.what
-    event_time_us = scope.event_times_us[action.number]
-    arrived = f"tuple #{action.number} (event time {event_time_us}) arrives"
-    return f"{arrived}, the slack is then {action.slack_us}"
+    return f"{scope.describe_arrival(action.number)}, the slack is then {action.slack_us}"
 
 
 def describe_state(scope: Scope, state: State) -> str:
-    """What there is, as a phrase."""
+    """Return a phrase for a state."""
     if not state.task.accepted:
         return "nothing has arrived"
     parts = [f"the watermark is {state.task.wm_us}"]
     for window, answer in state.answers:
-        parts.append(f"{named(scope, window)} = {answer.value:g} (revision {answer.revision})")
+        parts.append(f"{scope.name_of(window)} = {answer.value:g} (revision {answer.revision})")
     if state.pending:
-        owed = (f"#{pair.source_id} to {named(scope, pair.window)}" for pair in state.pending)
+        owed = (f"#{pair.source_id} to {scope.name_of(pair.window)}" for pair in state.pending)
         parts.append(f"pending {' and '.join(owed)}")
     if state.plan is not None:
         written, planned = state.plan.written, len(state.plan.answers)
@@ -80,7 +275,7 @@ def describe_state(scope: Scope, state: State) -> str:
 
 
 def machine_of(scope: Scope, variant: str | None = None) -> Machine[State, Action]:
-    """The transition system of a scope, by the right rules or those of a variant."""
+    """Return the transition system of a scope, by the right rules or those of a variant."""
     protocol = Protocol(scope, RULES if variant is None else VARIANTS[variant].rules)
     return Machine(
         (protocol.initial(),),
@@ -95,7 +290,7 @@ def explore(
 ) -> Exploration[State, Action]:
     """Search a scope; with a variant, until something breaks.
 
-    Raises KeyError for a name that does not exist.
+    Raise ``KeyError`` for an unknown name.
     """
     chosen = SCOPES[scope]
     return search(

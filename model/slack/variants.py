@@ -5,47 +5,41 @@ Rules of this file:
 * A variant is the table of decisions (``model/slack/rules.py``) with entries replaced, no other
   machine. Its example is a smallest workload on which the reference keeps the promise and the
   variant does not.
-* For every variant there is a factory of its name, for ``--system model.slack.variants:NAME``.
+* Every variant is also a factory of its name, for ``--system model.slack.variants:NAME``.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from math import ceil, floor, isfinite, sqrt
 from statistics import NormalDist
 
-from model.checking.variants import PLANTED, Variant
-from model.slack import control, coverage
-from model.slack.control import Coverage, Factor
-from model.slack.coverage import Known, Requirement
-from model.slack.machine import Task
-from model.slack.rules import RULES, Rules
-from model.slack.run import system
-from model.vocabulary import Event, Fault, SlackConfig, System, Workload
-from model.windows import mistakes
-from model.windows.correction import Pair
-from model.windows.rules import LATE, OPEN, Place
+from model.checking.variants import PLANTED, Variant, factories
+from model.slack import requirement, rules
+from model.slack.machine import MODEL, Task
+from model.slack.requirement import Known, Requirement
+from model.slack.rules import RULES, Coverage, Factor, Rules
+from model.vocabulary import Event, Fault, SlackConfig, Workload
+from model.windows import variants
+from model.windows.rules import LATE, OPEN, Place, Stream
+from model.windows.state import Pair
 
 PAPER = "hybrid processing model for continuous aggregates, read literally"
 
-
-_variant = partial(Variant, system=system)
-
-
-# ------------------------------------------------------------------------------ what they decide
+_variant = partial(Variant, system=MODEL.system)
 
 
-def _asks_state(task: Task, index: int, event: Event) -> Place:
+# ------------------------------------------------------------------------------- wrong decisions
+
+
+def _asks_state(task: Stream, index: int, event: Event) -> Place:
+    assert isinstance(task, Task)
     key = event.key if task.config.keyed else ""
     return LATE if key in task.unjudged.keys(index) else OPEN
 
 
-def _stays_where_it_is(task: Task) -> int:
+def _stays_where_it_is(task: Stream) -> int:
     return task.wm_us
-
-
-def _falls_with_t_max(_before_us: int, now_us: int) -> int:
-    return now_us
 
 
 def _everything(_planned: Collection[Pair], all_pending: Collection[Pair]) -> Collection[Pair]:
@@ -54,13 +48,13 @@ def _everything(_planned: Collection[Pair], all_pending: Collection[Pair]) -> Co
 
 def _without_clip(config: SlackConfig, factor: Factor, coverage: Coverage) -> Factor:
     if config.control == "conformal":
-        return Factor(control.conformal_step(config, factor, coverage))
-    return control.law(config, factor, coverage)
+        return Factor(rules.conformal_step(config, factor, coverage))
+    return rules.law(config, factor, coverage)
 
 
 def _winds_up(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
     if config.control != "pd":
-        return control.slack_us(config, alpha, max_delay_us)
+        return rules.slack_us(config, alpha, max_delay_us)
     return floor(alpha * max_delay_us)
 
 
@@ -69,36 +63,36 @@ def _never_waits(_config: SlackConfig, _alpha: float, _max_delay_us: int) -> int
 
 
 def _forgets_the_largest(config: SlackConfig, alpha: float, max_delay_us: int) -> int:
-    return control.slack_us(config, alpha, max_delay_us // 2)
+    return rules.slack_us(config, alpha, max_delay_us // 2)
 
 
 def _smaller_root(config: SlackConfig) -> Requirement:
-    right = coverage.requirement_of(config)
+    right = requirement.requirement_of(config)
     if config.aggregate != "sum" or config.lambda_thr is not None or config.needs_values:
         return right
-    eps, z = config.eps, NormalDist().inv_cdf(1 - coverage.level(config))
+    eps, z = config.eps, NormalDist().inv_cdf(1 - requirement.level(config))
 
     def required(known: Known) -> int:
         a = z * z * known.cv_squared / known.total
         if not isfinite(a):
             return known.total
         missing = (2 * eps + a + sqrt(a * a + 4 * a * eps * (1 - eps))) / (2 * (1 + a))
-        return max(0, floor((1 - missing) * known.total + coverage.ROUNDING) + 1)
+        return max(0, floor((1 - missing) * known.total + requirement.ROUNDING) + 1)
 
     return required
 
 
 def _normal_quantile(config: SlackConfig) -> Requirement:
-    right = coverage.requirement_of(config)
+    right = requirement.requirement_of(config)
     is_rank = config.aggregate in ("median", "quantile") and config.lambda_thr is None
     if not is_rank or config.sampling == "adversarial":
         return right
     q = 0.5 if config.aggregate == "median" else config.q
-    spread = NormalDist().inv_cdf(1 - coverage.level(config) / 2) ** 2 * q * (1 - q)
+    spread = NormalDist().inv_cdf(1 - requirement.level(config) / 2) ** 2 * q * (1 - q)
 
     def required(known: Known) -> int:
         share = spread / (spread + known.total * config.eps**2)
-        return max(1, ceil(share * known.total - coverage.ROUNDING))
+        return max(1, ceil(share * known.total - requirement.ROUNDING))
 
     return required
 
@@ -109,18 +103,10 @@ def _normal_quantile(config: SlackConfig) -> Requirement:
 def _example(
     *event_times_us: int, cuts: tuple[int, ...] = (), keys: str = "", **config: object
 ) -> Workload:
-    """Arrivals at these event times: W = 10, s = 5 and K = 0, unless ``config`` says otherwise."""
-    arrivals = tuple(
-        Event(seq, seq, keys[seq] if keys else "a", event_time_us, 1.0, 100 + seq)
-        for seq, event_time_us in enumerate(event_times_us)
-    )
+    """Return arrivals at these event times; W = 10, s = 5 and K = 0 unless ``config`` differs."""
     settings: dict[str, object] = {"size_us": 10, "slide_us": 5, "control": "fixed", **config}
-    return Workload("slack", arrivals, settings, cuts)
-
-
-def _with_redelivery(workload: Workload) -> Workload:
-    again = workload.arrivals[0]._replace(seq=len(workload.arrivals), arrival_us=200)
-    return workload.with_(arrivals=(*workload.arrivals, again))
+    values = [1.0] * len(event_times_us)
+    return variants.example("slack", settings, event_times_us, values, cuts, keys)
 
 
 # -------------------------------------------------------------------------------------- variants
@@ -134,7 +120,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A window closes when the largest timestamp that it can hold is at most t_max - K.",
             PAPER,
             "A window is half open and closes when its end is at most the watermark.",
-            replace(RULES, first_open=mistakes.one_tick_early),
+            replace(RULES, first_open=variants.one_tick_early),
             _example(9, control="conformal"),
         ),
         _variant(
@@ -163,7 +149,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "registered.",
             PAPER,
             "Lateness belongs to each (tuple, window) pair; every late pair becomes pending.",
-            replace(RULES, route=mistakes.loses_mixed),
+            replace(RULES, route=variants.loses_mixed),
             _example(15, 12),
         ),
         _variant(
@@ -173,7 +159,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             PAPER,
             "It also starts when the oldest pending pair lies more than max_age behind the "
             "watermark.",
-            replace(RULES, trigger=mistakes.without_age),
+            replace(RULES, trigger=variants.without_age),
             _example(25, 12, 60, cuts=(2,)),
         ),
         _variant(
@@ -192,7 +178,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "correction wrote.",
             PLANTED,
             "The stream never writes a closed window again; it has one writer, the correction.",
-            replace(RULES, route=mistakes.reopens),
+            replace(RULES, route=variants.reopens),
             _example(25, 12, 17, max_age_us=0),
         ),
         _variant(
@@ -219,7 +205,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "The watermark is t_max - K, also when K has grown.",
             PLANTED,
             "The watermark is the running maximum of t_max - K.",
-            replace(RULES, wm_us=_falls_with_t_max),
+            replace(RULES, wm_us=variants.without_running_maximum),
             _example(25, 12, cuts=(1,), control="max"),
         ),
         _variant(
@@ -228,8 +214,8 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A redelivery is handled like a new tuple.",
             PLANTED,
             "A redelivery of an identity that is not forgotten takes part in nothing.",
-            replace(RULES, is_redelivery=mistakes.never_a_redelivery),
-            _with_redelivery(_example(5)),
+            replace(RULES, is_redelivery=variants.never_a_redelivery),
+            variants.with_redelivery(_example(5)),
         ),
         _variant(
             "alpha_unclamped",
@@ -280,24 +266,4 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
     )
 }
 
-
-def _factory(name: str) -> Callable[[], System]:
-    return VARIANTS[name].make_system
-
-
-early_closing = _factory("early_closing")
-mixed_tuple_lost = _factory("mixed_tuple_lost")
-gamma_only = _factory("gamma_only")
-never_waits = _factory("never_waits")
-half_the_delay = _factory("half_the_delay")
-slack_winds_up = _factory("slack_winds_up")
-lost_update = _factory("lost_update")
-closed_by_state = _factory("closed_by_state")
-no_flush = _factory("no_flush")
-watermark_falls = _factory("watermark_falls")
-counts_twice = _factory("counts_twice")
-alpha_unclamped = _factory("alpha_unclamped")
-smaller_root = _factory("smaller_root")
-normal_quantile = _factory("normal_quantile")
-clears_everything = _factory("clears_everything")
-clears_first = _factory("clears_first")
+__getattr__ = factories(VARIANTS)

@@ -1,10 +1,10 @@
-"""What a workload makes true in room ``watermark``, and what a trace of it says.
+"""The truth of a workload of room ``watermark``, and the evidence of a trace.
 
 Rules of this file:
 
-* Independent of the machine: pairs out of order are counted anew, all clusters of a task side by
-  side; whether an arrival is rejected is decided here anew.
-* What the watermark was is the trace's to say.
+* Independent of the machine: pairs out of order are counted anew, for all clusters of a task at
+  once. Whether an arrival is rejected is decided here anew.
+* The watermark is never computed here; only the trace says where it was.
 """
 
 from bisect import bisect_left
@@ -24,20 +24,23 @@ from model.windows import evidence
 Truth: TypeAlias = evidence.Truth[WatermarkConfig]
 Observed: TypeAlias = evidence.Observed[Clock]
 
+IDENTITY: Mapping[str, tuple[str, ...]] = {**evidence.IDENTITY, "clock": ("task", "seq")}
+"""Identifying fields of each kind of step; the others are compared."""
+
 
 def truth_of(workload: Workload) -> Truth:
-    """Count what is true; ``ValueError`` for a configuration that cannot be."""
+    """Count the truth of a workload. Raise ``ValueError`` for an impossible configuration."""
     config = WatermarkConfig.from_json(workload.config)
     return evidence.truth_of(workload, config, lambda event: is_rejected(config, event))
 
 
 def observed_in(truth: Truth, trace: Trace) -> Observed:
     """Arrange a trace by window."""
-    return evidence.observed_in(truth, trace, trace.of(Clock))
+    return evidence.arrange(truth, trace, trace.of(Clock))
 
 
 def is_rejected(config: WatermarkConfig, event: Event) -> bool:
-    """Section 3, step 1."""
+    """Return whether an arrival is rejected by docs/watermark.md, section 3, step 1."""
     limit_us = config.max_future_us
     return not isfinite(event.value) or (
         limit_us is not None and event.event_time_us > event.arrival_us + limit_us
@@ -48,28 +51,29 @@ def is_rejected(config: WatermarkConfig, event: Event) -> bool:
 
 
 class Moment(NamedTuple):
-    """A recorded clock, beside what its micro-cluster was."""
+    """A recorded clock and its micro-cluster, counted anew."""
 
     clock: Clock
     event: Event
     before: Clock | None
-    """The clock of the task's arrival before."""
+    """The clock of the task's previous arrival."""
     n: int
-    """Event times in the cluster."""
+    """Number of event times in the cluster."""
     inv: int
-    """Its pairs out of order, counted anew."""
+    """Number of its pairs out of order."""
 
     @property
     def disorder(self) -> Fraction:
-        """D."""
+        """Disorder D: the share of pairs out of order."""
         pairs = self.n * (self.n - 1) // 2
         return Fraction(self.inv, pairs) if pairs else Fraction(1)
 
 
 def moments_of(truth: Truth, observed: Observed) -> Mapping[int, Sequence[Moment]]:
-    """By task, the moments of all clocks, in the order of arrival; needs one a tuple accepted.
+    """Return the moments of all clocks in the order of arrival, by task.
 
-    Clocks of arrivals that there are not are left out; see :func:`arrivals_by_task`.
+    Every accepted arrival needs a recorded clock. Clocks of unknown arrivals are left out; see
+    :func:`arrivals_by_task`.
     """
     events = {event.seq: event for event in truth.workload.arrivals}
     moments: dict[int, list[Moment]] = {}
@@ -85,7 +89,7 @@ def moments_of(truth: Truth, observed: Observed) -> Mapping[int, Sequence[Moment
 
 
 def closings(observed: Observed) -> Callable[[int, int], Clock | None]:
-    """A function from a task and the end of a window to the first clock that has reached it."""
+    """Return a function from a task and the end of a window to the first clock that reached it."""
     reached = {
         task: list(accumulate((clock.wm_us for clock in clocks), max))
         for task, clocks in observed.clocks.items()
@@ -100,7 +104,7 @@ def closings(observed: Observed) -> Callable[[int, int], Clock | None]:
 
 
 def arrivals_by_task(truth: Truth) -> Mapping[int, Sequence[Event]]:
-    """Arrivals that are not rejected, by task."""
+    """Return the arrivals that are not rejected, by task."""
     config, arrivals = truth.config, truth.workload.arrivals
     by_task: dict[int, list[Event]] = {}
     for event in arrivals:
@@ -110,10 +114,10 @@ def arrivals_by_task(truth: Truth) -> Mapping[int, Sequence[Event]]:
 
 
 def inversions(times_us: Iterable[int], k: int) -> list[int]:
-    """After each arrival: pairs out of order among the last k event times.
+    """Return, after each arrival, the number of pairs out of order among the last k event times.
 
-    A pair that lies ``apart`` arrivals apart is in the cluster of its later arrival and of those
-    that follow, until its earlier one has left: sums of runs, one run for each distance.
+    A pair ``apart`` arrivals apart is in every cluster from its later arrival on, until its earlier
+    arrival leaves. So each distance contributes the sum of a run.
     """
     times = np.array(list(times_us), dtype=np.int64)
     total: NDArray[np.int64] = np.zeros(len(times), dtype=np.int64)

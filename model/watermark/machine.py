@@ -1,92 +1,67 @@
 """One task of the stream side: windows under a watermark that follows the disorder.
 
-Source: docs/watermark.md, section 3; what it has in common with room ``slack`` is in
-``model/windows``.
+Source: docs/watermark.md, section 3; the part that room ``slack`` shares is in
+``model/windows/machine.py``.
 
 Rules of this file:
 
 * No clock, no I/O, no Spark. One arrival in, the steps it causes out, in the order of section 3.
-* Nothing but the watermark decides whether a window is closed; state is never asked for that.
-* A closed window is never written again by the stream: it has one writer, the correction.
+* Only the watermark decides whether a window is closed; open windows are never asked.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from model.vocabulary import Event, Step, WatermarkConfig
-from model.vocabulary.answers import Late, Rejected, Result
 from model.vocabulary.watermark import Clock
 from model.watermark.rules import RULES, Rules
-from model.windows.aggregates import aggregate_of
-from model.windows.by_window import OpenWindows
 from model.windows.cluster import Cluster
-from model.windows.rules import BEFORE_TIME_US
+from model.windows.correction import Scored, nothing_scored
+from model.windows.machine import WindowTask
+from model.windows.pipeline import WindowModel
+from model.windows.state import BEFORE_TIME_US, SavedWindows
 
 # ---------------------------------------------------------------------------------------- state
 
 
 class TaskState(NamedTuple):
-    """Everything a task remembers, as one value: what a checkpoint would hold."""
+    """Everything a task remembers, as one value: the content of a checkpoint."""
 
     t_max_us: int = BEFORE_TIME_US
     wm_us: int = BEFORE_TIME_US
     wait_us: int = 0
     n_accepted: int = 0
     cluster_us: tuple[int, ...] = ()
-    """Event times in the order of arrival."""
+    """Event times of the micro-cluster, in order of arrival."""
     accepted: tuple[tuple[int, int], ...] = ()
     """(identity, event time), sorted."""
-    open_windows: tuple[tuple[int, str, tuple[float, ...]], ...] = ()
-    """(window index, key, values sorted), sorted."""
+    open_windows: SavedWindows = ()
 
 
 # -------------------------------------------------------------------------------------- actions
 
 
-class Task:
-    """The machine. Batches are only numbers that it writes into its steps."""
+class Task(WindowTask[WatermarkConfig]):
+    """The machine of one task."""
 
-    __slots__ = (
-        "_aggregate",
-        "accepted",
-        "cluster",
-        "config",
-        "first_open",
-        "last_clock",
-        "n_accepted",
-        "number",
-        "open",
-        "rules",
-        "t_max_us",
-        "wait_us",
-        "windows",
-        "wm_us",
-    )
+    __slots__ = ("cluster", "last_clock", "wait_us")
+
+    rules: Rules
 
     def __init__(self, config: WatermarkConfig, number: int, rules: Rules = RULES) -> None:
-        self.config = config
-        self.number = number
-        self.rules = rules
-        self.windows = config.windows
-        self._aggregate = aggregate_of(config)
+        super().__init__(config, number, rules)
         self.last_clock: list[Step] = []
-        """Of this batch, if it is due at its end."""
+        """The clock to record at the end of this batch, if any."""
         self.restore(TaskState())
 
     def restore(self, state: TaskState) -> None:
-        """Forget everything and go on from ``state``."""
-        self.t_max_us = state.t_max_us
-        self.wm_us = state.wm_us
+        """Forget everything and continue from ``state``."""
+        self.restore_stream(state, state.n_accepted)
         self.wait_us = state.wait_us
-        self.n_accepted = state.n_accepted
         self.cluster = Cluster(self.config.k, state.cluster_us)
-        self.accepted = dict(state.accepted)
-        self.open = OpenWindows(
-            (index, key, list(values)) for index, key, values in state.open_windows
-        )
-        self.first_open = self.rules.first_open(self.windows, self.wm_us)
 
     def state(self) -> TaskState:
-        """Everything the task remembers; :meth:`restore` goes on from there."""
+        """Return everything the task remembers, for :meth:`restore`."""
         return TaskState(
             t_max_us=self.t_max_us,
             wm_us=self.wm_us,
@@ -94,48 +69,42 @@ class Task:
             n_accepted=self.n_accepted,
             cluster_us=tuple(self.cluster.times_us),
             accepted=tuple(sorted(self.accepted.items())),
-            open_windows=tuple(
-                sorted(
-                    (index, key, tuple(sorted(values)))
-                    for index, key, values in self.open.windows()
-                )
-            ),
+            open_windows=self.open.save(),
         )
 
     def arrive(self, event: Event, batch: int) -> list[Step]:
-        """One arrival: the steps it causes, in order."""
-        reason = self.rules.reject(self.config, event)
-        if reason is not None:
-            return [Rejected(self.number, event.seq, event.source_id, batch, reason)]
-        if self.rules.is_redelivery(self, event):
-            return []
+        """Take one arrival; return the steps it causes, in order."""
+        refused = self.refuse(event, batch)
+        if refused is not None:
+            return refused
         clock = self._advance_clock(event, batch)
         steps: list[Step] = []
         if self.config.clocks == "arrivals":
             steps.append(clock)
         else:
             self.last_clock = [clock]
-        self.close(batch, steps)
+        self.close(batch, self.wait_us, steps)
         self.route(event, batch, steps)
         return steps
 
     def flush(self, batch: int) -> list[Step]:
-        """Close everything; a task that has accepted nothing does nothing."""
+        """Close every window; a task that has accepted nothing does nothing."""
         steps: list[Step] = []
         if self.n_accepted:
             self.wm_us = self.rules.flush_wm_us(self)
-            self.close(batch, steps)
+            self.close(batch, self.wait_us, steps)
         return steps
 
-    def end_batch(self) -> list[Step]:
-        """A micro-batch is over: the clock of its last accepted arrival, if it is due now."""
+    def end_batch(self, _batch: int, is_flush: bool) -> Sequence[Step]:
+        """End a micro-batch; return the clock of its last accepted arrival, if it is due now."""
+        if is_flush:
+            return ()
         self.cluster = self.rules.carried(self.cluster)
         steps, self.last_clock = self.last_clock, []
         return steps
 
-    # Steps 3 to 5 of section 3.
-
     def _advance_clock(self, event: Event, batch: int) -> Clock:
+        """Take steps 3 to 5 of section 3."""
         event_time_us = event.event_time_us
         self.accepted.setdefault(event.source_id, event_time_us)
         self.n_accepted += 1
@@ -153,32 +122,13 @@ class Task:
             self.wm_us,
         )
 
-    def close(self, batch: int, steps: list[Step]) -> None:
-        """Answer the windows that the watermark has passed."""
-        self.first_open = self.rules.first_open(self.windows, self.wm_us)
-        for index, key, values in self.open.take(self.first_open):
-            steps.append(
-                Result(
-                    self.number,
-                    self.windows.start_us(index),
-                    key,
-                    batch,
-                    self._aggregate(values),
-                    len(values),
-                    self.wait_us,
-                    self.wm_us,
-                )
-            )
 
-    def route(self, event: Event, batch: int, steps: list[Step]) -> None:
-        """Put an accepted arrival into its windows, or record that it is late."""
-        key, event_us = event.key if self.config.keyed else "", event.event_time_us
-        joined = []
-        for index in self.windows.indices(event_us):
-            joins, is_late = self.rules.route(self, index, event)
-            if joins:
-                joined.append(index)
-            if is_late:
-                start_us = self.windows.start_us(index)
-                steps.append(Late(self.number, start_us, key, event.source_id, event_us, batch))
-        self.open.join(joined, key, event.value)
+# ------------------------------------------------------------------------------- whole workloads
+
+
+def _scored_by(config: WatermarkConfig) -> Scored | None:
+    return nothing_scored if config.corrections else None
+
+
+MODEL = WindowModel(WatermarkConfig.from_json, Task, _scored_by, RULES)
+"""The reference of the room."""

@@ -1,38 +1,50 @@
-"""Small scopes of one task, explored exhaustively: state counts, verdicts, shortest paths.
+"""Small scopes of one task, explored exhaustively: every order, redelivery, batch end and flush.
+
+Source: docs/watermark.md, sections 2, 3 and 7.
 
 Rules of this file:
 
-* A claim counts for itself: what is right is computed here from the tuples that were accepted, not
-  asked of the machine. Every claim names the cases without which it would be empty.
-* A path is sentences.
+* The transition system decides nothing: the task (``machine``) is the very one that a run uses.
+* Corrections are left out: room ``slack`` has the same ones, and its scopes try them under every
+  watermark that is possible.
+* A claim counts for itself (see ``model/windows/scopes.py``) and names the cases without which it
+  would be empty.
+* A path is written in sentences.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from fractions import Fraction
+from typing import NamedTuple, TypeAlias
 
 from model.checking.explorer import Exploration, Machine, StateClaim, always, no_deadlock, sometimes
 from model.checking.explorer import explore as search
 from model.vocabulary import WatermarkConfig
-from model.watermark.protocol import (
-    ARRIVAL,
+from model.vocabulary.watermark import Clock
+from model.watermark.machine import Task, TaskState
+from model.watermark.rules import RULES, Rules
+from model.watermark.variants import VARIANTS
+from model.windows.scopes import (
+    FORGOTTEN,
+    LATE,
     LATE_TOO_EARLY,
-    LESS_FOR_MORE,
+    MIXED,
+    OVER,
     WENT_BACK,
     WROTE_AGAIN,
-    Action,
-    Protocol,
-    Scope,
-    State,
-    inversions_of,
-    pairs_of,
+    Emitted,
+    WindowScope,
+    emit,
+    is_mixed,
+    miscounted,
+    never,
 )
-from model.watermark.rules import RULES
-from model.watermark.variants import VARIANTS
 
 MAX_STATES = 20_000_000
 
 # --------------------------------------------------------------------------------------- scopes
+
+Scope: TypeAlias = WindowScope[WatermarkConfig]
 
 _CONFIG = WatermarkConfig(4, 2, 6, k=3, feedback_us=0)
 
@@ -46,139 +58,221 @@ SCOPES: Mapping[str, Scope] = {
     )
 }
 
-# ------------------------------------------------------------------------------ what is counted
+# ---------------------------------------------------------------------------------------- state
 
 
-def _right(scope: Scope, state: State) -> dict[int, int]:
-    """By the start of a window the sum of its accepted tuples; see the powers of two."""
-    right: dict[int, int] = {}
-    config = scope.config
-    for number, event_time_us in state.task.accepted:
-        first = (event_time_us - config.size_us) // config.slide_us + 1
-        for index in range(first, event_time_us // config.slide_us + 1):
-            start_us = index * config.slide_us
-            right[start_us] = right.get(start_us, 0) + (1 << number)
-    return right
+class ClusterClock(NamedTuple):
+    """The clock after the latest accepted arrival, and the cluster it follows from."""
+
+    cluster_us: tuple[int, ...]
+    """Event times of the last k accepted arrivals, by the explorer's own count."""
+    inv: int
+    wait_us: int
+    wm_us: int
+    t_max_us: int
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs in the cluster."""
+        n = len(self.cluster_us)
+        return n * (n - 1) // 2
+
+    @property
+    def inversions(self) -> int:
+        """Number of pairs out of order, counted one by one."""
+        return sum(
+            earlier > later
+            for n, later in enumerate(self.cluster_us)
+            for earlier in self.cluster_us[:n]
+        )
 
 
-def _miscounted(scope: Scope, state: State) -> Iterator[int]:
-    """Closed windows for which the stream's answer and the late tuples are not all, each once."""
-    counted = {start_us: int(value) for start_us, value in state.results}
-    for start_us, number in state.late:
-        counted[start_us] = counted.get(start_us, 0) + (1 << number)
-    for start_us, right in _right(scope, state).items():
-        is_closed = start_us + scope.config.size_us <= state.task.wm_us
-        if is_closed and counted.get(start_us, 0) != right:
-            yield start_us
+class State(NamedTuple):
+    """The task at one moment, and what it has emitted."""
+
+    deliveries_left: tuple[int, ...]
+    """Number of deliveries left, by tuple."""
+    flushes_left: int
+    is_flushed: bool = False
+    was_flushed: bool = False
+    in_batch: bool = False
+    """Whether something has arrived since the last micro-batch ended."""
+    task: TaskState = TaskState()
+    clock: ClusterClock | None = None
+    emitted: Emitted = Emitted()
 
 
-def _is_over(scope: Scope, state: State) -> bool:
-    everything_came = all(left < scope.deliveries for left in state.deliveries_left)
-    return everything_came and state.is_flushed and not state.task.open_windows
+LESS_FOR_MORE = "more disorder made the wait shorter"
+
+# -------------------------------------------------------------------------------------- actions
 
 
-def _is_mixed(scope: Scope, state: State) -> bool:
-    late = [number for _, number in state.late]
-    return any(
-        0 < late.count(number) < len(scope.config.windows.indices(event_time_us))
-        for number, event_time_us in state.task.accepted
-    )
+class Action(NamedTuple):
+    """One thing that may happen."""
+
+    what: str
+    number: int = -1
+    """Number of the tuple that arrives."""
 
 
-def _disorder(state: State) -> Fraction:
-    seen = state.seen
-    return Fraction(inversions_of(seen), pairs_of(seen)) if seen and pairs_of(seen) else Fraction(1)
+ARRIVAL, FLUSH, END_OF_BATCH = (
+    "a tuple arrives",
+    "the stream is flushed",
+    "a micro-batch ends",
+)
 
 
-def _is_of_reading(scope: Scope, state: State) -> bool:
-    factor = 2 if scope.config.reading == "scaled" else 1
-    share = min(Fraction(1), factor * _disorder(state))
-    wait_us = scope.config.max_wait_us * share.numerator // share.denominator
-    return state.seen is None or state.seen.wait_us == wait_us
+class Protocol:
+    """The actions of one scope under one set of rules."""
+
+    def __init__(self, scope: Scope, rules: Rules) -> None:
+        self.scope = scope
+        self.events = scope.events
+        self.task = Task(scope.config, 0, rules)
+
+    def initial(self) -> State:
+        """Return the state in which nothing has arrived."""
+        return State(tuple(self.scope.deliveries for _ in self.events), self.scope.early_flushes)
+
+    def actions(self, state: State) -> Iterator[tuple[Action, State]]:
+        """Yield every action that is possible, with the state it leads to."""
+        for number, left in enumerate(state.deliveries_left):
+            if left:
+                yield Action(ARRIVAL, number), self._arrive(state, number)
+        if state.in_batch:
+            yield Action(END_OF_BATCH), self._end_batch(state)
+        everything_came = self.scope.everything_came(state.deliveries_left)
+        if not state.is_flushed and (everything_came or state.flushes_left):
+            yield Action(FLUSH), self._flush(state, everything_came)
+
+    def _arrive(self, state: State, number: int) -> State:
+        task, event = self.task, self.events[number]
+        task.restore(state.task)
+        is_first = event.source_id not in task.accepted
+        steps = task.arrive(event, 0)
+        left = list(state.deliveries_left)
+        left[number] -= 1
+        after = state._replace(deliveries_left=tuple(left), task=task.state())
+        recorded = next((step for step in steps if isinstance(step, Clock)), None)
+        if recorded is None:
+            return after
+        arrived_us = () if state.clock is None else state.clock.cluster_us
+        clock = ClusterClock(
+            (*arrived_us, event.event_time_us)[-self.scope.config.k :],
+            recorded.inv,
+            recorded.wait_us,
+            recorded.wm_us,
+            recorded.t_max_us,
+        )
+        alarms = {WENT_BACK} if task.wm_us < state.task.wm_us else set()
+        if state.clock is not None and _waits_less_for_more(state.clock, clock):
+            alarms.add(LESS_FOR_MORE)
+        emitted = emit(self.scope, after.task, state.emitted, steps, is_first, alarms)
+        return after._replace(is_flushed=False, in_batch=True, clock=clock, emitted=emitted)
+
+    def _end_batch(self, state: State) -> State:
+        self.task.restore(state.task)
+        self.task.end_batch(0, False)
+        return state._replace(in_batch=False, task=self.task.state())
+
+    def _flush(self, state: State, everything_came: bool) -> State:
+        self.task.restore(state.task)
+        steps = self.task.flush(0)
+        saved = self.task.state()
+        return state._replace(
+            task=saved,
+            is_flushed=True,
+            was_flushed=True,
+            flushes_left=state.flushes_left - (not everything_came),
+            emitted=emit(self.scope, saved, state.emitted, steps),
+        )
 
 
-def _is_near(scope: Scope, state: State) -> bool:
-    if state.seen is None or state.was_flushed:
-        return True
-    return 0 <= state.seen.t_max_us - state.seen.wm_us <= scope.config.max_wait_us
+def _waits_less_for_more(before: ClusterClock, after: ClusterClock) -> bool:
+    """Return whether one of two clusters has more disorder than the other and waits less."""
+    if not before.pairs or not after.pairs:
+        return False
+    more = after.inversions * before.pairs - before.inversions * after.pairs
+    return more * (after.wait_us - before.wait_us) < 0
 
 
-def _is_early(scope: Scope, state: State) -> bool:
-    """A window is closed that a watermark M behind would have left open."""
-    return not state.was_flushed and any(
-        start_us + scope.config.size_us > state.task.t_max_us - scope.config.max_wait_us
-        for start_us, _ in state.results
-    )
+# --------------------------------------------------------------------------------------- guards
 
-
-# --------------------------------------------------------------------------------------- claims
-
-LATE = "a tuple is late"
-MIXED = "a tuple is late for one window and in time for another"
 CALM = "a cluster is in order"
 STORM = "a cluster is reversed"
 HELD = "the watermark is held where it was"
 EARLY = "a window is answered earlier than by a fixed watermark"
-OVER = "everything is over"
-FORGOTTEN = "a forgotten tuple is delivered again"
 
 
-def _has_forgotten(scope: Scope, state: State) -> bool:
+def _disorder(state: State) -> Fraction:
+    clock = state.clock
+    return Fraction(clock.inversions, clock.pairs) if clock and clock.pairs else Fraction(1)
+
+
+def _is_storm(scope: Scope, state: State) -> bool:
+    is_full = state.clock is not None and len(state.clock.cluster_us) == scope.config.k
+    return is_full and _disorder(state) == 1
+
+
+def _is_held(state: State) -> bool:
+    clock = state.clock
+    return clock is not None and clock.wm_us > clock.t_max_us - clock.wait_us
+
+
+def _is_early(scope: Scope, state: State) -> bool:
+    """Return whether a window is closed that a watermark M behind would have left open."""
+    fixed_wm_us = state.task.t_max_us - scope.config.max_wait_us
+    return not state.was_flushed and any(
+        window.start_us + scope.config.size_us > fixed_wm_us for window, _ in state.emitted.results
+    )
+
+
+def _is_over(scope: Scope, state: State) -> bool:
+    is_done = state.is_flushed and not state.task.open_windows
+    return is_done and scope.everything_came(state.deliveries_left)
+
+
+def _has_forgotten(state: State) -> bool:
     return state.task.n_accepted > len(state.task.accepted)
 
 
-def _last_arrivals(state: State) -> str:
-    """What the disorder is of."""
-    times = ", ".join(map(str, state.arrived_us))
-    return f"the last event times are {times}: their disorder is {_disorder(state)}"
-
-
-def claims_of(scope: Scope) -> tuple[StateClaim[State], ...]:
-    """Everything that is claimed of a scope."""
-    return *_cases_of(scope), *_promises_of(scope)
-
-
-def _cases_of(scope: Scope) -> Iterator[StateClaim[State]]:
-    """What has to occur in a scope, so that its promises say something."""
+def _guards_of(scope: Scope) -> Iterator[StateClaim[State]]:
+    """Yield the cases that must occur, so that the promises of the scope say something."""
     yield from (
-        sometimes(LATE, lambda state: bool(state.late)),
-        sometimes(MIXED, lambda state: _is_mixed(scope, state)),
+        sometimes(LATE, lambda state: bool(state.emitted.late)),
+        sometimes(MIXED, lambda state: is_mixed(scope, state.task, state.emitted)),
         sometimes(CALM, lambda state: _disorder(state) == 0),
-        sometimes(
-            STORM, lambda state: len(state.arrived_us) == scope.config.k and _disorder(state) == 1
-        ),
-        sometimes(
-            HELD,
-            lambda state: (
-                state.seen is not None
-                and state.seen.wm_us > state.seen.t_max_us - state.seen.wait_us
-            ),
-        ),
+        sometimes(STORM, lambda state: _is_storm(scope, state)),
+        sometimes(HELD, _is_held),
         sometimes(EARLY, lambda state: _is_early(scope, state)),
         sometimes(OVER, lambda state: _is_over(scope, state)),
     )
     if scope.deliveries > 1:
-        yield sometimes(FORGOTTEN, lambda state: _has_forgotten(scope, state))
+        yield sometimes(FORGOTTEN, _has_forgotten)
+
+
+# --------------------------------------------------------------------------------------- claims
+
+
+def claims_of(scope: Scope) -> tuple[StateClaim[State], ...]:
+    """Return the guards and claims of a scope."""
+    return *_guards_of(scope), *_promises_of(scope)
 
 
 def _promises_of(scope: Scope) -> tuple[StateClaim[State], ...]:
     guards = (LATE, MIXED, CALM, STORM, HELD, EARLY, *((FORGOTTEN,) * (scope.deliveries > 1)))
-
-    def without(alarm: str) -> StateClaim[State]:
-        return always(f"never: {alarm}", lambda state: alarm not in state.alarms, guards=guards)
-
     return (
         always(
             "pairs out of order are counted",
-            lambda state: state.seen is None or state.seen.inv == inversions_of(state.seen),
+            lambda state: state.clock is None or state.clock.inv == state.clock.inversions,
             guards=guards,
-            explain=_last_arrivals,
+            explain=_explain_disorder,
         ),
         always(
             "the wait is that of the reading",
             lambda state: _is_of_reading(scope, state),
             guards=guards,
-            explain=_last_arrivals,
+            explain=_explain_disorder,
         ),
         always(
             "watermark within M of the largest event time",
@@ -197,38 +291,58 @@ def _promises_of(scope: Scope) -> tuple[StateClaim[State], ...]:
         ),
         always(
             "each pair once",
-            lambda state: not any(_miscounted(scope, state)),
+            lambda state: not any(miscounted(scope, state.task, state.emitted)),
             guards=guards,
-            explain=lambda state: f"window [{min(_miscounted(scope, state))}, ...) is miscounted",
+            explain=lambda state: _explain_miscounted(scope, state),
         ),
-        without(WROTE_AGAIN),
-        without(LATE_TOO_EARLY),
-        without(WENT_BACK),
-        without(LESS_FOR_MORE),
+        *(
+            never(alarm, lambda state: state.emitted, guards)
+            for alarm in (WROTE_AGAIN, LATE_TOO_EARLY, WENT_BACK, LESS_FOR_MORE)
+        ),
         no_deadlock("nothing is left undone", lambda state: _is_over(scope, state), guards=(OVER,)),
     )
+
+
+def _is_of_reading(scope: Scope, state: State) -> bool:
+    factor = 2 if scope.config.reading == "scaled" else 1
+    share = min(Fraction(1), factor * _disorder(state))
+    wait_us = scope.config.max_wait_us * share.numerator // share.denominator
+    return state.clock is None or state.clock.wait_us == wait_us
+
+
+def _is_near(scope: Scope, state: State) -> bool:
+    if state.clock is None or state.was_flushed:
+        return True
+    return 0 <= state.clock.t_max_us - state.clock.wm_us <= scope.config.max_wait_us
+
+
+def _explain_disorder(state: State) -> str:
+    times = ", ".join(map(str, state.clock.cluster_us if state.clock else ()))
+    return f"the last event times are {times}: their disorder is {_disorder(state)}"
+
+
+def _explain_miscounted(scope: Scope, state: State) -> str:
+    window = min(miscounted(scope, state.task, state.emitted))
+    return f"window [{window.start_us}, ...) is miscounted"
 
 
 # ---------------------------------------------------------------------------------- descriptions
 
 
 def describe_action(scope: Scope, action: Action) -> str:
-    """What happens, as a phrase."""
-    if action.what != ARRIVAL:
-        return action.what
-    event_time_us = scope.event_times_us[action.number]
-    return f"tuple #{action.number} (event time {event_time_us}) arrives"
+    """Return a phrase for an action."""
+    return action.what if action.what != ARRIVAL else scope.describe_arrival(action.number)
 
 
 def describe_state(scope: Scope, state: State) -> str:
-    """What there is, as a phrase."""
-    if state.seen is None:
+    """Return a phrase for a state."""
+    clock, emitted = state.clock, state.emitted
+    if clock is None:
         return "nothing has arrived"
-    pairs = f"{state.seen.inv} of {pairs_of(state.seen)} pairs are out of order"
-    parts = [f"{pairs}, the wait is {state.seen.wait_us}, the watermark {state.task.wm_us}"]
-    size_us = scope.config.size_us
-    parts += [f"[{start}, {start + size_us}) = {value:g}" for start, value in state.results]
-    parts += [f"#{number} late for [{start}, {start + size_us})" for start, number in state.late]
+    disorder = f"{clock.inv} of {clock.pairs} pairs are out of order"
+    parts = [f"{disorder}, the wait is {clock.wait_us}, the watermark {state.task.wm_us}"]
+    parts += [f"{scope.name_of(window)} = {value:g}" for window, value in emitted.results]
+    parts += [f"#{pair.source_id} late for {scope.name_of(pair.window)}" for pair in emitted.late]
     return ", ".join(parts)
 
 
@@ -236,7 +350,7 @@ def describe_state(scope: Scope, state: State) -> str:
 
 
 def machine_of(scope: Scope, variant: str | None = None) -> Machine[State, Action]:
-    """The transition system of a scope, by the right rules or those of a variant."""
+    """Return the transition system of a scope, by the right rules or those of a variant."""
     protocol = Protocol(scope, RULES if variant is None else VARIANTS[variant].rules)
     return Machine(
         (protocol.initial(),),
@@ -251,7 +365,7 @@ def explore(
 ) -> Exploration[State, Action]:
     """Search a scope; with a variant, until something breaks.
 
-    Raises KeyError for a name that does not exist.
+    Raise ``KeyError`` for an unknown name.
     """
     chosen = SCOPES[scope]
     return search(

@@ -5,30 +5,30 @@ Rules of this file:
 * A variant is the table of decisions (``model/watermark/rules.py``) with entries replaced, no
   other machine. Its example is a smallest workload on which the reference keeps the promise and
   the variant does not.
-* For every variant there is a factory of its name, for ``--system model.watermark.variants:NAME``.
+* Every variant is also a factory of its name, for ``--system model.watermark.variants:NAME``.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from model.checking.variants import PLANTED, Variant
-from model.vocabulary import Event, Fault, System, WatermarkConfig, WindowSpec, Workload
+from model.checking.variants import PLANTED, Variant, factories
+from model.vocabulary import Fault, WatermarkConfig, WindowSpec, Workload
 from model.watermark.claims import MONOTONE
+from model.watermark.machine import MODEL
 from model.watermark.rules import RULES, Rules, entered
-from model.watermark.run import system
-from model.windows import mistakes
+from model.windows import variants
 from model.windows.cluster import Cluster, wait_us
-from model.windows.correction import Pending
 from model.windows.query import Query
 from model.windows.rules import trigger
+from model.windows.state import Pending
 
 PAPER = "dynamic watermark from the disorder of a micro-cluster, read literally"
-_variant = partial(Variant, system=system)
+_variant = partial(Variant, system=MODEL.system)
 
 
-# ------------------------------------------------------------------------------ what they decide
+# ------------------------------------------------------------------------------- wrong decisions
 
 
 def _as_printed(config: WatermarkConfig, cluster: Cluster) -> int:
@@ -36,12 +36,12 @@ def _as_printed(config: WatermarkConfig, cluster: Cluster) -> int:
 
 
 class _TiesReversed(Cluster):
-    """Counts equal event times as out of order."""
+    """A cluster that counts equal event times as out of order."""
 
     __slots__ = ()
 
     def enter(self, time_us: int) -> None:
-        """One more arrival; every pair is counted again."""
+        """Add an arrival and count every pair again."""
         super().enter(time_us)
         times = list(self.times_us)
         self.inv = sum(earlier >= later for n, later in enumerate(times) for earlier in times[:n])
@@ -66,16 +66,12 @@ def _one_too_many(cluster: Cluster, event_time_us: int) -> Cluster:
 
 
 def _leaves_pairs_behind(cluster: Cluster, event_time_us: int) -> Cluster:
-    """What leaves takes none of its pairs with it."""
+    """Keep the pairs of the arrival that leaves."""
     leaving = cluster.times_us[0] if len(cluster) == cluster.k else None
     after = entered(cluster, event_time_us)
     if leaving is not None:
         after.inv += bisect_left(sorted(after.times_us), leaving)
     return after
-
-
-def _falls(_before_us: int, now_us: int) -> int:
-    return now_us
 
 
 def _with_floats(config: WatermarkConfig, cluster: Cluster) -> int:
@@ -101,18 +97,10 @@ def _ignores_flushes(config: Query, pending: Pending, wm_us: int, _is_flush: boo
 
 
 def _example(*event_times_us: int, cuts: tuple[int, ...] = (), **config: object) -> Workload:
-    """Arrivals at these event times: W = s = 10, M = 10 and k = 3, unless ``config`` differs."""
-    arrivals = tuple(
-        Event(seq, seq, "a", event_time_us, float(1 << seq), 100 + seq)
-        for seq, event_time_us in enumerate(event_times_us)
-    )
+    """Return arrivals at these event times; W = s = 10, M = 10, k = 3 unless ``config`` differs."""
     settings = {"size_us": 10, "slide_us": 10, "max_wait_us": 10, "k": 3, **config}
-    return Workload("watermark", arrivals, settings, cuts)
-
-
-def _with_redelivery(workload: Workload) -> Workload:
-    again = workload.arrivals[0]._replace(seq=len(workload.arrivals), arrival_us=200)
-    return workload.with_(arrivals=(*workload.arrivals, again))
+    values = [float(1 << seq) for seq in range(len(event_times_us))]
+    return variants.example("watermark", settings, event_times_us, values, cuts)
 
 
 # -------------------------------------------------------------------------------------- variants
@@ -171,7 +159,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "The watermark is N - wait, whatever it was before.",
             PLANTED,
             "The watermark is the larger one of N - wait and the one before.",
-            replace(RULES, wm_us=_falls),
+            replace(RULES, wm_us=variants.without_running_maximum),
             _example(5, 9, 5),
         ),
         _variant(
@@ -198,7 +186,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A window closes when the watermark has reached the last event time in it.",
             PLANTED,
             "A window is half open and closes when its end is at most the watermark.",
-            replace(RULES, first_open=mistakes.one_tick_early),
+            replace(RULES, first_open=variants.one_tick_early),
             _example(5, 9),
         ),
         _variant(
@@ -217,7 +205,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "registered.",
             PLANTED,
             "Lateness belongs to each (tuple, window) pair.",
-            replace(RULES, route=mistakes.loses_mixed),
+            replace(RULES, route=variants.loses_mixed),
             _example(15, 16, 12, 4, slide_us=5),
         ),
         _variant(
@@ -226,7 +214,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A late tuple opens its window again, which is answered a second time.",
             PLANTED,
             "The stream never writes a closed window again.",
-            replace(RULES, route=mistakes.reopens),
+            replace(RULES, route=variants.reopens),
             _example(20, 5),
         ),
         _variant(
@@ -235,8 +223,8 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             "A redelivery is counted like a new tuple.",
             PLANTED,
             "Identities are remembered until the watermark is L past the last window's end.",
-            replace(RULES, is_redelivery=mistakes.never_a_redelivery),
-            _with_redelivery(_example(5)),
+            replace(RULES, is_redelivery=variants.never_a_redelivery),
+            variants.with_redelivery(_example(5)),
         ),
         _variant(
             "clears_first",
@@ -254,7 +242,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             PLANTED,
             "It also starts when the oldest pending pair lies more than max_age behind the "
             "watermark.",
-            replace(RULES, trigger=mistakes.without_age),
+            replace(RULES, trigger=variants.without_age),
             _example(20, 5, corrections=True, max_age_us=0),
         ),
         _variant(
@@ -269,24 +257,4 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
     )
 }
 
-
-def _factory(name: str) -> Callable[[], System]:
-    return VARIANTS[name].make_system
-
-
-literal = _factory("literal")
-ties_reversed = _factory("ties_reversed")
-cluster_per_batch = _factory("cluster_per_batch")
-cluster_one_too_many = _factory("cluster_one_too_many")
-pairs_left_behind = _factory("pairs_left_behind")
-watermark_falls = _factory("watermark_falls")
-wait_in_floats = _factory("wait_in_floats")
-no_warm_up = _factory("no_warm_up")
-closes_early = _factory("closes_early")
-closes_late = _factory("closes_late")
-mixed_tuple_lost = _factory("mixed_tuple_lost")
-reopens = _factory("reopens")
-counts_twice = _factory("counts_twice")
-clears_first = _factory("clears_first")
-gamma_only = _factory("gamma_only")
-ignores_flushes = _factory("ignores_flushes")
+__getattr__ = factories(VARIANTS)

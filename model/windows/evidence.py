@@ -1,11 +1,11 @@
-"""What a workload makes true, and what a trace says, side by side by window.
+"""The truth of a workload, and the evidence of a trace, side by side by window.
 
 Rules of this file:
 
-* Independent of the machine: the truth is counted from the arrivals alone, by docs/slack.md
-  sections 1, 3 and 6. Whether a window was closed, or a tuple late, is never computed here; that
-  is the trace's to say.
-* Batches are the workload's; a flush is the batch after the last one.
+* Independent of the machine: the truth is counted from the arrivals alone, by docs/slack.md,
+  sections 1, 3 and 6.
+* Whether a window was closed, or a tuple late, is never computed here; only the trace says so.
+* Batches are those of the workload; a flush is the batch after the last one.
 """
 
 from bisect import bisect_left
@@ -27,6 +27,18 @@ QueryT = TypeVar("QueryT", bound=Query)
 QueryT_co = TypeVar("QueryT_co", bound=Query, covariant=True)
 
 
+IDENTITY: Mapping[str, tuple[str, ...]] = {
+    "result": ("task", "start_us", "key"),
+    "late": ("task", "start_us", "key", "source_id"),
+    "rejected": ("task", "seq"),
+    "correction": ("task", "batch"),
+    "cleared": ("task", "start_us", "key", "source_id"),
+    "revision": ("task", "start_us", "key", "revision"),
+    "final": ("task", "start_us", "key"),
+}
+"""Identifying fields of each kind of step, for ``model.checking.diff``; the others are compared."""
+
+
 class Arrived(NamedTuple):
     """The first accepted delivery of a tuple."""
 
@@ -41,29 +53,29 @@ class Arrived(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Truth(Generic[QueryT_co]):
-    """What the arrivals alone determine."""
+    """Everything that the arrivals alone determine."""
 
     workload: Workload
     config: QueryT_co
     batches: int
-    """Micro-batches; also the number of the flush, if there is one."""
+    """Number of micro-batches; also the number of the flush, if there is one."""
     flush: bool
     windows: Mapping[Window, Sequence[Arrived]]
     """Distinct accepted tuples of every window, in arrival order."""
     deliveries: Mapping[tuple[int, int], Sequence[int]]
-    """(task, identity) of tuples delivered more than once: the batches they arrived in."""
+    """Batches of arrival of the tuples delivered more than once, by (task, identity)."""
     arrived: Mapping[int, Sequence[Arrived]]
-    """Task: the first accepted deliveries of its tuples, in arrival order."""
+    """First accepted deliveries in arrival order, by task."""
     max_delay_us: Mapping[tuple[int, int], int]
-    """(task, batch): the largest delay up to the end of the batch, redeliveries included."""
+    """Largest delay up to the end of a batch, redeliveries included, by (task, batch)."""
     has_exact_sums: bool
 
     def end_us(self, window: Window) -> int:
-        """End of a window (exclusive)."""
+        """Return the end of a window (exclusive)."""
         return window[1] + self.config.size_us
 
     def aggregate(self, values: Sequence[float]) -> float:
-        """The right answer for these values, at least one."""
+        """Return the right answer for these values, at least one."""
         config = self.config
         if config.aggregate == "sum":
             return fsum(values)
@@ -77,7 +89,7 @@ class Truth(Generic[QueryT_co]):
         return sorted(values)[ceil(q * len(values)) - 1]
 
     def is_right(self, answer: float, values: Sequence[float]) -> bool:
-        """Whether an answer equals the aggregate, to 1e-9 where sums are not exact."""
+        """Return whether an answer equals the aggregate, within 1e-9 if sums are not exact."""
         right = self.aggregate(values)
         if answer == right or self.has_exact_sums:
             return answer == right
@@ -88,7 +100,7 @@ class Truth(Generic[QueryT_co]):
 def truth_of(
     workload: Workload, config: QueryT, is_rejected: Callable[[Event], bool]
 ) -> Truth[QueryT]:
-    """Count what is true of the arrivals that are not rejected."""
+    """Count windows, deliveries and delays of the arrivals that are not rejected."""
     spec = config.windows
     windows: dict[Window, list[Arrived]] = {}
     by_task: dict[int, list[Arrived]] = {}
@@ -132,7 +144,10 @@ def truth_of(
 
 
 def has_exact_sums(values: Sequence[float]) -> bool:
-    """Whether float64 sums of these values are exact in every order: 10 binary places suffice."""
+    """Return whether float64 sums of these values are exact in every order.
+
+    They are if 10 binary places suffice for each value.
+    """
     finite = [value for value in values if isfinite(value)]
     return all((value * 1024).is_integer() for value in finite) and (
         sum(map(abs, finite)) < (1 << 42)
@@ -152,7 +167,7 @@ class Tick(Protocol):
 
     @property
     def batch(self) -> int:
-        """The batch in which the clock was looked at."""
+        """The batch in which the clock was recorded."""
         ...
 
     @property
@@ -177,16 +192,16 @@ class Observed(Generic[TickT_co]):
     results: Mapping[Window, Sequence[Result]]
     revisions: Mapping[Window, Sequence[Revision]]
     late: Mapping[Window, Mapping[int, Sequence[int]]]
-    """Window, identity: the batches in which the pair was recorded as late."""
+    """Batches in which a pair was recorded as late, by window and identity."""
     cleared: Mapping[Window, Mapping[int, Sequence[int]]]
     clocks: Mapping[int, Sequence[TickT_co]]
-    """Task: its clock as it went on."""
+    """Recorded clocks in their order, by task."""
     closed: Mapping[Window, int]
-    """The first batch at whose end the trace says that the window is closed: by its result, a
-    late pair, the watermark, or a flush."""
+    """First batch at whose end the trace says that a window is closed: by its result, a late pair,
+    the watermark, or a flush."""
 
     def is_pending(self, window: Window, source_id: int, batch: int) -> bool:
-        """Whether the pair was late and not cleared at the end of a batch."""
+        """Return whether the pair was late and not cleared at the end of a batch."""
         cleared = self.cleared.get(window, {}).get(source_id, ())
         return any(
             late <= batch and not any(late <= clear <= batch for clear in cleared)
@@ -194,8 +209,8 @@ class Observed(Generic[TickT_co]):
         )
 
 
-def observed_in(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) -> Observed[TickT_co]:
-    """Arrange a trace by window; ``ticks`` are its steps that show a clock, as it went on."""
+def arrange(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) -> Observed[TickT_co]:
+    """Arrange a trace by window; ``ticks`` are its steps that show a clock, in their order."""
     results: dict[Window, list[Result]] = {}
     for result in trace.of(Result):
         results.setdefault(result[:3], []).append(result)
@@ -217,7 +232,7 @@ def observed_in(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) ->
 
 
 def _closed_by_wm(truth: Truth[Query], clocks: Mapping[int, Sequence[Tick]]) -> dict[Window, int]:
-    """Batches at whose end a recorded watermark, or a flush, had closed the non-empty windows."""
+    """Return the batch at whose end each non-empty window was closed by watermark or flush."""
     wm_us = {task: [tick.wm_us for tick in clock] for task, clock in clocks.items()}
     closed: dict[Window, int] = {}
     for window in truth.windows:

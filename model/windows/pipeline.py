@@ -1,23 +1,24 @@
-"""A workload through tasks, batches, corrections and a flush (docs/slack.md, as a whole).
+"""Carry a workload through tasks, batches, corrections and a flush (docs/slack.md, as a whole).
 
 Rules of this file:
 
-* It only carries things from one part to the next: tasks decide about the stream, plans about
-  corrections (``correction``).
+* It only moves things between parts: tasks decide about the stream, plans about corrections.
 * Time does not exist: a batch is processed and corrected before the next one starts.
-* A task's state is a value and the same batch makes the same of it, so a ``restart`` needs
-  nothing here. A ``kill`` in a batch takes away every plan of that batch after its first small
-  step; it is made and carried out again.
+* A ``restart`` needs nothing here, because a task's state is a value and the same batch makes the
+  same of it. A ``kill`` in a batch takes away every plan of that batch after its first small step;
+  the plan is then made and carried out again.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
-from model.vocabulary import Event, Step, Trace, Workload, task_of
-from model.windows.correction import History, Plan, Scored, Store, advance, due, plan
+from model.vocabulary import Event, Step, System, Trace, Workload, task_of
+from model.windows.correction import Scored, advance, due, plan
 from model.windows.query import Query
-from model.windows.rules import Correcting
+from model.windows.rules import CorrectionRules
+from model.windows.state import History, Plan, Store
 
 PRODUCER = "model"
 
@@ -27,55 +28,48 @@ class AnyTask(Protocol):
 
     number: int
     n_accepted: int
-    """Arrivals accepted so far."""
+    """Number of arrivals accepted so far."""
     wm_us: int
 
     def arrive(self, event: Event, batch: int) -> list[Step]:
-        """One arrival: the steps it causes, in order."""
+        """Take one arrival; return the steps it causes, in order."""
         ...
 
     def flush(self, batch: int) -> list[Step]:
-        """Close everything."""
+        """Close every window; return the steps."""
+        ...
+
+    def end_batch(self, batch: int, is_flush: bool) -> Sequence[Step]:
+        """Return the steps recorded after a batch with an accepted arrival, or after a flush."""
         ...
 
 
+QueryT = TypeVar("QueryT", bound=Query)
 TaskT = TypeVar("TaskT", bound=AnyTask)
-Ended = Callable[[TaskT, int, bool], Iterable[Step]]
-"""What a task records after a batch in which it accepted something, or after a flush (True)."""
+RulesT = TypeVar("RulesT", bound=CorrectionRules)
 
 
 class TaskPipeline(Generic[TaskT]):
-    """One task with its history and its store: all that becomes of its tuples.
+    """One task with its history and its store, which follow its tuples to the final answers.
 
-    ``scored`` is what corrections record beside revisions; without it late pairs stay pending for
-    ever. Tasks may share a ``store``; each sees its own windows in it.
+    Corrections record ``scored``; if it is None, late pairs stay pending for ever. Tasks may share
+    a ``store``; each task sees only its own windows there.
     """
 
-    __slots__ = (
-        "_accepted_before",
-        "_config",
-        "_ended",
-        "_history",
-        "_rules",
-        "_scored",
-        "store",
-        "task",
-    )
+    __slots__ = ("_accepted_before", "_config", "_history", "_rules", "_scored", "store", "task")
 
     def __init__(
         self,
         config: Query,
         task: TaskT,
-        ended: "Ended[TaskT]",
-        rules: Correcting,
+        rules: CorrectionRules,
         scored: Scored | None,
         store: Store | None = None,
     ) -> None:
         self.task = task
-        self.store = Store((), ()) if store is None else store
+        self.store = Store() if store is None else store
         self._config = config
         self._history = History(config)
-        self._ended = ended
         self._rules = rules
         self._scored = scored
         self._accepted_before = 0  # this batch
@@ -91,20 +85,20 @@ class TaskPipeline(Generic[TaskT]):
         return steps
 
     def end_batch(self, batch: int, *, is_killed: bool = False) -> list[Step]:
-        """End a micro-batch: record the clock, and correct if that is due."""
+        """End a micro-batch: record the clock, and correct if a correction is due."""
         steps: list[Step] = []
         if self.task.n_accepted > self._accepted_before:
             self._accepted_before = self.task.n_accepted
-            steps += self._ended(self.task, batch, False)
+            steps += self.task.end_batch(batch, False)
         return steps + self._correct(batch, is_flush=False, is_killed=is_killed)
 
     def flush(self, batch: int, *, is_killed: bool = False) -> list[Step]:
-        """Close and correct until nothing is open and nothing pending."""
+        """Close every window and correct until nothing is pending."""
         steps = self.task.flush(batch)
         for step in steps:
             self.store.record(step)
         if self.task.n_accepted:
-            steps += self._ended(self.task, batch, True)
+            steps += self.task.end_batch(batch, True)
         return steps + self._correct(batch, is_flush=True, is_killed=is_killed)
 
     def _correct(self, batch: int, *, is_flush: bool, is_killed: bool) -> list[Step]:
@@ -131,48 +125,69 @@ class TaskPipeline(Generic[TaskT]):
         return made
 
 
-class Pipeline(Generic[TaskT]):
-    """All tasks of a query, with the store that they share."""
+@dataclass(frozen=True, slots=True)
+class WindowModel(Generic[QueryT, TaskT, RulesT]):
+    """The reference of a windowed room: its parts, and how a workload runs through them."""
 
-    def __init__(
-        self,
-        config: Query,
-        tasks: Sequence[TaskT],
-        ended: "Ended[TaskT]",
-        rules: Correcting,
-        scored: Scored | None,
-    ) -> None:
-        self.store = Store((), ())
-        self.tasks = [
-            TaskPipeline(config, task, ended, rules, scored, self.store) for task in tasks
+    parse: Callable[[Mapping[str, Any]], QueryT]
+    make_task: Callable[[QueryT, int, RulesT], TaskT]
+    scored_by: Callable[[QueryT], Scored | None]
+    """Function from a query to the scores that its corrections record; None: no corrections."""
+    rules: RulesT
+
+    def task_pipeline(self, config: QueryT, number: int) -> TaskPipeline[TaskT]:
+        """Return one task of a query, with a history and a store of its own."""
+        task = self.make_task(config, number, self.rules)
+        return TaskPipeline(config, task, self.rules, self.scored_by(config))
+
+    def run(self, workload: Workload, rules: RulesT | None = None) -> Trace:
+        """Return the trace of a workload, by the rules of the room unless others are given.
+
+        Raise ``ValueError`` with one sentence for an impossible configuration.
+        """
+        chosen = self.rules if rules is None else rules
+        config = self.parse(workload.config)
+        store, scored = Store(), self.scored_by(config)
+        tasks = [
+            TaskPipeline(config, self.make_task(config, number, chosen), chosen, scored, store)
+            for number in range(config.tasks)
         ]
+        return Trace(PRODUCER, distinct([*_run(tasks, workload), *store.final()]))
 
-    def run(self, workload: Workload) -> Trace:
-        """Do everything that the workload asks for."""
-        kills = {fault.at for fault in workload.faults if fault.kind == "kill"}
-        task_number = _task_numbers(len(self.tasks))
-        batches = tuple(workload.batches())
-        steps: list[Step] = []
-        for number, arrivals in enumerate(batches):
-            for event in arrivals:
-                steps += self.tasks[task_number(event.key)].arrive(event, number)
-            for task in self.tasks:
-                steps += task.end_batch(number, is_killed=number in kills)
-        if workload.flush:
-            number = len(batches)
-            for task in self.tasks:
-                steps += task.flush(number, is_killed=number in kills)
-        return Trace(PRODUCER, distinct([*steps, *self.store.final()]))
+    def system(self, rules: RulesT) -> System:
+        """Return a System that follows ``rules``."""
+
+        def run_by_rules(workload: Workload, /) -> Trace:
+            return self.run(workload, rules)
+
+        return run_by_rules
+
+    def make_system(self) -> System:
+        """Return the reference as a System."""
+        return self.system(self.rules)
 
 
-def _task_numbers(tasks: int) -> Callable[[str], int]:
-    """``task_of`` with the hash of a key computed once."""
-    return lru_cache(maxsize=1 << 16)(lambda key: task_of(key, tasks))
+def _run(tasks: Sequence[TaskPipeline[TaskT]], workload: Workload) -> list[Step]:
+    kills = {fault.at for fault in workload.faults if fault.kind == "kill"}
+    # The hash of a key is computed once.
+    task_number = lru_cache(maxsize=1 << 16)(lambda key: task_of(key, len(tasks)))
+    batches = tuple(workload.batches())
+    steps: list[Step] = []
+    for number, arrivals in enumerate(batches):
+        for event in arrivals:
+            steps += tasks[task_number(event.key)].arrive(event, number)
+        for task in tasks:
+            steps += task.end_batch(number, is_killed=number in kills)
+    if workload.flush:
+        number = len(batches)
+        for task in tasks:
+            steps += task.flush(number, is_killed=number in kills)
+    return steps
 
 
 def distinct(steps: Iterable[Step]) -> Iterable[Step]:
     """Return each step once: a pair late twice in a batch, a revision written again after a kill.
 
-    The kind belongs to the step: tuples of different kinds may be equal.
+    Steps of different kinds may be equal as tuples, so the kind counts as well.
     """
     return {(type(step), step): step for step in steps}.values()

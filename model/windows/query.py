@@ -1,12 +1,24 @@
-"""What the shared parts ask of a query's configuration."""
+"""A windowed query: the settings that rooms share, and the aggregate (docs/slack.md, section 3).
 
+Rules of this file:
+
+* An aggregate must not depend on the order of its values: sums are rounded once, at the end
+  (``math.fsum``).
+* Limit: a sum beyond the range of float64 raises ``OverflowError``.
+"""
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from math import ceil, fsum
 from typing import Any, Protocol
 
 from model.vocabulary import WindowSpec
 
+# ------------------------------------------------------------------------------------- settings
+
 
 class Query(Protocol):
-    """A windowed query; the configurations of rooms ``slack`` and ``watermark`` are."""
+    """The settings that the configurations of rooms ``slack`` and ``watermark`` have in common."""
 
     @property
     def size_us(self) -> int:
@@ -20,7 +32,7 @@ class Query(Protocol):
 
     @property
     def windows(self) -> WindowSpec:
-        """The windows of the query."""
+        """Window boundaries that follow from length and slide."""
         ...
 
     @property
@@ -30,7 +42,7 @@ class Query(Protocol):
 
     @property
     def q(self) -> float:
-        """Rank of ``quantile``."""
+        """Rank of the aggregate ``quantile``, as a share."""
         ...
 
     @property
@@ -50,24 +62,68 @@ class Query(Protocol):
 
     @property
     def feedback(self) -> int:
-        """L in microseconds."""
+        """Feedback delay L in microseconds."""
         ...
 
     @property
     def max_future_us(self) -> int | None:
-        """How far a tuple may lie ahead of its arrival."""
+        """How far an event time may lie ahead of its arrival; unlimited if None."""
         ...
 
     @property
     def gamma_us(self) -> int:
-        """Gamma."""
+        """Largest span Gamma of the pending event times."""
         ...
 
     @property
     def max_age(self) -> int:
-        """Age trigger in microseconds."""
+        """Largest age of a pending event time behind the watermark, in microseconds."""
         ...
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the settings as plain data."""
         ...
+
+
+# ------------------------------------------------------------------------------------ aggregates
+
+Aggregate = Callable[[Sequence[float]], float]
+"""Function from the values of a window's tuples, at least one, to its answer."""
+
+
+def count(values: Sequence[float]) -> float:
+    """Return the number of tuples."""
+    return float(len(values))
+
+
+def average(values: Sequence[float]) -> float:
+    """Return the arithmetic mean."""
+    return fsum(values) / len(values)
+
+
+def quantile(q: Fraction) -> Aggregate:
+    """Return the aggregate that picks rank ceil(q * n); rank 1 is the smallest value."""
+
+    def pick(values: Sequence[float]) -> float:
+        return sorted(values)[ceil(q * len(values)) - 1]
+
+    return pick
+
+
+def as_written(number: float) -> Fraction:
+    """Return the exact decimal that a person wrote for ``number``."""
+    return Fraction(repr(number))
+
+
+def aggregate_of(config: Query) -> Aggregate:
+    """Return the aggregate of the query."""
+    aggregates: dict[str, Aggregate] = {
+        "sum": fsum,
+        "count": count,
+        "avg": average,
+        "min": min,
+        "max": max,
+        "median": quantile(Fraction(1, 2)),
+        "quantile": quantile(as_written(config.q)),
+    }
+    return aggregates[config.aggregate]

@@ -2,31 +2,33 @@
 
 Rules of this file:
 
-* A decision looks, it changes nothing.
-* A room has a table of decisions of its own, in which these are entries.
+* A decision reads state and changes nothing; ``machine`` and ``correction`` act on it.
+* A room extends the table :class:`WindowRules`. A planted bug is that table with one entry
+  replaced.
 """
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from math import isfinite
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from model.vocabulary import Event, WindowSpec
+from model.vocabulary.answers import REASON_FUTURE, REASON_NOT_FINITE
 from model.windows.query import Query
+from model.windows.state import Pair, Pending
 
-if TYPE_CHECKING:
-    from model.windows.correction import Pair, Pending
+QueryT = TypeVar("QueryT", bound=Query)
 
-BEFORE_TIME_US = -(1 << 63)
-"""The clock of a task that has accepted nothing; every event time lies behind it."""
+# ------------------------------------------------------------------------------------ the stream
 
 
 class Place(NamedTuple):
     """Where a (tuple, window) pair goes."""
 
     joins: bool
-    """The tuple joins the open window."""
+    """Whether the tuple joins the open window."""
     is_late: bool
-    """The pair is recorded as late."""
+    """Whether the pair is recorded as late."""
 
 
 OPEN = Place(joins=True, is_late=False)
@@ -34,21 +36,21 @@ LATE = Place(joins=False, is_late=True)
 
 
 class Stream(Protocol):
-    """What decisions see of a task."""
+    """The part of a task that decisions may read."""
 
     @property
     def config(self) -> Query:
-        """The query."""
+        """The query of the task."""
         ...
 
     @property
     def windows(self) -> WindowSpec:
-        """Its windows."""
+        """The windows of the query."""
         ...
 
     @property
     def accepted(self) -> Mapping[int, int]:
-        """Event times by identity."""
+        """Event time of each accepted identity."""
         ...
 
     @property
@@ -67,8 +69,18 @@ class Stream(Protocol):
         ...
 
 
+def reject(config: Query, event: Event) -> str | None:
+    """Return why an arrival is rejected; None if it takes part."""
+    if not isfinite(event.value):
+        return REASON_NOT_FINITE
+    ahead_us = event.event_time_us - event.arrival_us
+    if config.max_future_us is not None and ahead_us > config.max_future_us:
+        return REASON_FUTURE
+    return None
+
+
 def is_redelivery(task: Stream, event: Event) -> bool:
-    """Whether the identity was accepted before and not forgotten since."""
+    """Return whether the identity was accepted before and not forgotten since."""
     accepted_us = task.accepted.get(event.source_id)
     return (
         accepted_us is not None
@@ -77,48 +89,26 @@ def is_redelivery(task: Stream, event: Event) -> bool:
     )
 
 
-def is_too_far_ahead(config: Query, event: Event) -> bool:
-    """Whether the event time lies further ahead of the arrival than is allowed."""
-    ahead_us = event.event_time_us - event.arrival_us
-    return config.max_future_us is not None and ahead_us > config.max_future_us
-
-
 def first_open(windows: WindowSpec, wm_us: int) -> int:
-    """Index of the first window that is not closed: closed is ``end <= wm``."""
+    """Return the index of the first open window; a window is closed if ``end <= wm``."""
     return windows.first_index(wm_us)
 
 
 def route(task: Stream, index: int, _event: Event) -> Place:
-    """Nothing but the watermark decides."""
+    """Return where a tuple goes in a window; the watermark alone decides."""
     return LATE if index < task.first_open else OPEN
 
 
 def flush_wm_us(task: Stream) -> int:
-    """The watermark of a flush: no window stays open, and nothing is remembered for one."""
+    """Return the watermark of a flush, behind which no window is open and no identity is kept."""
     return max(task.wm_us, task.windows.last_end_us(task.t_max_us) + task.config.feedback)
 
 
-class Correcting(Protocol):
-    """The decisions of a correction."""
-
-    @property
-    def trigger(self) -> Callable[[Query, "Pending", int, bool], str | None]:
-        """See :func:`trigger`."""
-        ...
-
-    @property
-    def covered(self) -> Callable[[Collection["Pair"], Collection["Pair"]], Collection["Pair"]]:
-        """See :func:`covered`."""
-        ...
-
-    @property
-    def clears_first(self) -> bool:
-        """Whether a correction clears pairs before the answers for them are written."""
-        ...
+# ----------------------------------------------------------------------------------- corrections
 
 
-def trigger(config: Query, pending: "Pending", wm_us: int, is_flush: bool) -> str | None:
-    """Why a task with pending pairs is corrected at the end of a batch, if it is."""
+def trigger(config: Query, pending: Pending, wm_us: int, is_flush: bool) -> str | None:
+    """Return why a task with pending pairs is corrected at the end of a batch; None if it waits."""
     if is_flush:
         return "flush"
     if pending.newest_us - pending.oldest_us > config.gamma_us:
@@ -128,18 +118,35 @@ def trigger(config: Query, pending: "Pending", wm_us: int, is_flush: bool) -> st
     return None
 
 
-def covered(planned: Collection["Pair"], _all_pending: Collection["Pair"]) -> Collection["Pair"]:
-    """Pairs that a finished correction clears: those it was made for."""
+def covered(planned: Collection[Pair], _all_pending: Collection[Pair]) -> Collection[Pair]:
+    """Return the pairs that a finished correction clears: those it was planned for."""
     return planned
+
+
+# ------------------------------------------------------------------------------------- the table
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectionRules:
-    """The decisions of a correction, as they are specified."""
+    """The decisions of a correction."""
 
-    trigger: Callable[[Query, "Pending", int, bool], str | None] = trigger
-    covered: Callable[[Collection["Pair"], Collection["Pair"]], Collection["Pair"]] = covered
+    trigger: Callable[[Query, Pending, int, bool], str | None] = trigger
+    covered: Callable[[Collection[Pair], Collection[Pair]], Collection[Pair]] = covered
     clears_first: bool = False
+    """Whether a correction clears pairs before the answers for them are written."""
 
 
 AS_SPECIFIED = CorrectionRules()
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRules(CorrectionRules, Generic[QueryT]):
+    """The decisions that every windowed room takes."""
+
+    reject: Callable[[QueryT, Event], str | None] = reject
+    is_redelivery: Callable[[Stream, Event], bool] = is_redelivery
+    wm_us: Callable[[int, int], int] = max
+    """The next watermark from the one before and from t_max less the wait."""
+    first_open: Callable[[WindowSpec, int], int] = first_open
+    route: Callable[[Stream, int, Event], Place] = route
+    flush_wm_us: Callable[[Stream], int] = flush_wm_us

@@ -17,7 +17,7 @@ from math import comb
 from typing import NamedTuple
 
 from model.checking.claims import Outcome, Verdict
-from model.slack.coverage import Known, requirement_of
+from model.slack.requirement import Known, requirement_of
 from model.slack.requirement_claims import rank_failures
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from model.slack.coverage import Known, requirement_of
+from model.slack.requirement import Known, requirement_of
 from model.vocabulary import SlackConfig
 from properties.cli.render import markdown
 

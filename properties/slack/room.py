@@ -8,7 +8,7 @@ from model.checking.claims import Outcome, Verdict
 from model.slack import make_system
 from model.slack.assumption import ENOUGH_WINDOWS, UNTESTED, Assumption, status_of
 from model.slack.claims import judge
-from model.slack.identity import IDENTITY
+from model.slack.evidence import IDENTITY
 from model.slack.scopes import SCOPES, explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Trace

@@ -23,9 +23,8 @@ from model.slack.assumption import (
     Assumption,
     status_of,
 )
-from model.slack.control import Coverage, Factor, clip
-from model.slack.rules import RULES, Rules
-from model.slack.run import system as system_with
+from model.slack.machine import MODEL
+from model.slack.rules import RULES, Coverage, Factor, Rules, clip
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Correlation, Late
 from properties.slack.promise import (
@@ -149,7 +148,7 @@ def test_planted_bugs_are_caught(name: str, aggregate: str, seed: int) -> None:
     changes, rules = PLANTED[name]
     query = replace(QUERY, aggregate=aggregate, **changes)  # type: ignore[arg-type]
     events = arrivals("exponential", ENOUGH, seed)
-    share = found(events, query, system_with(rules), bonferroni(FAILURE, PROMISES)).wrong
+    share = found(events, query, MODEL.system(rules), bonferroni(FAILURE, PROMISES)).wrong
     assert share.at_most(QUERY.delta) is Outcome.BROKEN, share.sentence(QUERY.delta)
 
 

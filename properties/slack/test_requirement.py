@@ -24,7 +24,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from model.slack.coverage import Known, Requirement, requirement_of
+from model.slack.requirement import Known, Requirement, requirement_of
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
 from tests.harness.profiles import effort

@@ -11,7 +11,7 @@ from model.vocabulary.answers import Final, Late, Rejected, Result
 from model.vocabulary.watermark import WORDS, Clock
 from model.watermark import make_system
 from model.watermark.claims import judge
-from model.watermark.identity import IDENTITY
+from model.watermark.evidence import IDENTITY
 from model.watermark.scopes import SCOPES, explore
 from model.watermark.variants import VARIANTS
 from properties.errors import counted

@@ -11,7 +11,7 @@ from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import READINGS, WORDS
 from model.watermark import run as model_run
 from model.watermark.claims import judge, over_all
-from model.watermark.identity import IDENTITY
+from model.watermark.evidence import IDENTITY
 from properties.generators.streams import timings
 from properties.judging.judge import broken_sentences
 from properties.judging.plan_counterexamples import SeededPlan

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.slack.machine import Task
-from model.slack.run import task_pipeline
+from model.slack.machine import MODEL, Task
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import Judged
 from sim.kernel.distributions import FloatArray
@@ -21,7 +20,7 @@ from sim.windows.summary import mean
 
 def machine_of(config: SlackConfig, number: int) -> Machine:
     """Return the model's machine of a task."""
-    return ModelMachine(partial(task_pipeline, config, number), _gauges)
+    return ModelMachine(partial(MODEL.task_pipeline, config, number), _gauges)
 
 
 def _gauges(task: Task) -> Gauges:

@@ -5,8 +5,7 @@ from functools import partial
 import numpy as np
 
 from model.vocabulary import WatermarkConfig
-from model.watermark.machine import Task
-from model.watermark.run import task_pipeline
+from model.watermark.machine import MODEL, Task
 from sim.kernel.recorder import Summary
 from sim.windows.machine import Gauges, Machine, ModelMachine
 from sim.windows.room import TimedRoom
@@ -15,7 +14,7 @@ from sim.windows.seen import SeenRun
 
 def machine_of(config: WatermarkConfig, number: int) -> Machine:
     """Return the model's machine of a task."""
-    return ModelMachine(partial(task_pipeline, config, number), _gauges)
+    return ModelMachine(partial(MODEL.task_pipeline, config, number), _gauges)
 
 
 def _gauges(task: Task) -> Gauges:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.vocabulary.answers import Late, Result
-from model.windows.aggregates import aggregate_of
-from model.windows.correction import Window
+from model.windows.query import aggregate_of
+from model.windows.state import Window
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import columns_of

@@ -9,12 +9,12 @@ from model.checking.variants import PLANTED
 from model.slack import run
 from model.slack import variants as module
 from model.slack.claims import check
-from model.slack.identity import IDENTITY
-from model.slack.recorded import validate_task
+from model.slack.evidence import IDENTITY
 from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import Workload
 from model.vocabulary.slack import WORDS
+from tests.model.slack.trace_validation import validate_task
 
 EXPLORED = {
     "early_closing": (

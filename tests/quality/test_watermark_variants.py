@@ -12,9 +12,8 @@ from model.vocabulary.watermark import WORDS
 from model.watermark import run
 from model.watermark import variants as module
 from model.watermark.claims import CLAIMS, check
-from model.watermark.identity import IDENTITY
-from model.watermark.protocol import LESS_FOR_MORE
-from model.watermark.scopes import SCOPES, claims_of, explore, machine_of
+from model.watermark.evidence import IDENTITY
+from model.watermark.scopes import LESS_FOR_MORE, SCOPES, claims_of, explore, machine_of
 from model.watermark.variants import VARIANTS
 
 EXPLORED = {

@@ -19,7 +19,7 @@ from model.slack import run as model_run
 from model.slack.claims import check
 from model.vocabulary import Event, Fault, SlackConfig, Workload
 from model.vocabulary.slack import Cleared, Correction, Final, Late, Result
-from model.windows.correction import Window
+from model.windows.state import Window
 from sim.kernel import faults
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.plan import Cluster, Plan, Worker

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import AGGREGATES
-from model.windows.aggregates import aggregate_of, as_written, quantile
+from model.windows.query import aggregate_of, as_written, quantile
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from model.slack.control import Coverage, Factor, clip, law, slack_us
+from model.slack.rules import Coverage, Factor, clip, law, slack_us
 from model.vocabulary import SlackConfig
 
 MISSED = Coverage(n_rcv=6, total=10, n_req=8)

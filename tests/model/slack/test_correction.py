@@ -3,18 +3,8 @@
 from model.slack.assumption import scored
 from model.vocabulary import SlackConfig, Step
 from model.vocabulary.slack import Cleared, Correction, Correlation, Final, Late, Result, Revision
-from model.windows.correction import (
-    Answer,
-    History,
-    Pair,
-    Pending,
-    Plan,
-    Store,
-    Window,
-    advance,
-    due,
-    plan,
-)
+from model.windows.correction import advance, due, plan
+from model.windows.state import Answer, History, Pair, Pending, Plan, Store, Window
 from tests.model.slack.drawn import stream_of
 
 CONFIG = SlackConfig(10, 5, control="fixed", gamma_us=5, max_age_us=40)
@@ -29,9 +19,13 @@ def history() -> History:
     return kept
 
 
+def values(kept: History, start_us: int, key: str) -> list[float]:
+    return [event.value for event in kept.tuples(start_us, key)]
+
+
 def store() -> Store:
     """Two windows answered without tuple 1, which is late for both; one never answered."""
-    kept = Store((), ())
+    kept = Store()
     kept.record(Result(0, 5, "a", 0, 5.0, 2, 0, 25))
     kept.record(Result(0, 10, "a", 0, 1.0, 1, 0, 25))
     kept.record(Late(0, 5, "a", 1, 14, 0))
@@ -51,16 +45,16 @@ def carry_out(kept: Store, made: Plan | None, small_steps: int | None = None) ->
 def test_history_finds_the_tuples_of_a_window_and_keeps_an_identity_once() -> None:
     kept = history()
     kept.add(EVENTS[0]._replace(seq=9, value=100.0))
-    assert kept.values(5, "a") == [1.0, 2.0, 4.0]
-    assert kept.values(10, "a") == [1.0, 2.0]
-    assert kept.values(10, "b") == []
+    assert values(kept, 5, "a") == [1.0, 2.0, 4.0]
+    assert values(kept, 10, "a") == [1.0, 2.0]
+    assert values(kept, 10, "b") == []
 
 
 def test_history_of_an_unkeyed_query_and_of_windows_with_gaps() -> None:
     kept = History(SlackConfig(3, 7, keyed=False, control="fixed"))
     for event in stream_of((7, 1.0, "a"), (9, 2.0, "b"), (10, 4.0), (6, 8.0), (14, 16.0)):
         kept.add(event)
-    assert kept.values(7, "") == [1.0, 2.0]
+    assert values(kept, 7, "") == [1.0, 2.0]
 
 
 def test_pending_pairs_are_a_set_that_knows_its_span() -> None:

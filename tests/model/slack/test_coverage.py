@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from model.slack.coverage import Known, cv_squared_of, level, requirement_of
+from model.slack.requirement import Known, cv_squared_of, level, requirement_of
 from model.vocabulary import SlackConfig
 
 EPSILONS = (0.01, 0.05, 0.07, 0.1, 0.25, 0.5, 0.9)

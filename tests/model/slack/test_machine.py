@@ -14,6 +14,7 @@ from model.vocabulary.slack import (
     REASON_NOT_FINITE,
     Judged,
     Late,
+    Progress,
     Rejected,
     Result,
 )
@@ -92,7 +93,9 @@ def test_slack_has_an_upper_limit() -> None:
     machine = task(control="max", max_slack_us=4)
     feed(machine, stream_of((25, 1.0), (12, 2.0)))
     assert machine.state().slack_us == 4
-    assert task(fixed_slack_us=9, max_slack_us=4).progress(0).slack_us == 4
+    (progress,) = task(fixed_slack_us=9, max_slack_us=4).end_batch(0, False)
+    assert isinstance(progress, Progress)
+    assert progress.slack_us == 4
 
 
 @pytest.mark.parametrize(

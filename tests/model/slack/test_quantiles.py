@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import hypergeom
 
-from model.slack.quantiles import against_an_adversary, failures, of_random_subsets
+from model.slack.requirement import adversarial_quantile, failures, random_quantile
 
 SHARES = [Fraction(share) for share in ("0.01", "0.25", "0.5", "0.7", "0.95")]
 EPSILONS = [Fraction(eps) for eps in ("0.05", "0.2", "0.34")]
@@ -42,17 +42,17 @@ def test_every_subset_is_counted(q: Fraction, eps: Fraction) -> None:
         assert failures(q, eps, total) == pytest.approx([float(each) for each in exact], abs=1e-12)
         for d in LEVELS:
             rare = [each <= Fraction(str(d)) for each in exact]
-            assert of_random_subsets(q, eps, d, total) == fewest(total, rare)
+            assert random_quantile(q, eps, d, total) == fewest(total, rare)
         never = [each == 0 for each in exact]
-        assert against_an_adversary(q, eps, total) == fewest(total, never)
+        assert adversarial_quantile(q, eps, total) == fewest(total, never)
 
 
 def test_a_probability_that_equals_the_level_is_allowed() -> None:
     """Two of the four subsets of three out of 1..4 have another median than 2."""
     q, eps = Fraction(1, 2), Fraction(1, 4)
     assert share_of_failures(q, eps, 4, 3) == Fraction(1, 2)
-    assert of_random_subsets(q, eps, 0.5, 4) <= 3
-    assert of_random_subsets(q, eps, 0.499, 4) == 4
+    assert random_quantile(q, eps, 0.5, 4) <= 3
+    assert random_quantile(q, eps, 0.499, 4) == 4
 
 
 @pytest.mark.parametrize("total", [100, 977, 2_000])
@@ -73,5 +73,5 @@ def test_probabilities_of_large_windows(total: int, q: Fraction, eps: Fraction) 
 def test_the_requirement_is_not_monotone_in_the_size_of_the_window() -> None:
     """With a 21st tuple the median may be one rank off, and fewer tuples are enough."""
     half, eps = Fraction(1, 2), Fraction("0.05")
-    assert of_random_subsets(half, eps, 0.025, 20) == 20
-    assert of_random_subsets(half, eps, 0.025, 21) == 19
+    assert random_quantile(half, eps, 0.025, 20) == 20
+    assert random_quantile(half, eps, 0.025, 21) == 19

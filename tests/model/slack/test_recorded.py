@@ -2,10 +2,10 @@ from hypothesis import given
 
 from model.checking.claims import Outcome
 from model.slack import run
-from model.slack.recorded import validate_task
 from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.slack import Late, Result
 from tests.model.slack.drawn import stream_of, workloads
+from tests.model.slack.trace_validation import validate_task
 
 STREAM = Workload(
     "slack",

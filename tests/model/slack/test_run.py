@@ -12,7 +12,7 @@ from model.checking.claims import Outcome
 from model.checking.diff import compare
 from model.slack import make_system, run
 from model.slack.claims import check, judge, over_all
-from model.slack.identity import IDENTITY
+from model.slack.evidence import IDENTITY
 from model.vocabulary import Fault, Trace, Workload, task_of
 from model.vocabulary.slack import (
     WORDS,

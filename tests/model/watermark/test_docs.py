@@ -6,7 +6,7 @@ from pathlib import Path
 
 from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import READINGS, WORDS, Clock
-from model.watermark.identity import IDENTITY
+from model.watermark.evidence import IDENTITY
 from model.windows import cluster
 
 PAGE = (Path(__file__).parents[3] / "docs" / "watermark.md").read_text(encoding="utf-8")

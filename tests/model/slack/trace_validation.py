@@ -78,7 +78,7 @@ def _steps(machine: Task, given: Recorded) -> Iterator[Step]:
     if given.is_flush:
         yield from machine.flush(given.batch)
     if machine.n_accepted > before or (given.is_flush and machine.n_accepted):
-        yield machine.progress(given.batch)
+        yield from machine.end_batch(given.batch, given.is_flush)
 
 
 def _recorded(

@@ -1,0 +1,152 @@
+"""Small scopes of windowed rooms: what their transition systems and claims have in common.
+
+Rules of this file:
+
+* Values are powers of two, so that a sum tells which tuples it counts, and how often.
+* A claim counts for itself: which windows a tuple has, what is closed and what is right is computed
+  here from the accepted tuples, not asked of the machine.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
+
+from model.checking.explorer import StateClaim, always
+from model.vocabulary import Event, Step
+from model.vocabulary.answers import Late, Result
+from model.windows.machine import SavedTask
+from model.windows.query import Query
+from model.windows.state import Pair, Window
+
+QueryT_co = TypeVar("QueryT_co", bound=Query, covariant=True)
+S = TypeVar("S")
+
+# ---------------------------------------------------------------------------------------- state
+
+
+@dataclass(frozen=True)
+class WindowScope(Generic[QueryT_co]):
+    """How much is explored: a few tuples of one task and key, each delivered in any order."""
+
+    name: str
+    event_times_us: tuple[int, ...]
+    config: QueryT_co
+    deliveries: int = 1
+    """How often each tuple may be delivered; at least once."""
+    early_flushes: int = 0
+    """Number of flushes that may come before the end of the stream."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """The tuples of the scope."""
+        return tuple(
+            Event(number, number, "", event_time_us, float(1 << number), event_time_us)
+            for number, event_time_us in enumerate(self.event_times_us)
+        )
+
+    def everything_came(self, deliveries_left: Iterable[int]) -> bool:
+        """Return whether every tuple was delivered at least once."""
+        return all(left < self.deliveries for left in deliveries_left)
+
+    def is_closed(self, window: Window, task: SavedTask) -> bool:
+        """Return whether the watermark has reached the end of the window."""
+        return window.start_us + self.config.size_us <= task.wm_us
+
+    def name_of(self, window: Window) -> str:
+        """Return a window as a person would write it."""
+        return f"[{window.start_us}, {window.start_us + self.config.size_us})"
+
+    def describe_arrival(self, number: int) -> str:
+        """Return a phrase for the arrival of a tuple."""
+        return f"tuple #{number} (event time {self.event_times_us[number]}) arrives"
+
+
+class Emitted(NamedTuple):
+    """What the stream side has emitted so far."""
+
+    results: tuple[tuple[Window, float], ...] = ()
+    late: tuple[Pair, ...] = ()
+    """Pairs that were late when their tuple first arrived."""
+    alarms: tuple[str, ...] = ()
+    """Errors that a single state would not show."""
+
+
+WROTE_AGAIN = "the stream wrote a window that it had answered or called late before"
+LATE_TOO_EARLY = "a tuple was late for a window that the watermark had not reached"
+WENT_BACK = "the watermark went back"
+
+
+def emit(
+    scope: WindowScope[Query],
+    task: SavedTask,
+    emitted: Emitted,
+    steps: Iterable[Step],
+    is_first: bool = True,
+    alarms: Iterable[str] = (),
+) -> Emitted:
+    """Add steps of the stream, and an alarm for each step that it had no right to.
+
+    ``task`` is the task after these steps. ``is_first`` tells whether a tuple arrived for the first
+    time; other late pairs are not kept.
+    """
+    results, late = dict(emitted.results), set(emitted.late)
+    raised = {*emitted.alarms, *alarms}
+    for step in steps:
+        if isinstance(step, Result):
+            window = Window(0, step.start_us, step.key)
+            if window in results or any(pair.window == window for pair in late):
+                raised.add(WROTE_AGAIN)
+            results[window] = step.value
+        elif isinstance(step, Late):
+            pair = Pair(*step[:5])
+            if not scope.is_closed(pair.window, task):
+                raised.add(LATE_TOO_EARLY)
+            if is_first:
+                late.add(pair)
+    return Emitted(tuple(sorted(results.items())), tuple(sorted(late)), tuple(sorted(raised)))
+
+
+# --------------------------------------------------------------------------------------- claims
+
+LATE = "a tuple is late"
+MIXED = "a tuple is late for one window and in time for another"
+OVER = "everything is over"
+FORGOTTEN = "a forgotten tuple is delivered again"
+
+
+def right_sums(scope: WindowScope[Query], task: SavedTask) -> dict[Window, int]:
+    """Return the sum of the accepted tuples of every window that has one."""
+    right: dict[Window, int] = {}
+    size_us, slide_us = scope.config.size_us, scope.config.slide_us
+    for number, event_time_us in task.accepted:
+        first = (event_time_us - size_us) // slide_us + 1
+        for index in range(first, event_time_us // slide_us + 1):
+            window = Window(0, index * slide_us, "")
+            right[window] = right.get(window, 0) + (1 << number)
+    return right
+
+
+def miscounted(scope: WindowScope[Query], task: SavedTask, emitted: Emitted) -> Iterator[Window]:
+    """Yield closed windows whose first answer and late pairs are not all tuples, each once."""
+    counted = {window: int(value) for window, value in emitted.results}
+    for pair in emitted.late:
+        counted[pair.window] = counted.get(pair.window, 0) + (1 << pair.source_id)
+    for window, right in right_sums(scope, task).items():
+        if scope.is_closed(window, task) and counted.get(window, 0) != right:
+            yield window
+
+
+def is_mixed(scope: WindowScope[Query], task: SavedTask, emitted: Emitted) -> bool:
+    """Return whether a tuple was late for one of its windows and in time for another."""
+    late = [pair.source_id for pair in emitted.late]
+    return any(
+        0 < late.count(number) < len(scope.config.windows.indices(event_time_us))
+        for number, event_time_us in task.accepted
+    )
+
+
+def never(alarm: str, emitted_of: Callable[[S], Emitted], guards: tuple[str, ...]) -> StateClaim[S]:
+    """Claim that no state has raised an alarm."""
+    return always(
+        f"never: {alarm}", lambda state: alarm not in emitted_of(state).alarms, guards=guards
+    )
