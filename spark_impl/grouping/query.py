@@ -28,7 +28,8 @@ from spark_impl.grouping.tasks import (
 from spark_impl.grouping.windows import Standing, advanced, rebalanced, start, timed, told
 from spark_impl.runtime import lock
 from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces
-from spark_impl.runtime.histories import InputProblem, tidy
+from spark_impl.runtime.histories import InputProblem
+from spark_impl.runtime.queries import start_batches
 
 Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
 """What is done with the rows of a micro-batch: partition i is instance i's.
@@ -202,7 +203,7 @@ class GroupingStream:
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start and leave it running."""
-        return self._start(processingTime=interval)
+        return self._start(interval)
 
     def run_available(self) -> None:
         """Spread what is in the source now; whoever calls again goes on from there.
@@ -210,18 +211,11 @@ class GroupingStream:
         Raises :class:`GroupingProblem` when it fails; then, too, whoever calls again goes on.
         """
         with without_stack_traces():
-            wait_for(self._start(availableNow=True), GroupingProblem, self._spreader.store.root)
+            wait_for(self._start(), GroupingProblem, self._spreader.store.root)
 
     def _batch(self, rows: DataFrame, number: int) -> None:
         self._spreader.advance(rows, self._work, number)
 
-    def _start(self, **trigger: str | bool) -> StreamingQuery:
-        tidy(self._spreader.store.checkpoint)
-        return (
-            self._rows.writeStream.option(
-                "checkpointLocation", str(self._spreader.store.checkpoint)
-            )
-            .foreachBatch(self._batch)
-            .trigger(**trigger)  # type: ignore[arg-type]
-            .start()
-        )
+    def _start(self, interval: str | None = None) -> StreamingQuery:
+        checkpoint = self._spreader.store.checkpoint
+        return start_batches(self._rows, checkpoint, self._batch, interval)

@@ -1,6 +1,6 @@
 """Admission of one stream at its source worker (docs/join.md, section 2).
 
-Runs of arrivals are handled at once; every arrival is judged as if it came alone.
+Runs of arrivals are handled at once; every arrival is treated as if it came alone.
 """
 
 from collections.abc import Sequence
@@ -21,26 +21,26 @@ from spark_impl.runtime.arrays import Bools, Ints
 from spark_impl.runtime.histories import InputProblem
 
 _FARTHEST_US = 1 << 61
-"""Times beyond it, 73,000 years from 1970, could wrap around where they meet the widest window."""
+"""Limit of event times, 73,000 years from 1970; later ones could overflow in the widest window."""
 _PRUNED_AT_LEAST = 4096
-"""Identities are forgotten in one go, when there are as many to forget as to keep."""
+"""Least number of known identities that is pruned. Pruning waits until half of them can go."""
 
 
 class Arrivals(NamedTuple):
-    """Arrivals of one stream in the order of ``seq``; the ranks in ``tuples`` mean nothing yet."""
+    """Arrivals of one stream, in the order of ``seq``; the ranks in ``tuples`` are not set yet."""
 
     seq: Ints
     tuples: Tuples
 
     def run(self, first: int, last: int) -> "Arrivals":
-        """The arrivals ``first``, ..., ``last - 1``."""
+        """Return the arrivals ``first``, ..., ``last - 1``."""
         return Arrivals(self.seq[first:last], self.tuples.take(slice(first, last)))
 
 
 def check_times(arrivals: Arrivals, window_us: int) -> None:
-    """Refuse event times with which nobody can count: sums and differences must not wrap around.
+    """Check that sums and differences of event times and the window do not overflow.
 
-    Raises ``InputProblem`` with one sentence.
+    Raise ``InputProblem`` with one sentence if some event time is too early or too late.
     """
     times = arrivals.tuples.ts
     if not len(times):
@@ -49,7 +49,7 @@ def check_times(arrivals: Arrivals, window_us: int) -> None:
     for farthest_us in (int(times.min()), int(times.max())):
         if not -_FARTHEST_US <= farthest_us <= last_us:
             msg = (
-                f"the event time {farthest_us} us is beyond all times: with a window of"
+                f"the event time {farthest_us} us is out of range: with a window of"
                 f" {window_us} us it must lie between {-_FARTHEST_US} and {last_us} us"
             )
             raise InputProblem(msg)
@@ -62,11 +62,11 @@ class Identities(NamedTuple):
     ts: Ints
 
     def where(self, which: Bools) -> "Identities":
-        """Some of them."""
+        """Return the chosen ones."""
         return Identities(self.source_id[which], self.ts[which])
 
     def find(self, source_id: Ints) -> tuple[Bools, Ints]:
-        """Which of some identities are among them, and the times of these."""
+        """Look up identities; return which of them are here, and their event times."""
         if not len(self.source_id):
             return np.zeros(len(source_id), np.bool_), self.ts
         place = np.minimum(np.searchsorted(self.source_id, source_id), len(self.source_id) - 1)
@@ -74,8 +74,8 @@ class Identities(NamedTuple):
         return found, self.ts[place[found]]
 
 
-def together(parts: Sequence[Identities]) -> Identities:
-    """Several sets, which share nothing, as one."""
+def merge_identities(parts: Sequence[Identities]) -> Identities:
+    """Join sets that share no identity."""
     source_id = np.concatenate([NO_IDENTITIES.source_id, *(part.source_id for part in parts)])
     order = np.argsort(source_id, kind="stable")
     ts = np.concatenate([NO_IDENTITIES.ts, *(part.ts for part in parts)])
@@ -86,7 +86,7 @@ NO_IDENTITIES = Identities(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class Admitted(NamedTuple):
-    """What a source worker knows of its stream: part of a checkpoint."""
+    """The knowledge of a source worker about its stream: part of a checkpoint."""
 
     t_max_us: int = NO_WATERMARK_US
     """Largest admitted event time."""
@@ -97,7 +97,7 @@ class Admitted(NamedTuple):
 
 
 class Intake:
-    """Lets arrivals of one stream in, or rejects them."""
+    """Admits or rejects the arrivals of one stream."""
 
     def __init__(self, stream: str, lateness_us: int | None, before: Admitted) -> None:
         self.stream = stream
@@ -109,15 +109,15 @@ class Intake:
 
     @property
     def watermark_us(self) -> int:
-        """The watermark of the stream before any flush."""
+        """The watermark of the stream; a flush does not change it."""
         if self._lateness_us is None or self._t_max_us == NO_WATERMARK_US:
             return NO_WATERMARK_US
         return max(self._t_max_us - self._lateness_us, NO_WATERMARK_US)
 
     def admit(self, arrivals: Arrivals) -> tuple[Tuples, list[Rejected]]:
-        """The admitted among some arrivals, ranked, and the rejected.
+        """Return the admitted tuples with their ranks, and the rejections.
 
-        Raises :class:`InputProblem` when a known identity comes with another event time.
+        Raise :class:`InputProblem` if a known identity comes with another event time.
         """
         given = arrivals.tuples
         finite = np.isfinite(given.value)
@@ -143,15 +143,15 @@ class Intake:
         return replace(tuples, rank=ranks), rejected
 
     def checkpoint(self) -> Admitted:
-        """What the next epoch has to know."""
+        """Return the knowledge that the next epoch needs."""
         self._prune()
-        return Admitted(self._t_max_us, self._tuples, together(self._known))
+        return Admitted(self._t_max_us, self._tuples, merge_identities(self._known))
 
     def _new(self, source_id: Ints, ts: Ints) -> Bools:
-        """Where some identities come for the first time; they are known from then on.
+        """Return which identities come for the first time; they are known from then on.
 
-        Known ones lie in sets of shrinking size. A new set swallows those before it that are not
-        much larger, so that there are few sets, and an identity moves a few times only.
+        Known identities lie in sets of decreasing size. A new set absorbs the sets before it that
+        are not much larger, so there are few sets, and an identity moves only a few times.
         """
         distinct, first, which = np.unique(source_id, return_index=True, return_inverse=True)
         times, unknown = ts[first], np.ones(len(distinct), np.bool_)
@@ -162,13 +162,13 @@ class Intake:
         parts = [Identities(distinct[unknown], times[unknown])]
         while self._known and len(self._known[-1].ts) <= 2 * sum(len(part.ts) for part in parts):
             parts.append(self._known.pop())
-        self._known.append(together(parts))
+        self._known.append(merge_identities(parts))
         new = np.zeros(len(source_id), np.bool_)
         new[first[unknown]] = True
         return new
 
     def _check_same(self, source_id: Ints, ts: Ints, known_ts: Ints) -> None:
-        """What comes again is the same tuple: two with one identity would count once."""
+        """Check that a repeated identity has its old event time: two tuples would count as one."""
         others = np.flatnonzero(ts != known_ts)
         if len(others):
             at = others[0]
@@ -179,9 +179,9 @@ class Intake:
             raise InputProblem(msg)
 
     def _watermarks(self, ts: Ints, finite: Bools) -> Ints:
-        """The watermark at every arrival, just before it.
+        """Return the watermark just before every arrival.
 
-        Late arrivals and redeliveries need no care: neither lies above the largest admitted time.
+        Late arrivals and redeliveries need no care: neither is above the largest admitted time.
         """
         if self._lateness_us is None:
             return np.full(len(ts), NO_WATERMARK_US, np.int64)
@@ -189,11 +189,11 @@ class Intake:
         earlier = np.concatenate([np.array([self._t_max_us], np.int64), counted[:-1]])[: len(ts)]
         t_max = np.maximum.accumulate(earlier)
         lateness = min(self._lateness_us, END_US)
-        # the smallest integer stands for "nothing yet" and must not wrap around
+        # The smallest integer means "nothing yet" and must not overflow.
         return np.maximum(t_max, NO_WATERMARK_US + lateness) - lateness
 
     def _prune(self) -> None:
         """Forget the identities that would be rejected as late."""
-        kept = together([part.where(part.ts >= self.watermark_us) for part in self._known])
+        kept = merge_identities([part.where(part.ts >= self.watermark_us) for part in self._known])
         self._known = [kept]
         self._prune_above = max(_PRUNED_AT_LEAST, 2 * len(kept.ts))

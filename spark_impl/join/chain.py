@@ -1,10 +1,14 @@
-"""One chain and its store: one epoch after the other.
+"""A chain on Spark and its store: one epoch after the other.
 
 Rules of this file:
 
-* What a chain does is decided when it is opened: what its store says of the past, and what the
-  caller says of the future.
-* One at a time: whoever runs an epoch has locked the store.
+* When a chain is opened, its store settles the past and the caller decides about the future.
+* The runner of an epoch holds the lock of the store.
+* An epoch is a barrier stage with a task for every worker. If a task fails, the stage fails, and
+  Spark runs all of it again from the epoch before.
+* Rows go to the worker where their stream enters. Every worker has a row of its own, so that there
+  is a task for it even if there is nothing to do.
+* Nothing that a task writes counts before the driver commits the epoch.
 """
 
 import re
@@ -15,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
@@ -34,63 +38,65 @@ from spark_impl.runtime.histories import InputProblem
 from spark_impl.runtime.session import EnvironmentProblem
 
 Span: TypeAlias = tuple[int, int | None]
-"""First and last epoch of a query; ``None``: no last one."""
+"""First and last epoch of a query; ``None``: it has no last one."""
 
 
-def continued(
+def continue_config(
     before: JoinConfig,
     functions: Collection[str],
     given: JoinConfig,
     given_functions: Collection[str],
     epoch: int,
 ) -> JoinConfig:
-    """What a chain does from ``epoch`` on that did ``before`` and is now ``given`` something else.
+    """Return the configuration from ``epoch`` on of a chain with a past.
 
-    A query that is new begins with this epoch, one that is gone has ended with the epoch before.
-    Functions are queries that this configuration does not say. Raises :class:`InputProblem` when
-    the past would have to change.
+    ``before`` is the configuration so far, ``given`` is the new one. A new query begins with this
+    epoch; a removed one has ended with the epoch before. It stays in the configuration and pairs no
+    new tuples, but pairs of old ones may still be owed. ``functions`` and ``given_functions`` name
+    the queries whose predicates are functions. Raise :class:`InputProblem` if the past would have
+    to change.
     """
     known, wanted = dict(before.queries), dict(given.queries)
     for name, predicate in known.items():
         if name not in wanted and name in functions:
-            msg = f"the query {name!r} is a function: give it again, for it may still owe pairs"
+            msg = f"the query {name!r} is a function: give it again, because it may still owe pairs"
             raise InputProblem(msg)
         same = (predicate, name in functions) == (wanted.get(name), name in given_functions)
         if name in wanted and not same:
-            msg = f"the query {name!r} was another one: a new one needs a name of its own"
+            msg = f"the query {name!r} has changed: a changed query needs another name"
             raise InputProblem(msg)
     queries, limited = [], []
     for name, predicate in {**known, **wanted}.items():
-        span = _span(name, before, given, epoch)
+        span = _find_span(name, before, given, epoch)
         if span is not None:
             queries.append((name, predicate))
             limited += [(name, *span)] if span != (0, None) else []
     return replace(given, queries=tuple(queries), epochs=tuple(limited))
 
 
-def _span(name: str, before: JoinConfig, given: JoinConfig, epoch: int) -> Span | None:
-    """The epochs of a query; ``None`` if it is gone before it began."""
+def _find_span(name: str, before: JoinConfig, given: JoinConfig, epoch: int) -> Span | None:
+    """Return the epochs of a query; ``None`` if it ends before it begins."""
     is_known = any(name == each for each, _ in before.queries)
     span: Span = before.span(name) if is_known else (epoch, None)
     if not any(name == each for each, _ in given.queries):
-        return _ended(span, epoch)
+        return _end_span(span, epoch)
     if any(name == each for each, _, _ in given.epochs):
-        return _moved(name, span, given.span(name), is_known, epoch)
+        return _move_span(name, span, given.span(name), is_known, epoch)
     if _is_over(span, epoch):
-        msg = f"the query {name!r} ended with epoch {span[1]}: a new one needs a name of its own"
+        msg = f"the query {name!r} ended with epoch {span[1]}: a new query needs another name"
         raise InputProblem(msg)
     return span
 
 
-def _ended(span: Span, epoch: int) -> Span | None:
+def _end_span(span: Span, epoch: int) -> Span | None:
     first, last = span
     if first >= epoch:
         return None
     return first, epoch - 1 if last is None else min(last, epoch - 1)
 
 
-def _moved(name: str, span: Span, wanted: Span, is_known: bool, epoch: int) -> Span:
-    """The epochs that are asked for, if only the future changes by them."""
+def _move_span(name: str, span: Span, wanted: Span, is_known: bool, epoch: int) -> Span:
+    """Return the wanted epochs of a query, if they change only the future."""
     begin_moves = wanted[0] != span[0] and (is_known or wanted[0] < epoch)
     end_moves = wanted[1] != span[1] and (_is_over(span, epoch) or _is_over(wanted, epoch))
     if begin_moves or end_moves:
@@ -103,21 +109,21 @@ def _moved(name: str, span: Span, wanted: Span, is_known: bool, epoch: int) -> S
 
 
 def _is_over(span: Span, epoch: int) -> bool:
-    """The query ended before the last epoch: that does not change any more."""
+    """Return whether the query ended before the last epoch, which can change no more."""
     return span[1] is not None and span[1] < epoch - 1
 
 
 PATIENCE_S = 60.0
-"""A neighbour that is silent for so long is taken for dead."""
+"""A neighbour that is silent for this long is taken for dead."""
 
 
 class Chain:
     """A chain with its store.
 
-    On the store of an earlier run it goes on from there: with another number of workers, with
-    queries that are new from the next epoch on, and without those that are gone. Raises
-    :class:`InputProblem` when the store belongs to another chain, and
-    :class:`EnvironmentProblem` when there are fewer task slots than workers.
+    On the store of an earlier run it resumes there. The number of workers may differ, new queries
+    begin with the next epoch, and missing ones have ended. Raise :class:`InputProblem` if the store
+    belongs to another chain, and :class:`EnvironmentProblem` if there are fewer task slots than
+    workers.
     """
 
     def __init__(
@@ -142,24 +148,27 @@ class Chain:
         self.store = open_store(store, config)
         self._last = before = self.store.last()
         if before is not None:
-            config = continued(
+            config = continue_config(
                 before.config, before.functions, config, self._free, before.epoch + 1
             )
         self.config = config
-        """With all queries that the chain has had, and the epochs of each."""
+        """The configuration, with all queries that the chain ever had, and the epochs of each."""
 
     @property
     def flushed(self) -> bool:
-        """The last epoch is over: nothing follows it."""
+        """Whether the last epoch was a flush; nothing follows it."""
         return self._last is not None and self._last.flush
 
     @property
     def epochs(self) -> int:
-        """How many epochs have happened; also the number of the next one."""
+        """Number of committed epochs, which is the number of the next one."""
         return 0 if self._last is None else self._last.epoch + 1
 
     def advance(self, rows: DataFrame | None) -> list[Summary]:
-        """Run the next epoch: arrivals with ``stream`` and the columns of inputs, or a flush."""
+        """Run the next epoch.
+
+        ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush.
+        """
         held = lock.hold(self.store.root)
         try:
             before = self.store.last()
@@ -194,11 +203,11 @@ class Chain:
 
 _HELD = ("r_held", "s_held")
 _EXECUTORS_COME_S = 15.0
-"""How long executors of a cluster that has just started may take to be there."""
+"""Longest wait for the executors of a cluster that has just started."""
 
 
 class ChainProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """An epoch that failed; the message is one sentence that says why."""
+    """An epoch failed; the message is one sentence with the reason."""
 
 
 def check_slots(spark: SparkSession, workers: int) -> None:
@@ -220,9 +229,10 @@ def check_slots(spark: SparkSession, workers: int) -> None:
 def run_epoch(
     spark: SparkSession, rows: DataFrame | None, plan: Callable[[Place], Plan]
 ) -> list[Summary]:
-    """Run one epoch and commit it; ``rows`` has ``stream`` and :data:`COLUMNS`, none in a flush.
+    """Run one epoch and commit it.
 
-    Raises :class:`ChainProblem` when it fails; then nothing of it counts.
+    ``rows`` have ``stream`` and :data:`COLUMNS`; ``None`` is a flush. Raise :class:`ChainProblem`
+    if the epoch fails; then nothing of it counts.
     """
     settings = spark.sparkContext.getConf()
     host = str(settings.get("spark.driver.host"))
@@ -231,16 +241,16 @@ def run_epoch(
     check_slots(spark, workers)
     with Rendezvous(host, workers, bound_to=bound_to) as rendezvous:
         made = plan(rendezvous.place)
-        stage = _placed(spark, rows, workers).mapInArrow(
+        stage = _place_rows(spark, rows, workers).mapInArrow(
             partial(run_task, plan=made), from_arrow_schema(SUMMARY), barrier=True
         )
-        # Spark runs a barrier stage again only if what it finds is shuffled.
+        # Spark runs a failed barrier stage again only if its output is shuffled.
         shuffled = stage.repartition(1)
         try:
             summaries = sorted(Summary(**row.asDict()) for row in shuffled.collect())
         except (PySparkException, Py4JError) as error:
-            told = _told(error, str(spark.sparkContext.master), made.epoch)
-            raise ChainProblem(told) from error
+            sentence = _describe_failure(error, str(spark.sparkContext.master), made.epoch)
+            raise ChainProblem(sentence) from error
     attempts = {each.attempt for each in summaries}
     if len(attempts) != 1 or [each.worker for each in summaries] != list(range(workers)):
         msg = f"epoch {made.epoch} is not the work of one attempt: {summaries}"
@@ -250,7 +260,7 @@ def run_epoch(
 
 
 def _commit(plan: Plan, attempt: str, summaries: Sequence[Summary]) -> Commit:
-    """What the driver writes down of an epoch."""
+    """Return the record of an epoch that succeeded."""
     found = zip(*(each.matches for each in summaries), strict=True)
     names = (name for name, _ in plan.config.queries)
     return Commit(
@@ -268,8 +278,8 @@ def _commit(plan: Plan, attempt: str, summaries: Sequence[Summary]) -> Commit:
     )
 
 
-def _told(error: Exception, master: str, epoch: int) -> str:
-    """What failed, and what to do about it unless it would fail again."""
+def _describe_failure(error: Exception, master: str, epoch: int) -> str:
+    """Return why an epoch failed, with advice unless it would fail again."""
     sentence = sentence_of(error)
     if last_error(error)[0] == InputProblem.__name__:
         return sentence
@@ -277,8 +287,8 @@ def _told(error: Exception, master: str, epoch: int) -> str:
 
 
 def advice(master: str, epoch: int) -> str:
-    """What to do about an epoch that failed."""
-    said = f"nothing of epoch {epoch} counts; whoever runs it again goes on from there"
+    """Return what to do about an epoch that failed."""
+    said = f"nothing of epoch {epoch} counts; the next run resumes there"
     once = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
     if once is None:
         return said
@@ -286,8 +296,8 @@ def advice(master: str, epoch: int) -> str:
     return f"{said}; Spark tries once under {master}, and up to four times under {more}"
 
 
-def _placed(spark: SparkSession, rows: DataFrame | None, workers: int) -> DataFrame:
-    """Every row where its stream enters, and a row without a stream for every worker."""
+def _place_rows(spark: SparkSession, rows: DataFrame | None, workers: int) -> DataFrame:
+    """Return every row at the worker where its stream enters, and an empty row for every worker."""
     kinds = {"worker": "int", "stream": "string", **COLUMNS}
     seats = spark.range(workers).select(
         F.col("id").cast("int").alias("worker"),

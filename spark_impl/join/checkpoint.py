@@ -1,7 +1,15 @@
-"""What a worker holds between epochs, as bytes: one Arrow file a worker.
+"""The state of a worker between epochs: its bytes, and its way to another number of workers.
 
-The rows are tuples of the two stores and, at a source worker, the identities that may come again;
-a column says which. Watermarks and counts stand in the metadata of the schema.
+The bytes are one Arrow file a worker. Its rows are the tuples of the two stores and, at a source
+worker, the identities that may come again; a column says which. Watermarks and counts are in the
+metadata of the schema.
+
+Rules for another number of workers (docs/join.md, section 7):
+
+* The chain is quiet: nothing but the states exists. The pairs that have not met are those of an r
+  to the left of an s.
+* The states of several old workers become that of one new worker after these pairs have met.
+* If one old worker becomes several, no r may come to lie to the left of an s: they have met.
 """
 
 import json
@@ -18,16 +26,16 @@ from spark_impl.join.side import Matcher
 
 
 class WorkerState(NamedTuple):
-    """What a worker holds when the chain is quiet; an epoch begins and ends with it."""
+    """The state of a worker when the chain is quiet; an epoch begins and ends with it."""
 
     r: Tuples
     s: Tuples
     r_wm_us: int = NO_WATERMARK_US
     s_wm_us: int = NO_WATERMARK_US
     r_intake: Admitted | None = None
-    """At worker 0 alone."""
+    """Present at worker 0 only."""
     s_intake: Admitted | None = None
-    """At the last worker alone."""
+    """Present at the last worker only."""
 
 
 VERSION = 1
@@ -37,13 +45,13 @@ _STORES = {"r": "r_intake", "s": "s_intake"}
 
 
 def empty_state() -> WorkerState:
-    """Before the first epoch."""
+    """Return the state before the first epoch."""
     nothing = tuples_from_arrow(SCHEMA.empty_table())
     return WorkerState(nothing, nothing)
 
 
 def encode_state(state: WorkerState) -> bytes:
-    """The bytes that :func:`decode_state` reads."""
+    """Return the bytes that :func:`decode_state` reads."""
     tables: list[pa.Table] = []
     meta: dict[str, Any] = {"version": VERSION, "r_wm": state.r_wm_us, "s_wm": state.s_wm_us}
     for part, intake in _STORES.items():
@@ -61,7 +69,7 @@ def encode_state(state: WorkerState) -> bytes:
 
 
 def decode_state(data: bytes) -> WorkerState:
-    """What :func:`encode_state` wrote; ``ValueError`` when it is of another version."""
+    """Read the bytes of :func:`encode_state`. Raise ``ValueError`` for another version."""
     table = pa.ipc.open_file(pa.BufferReader(data)).read_all()
     meta = json.loads(table.schema.metadata[_META])
     if meta["version"] != VERSION:
@@ -82,7 +90,7 @@ def decode_state(data: bytes) -> WorkerState:
 
 
 def _known_table(admitted: Admitted) -> pa.Table:
-    """Identities in the columns of tuples; what has no meaning here is null."""
+    """Return identities in the columns of tuples; columns without a meaning here are null."""
     given = admitted.known._asdict()
     nothing = [None] * len(admitted.known.ts)
     columns = [pa.array(given.get(each.name, nothing), each.type) for each in SCHEMA]
@@ -96,22 +104,23 @@ def _marked(table: pa.Table, part: str) -> pa.Table:
 def adopt(
     load: Callable[[int], WorkerState], old: int, new: int, number: int, matcher: Matcher
 ) -> tuple[WorkerState, list[list[Pairs]]]:
-    """What worker ``number`` of ``new`` holds where there were ``old``, and pairs that met by it.
+    """Return the state of worker ``number`` of ``new`` workers, if there were ``old`` before.
 
-    ``load`` gives what an old worker holds; there is at least one. Pairs come by query.
+    ``load`` returns the state of an old worker; there is at least one. The second value holds the
+    pairs that meet when states are merged, by query.
     """
     if new <= old:
         first, end = number * old // new, (number + 1) * old // new
-        return _merged([load(each) for each in range(first, end)], matcher)
-    # The old worker whose new ones number is among; the last of them are those at the ends.
+        return _merge([load(each) for each in range(first, end)], matcher)
+    # The old worker that is split into new ones, among them ``number``.
     origin = ((number + 1) * old - 1) // new
     first, end = origin * new // old, (origin + 1) * new // old
     state = load(origin)
-    return _part(state, number == first, number == end - 1), [[] for _ in matcher.queries]
+    return _split(state, number == first, number == end - 1), [[] for _ in matcher.queries]
 
 
-def _merged(states: list[WorkerState], matcher: Matcher) -> tuple[WorkerState, list[list[Pairs]]]:
-    """Neighbours, from left to right, as one worker."""
+def _merge(states: list[WorkerState], matcher: Matcher) -> tuple[WorkerState, list[list[Pairs]]]:
+    """Merge neighbours, given from left to right, into one worker."""
     merged, *others = states
     found: list[list[Pairs]] = [[] for _ in matcher.queries]
     for right in others:
@@ -128,8 +137,8 @@ def _merged(states: list[WorkerState], matcher: Matcher) -> tuple[WorkerState, l
     return merged, found
 
 
-def _part(state: WorkerState, is_leftmost: bool, is_rightmost: bool) -> WorkerState:
-    """One of the workers that one becomes: S goes to the leftmost, R to the rightmost of them."""
+def _split(state: WorkerState, is_leftmost: bool, is_rightmost: bool) -> WorkerState:
+    """Return one part of a split worker: S goes to the leftmost part, R to the rightmost one."""
     nothing = empty_state()
     return state._replace(
         r=state.r if is_rightmost else nothing.r,

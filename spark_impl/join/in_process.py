@@ -1,6 +1,6 @@
 """The whole chain in one process: workers joined by queues, and a scheduler with a seed.
 
-Fast, without Spark and without sockets; the network can be better or worse than the real one.
+It is fast and needs neither Spark nor sockets. The network can be better or worse than a real one.
 """
 
 import random
@@ -24,25 +24,25 @@ from spark_impl.join.worker import Worker
 
 
 class Network(NamedTuple):
-    """What connections do to messages, and how workers are timed."""
+    """The behaviour of connections, and the timing of workers."""
 
     ordered: bool = True
-    """Messages of one direction arrive in the order in which they were sent."""
+    """Whether messages of one direction arrive in the order in which they were sent."""
     twice: float = 0.0
-    """Share of deliveries that happen once more later."""
+    """Share of deliveries that are repeated later."""
     cut: float = 0.0
-    """Share of steps at which a connection breaks and what it carries is lost."""
+    """Share of steps at which a connection breaks and loses what it carries."""
     unforced: float = 0.0
-    """Share of steps that send a block although balance does not ask for it."""
+    """Share of steps that send a block although the pace does not ask for it."""
     run: int = 4
-    """Most arrivals admitted at once."""
+    """Largest number of arrivals admitted at once."""
 
 
 FIFO = Network()
 
 
 class _Runner:
-    """One epoch: picks what happens next until the chain is quiet."""
+    """One epoch: chooses the next step until the chain is quiet."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class _Runner:
     ) -> None:
         self._workers = workers
         self._arrivals = arrivals
-        self._positions = dict.fromkeys(STREAMS, 1 if flush else 0)  # 1: beyond the end of nothing
+        self._positions = dict.fromkeys(STREAMS, 1 if flush else 0)  # 1: the intake has ended
         self._network = network
         self._choose = choose
         self._channels: dict[tuple[int, int], list[Message]] = {}
@@ -63,7 +63,7 @@ class _Runner:
             self._channels[left + 1, left] = []
 
     def run(self, steps: int | None = None) -> None:
-        """Until every worker has finished and no message is under way, or for some steps."""
+        """Run for some steps, or until every worker has finished and no message is under way."""
         for worker in self._workers:
             self._collect(worker)
         while steps is None or steps > 0:
@@ -74,13 +74,13 @@ class _Runner:
                 if not self._network.cut:
                     msg = "the chain stands still before it is quiet"
                     raise RuntimeError(msg)
-                self._cut(certain=True)  # both sides notice at last, and send again
+                self._cut(certain=True)  # both sides notice it and send again
             self._choose.choice([*actions, *self._works()] or [lambda: None])()
             self._cut()
             steps = None if steps is None else steps - 1
 
     def _stands_still(self) -> bool:
-        """No worker has anything left to do or to say."""
+        """Return whether no worker has anything left to do or to say."""
         for worker in self._workers:
             worker.work()
             self._collect(worker)
@@ -153,13 +153,13 @@ def run_in_process(
     seed: int | None = None,
     workers: Sequence[int] = (),
 ) -> Trace:
-    """Run a workload with an interleaving drawn from ``seed`` (default: that of the workload).
+    """Run a workload with an interleaving drawn from ``seed`` (default: the seed of the workload).
 
-    A fault of the kind ``kill`` breaks its batch off in the middle and runs it again from the
-    state before it. ``workers`` gives their number in epoch 0, 1, ... and then over again, instead
-    of that of the configuration. The trace holds every step of the protocol. Raises ``ValueError``
-    for an arrival of an unknown stream or time, or one whose identity another one has;
-    ``RuntimeError`` if the chain stands still.
+    A fault of the kind ``kill`` stops its batch in the middle and runs it again from the state
+    before it. ``workers`` overrides the number of workers, in epoch 0, 1, ..., and then over again.
+    The trace holds every step of the protocol. Raise ``ValueError`` for an arrival of an unknown
+    stream, with a time out of range, or with the identity of another one; raise ``RuntimeError`` if
+    the chain stands still.
     """
     given = JoinConfig.from_json(workload.config)
     choose = random.Random(workload.seed if seed is None else seed)
@@ -184,25 +184,25 @@ def run_in_process(
 
 
 class ChainInProcess:
-    """The workers of a chain without Spark, and what its store holds between epochs."""
+    """The workers of a chain without Spark, and the content of its store between epochs."""
 
     def __init__(self, workers: int) -> None:
         self.workers: list[Worker] = []
-        """Those of the epoch that began last."""
+        """The workers of the epoch that began last."""
         self.matcher: Matcher
-        """Which all of them share."""
+        """The matcher that all workers share."""
         self._states = [encode_state(empty_state())] * workers
         self._admitted = [Counts(0, 0)]
 
     @property
     def epoch(self) -> int:
-        """The epoch that is under way, or the next one."""
+        """Number of the epoch that is under way, or of the next one."""
         return len(self._admitted) - 1
 
     def begin(
         self, config: JoinConfig, record: Callable[[Step], None], *, flush: bool = False
     ) -> None:
-        """Begin the epoch, perhaps again, with what the chain held after the one before."""
+        """Begin the epoch, perhaps again, from the states after the epoch before."""
         epoch, states = self.epoch, self._states
         matcher = Matcher(config, ranks=ranks_of(config, epoch, self._admitted.__getitem__))
         self.matcher, self.workers = matcher, []
@@ -217,7 +217,7 @@ class ChainInProcess:
             )
 
     def commit(self) -> None:
-        """Keep what the chain holds: the epoch is over."""
+        """End the epoch and keep the states of the workers."""
         states = [worker.state() for worker in self.workers]
         r, s = states[0].r_intake, states[-1].s_intake
         self._states = [encode_state(state) for state in states]
@@ -225,7 +225,7 @@ class ChainInProcess:
 
 
 def make_system(network: Network = FIFO) -> System:
-    """The engine without Spark as a callable."""
+    """Return the engine without Spark as a callable."""
 
     def run(workload: Workload, /) -> Trace:
         return run_in_process(workload, network)
@@ -234,7 +234,7 @@ def make_system(network: Network = FIFO) -> System:
 
 
 def results_of(worker: Worker, config: JoinConfig) -> Iterator[Step]:
-    """Matches and rejections that a worker has found."""
+    """Yield the matches and rejections of a worker."""
     for (name, _), found in zip(config.queries, worker.found, strict=True):
         for pairs in found:
             for r_id, s_id in zip(pairs.r_id.tolist(), pairs.s_id.tolist(), strict=True):
@@ -243,9 +243,9 @@ def results_of(worker: Worker, config: JoinConfig) -> Iterator[Step]:
 
 
 def arrivals_of(events: Iterable[Event], stream: str, window_us: int) -> Arrivals:
-    """The arrivals of one stream among events.
+    """Return the arrivals of one stream.
 
-    Raises ``ValueError`` for a stream that is neither, and for a time beyond all times.
+    Raise ``ValueError`` for an unknown stream, and for an event time out of range.
     """
     own: list[Event] = []
     for event in events:

@@ -1,12 +1,12 @@
-"""Selecting candidates in a store: one long sorted run, and a short one of what came since.
+"""Selection of candidates in a store: one long sorted run, and a short one with recent rows.
 
-There is a kind of index for each shape of predicate; each selects by one range of one number:
+There is a kind of index for each shape of predicate. Each one selects a range of one number:
 
-* ``key``: equal keys, and within a key by time;
+* ``key``: equal keys, and by time within a key;
 * ``value``: equal or near values;
-* ``time``: near times, for everything else.
+* ``time``: near times, for all other predicates.
 
-What left the store stays in the runs until they are merged.
+Rows that left the store stay in the runs until the runs are merged.
 """
 
 from collections.abc import Iterator
@@ -20,16 +20,16 @@ from spark_impl.runtime.arrays import Bools, Column, Floats, Ints
 KEY, VALUE, TIME = "key", "value", "time"
 _PREFERENCE = (KEY, VALUE, TIME)
 _FAR_US = 1 << 62
-"""No sum or difference of two such numbers wraps around."""
+"""A limit: no sum or difference of two such numbers overflows."""
 _SHORT = 512
 _SHORT_PART = 32
-"""The short run is merged when it has more rows than this, and than this part of the long one."""
+"""The short run is merged when it is longer than both ``_SHORT`` and this part of the long run."""
 _TIME_BITS = 42
-"""A number for key and time has at most so many bits for the time; 20 are left for the key."""
+"""Most bits for the time in a number for key and time; 20 bits are left for the key."""
 
 
 def index_kind(predicate: Predicate) -> str:
-    """The kind of index that selects best for a predicate."""
+    """Return the kind of index that selects best for a predicate."""
     if isinstance(predicate, And):
         kinds = [index_kind(part) for part in predicate.parts]
         return min(kinds, key=_PREFERENCE.index, default=TIME)
@@ -39,7 +39,7 @@ def index_kind(predicate: Predicate) -> str:
 
 
 def reach(predicate: Predicate) -> float:
-    """How far apart values may be that an index of the kind ``value`` has to select."""
+    """Return how far apart values may be that an index of the kind ``value`` must select."""
     if isinstance(predicate, And):
         parts = [part for part in predicate.parts if index_kind(part) == VALUE]
         return min(map(reach, parts), default=0.0)
@@ -47,15 +47,15 @@ def reach(predicate: Predicate) -> float:
 
 
 class Searched(NamedTuple):
-    """What indexes look at, a number a tuple each."""
+    """The columns that indexes use, with one element a tuple."""
 
     ts: Ints
     value: Floats
     code: Ints
-    """Of 62 bits, the same for the same key."""
+    """A number of 62 bits that is the same for equal keys."""
 
     def take(self, which: slice | Ints) -> "Searched":
-        """Some of them."""
+        """Return the chosen tuples."""
         return Searched(self.ts[which], self.value[which], self.code[which])
 
 
@@ -68,13 +68,13 @@ class Index:
         self._long: Column = np.empty(0, np.int64)
         self._short: Column = np.empty(0, np.int64)
         self._rows = np.empty(0, np.int64)
-        """Those of the long run, then those of the short one."""
+        """Rows of the long run, then rows of the short one."""
         self._base_us = 0
         self._time_bits = -1
         self._end = 0
 
     def update(self, stored: Searched, held: Bools) -> None:
-        """Take in the rows behind those that were taken in before; ``held`` says who is there."""
+        """Take in the rows that were added since the last call; ``held`` marks the rows in use."""
         fresh = np.flatnonzero(held[self._end :]) + self._end
         self._end = len(held)
         if not len(fresh):
@@ -95,8 +95,8 @@ class Index:
         if len(rows) > max(_SHORT, long // _SHORT_PART):
             self._merge(held)
 
-    def moved(self, to: Ints) -> None:
-        """Rows have moved closer: row i is ``to[i]`` now, or gone where that is negative."""
+    def renumber(self, to: Ints) -> None:
+        """Renumber rows: row i is now ``to[i]``, or gone if that is negative."""
         long = len(self._long)
         rows = to[self._rows]
         here = rows >= 0
@@ -107,9 +107,9 @@ class Index:
     def candidates(
         self, probing: Searched, reach: float, pairs_max: int
     ) -> Iterator[tuple[Ints, Ints]]:
-        """Candidates for probing tuples: their positions, and rows as many.
+        """Yield candidates: positions of probing tuples, and the rows that they may match.
 
-        About ``pairs_max`` of them are looked at together.
+        About ``pairs_max`` candidates come at a time.
         """
         low, high = self._bounds(probing, reach)
         runs = (0, self._long), (len(self._long), self._short)
@@ -133,7 +133,7 @@ class Index:
             yield np.repeat(one[part], own), self._rows[places]
 
     def _merge(self, held: Bools) -> None:
-        """Make both runs one, and leave out what is gone."""
+        """Merge both runs and leave out rows that are gone."""
         long = len(self._long)
         here = held[self._rows]
         old, new = self._long[here[:long]], self._short[here[long:]]
@@ -148,7 +148,7 @@ class Index:
         self._short = self._short[:0]
 
     def _numbers(self, rows: Searched) -> Column | None:
-        """What rows are sorted by; ``None`` if their times do not fit in numbers of the run."""
+        """Return the sort numbers of rows; ``None`` if times do not fit into these numbers."""
         if self._kind == TIME:
             return rows.ts
         if self._kind == VALUE:
@@ -166,7 +166,7 @@ class Index:
         return ((code >> self._time_bits) << self._time_bits) + since
 
     def _choose_base(self, ts: Ints) -> None:
-        """Numbers have room for four times the present span, or they are those of keys alone."""
+        """Make room for four times the present span of times, or sort by keys alone."""
         base_us = int(ts.min())
         span_us = max(int(ts.max()) - base_us, 1 << 10)
         bits = (4 * span_us).bit_length()
@@ -174,11 +174,11 @@ class Index:
         self._base_us = base_us - span_us // 2 if self._time_bits else 0
 
     def _bounds(self, probing: Searched, reach: float) -> tuple[Column, Column]:
-        """Least and greatest number to select, for every probing tuple."""
+        """Return the least and the greatest number to select for every probing tuple."""
         if self._kind == TIME:
             return probing.ts - self._window_us, probing.ts + self._window_us
         if self._kind == VALUE:
-            # wider than any rounding of this difference or of the one that decides
+            # Wider than any rounding error, here and in the difference that decides.
             with np.errstate(over="ignore"):
                 wide, value = np.nextafter(reach, np.inf), probing.value
                 return np.nextafter(value - wide, -np.inf), np.nextafter(value + wide, np.inf)

@@ -1,9 +1,7 @@
-"""Tuples in columns, and which of them match.
+"""Tuples in columns, and the predicates on pairs of them.
 
-Rules of this file:
-
-* An index may select too much, never too little: predicate and window decide afterwards, on the
-  values themselves.
+An index may select too many candidates, never too few: predicate and window decide afterwards, on
+the values themselves.
 """
 
 import reprlib
@@ -20,18 +18,18 @@ from spark_impl.runtime.arrays import Bools, Column, Floats, Ints, Texts
 from spark_impl.runtime.histories import InputProblem
 
 _NO_RANK = END_US
-"""Above every rank."""
+"""A number above every rank."""
 
 
 class Counts(NamedTuple):
-    """A number for each stream, such as the tuples admitted so far."""
+    """One number for each stream, such as the tuples admitted so far."""
 
     r: int
     s: int
 
 
 class Ranks(NamedTuple):
-    """Tuples that a query pairs: from a rank on and below another one, in each stream."""
+    """The tuples that a query pairs, in each stream: ranks from ``first`` to below ``end``."""
 
     first: Counts
     end: Counts
@@ -40,9 +38,9 @@ class Ranks(NamedTuple):
 def ranks_of(
     config: JoinConfig, epoch: int, admitted: Callable[[int], Counts]
 ) -> tuple[Ranks | None, ...]:
-    """The tuples that each query pairs, as far as they are known in an epoch; ``None``: all.
+    """Return the tuples that each query pairs, as far as they are known in an epoch; ``None``: all.
 
-    ``admitted`` says how many tuples were admitted before an epoch that has begun.
+    ``admitted`` returns how many tuples were admitted before an epoch that has begun.
     """
     nobody = Counts(_NO_RANK, _NO_RANK)
 
@@ -68,7 +66,7 @@ SCHEMA = pa.schema(
         ("key", pa.string()),
     ]
 )
-"""Columns of tuples in Arrow: in blocks and in checkpoints."""
+"""Columns of tuples in Arrow, in blocks and in checkpoints."""
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "<": np.less,
     "<=": np.less_equal,
@@ -92,21 +90,21 @@ class Tuples:
         return len(self.rank)
 
     def take(self, which: slice | Bools | Ints) -> "Tuples":
-        """Some of them."""
+        """Return the chosen tuples."""
         return Tuples(*(column[which] for column in self.columns()))
 
     def columns(self) -> tuple[Column, ...]:
-        """The columns in the order of their names in :data:`SCHEMA`."""
+        """Return the columns in the order of their names in :data:`SCHEMA`."""
         return self.rank, self.source_id, self.ts, self.value, self.key
 
     @staticmethod
     def concat(parts: "list[Tuples]") -> "Tuples":
-        """One after the other; there is at least one part."""
+        """Concatenate tuples; there is at least one part."""
         return Tuples(*map(np.concatenate, zip(*(part.columns() for part in parts), strict=True)))
 
 
 FreePredicate: TypeAlias = Callable[[Tuples, Tuples], Bools]
-"""Tuples of R and as many of S: which of these pairs match, whatever their times."""
+"""Tuples of R and as many of S, to: which of these pairs match, whatever their times."""
 
 
 class Pairs(NamedTuple):
@@ -117,12 +115,12 @@ class Pairs(NamedTuple):
 
 
 def tuples_from_arrow(rows: pa.Table | pa.RecordBatch) -> Tuples:
-    """Tuples from the columns of :data:`SCHEMA`."""
+    """Return tuples from the columns of :data:`SCHEMA`."""
     return Tuples(*(rows.column(field.name).to_numpy(zero_copy_only=False) for field in SCHEMA))
 
 
 def to_arrow(tuples: Tuples) -> pa.RecordBatch:
-    """Tuples with the columns of :data:`SCHEMA`."""
+    """Return tuples as an Arrow batch with the columns of :data:`SCHEMA`."""
     columns = [
         pa.array(np.ascontiguousarray(column), field.type)
         for column, field in zip(tuples.columns(), SCHEMA, strict=True)
@@ -131,37 +129,37 @@ def to_arrow(tuples: Tuples) -> pa.RecordBatch:
 
 
 class Chosen(NamedTuple):
-    """Some of the tuples; a column is copied when it is asked for."""
+    """A selection of tuples; a column is copied when it is used."""
 
     whole: Tuples
     at: Ints
 
     @property
     def rank(self) -> Ints:
-        """Their ranks."""
+        """Ranks of the selected tuples."""
         return self.whole.rank[self.at]
 
     @property
     def source_id(self) -> Ints:
-        """Their identities."""
+        """Identities of the selected tuples."""
         return self.whole.source_id[self.at]
 
     @property
     def value(self) -> Floats:
-        """Their values."""
+        """Values of the selected tuples."""
         return self.whole.value[self.at]
 
     @property
     def key(self) -> Texts:
-        """Their keys."""
+        """Keys of the selected tuples."""
         return self.whole.key[self.at]
 
     def where(self, good: Bools | Ints) -> "Chosen":
-        """Some of them."""
+        """Narrow the selection."""
         return Chosen(self.whole, self.at[good])
 
     def tuples(self) -> Tuples:
-        """All their columns."""
+        """Return the selected tuples with all columns."""
         return self.whole.take(self.at)
 
 
@@ -170,16 +168,16 @@ NONE = Pairs(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 class Query(NamedTuple):
-    """What a pair has to fulfil, besides the window."""
+    """The conditions on a pair, besides the window."""
 
     name: str
     predicate: Predicate
     free: FreePredicate | None
     ranks: Ranks | None = None
-    """Tuples that it pairs; ``None``: all."""
+    """The tuples that the query pairs; ``None``: all."""
 
     def may_pair(self, block: Tuples, stream: str) -> bool:
-        """Some tuple of a block, which is in the order of ranks, may belong to a pair."""
+        """Return whether some tuple of a block, which is ordered by rank, may belong to a pair."""
         if self.ranks is None or not len(block):
             return len(block) > 0
         (first_r, first_s), (end_r, end_s) = self.ranks
@@ -188,9 +186,9 @@ class Query(NamedTuple):
 
 
 def decide(query: Query, r: Chosen, s: Chosen) -> Bools:
-    """Which pairs of tuples a query wants.
+    """Return which pairs of tuples match a query.
 
-    Raises :class:`InputProblem` when its function returns something else.
+    Raise :class:`InputProblem` if its function does not return one truth value a pair.
     """
     good = holds(query.predicate, r, s)
     if query.ranks is not None:
@@ -205,7 +203,7 @@ def decide(query: Query, r: Chosen, s: Chosen) -> Bools:
 
 
 def _flags(query: Query, pairs: int, returned: object) -> Bools:
-    """What the function of a query said of some pairs."""
+    """Return the answer of a query's function, as an array of truth values."""
     try:
         flags = np.asarray(returned)
     except ValueError:  # lists of several lengths
@@ -226,7 +224,7 @@ def _short(returned: object) -> str:
 
 
 def holds(predicate: Predicate, r: Tuples | Chosen, s: Tuples | Chosen) -> Bools:
-    """Which pairs of tuples, one of R and one of S each, fulfil a predicate."""
+    """Return which pairs of tuples, each one of R and one of S, satisfy a predicate."""
     if isinstance(predicate, And):
         good = np.ones(len(r.source_id), np.bool_)
         for part in predicate.parts:

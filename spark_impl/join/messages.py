@@ -1,4 +1,9 @@
-"""What neighbours in the chain say to one another (docs/join.md, section 3)."""
+"""Messages between neighbours in the chain (docs/join.md, section 3), and their bytes.
+
+A frame is its length (4 bytes, which do not count themselves), a kind (1 byte), fixed fields and,
+for blocks, a record batch without its schema, which both sides know. Blocks of one stream that go
+together share a frame, with the fixed fields of each. Nothing here executes what it reads.
+"""
 
 import json
 import struct
@@ -19,31 +24,31 @@ class Block(NamedTuple):
     number: int
     """1, 2, 3, ... within epoch, boundary and stream."""
     seen: int
-    """Blocks of the other stream that the sender had received over this boundary."""
+    """Number of blocks of the other stream that the sender had received over this boundary."""
     wm_us: int
-    """Every tuple of the stream below it was at the sender before, or never will be."""
+    """Watermark: every tuple of the stream below it was at the sender before, or never will be."""
     tuples: Tuples
 
 
 class BlockAck(NamedTuple):
-    """A block was joined and stored."""
+    """The acknowledgement of a block that was joined and stored."""
 
     stream: str
     number: int
     sent_opposite: int
-    """Blocks of the other stream that the sender had sent over this boundary."""
+    """Number of blocks of the other stream that the sender had sent over this boundary."""
     size: int
-    """Tuples of this stream in the sender's store."""
+    """Number of tuples of this stream in the sender's store."""
 
 
 class Hint(NamedTuple):
-    """What the source of a stream tells the chain; never needed for safety."""
+    """News from the source of a stream; safety never depends on it."""
 
     stream: str
     source_wm_us: int
-    """Watermark of the stream, as its source has it."""
+    """Watermark of the stream at its source."""
     next_seq: int
-    """``seq`` of the next arrival; no arrival of the stream before it is still to come."""
+    """``seq`` of the next arrival; no earlier arrival of the stream is still to come."""
     over: bool
     """The intake of this epoch has ended: both other fields are final."""
 
@@ -53,20 +58,20 @@ class End(NamedTuple):
 
     stream: str
     blocks: int
-    """How many it has sent."""
+    """Number of blocks that it has sent."""
 
 
 Message = Block | BlockAck | Hint | End
 
 
 FRAME_BYTES_MAX = 1 << 26
-"""A longer frame is refused on both sides."""
+"""Largest frame that either side accepts."""
 GREETING_BYTES_MAX = 1 << 12
-"""The same before the other side has shown that it belongs to the job."""
+"""Largest frame that is accepted before the other side has proved that it belongs to the job."""
 
 _LENGTH = struct.Struct(">I")
 _TUPLES_MAX = 1 << 16
-"""Most tuples of blocks that share a frame; a block alone may have more."""
+"""Most tuples of several blocks that share a frame; a single block may have more."""
 _BLOCKS = struct.Struct(">cI")
 _BLOCK = struct.Struct(">qqqI")
 _ACK = struct.Struct(">cqqq")
@@ -78,11 +83,11 @@ _NAME = {code: name for name, code in _STREAM.items()}
 
 
 class FrameProblem(ValueError):  # noqa: N818 (a problem of the connection, not a bug)
-    """Bytes that are no frame of ours; the message says in one sentence why."""
+    """Bytes that are no valid frame; the message is one sentence with the reason."""
 
 
 def frame(kind: int, *parts: bytes | pa.Buffer) -> bytes:
-    """One frame; :class:`FrameProblem` if it would be too long."""
+    """Return one frame. Raise :class:`FrameProblem` if it would be too long."""
     body = b"".join([bytes([kind]), *map(bytes, parts)])
     if len(body) > FRAME_BYTES_MAX:
         msg = f"a message of {len(body)} bytes is over the {FRAME_BYTES_MAX} that a frame may have"
@@ -91,7 +96,7 @@ def frame(kind: int, *parts: bytes | pa.Buffer) -> bytes:
 
 
 def encode_messages(messages: Iterable[Message]) -> Iterator[bytes]:
-    """The frames of messages, in order."""
+    """Yield the frames of messages, in order."""
     for shared, group in groupby(messages, lambda each: isinstance(each, Block) and each.stream):
         if shared:
             waiting: list[Block] = []
@@ -124,7 +129,7 @@ def _other(message: Message) -> bytes:
 
 
 def decode_messages(kind: int, body: bytes) -> list[Message]:
-    """The messages of a frame; :class:`FrameProblem` for anything else."""
+    """Return the messages of a frame. Raise :class:`FrameProblem` if it cannot be read."""
     try:
         if kind == BLOCKS:
             return _decode_blocks(body)
@@ -161,12 +166,12 @@ def _decode_blocks(body: bytes) -> list[Message]:
 
 
 def encode_json(data: dict[str, Any]) -> bytes:
-    """A frame for greetings and meetings."""
+    """Return a frame for greetings and meetings."""
     return frame(JSON, json.dumps(data).encode("utf-8"))
 
 
 def decode_json(kind: int, body: bytes) -> dict[str, Any]:
-    """What :func:`encode_json` was given; :class:`FrameProblem` for anything else."""
+    """Read a frame of :func:`encode_json`. Raise :class:`FrameProblem` for any other frame."""
     try:
         data = json.loads(body) if kind == JSON else None
     except (ValueError, RecursionError):
@@ -178,7 +183,7 @@ def decode_json(kind: int, body: bytes) -> dict[str, Any]:
 
 
 class Frames:
-    """Cuts what a connection delivers into frames."""
+    """Splits the bytes of a connection into frames."""
 
     def __init__(self, bytes_max: int) -> None:
         self.bytes_max = bytes_max
@@ -186,16 +191,16 @@ class Frames:
 
     @property
     def missing(self) -> int:
-        """How many bytes may be read without touching the frame behind this one."""
+        """Number of bytes to read that certainly belong to the present frame."""
         if len(self._rest) < _LENGTH.size:
             return _LENGTH.size - len(self._rest)
         (length,) = _LENGTH.unpack_from(self._rest)
         return int(_LENGTH.size + length - len(self._rest))
 
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Kind and body of every frame that is complete now.
+        """Yield kind and body of every frame that is complete now.
 
-        Raises :class:`FrameProblem` as soon as a length is not permitted.
+        Raise :class:`FrameProblem` for a length that is not permitted, before the frame is read.
         """
         rest = self._rest
         rest += data

@@ -1,4 +1,8 @@
-"""What a user calls: joins of two tables, and of two streams, on any predicate."""
+"""The interface for users: joins of two tables, and of two streams, on any predicate, and results.
+
+A column of an input is taken as it is, or in a wider type that holds all its values; nothing is
+rounded, cut off or guessed.
+"""
 
 import logging
 import shutil
@@ -23,13 +27,14 @@ from spark_impl.join.store import MATCHES, Store, load_store
 from spark_impl.join.task import COLUMNS
 from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.histories import InputProblem, literal
+from spark_impl.runtime.queries import start_batches
 
 log = logging.getLogger("straggler.join")
 
 Condition: TypeAlias = Predicate | FreePredicate
 Sink: TypeAlias = Callable[[DataFrame, int], None]
 DEFAULT_QUERY = "join"
-"""Name of the query when there is one without a name."""
+"""Name of a query that was given without a name."""
 
 
 class ChainJoin:
@@ -37,16 +42,18 @@ class ChainJoin:
 
     ``predicate`` is one of ``model.vocabulary.join`` (``Equi``, ``Band``, ``Apart``, ``Ineq``,
     ``And``), or a function on columns (:data:`spark_impl.join.matching.FreePredicate`), or several
-    of them by name; all share one chain of ``workers`` tasks that run at the same time. A pair
-    matches if its event times differ by at most ``window_us`` besides. The other arguments are
-    those of ``model.vocabulary.JoinConfig``; with ``recording`` the steps of all workers are
-    written down, with ``history`` the tuples that are admitted, which :func:`one_time` needs. A
-    worker that says nothing for ``patience_s`` seconds is taken for dead.
+    of them by name. All of them share one chain of ``workers`` tasks that run at the same time. A
+    pair also has to have event times that differ by at most ``window_us``. The other arguments are
+    those of ``model.vocabulary.JoinConfig``, and:
 
-    Inputs have the columns ``source_id`` (an integer, an identity of its own for every tuple of the
-    stream: what comes again counts once), ``key`` (text), ``event_time_us`` (an integer, or a
-    timestamp) and ``value`` (a float, or an integer of at most 32 bits); streams also ``seq`` (an
-    integer, the order of arrival over both streams).
+    * ``recording``: write down the steps of all workers;
+    * ``history``: keep the admitted tuples, which :func:`one_time` needs;
+    * ``patience_s``: seconds of silence after which a worker is taken for dead.
+
+    Inputs have the columns ``source_id`` (an integer, the identity of a tuple in its stream: a
+    repeated one counts once), ``key`` (text), ``event_time_us`` (an integer, or a timestamp) and
+    ``value`` (a float, or an integer of at most 32 bits). Streams also have ``seq`` (an integer,
+    the order of arrival over both streams).
     """
 
     def __init__(
@@ -70,7 +77,7 @@ class ChainJoin:
         self._patience_s = patience_s
         self._config = JoinConfig(
             window_us=window_us,
-            queries=tuple((name, _declared(each)) for name, each in given.items()),
+            queries=tuple((name, _declare(each)) for name, each in given.items()),
             workers=workers,
             block_size=block_size,
             credit=credit,
@@ -79,18 +86,18 @@ class ChainJoin:
         )
 
     def join(self, r: DataFrame, s: DataFrame, store: str | Path | None = None) -> DataFrame:
-        """All pairs of two bounded inputs: a row ``query, r_id, s_id, epoch`` for each.
+        """Return all pairs of two bounded inputs: a row ``query, r_id, s_id, epoch`` for each.
 
-        They stay in ``store``, an empty folder that the driver and all workers reach under this
-        path; without one they are brought to the driver, which takes a chain on one machine. Tuples
-        whose value is not finite match nothing; a warning says how many there are. Raises
-        :class:`InputProblem` for inputs or a store that cannot be used,
-        :class:`ChainProblem` when it fails.
+        The pairs stay in ``store``, an empty folder that the driver and all workers reach under
+        this path. Without ``store`` they are brought to the driver; then the chain has to run on
+        one machine. Tuples with a value that is not finite match nothing; a warning says how many
+        there are. Raise :class:`InputProblem` for inputs or a store that cannot be used, and
+        :class:`ChainProblem` if the join fails.
         """
         spark = r.sparkSession
-        # In the order of time nothing is late, and little has to be held.
+        # In the order of time nothing is late, and workers hold few tuples.
         ordered = JoinConfig.from_json({**self._config.to_json(), "lateness_us": 0})
-        rows = both(r, s, "event_time_us")
+        rows = union_inputs(r, s, "event_time_us")
         if store is None:
             check_reach(str(spark.sparkContext.master))
         where = Path(store or tempfile.mkdtemp(prefix="straggler-join-")).absolute()
@@ -116,16 +123,17 @@ class ChainJoin:
     def stream(
         self, r: DataFrame, s: DataFrame, checkpoint: str | Path, sink: Sink | None = None
     ) -> "ChainStream":
-        """Join two streams; every micro-batch is an epoch.
+        """Return the join of two streams, not started yet; every micro-batch is an epoch.
 
         ``checkpoint`` is the folder for state and results, which :func:`results` reads; the driver
-        and all workers reach it under this path, and whoever opens it again goes on where it
-        stopped: with more or fewer workers, and with other queries. A query that is new begins with
-        the next epoch, one that is gone ends with the last one. ``sink`` is called with the pairs
-        of every epoch and its number, once more after a crash at that moment.
+        and all workers reach it under this path. The next run with this folder resumes where the
+        last one stopped, perhaps with more or fewer workers, and with other queries: a new query
+        begins with the next epoch, a removed one ends with the last one. ``sink`` is called with
+        the pairs of every epoch and its number; after a crash it may be called once more for the
+        same epoch.
         """
         chain = self._open(r.sparkSession, self._config, Path(checkpoint).absolute())
-        return ChainStream(chain, both(r, s, "seq"), sink)
+        return ChainStream(chain, union_inputs(r, s, "seq"), sink)
 
     def _open(self, spark: SparkSession, config: JoinConfig, store: Path) -> Chain:
         return Chain(
@@ -148,36 +156,32 @@ class ChainStream:
         self._sink = sink
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
-        """Start and leave it running."""
-        return self._start(processingTime=interval)
+        """Start the join and leave it running."""
+        return self._start(interval)
 
     def run_available(self) -> None:
-        """Join what is in the sources now.
+        """Join everything that is in the sources now.
 
-        Raises :class:`ChainProblem` when it fails; whoever calls again goes on from the last epoch.
+        Raise :class:`ChainProblem` if an epoch fails; the next call resumes after the last epoch.
         """
-        wait_for(self._start(availableNow=True), ChainProblem, self._chain.store.root)
+        wait_for(self._start(), ChainProblem, self._chain.store.root)
 
     def flush(self) -> None:
-        """Join what is in the sources, then find all pairs that are still owed; nothing follows.
+        """Join everything that is in the sources, then find all pairs that are still owed.
 
-        Raises :class:`ChainProblem` when it fails, also when something came after an earlier flush.
+        Nothing may follow. Raise :class:`ChainProblem` if it fails, also if something came after an
+        earlier flush.
         """
         self.run_available()
         if not self._chain.flushed:
             self._chain.advance(None)
-        self._hand_on(self._rows.sparkSession)  # again, for a crash may have come before it
+        self._hand_on(self._rows.sparkSession)  # again, because a crash may have come before it
 
-    def _start(self, **trigger: str | bool) -> StreamingQuery:
-        return (
-            self._rows.writeStream.option("checkpointLocation", str(self._chain.store.checkpoint))
-            .foreachBatch(self._epoch)
-            .trigger(**trigger)  # type: ignore[arg-type]
-            .start()
-        )
+    def _start(self, interval: str | None = None) -> StreamingQuery:
+        return start_batches(self._rows, self._chain.store.checkpoint, self._epoch, interval)
 
     def _epoch(self, rows: DataFrame, batch: int) -> None:
-        """Spark calls it for every micro-batch, again after a crash."""
+        """Run an epoch for a micro-batch. After a crash, Spark calls it again for the same one."""
         expected = self._chain.epochs - self._chain.flushed  # a flush is no micro-batch
         if batch == expected:
             self._chain.advance(rows)  # refuses what comes after a flush
@@ -202,12 +206,12 @@ def one_time(
     workers: int = 1,
     into: str | Path | None = None,
 ) -> DataFrame:
-    """All pairs among the tuples that a chain admitted in some epochs: rows ``query, r_id, s_id``.
+    """Return all pairs among the tuples that some epochs admitted: rows ``query, r_id, s_id``.
 
-    The window is that of the chain, the two epochs are included, and the chain has to have kept
-    its history; it may be running. ``into`` is the ``store`` of :meth:`ChainJoin.join`. Raises
-    :class:`InputProblem` when one of the epochs has not happened yet or has no
-    history, :class:`ChainProblem` when the join fails.
+    The window is that of the chain. Both epochs are included. The chain must have kept its history,
+    and may be running. ``into`` is the ``store`` of :meth:`ChainJoin.join`. Raise
+    :class:`InputProblem` if one of the epochs has not happened or has no history, and
+    :class:`ChainProblem` if the join fails.
     """
     if first_epoch > last_epoch:
         msg = f"the first epoch {first_epoch} comes after the last one, {last_epoch}"
@@ -228,8 +232,8 @@ def check_reach(master: str) -> None:
         raise InputProblem(msg)
 
 
-def _declared(condition: Condition) -> Predicate:
-    """What the configuration says of a condition; of a function, that any pair may match."""
+def _declare(condition: Condition) -> Predicate:
+    """Return the predicate for the configuration; for a function, one that every pair satisfies."""
     if isinstance(condition, PREDICATES):
         return condition
     if callable(condition):
@@ -239,30 +243,29 @@ def _declared(condition: Condition) -> Predicate:
 
 
 class Snapshot(NamedTuple):
-    """An epoch that happened, and what the chain held after it."""
+    """A committed epoch, and what the chain held after it."""
 
     epoch: int
     committed_us: int
     """Wall-clock time on the driver, since 1970."""
     workers: int
     matches: Mapping[str, int]
-    """Pairs found in this epoch, by query."""
+    """Number of pairs found in this epoch, by query."""
     rejected: int
-    """Arrivals of this epoch that were not let in."""
+    """Number of rejected arrivals of this epoch."""
     admitted: Counts
-    """Tuples admitted in this epoch, by stream."""
+    """Number of tuples admitted in this epoch, by stream."""
     held: Counts
-    """Tuples that the workers held afterwards, by stream."""
+    """Number of tuples that the workers held afterwards, by stream."""
     flush: bool
 
 
 def results(spark: SparkSession, store: str | Path, through_epoch: int | None = None) -> DataFrame:
-    """All pairs that a chain has found: a row ``query, r_id, s_id, epoch`` for each.
+    """Return all pairs that a chain has found: a row ``query, r_id, s_id, epoch`` for each.
 
-    ``through_epoch`` is the last epoch that counts, by default the last one that happened; one that
-    is being run, or that a crash cut short, does not show. Raises
-    :class:`InputProblem` when ``store`` is not the store of a chain, or the
-    epoch has not happened, or when some of the pairs are not there.
+    ``through_epoch`` is the last epoch that counts, by default the last committed one. An epoch
+    that is running, or that a crash interrupted, does not show. Raise :class:`InputProblem` if
+    ``store`` is not the store of a chain, the epoch has not happened, or some pairs are missing.
     """
     place = load_store(Path(store).absolute())
     epochs = place.epochs()
@@ -272,9 +275,9 @@ def results(spark: SparkSession, store: str | Path, through_epoch: int | None = 
 
 
 def snapshots(store: str | Path) -> tuple[Snapshot, ...]:
-    """The epochs of a chain that happened, in order.
+    """Return the committed epochs of a chain, in order.
 
-    Raises :class:`InputProblem` when ``store`` is not the store of a chain.
+    Raise :class:`InputProblem` if ``store`` is not the store of a chain.
     """
     commits = load_store(Path(store).absolute()).commits()
     counts = [Counts(0, 0), *(done.admitted for done in commits)]
@@ -295,26 +298,26 @@ def snapshots(store: str | Path) -> tuple[Snapshot, ...]:
 
 
 def matches(spark: SparkSession, store: Store, epochs: Sequence[int]) -> DataFrame:
-    """Pairs that were found in some epochs, which happened."""
+    """Return the pairs that were found in some committed epochs."""
     return _read(spark, match_files(store, epochs), MATCHES)
 
 
 def match_files(store: Store, epochs: Sequence[int]) -> list[Path]:
-    """Files with the pairs that were found in some epochs, which happened.
+    """Return the files with the pairs that were found in some committed epochs.
 
-    Raises :class:`InputProblem` when some of the pairs are not there.
+    Raise :class:`InputProblem` if some pairs are missing.
     """
     found = sum(sum(store.commit_of(epoch).matches.values()) for epoch in epochs)
-    return _complete(store, "matches-*.parquet", epochs, found)
+    return _find_complete(store, "matches-*.parquet", epochs, found)
 
 
 def admitted(
     spark: SparkSession, store: Store, stream: str, first_epoch: int, last_epoch: int
 ) -> DataFrame:
-    """Tuples of one stream that were admitted in some epochs, with the columns of inputs.
+    """Return the tuples of one stream that some epochs admitted, with the columns of inputs.
 
-    Raises :class:`InputProblem` when one of the epochs has not happened, or
-    without a history, or when some of the tuples are not there.
+    Raise :class:`InputProblem` if one of the epochs has not happened or has no history, or if some
+    tuples are missing.
     """
     epochs = range(first_epoch, last_epoch + 1)
     for epoch in epochs:
@@ -323,13 +326,13 @@ def admitted(
             raise InputProblem(msg)
     before, after = store.admitted_before(first_epoch), store.admitted_before(last_epoch + 1)
     kept = after.r - before.r if stream == R else after.s - before.s
-    files = _complete(store, f"admitted-{stream}.parquet", epochs, kept)
+    files = _find_complete(store, f"admitted-{stream}.parquet", epochs, kept)
     rows = _read(spark, files, SCHEMA)
     return rows.withColumnRenamed("ts", "event_time_us")
 
 
-def _complete(store: Store, pattern: str, epochs: Sequence[int], rows: int) -> list[Path]:
-    """Files of some epochs, with as many rows as the workers said that they wrote."""
+def _find_complete(store: Store, pattern: str, epochs: Sequence[int], rows: int) -> list[Path]:
+    """Return files of some epochs. Check that they have as many rows as the workers wrote."""
     files = store.files(pattern, epochs)
     here = sum(pq.read_metadata(path).num_rows for path in files)
     if here != rows:
@@ -354,15 +357,15 @@ _TAKEN = {
     "double": ("tinyint", "smallint", "int", "float", "double"),
     "string": ("string",),
 }
-"""Types whose values another one holds."""
+"""Types whose values fit into another type."""
 _TIME = "event_time_us"
 _TIMESTAMP = "timestamp"
 
 
-def both(r: DataFrame, s: DataFrame, order: str) -> DataFrame:
-    """Both inputs in one table, told apart by ``stream``; the column ``order`` becomes ``seq``.
+def union_inputs(r: DataFrame, s: DataFrame, order: str) -> DataFrame:
+    """Return both inputs in one table with the column ``stream``; ``order`` becomes ``seq``.
 
-    Raises :class:`InputProblem` when a column is missing or of a type that is not taken.
+    Raise :class:`InputProblem` if a column is missing or has a type that is not accepted.
     """
     parts = []
     for stream, rows in ((R, r), (S, s)):

@@ -1,11 +1,11 @@
-"""Where the workers of one epoch find one another: a small server on the driver.
+"""The meeting point of the workers of one epoch: a small server on the driver.
 
 Every task registers with its number, its own address and the number that Spark gave to this run of
-it. When all workers are there, each gets the addresses of all, and an id of this attempt. A stage
-that Spark runs again registers anew and gets another id: what an attempt writes carries its id, so
-a task of an older attempt that is still alive can disturb nothing.
+it. When all workers are there, each one gets the addresses of all, and the id of this attempt. If
+Spark runs the stage again, its tasks register anew and get another id. Everything that an attempt
+writes carries its id, so a task of an older attempt that is still alive can disturb nothing.
 
-Spark's own way to do this, ``BarrierTaskContext.allGather``, polls once a second.
+``BarrierTaskContext.allGather`` is Spark's own way to do this; it polls once a second.
 """
 
 import secrets
@@ -20,18 +20,18 @@ from spark_impl.join.messages import encode_json
 from spark_impl.join.transport import Address, Door, greet, listen, log, read_json
 
 _TICK_S = 0.2
-"""How often the server looks for tasks that are gone."""
+"""Interval at which the server looks for tasks that are gone."""
 
 
 class Meeting(NamedTuple):
-    """What every worker learns: who the others are in this attempt."""
+    """The attempt and the addresses of all its workers; every worker gets it."""
 
     attempt: str
     addresses: tuple[Address, ...]
 
 
 class Place(NamedTuple):
-    """Where to register, and with which token."""
+    """The address at which workers register, and the token to show there."""
 
     address: Address
     token: str
@@ -45,7 +45,7 @@ class _Seat(NamedTuple):
 
 
 class Rendezvous:
-    """The server, for the time of a ``with``."""
+    """The server; it runs inside a ``with`` statement."""
 
     def __init__(
         self, host: str, workers: int, timeout_s: float = 300.0, bound_to: str | None = None
@@ -88,7 +88,7 @@ class Rendezvous:
                 seat.connection.close()
 
     def _seat(self, connection: socket.socket, greeting: dict[str, Any]) -> None:
-        """The newest run of a task has its seat; ids of runs only grow."""
+        """Give a seat to the newest run of a task; ids of runs only grow."""
         try:
             number, run = int(greeting["worker"]), int(greeting["run"])
             host, port = greeting["address"]
@@ -135,7 +135,7 @@ class Rendezvous:
 def meet(place: Place, worker: int, run: int, address: Address) -> Meeting:
     """Register a worker and wait for the others.
 
-    Raises ``TimeoutError`` with one sentence if they do not come.
+    Raise ``TimeoutError`` with one sentence if they do not come.
     """
     deadline = time.monotonic() + place.timeout_s
     greeting = {"token": place.token, "worker": worker, "run": run, "address": list(address)}
@@ -153,9 +153,9 @@ def meet(place: Place, worker: int, run: int, address: Address) -> Meeting:
 def join_neighbours(
     listener: socket.socket, worker: int, meeting: Meeting, place: Place
 ) -> dict[int, socket.socket]:
-    """Connect a worker with its neighbours: to the right one it goes, the left one comes.
+    """Connect a worker with its neighbours: it calls the right one, and the left one calls it.
 
-    Raises ``TimeoutError`` with one sentence that names the neighbour that is missing.
+    Raise ``TimeoutError`` with one sentence that names the missing neighbour.
     """
     deadline = time.monotonic() + place.timeout_s
     token = f"{place.token}/{meeting.attempt}"

@@ -1,10 +1,10 @@
-"""One stream's store at one worker: first in, first out, searched through indexes.
+"""The store of one stream at one worker: first in, first out, searched through indexes.
 
 Rules of this file:
 
-* A row is in the store, or a copy of what was sent, or gone. Rows stay where they are until the
-  arrays are full; then what is not gone moves to the front of larger ones.
-* A copy is found by those alone who may still have to meet it.
+* A row is stored, or a copy of a sent tuple, or gone. Rows keep their place until the arrays are
+  full; then the rows that are not gone move to the front of larger arrays.
+* A copy is found only by tuples that may still have to meet it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,18 +30,18 @@ from spark_impl.join.matching import (
 from spark_impl.runtime.arrays import Bools, Column, Ints
 
 _PAIRS_MAX = 1 << 18
-"""Most candidates that are looked at together."""
+"""Most candidates that are checked together."""
 _ROWS_MIN = 512
 _GROWTH = 2
 _STORED, _GONE = 0, -1
-"""In place of the number of the block that a copy belongs to."""
+"""Values in place of the block number of a copy."""
 
 
 class Matcher:
-    """What matches under one configuration.
+    """The queries of one configuration.
 
-    ``free`` has functions by the names of queries; their pairs have to fulfil both the predicate
-    of the configuration and the function. ``ranks`` says which tuples each query pairs.
+    ``free`` has functions by the names of queries; a pair has to satisfy both the predicate of the
+    configuration and the function. ``ranks`` limits the tuples that each query pairs.
     """
 
     def __init__(
@@ -58,21 +58,21 @@ class Matcher:
         )
         self.kinds = tuple(index_kind(query.predicate) for query in self.queries)
         self.compared = 0
-        """Pairs of tuples that an index has selected so far, over all queries."""
+        """Number of pairs of tuples that an index has selected so far, over all queries."""
 
     def match(self, r: Tuples, s: Tuples) -> list[Pairs]:
-        """Matches of every query between two sets."""
+        """Return the matches of every query between two sets."""
         one = Side(self, S)
         one.append(s)
         return [each.pairs for each in one.probe(r)]
 
     def searched(self, tuples: Tuples) -> Searched:
-        """What indexes look at; the code of a key where none asks for it is the same for all."""
+        """Return the columns that indexes use; key codes are all 0 if no index uses them."""
         if KEY in self.kinds:
-            # Imported here: all other chains would wait for it.
+            # Imported here because chains without such an index need not wait for it.
             import pandas as pd
 
-            # The same in every process, without memory of what came before.
+            # Every process computes the same hashes, whatever it hashed before.
             hashes = pd.util.hash_array(tuples.key, categorize=False)
             return Searched(tuples.ts, tuples.value, (hashes >> np.uint64(2)).astype(np.int64))
         return Searched(tuples.ts, tuples.value, np.zeros(len(tuples), np.int64))
@@ -96,7 +96,7 @@ class Side:
         self._codes = np.empty(0, np.int64)
         self._block = np.empty(0, np.int64)
         self._begin = self._first = self._last = 0
-        """Copies lie between the first two, what is in the store between the last two."""
+        """Copies lie between the first two of these rows, stored tuples between the last two."""
         self._count = 0
         self._least: int | None = None
         self._indexes = {kind: Index(kind, matcher.window_us) for kind in sorted({*matcher.kinds})}
@@ -105,7 +105,7 @@ class Side:
         return self._count
 
     def append(self, tuples: Tuples) -> None:
-        """Store tuples; they have higher ranks than all before."""
+        """Store tuples; their ranks are above all ranks before."""
         count = len(tuples)
         if not count:
             return
@@ -125,9 +125,9 @@ class Side:
             self._least = min(self._least, least)
 
     def send_oldest(self, count: int, blocks: Ints | None = None) -> Tuples:
-        """Take the oldest tuples out, all of them if there are fewer.
+        """Take out and return the ``count`` oldest tuples, or all of them if there are fewer.
 
-        With the numbers of the blocks that they are sent in they stay as copies.
+        If ``blocks`` gives the numbers of the blocks that carry them, they stay as copies.
         """
         span = slice(self._first, self._last)
         oldest = np.flatnonzero(self._block[span] == _STORED)[:count] + self._first
@@ -140,39 +140,40 @@ class Side:
         return taken
 
     def release(self, number: int) -> None:
-        """Nobody has to meet the copy of a block any more."""
+        """Remove the copy of a block, which nobody has to meet any more."""
         copies = self._block[self._begin : self._first]
         copies[copies == number] = _GONE
         left = np.flatnonzero(copies != _GONE)
         self._begin += int(left[0]) if len(left) else len(copies)
 
     def drop_below(self, horizon_us: int) -> int:
-        """Remove the tuples with an event time below a horizon; how many there were."""
+        """Remove the tuples with an event time below a horizon; return how many there were."""
         old = np.flatnonzero(self._stored & (self._ts < horizon_us)) + self._first
         if len(old):
             self._remove(old)
         return len(old)
 
     def oldest_with(self, before_us: int) -> int:
-        """How many of the oldest tuples have all those among them with an event time before."""
+        """Return how many of the oldest tuples to take to get all that are older than a time."""
         stored = self._stored
         found = np.flatnonzero(stored & (self._ts < before_us))
         return int(np.count_nonzero(stored[: found[-1] + 1])) if len(found) else 0
 
     def least_ts(self) -> int:
-        """The least event time; there is at least one tuple."""
+        """Return the least event time; there is at least one tuple."""
         if self._least is None:
             self._least = int(self._ts.min(where=self._stored, initial=END_US))
         return self._least
 
     def snapshot(self) -> Tuples:
-        """All tuples in order."""
+        """Return all stored tuples, in order."""
         return self._rows.take(np.flatnonzero(self._stored) + self._first)
 
     def probe(self, block: Tuples, seen: Ints | None = None) -> list[Found]:
-        """Matches of every query between tuples of the other stream and this store.
+        """Return the matches of every query between tuples of the other stream and this store.
 
-        Where ``seen`` gives a number for each, they meet copies of later blocks besides.
+        If ``seen`` gives a number for each tuple, it also meets copies of blocks with larger
+        numbers.
         """
         probes, stored = self._matcher.searched(block), self._searched
         held = self._block[: self._last] != _GONE
@@ -181,11 +182,11 @@ class Side:
         found: list[Found] = []
         for query, kind in zip(self._matcher.queries, self._matcher.kinds, strict=True):
             if not query.may_pair(block, S if self._stream == R else R):
-                found.append(_together([]))
+                found.append(_concat_found([]))
                 continue
             chosen = self._indexes[kind].candidates(probes, reach(query.predicate), _PAIRS_MAX)
             parts = [self._decide(block, one, here, seen, query) for one, here in chosen]
-            found.append(_together(parts))
+            found.append(_concat_found(parts))
         return found
 
     @property
@@ -194,19 +195,19 @@ class Side:
 
     @property
     def _ts(self) -> Ints:
-        """Of rows in the store, and of some others."""
+        """Event times of stored rows, and of some others."""
         return self._rows.ts[self._first : self._last]
 
     @property
     def _stored(self) -> Bools:
-        """Which of these are in the store."""
+        """Which rows of :attr:`_ts` are stored."""
         flags: Bools = self._block[self._first : self._last] == _STORED
         return flags
 
     def _decide(
         self, block: Tuples, one: Ints, here: Ints, seen: Ints | None, query: Query
     ) -> Found:
-        """The matches among candidates: positions in the block, and rows."""
+        """Return the matches among candidates, given as positions in the block and rows."""
         number = self._block[here]
         good = number == _STORED
         if seen is not None:
@@ -226,21 +227,23 @@ class Side:
             self._least = None
 
     def _make_room(self, count: int) -> None:
-        """Move what is not gone to the front of larger arrays."""
+        """Move the rows that are not gone to the front of larger arrays."""
         held = self._block[: self._last] != _GONE
         kept = np.flatnonzero(held)
         size = _GROWTH * (len(kept) + count) + _ROWS_MIN
-        self._rows = Tuples(*(_moved(column, kept, size) for column in self._rows.columns()))
-        self._codes = _moved(self._codes, kept, size)
-        self._block = _moved(self._block, kept, size)
+        self._rows = Tuples(
+            *(_copy_to_larger(column, kept, size) for column in self._rows.columns())
+        )
+        self._codes = _copy_to_larger(self._codes, kept, size)
+        self._block = _copy_to_larger(self._block, kept, size)
         to = np.where(held, np.cumsum(held) - 1, -1)
         for index in self._indexes.values():
-            index.moved(to)
+            index.renumber(to)
         self._begin = 0
         self._first, self._last = int(np.count_nonzero(held[: self._first])), len(kept)
 
 
-def _together(parts: list[Found]) -> Found:
+def _concat_found(parts: list[Found]) -> Found:
     if not parts:
         return Found(NONE.r_id, NONE)
     if len(parts) == 1:
@@ -250,7 +253,7 @@ def _together(parts: list[Found]) -> Found:
     return Found(at, Pairs(r_id, np.concatenate([part.pairs.s_id for part in parts])))
 
 
-def _moved(column: Column, kept: Ints, size: int) -> Column:
+def _copy_to_larger(column: Column, kept: Ints, size: int) -> Column:
     larger = np.empty(size, column.dtype)
     larger[: len(kept)] = column[kept]
     return larger

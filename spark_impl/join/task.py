@@ -1,4 +1,4 @@
-"""What a task of an epoch does: be one worker of the chain, and write down what came of it."""
+"""A task of an epoch: it is one worker of the chain, and writes its results down."""
 
 import json
 import time
@@ -61,12 +61,12 @@ _CAUSE_FIRST_S = 1.0
 
 
 class Plan(NamedTuple):
-    """Everything that the tasks of an epoch have to know."""
+    """The input of the tasks of an epoch."""
 
     config: JoinConfig
     free: Mapping[str, FreePredicate]
     ranks: tuple[Ranks | None, ...]
-    """Tuples that each query pairs."""
+    """The tuples that each query pairs."""
     store: Store
     before: Commit | None
     epoch: int
@@ -79,33 +79,33 @@ class Plan(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What a worker says of its epoch."""
+    """The report of a worker about its epoch."""
 
     worker: int
     attempt: str
     matches: Sequence[int]
-    """By query, in the order of the configuration."""
+    """Number of pairs by query, in the order of the configuration."""
     rejected: int
     bytes_sent: int
-    """To its neighbours."""
+    """Number of bytes sent to its neighbours."""
     compared: int
-    """Pairs of tuples that were compared, after an index had selected them."""
+    """Number of pairs of tuples that were compared, after an index had selected them."""
     r_admitted: int
-    """In all epochs; 0 where the stream does not enter."""
+    """Number of tuples of R admitted in all epochs; 0 if R does not enter here."""
     s_admitted: int
     r_held: int
     s_held: int
 
 
 def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.RecordBatch]:
-    """One worker: for ``mapInArrow`` with a barrier."""
+    """Run one worker, as a barrier task of ``mapInArrow``."""
     context = BarrierTaskContext.get()
     number = context.partitionId()
     host = context.getTaskInfos()[number].address.rpartition(":")[0]
-    arrivals = _arrivals(pa.Table.from_batches(batches), plan, number)
+    arrivals = _read_arrivals(pa.Table.from_batches(batches), plan, number)
     steps: list[str] = []
     kept: dict[str, list[Tuples]] = {}
-    worker = _worker(plan, number, steps, kept)
+    worker = _make_worker(plan, number, steps, kept)
     with closing(listen(host)) as listener:
         address = listener.getsockname()[:2]
         meeting = meet(plan.place, number, context.taskAttemptId(), address)
@@ -128,8 +128,10 @@ def run_task(batches: Iterable[pa.RecordBatch], plan: Plan) -> Iterator[pa.Recor
     yield _write(plan, meeting.attempt, worker, found.counts, links.bytes_sent)
 
 
-def _worker(plan: Plan, number: int, steps: list[str], kept: dict[str, list[Tuples]]) -> Worker:
-    """A worker with what it held after the epoch before, as one of then as many or of others."""
+def _make_worker(
+    plan: Plan, number: int, steps: list[str], kept: dict[str, list[Tuples]]
+) -> Worker:
+    """Return a worker with the state after the epoch before, which may have had other workers."""
     matcher = Matcher(plan.config, plan.free, plan.ranks)
     before, workers = plan.before, plan.config.workers
 
@@ -148,7 +150,7 @@ def _worker(plan: Plan, number: int, steps: list[str], kept: dict[str, list[Tupl
         state,
         plan.epoch,
         flush=plan.flush,
-        record=_recorder(plan, steps),
+        record=_make_recorder(plan, steps),
         keep=keep if plan.history else None,
         found=found,
     )
@@ -157,7 +159,7 @@ def _worker(plan: Plan, number: int, steps: list[str], kept: dict[str, list[Tupl
 def _write(
     plan: Plan, attempt: str, worker: Worker, matches: Sequence[int], bytes_sent: int
 ) -> pa.RecordBatch:
-    """Put down what a worker rejected and holds, in the folder of this attempt; its summary."""
+    """Write the rejections and the state of a worker for this attempt; return its summary."""
     where = plan.epoch, attempt
     rejected = pa.Table.from_pylist([each._asdict() for each in worker.rejected], REJECTED)
     state = worker.state()
@@ -178,7 +180,7 @@ def _write(
     return pa.RecordBatch.from_pylist([summary._asdict()], SUMMARY)
 
 
-def _recorder(plan: Plan, lines: list[str]) -> Callable[[Step], None] | None:
+def _make_recorder(plan: Plan, lines: list[str]) -> Callable[[Step], None] | None:
     if not plan.recording and plan.on_step is None:
         return None
 
@@ -191,8 +193,8 @@ def _recorder(plan: Plan, lines: list[str]) -> Callable[[Step], None] | None:
     return record
 
 
-def _arrivals(given: pa.Table, plan: Plan, number: int) -> dict[str, Arrivals]:
-    """The arrivals of the streams that enter here, in order; none in a flush."""
+def _read_arrivals(given: pa.Table, plan: Plan, number: int) -> dict[str, Arrivals]:
+    """Return the arrivals of the streams that enter here, in order; none in a flush."""
     seats = given.column("stream").is_null()
     if given.filter(seats).column("worker").to_pylist() != [number]:
         msg = f"the rows of worker {number} went elsewhere"
@@ -206,13 +208,13 @@ def _arrivals(given: pa.Table, plan: Plan, number: int) -> dict[str, Arrivals]:
         return {}
     entering = {R: 0, S: plan.config.workers - 1}
     return {
-        stream: _in_order(rows.filter(pc.equal(rows.column("stream"), stream)), plan)
+        stream: _sort_arrivals(rows.filter(pc.equal(rows.column("stream"), stream)), plan)
         for stream in STREAMS
         if entering[stream] == number
     }
 
 
-def _in_order(rows: pa.Table, plan: Plan) -> Arrivals:
+def _sort_arrivals(rows: pa.Table, plan: Plan) -> Arrivals:
     rows = rows.sort_by("seq")
     tuples = pa.table(
         {
@@ -243,7 +245,7 @@ class _Source:
         worker.admit(stream, arrivals.run(0, 0), self._next_seq())
 
     def advance(self) -> bool:
-        """Admit what may be admitted now; whether there was anything to do."""
+        """Admit as many arrivals as the pace permits; return whether there was anything to do."""
         if self._ended:
             return False
         first, seqs = self._position, self._arrivals.seq
@@ -269,12 +271,11 @@ def drive(
     links: Links,
     hand_on: Callable[[list[list[Pairs]]], None] | None = None,
 ) -> None:
-    """Admit, work and talk until the worker has finished and its neighbours need it no more.
+    """Run a worker over its connections until it and its neighbours have finished.
 
-    ``arrivals`` has the streams that enter at this worker, none in a flush. ``hand_on`` is given
-    the pairs by query, many at a time and what is left at the end; without it they stay in
-    ``worker.found``. Raises what
-    :meth:`spark_impl.join.transport.Links.exchange` raises.
+    ``arrivals`` has the streams that enter at this worker, none in a flush. ``hand_on`` is called
+    with the pairs by query, many at a time, and with the rest at the end; without it they stay in
+    ``worker.found``. Raise the errors of :meth:`spark_impl.join.transport.Links.exchange`.
     """
     sources = [_Source(worker, stream, own) for stream, own in sorted(arrivals.items())]
     while not worker.finished:
@@ -290,11 +291,14 @@ def drive(
 
 
 ROWS_MAX = 1 << 17
-"""Pairs that are held before they are written, of all queries together."""
+"""Most pairs that a worker holds before it writes them, of all queries together."""
 
 
 class MatchFile:
-    """A file that appears under its name when it is closed, and not at all without a pair."""
+    """The pairs of one worker in one attempt, written as they are found.
+
+    The file appears under its name when it is closed, and not at all without a pair.
+    """
 
     def __init__(self, path: Path, queries: Sequence[str], epoch: int) -> None:
         self._path = path
@@ -303,10 +307,10 @@ class MatchFile:
         self._epoch = epoch
         self._writer: pq.ParquetWriter | None = None
         self.counts = [0] * len(self._queries)
-        """Pairs written so far, by query."""
+        """Number of pairs written so far, by query."""
 
     def write(self, found: Sequence[Sequence[Pairs]]) -> None:
-        """Write pairs, those of every query; a row group for each query that has some."""
+        """Write the pairs of every query; each query with pairs gets a row group."""
         for number, (query, own) in enumerate(zip(self._queries, found, strict=True)):
             if not own:
                 continue
@@ -320,7 +324,7 @@ class MatchFile:
             self.counts[number] += len(r_id)
 
     def close(self) -> None:
-        """All pairs have been written: the file is complete."""
+        """Complete the file."""
         if self._writer is not None:
             self._writer.close()
             self._scratch.replace(self._path)

@@ -2,12 +2,13 @@
 
 Rules of this file:
 
-* A socket listens on the executor's own address only, and only until the neighbour is there.
-* Whoever connects shows the token of the job first, and is silent until it is answered. Anything
-  else is refused and logged, and keeps nobody else waiting.
-* Nothing waits for ever: every wait has an end, and a neighbour that is silent for too long is
-  taken for dead. The error says who.
-* Receiving is always possible: what cannot be sent at once stays in a buffer, which credit bounds.
+* A socket listens only on the executor's own address, and only until the neighbour has connected.
+* A client shows the token of the job first, and sends nothing more until it gets an answer. Any
+  other client is refused and logged, and keeps nobody else waiting.
+* Every wait has an end. A neighbour that is silent for too long is taken for dead; the error
+  names it.
+* Receiving is always possible: data that cannot be sent at once stays in a buffer, which the
+  credit bounds.
 """
 
 import hmac
@@ -38,7 +39,7 @@ from spark_impl.join.messages import (
 log = logging.getLogger("straggler.join")
 
 GREETING_S = 5.0
-"""A connection that has not shown its token by then is closed."""
+"""Time within which a client has to show its token, else its connection is closed."""
 _PING_S = 2.0
 _READ_BYTES = 1 << 18
 Address = tuple[str, int]
@@ -49,12 +50,12 @@ class NeighbourLost(RuntimeError):  # noqa: N818 (not a bug: the stage is run ag
 
 
 def listen(host: str) -> socket.socket:
-    """A socket that listens on one address of this machine, on any free port."""
+    """Return a socket that listens on one address of this machine, on any free port."""
     return socket.create_server((host, 0), backlog=16)
 
 
 def greet(address: Address, greeting: Mapping[str, Any], timeout_s: float) -> socket.socket:
-    """Connect and show the token; ``OSError`` if nobody is there."""
+    """Connect and show the token. Raise ``OSError`` if nobody listens."""
     connection = socket.create_connection(address, timeout=timeout_s)
     connection.sendall(encode_json(dict(greeting)))
     return connection
@@ -63,7 +64,7 @@ def greet(address: Address, greeting: Mapping[str, Any], timeout_s: float) -> so
 def read_json(connection: socket.socket, deadline: float) -> dict[str, Any]:
     """Read one answer to a greeting, and nothing behind it.
 
-    Raises ``OSError`` or :class:`spark_impl.join.messages.FrameProblem` if none comes.
+    Raise ``OSError`` or :class:`spark_impl.join.messages.FrameProblem` if none comes.
     """
     frames = Frames(FRAME_BYTES_MAX)
     while True:
@@ -78,14 +79,15 @@ def read_json(connection: socket.socket, deadline: float) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Stranger:
-    """A connection that has not shown its token yet."""
+    """A client that has not shown its token yet."""
 
+    connection: socket.socket
     deadline: float
     frames: Frames = field(default_factory=lambda: Frames(GREETING_BYTES_MAX))
 
 
 class Door:
-    """Takes connections and hands over those that greet with the token."""
+    """Accepts connections and returns those that greet with the token."""
 
     def __init__(self, listener: socket.socket, token: str, greeting_s: float = GREETING_S) -> None:
         self._listener = listener
@@ -96,29 +98,30 @@ class Door:
         self._selector.register(listener, selectors.EVENT_READ)
 
     def wait(self, timeout_s: float) -> Iterator[tuple[socket.socket, dict[str, Any]]]:
-        """Connections that have shown the token meanwhile, with their greetings."""
+        """Yield connections that have shown the token meanwhile, with their greetings."""
         for key, _ in self._selector.select(min(timeout_s, self._greeting_s)):
             if key.data is None:
-                with suppress(OSError):  # gone before it was taken
+                with suppress(OSError):  # the client is gone already
                     connection, _ = self._listener.accept()
                     connection.setblocking(False)
-                    stranger = _Stranger(time.monotonic() + self._greeting_s)
+                    stranger = _Stranger(connection, time.monotonic() + self._greeting_s)
                     self._selector.register(connection, selectors.EVENT_READ, stranger)
             else:
-                greeting = self._listen_to(key.fileobj, key.data)  # type: ignore[arg-type]
+                greeting = self._listen_to(key.data)
                 if greeting is not None:
-                    yield key.fileobj, greeting  # type: ignore[misc]
+                    yield key.data.connection, greeting
         for key in list(self._selector.get_map().values()):
             if key.data is not None and key.data.deadline < time.monotonic():
-                self._refuse(key.fileobj, "it did not greet in time")  # type: ignore[arg-type]
+                self._refuse(key.data.connection, "it did not greet in time")
 
     def close(self) -> None:
-        """Refuse whoever has not greeted, and listen no more."""
+        """Refuse all clients that have not greeted, and stop listening."""
         for key in list(self._selector.get_map().values()):
-            key.fileobj.close()  # type: ignore[union-attr]
+            (self._listener if key.data is None else key.data.connection).close()
         self._selector.close()
 
-    def _listen_to(self, connection: socket.socket, stranger: _Stranger) -> dict[str, Any] | None:
+    def _listen_to(self, stranger: _Stranger) -> dict[str, Any] | None:
+        connection = stranger.connection
         try:
             data = connection.recv(GREETING_BYTES_MAX)
             if not data:
@@ -138,7 +141,7 @@ class Door:
     def _is_token(self, shown: object) -> bool:
         return (
             isinstance(shown, str)
-            and shown.isascii()  # others cannot be compared
+            and shown.isascii()  # compare_digest rejects other strings
             and hmac.compare_digest(shown, self._token)
         )
 
@@ -154,7 +157,7 @@ class Door:
 
 @dataclass(slots=True)
 class _Peer:
-    """A neighbour, once connected."""
+    """A connected neighbour."""
 
     name: str
     connection: socket.socket
@@ -163,7 +166,7 @@ class _Peer:
     frames: Frames = field(default_factory=lambda: Frames(FRAME_BYTES_MAX))
     unsent: bytearray = field(default_factory=bytearray)
     gone: bool = False
-    """It said that it needs nothing more."""
+    """It has said that it needs nothing more."""
 
 
 class Links:
@@ -188,9 +191,9 @@ class Links:
     def exchange(
         self, outgoing: Iterable[tuple[int, Message]], wait_s: float
     ) -> list[tuple[int, list[Message]]]:
-        """Send messages; wait until some come, or ``wait_s`` seconds; what came, by its sender.
+        """Send messages, then wait until some come, or ``wait_s`` seconds; return them by sender.
 
-        Raises :class:`NeighbourLost`, or :class:`spark_impl.join.messages.FrameProblem`.
+        Raise :class:`NeighbourLost`, or :class:`spark_impl.join.messages.FrameProblem`.
         """
         by_neighbour: dict[int, list[Message]] = {}
         for neighbour, message in outgoing:
@@ -216,7 +219,7 @@ class Links:
         return came
 
     def part(self) -> None:
-        """Say goodbye, and stay until every neighbour has: what it needs is then with it."""
+        """Say goodbye and stay until every neighbour has: then no neighbour needs anything more."""
         self._parting = True
         for peer in self._peers.values():
             peer.unsent += frame(BYE)

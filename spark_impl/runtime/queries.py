@@ -158,6 +158,24 @@ def wait_for_sources(query: StreamingQuery) -> None:
             time.sleep(_SOON_S)
 
 
+def start_batches(
+    rows: DataFrame,
+    checkpoint: Path,
+    on_batch: Callable[[DataFrame, int], None],
+    interval: str | None = None,
+) -> StreamingQuery:
+    """Start a stream that calls ``on_batch`` with every micro-batch and its number.
+
+    Micro-batches begin at this interval. Without an interval the query ends after everything that
+    is in the sources now.
+    """
+    tidy(checkpoint)
+    writer = rows.writeStream.option("checkpointLocation", str(checkpoint)).foreachBatch(on_batch)
+    if interval is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=interval).start()
+
+
 def paths(
     spark: SparkSession, where: str, at_once: int | None = 1, *, is_removed: bool = False
 ) -> DataFrame:

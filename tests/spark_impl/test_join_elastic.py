@@ -59,8 +59,8 @@ def test_pairs_that_a_merge_does_not_join_are_missed(monkeypatch: pytest.MonkeyP
         state, found = merged(states, matcher)
         return state, [[] for _ in found]
 
-    merged = checkpoint._merged
-    monkeypatch.setattr(checkpoint, "_merged", silent)
+    merged = checkpoint._merge
+    monkeypatch.setattr(checkpoint, "_merge", silent)
     assert broken((3, 1))
 
 
@@ -75,8 +75,8 @@ def test_pairs_that_a_split_parts_come_twice(monkeypatch: pytest.MonkeyPatch) ->
         middle = len(tuples) // 2
         return tuples.take(slice(0, middle) if first else slice(middle, None))
 
-    split = checkpoint._part
-    monkeypatch.setattr(checkpoint, "_part", halves)
+    split = checkpoint._split
+    monkeypatch.setattr(checkpoint, "_split", halves)
     assert broken((1, 2))
 
 

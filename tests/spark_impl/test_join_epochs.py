@@ -7,7 +7,7 @@ import pytest
 
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import And, Band, Equi, Predicate
-from spark_impl.join.chain import continued
+from spark_impl.join.chain import continue_config
 from spark_impl.join.in_process import run_in_process
 from spark_impl.join.matching import Counts, Ranks, ranks_of
 from spark_impl.join.store import load_store, open_store
@@ -25,16 +25,16 @@ OLD = config(old=Equi("key"), gone=And())
 
 
 def test_new_queries_begin_and_gone_ones_end() -> None:
-    found = continued(OLD, (), config(old=Equi("key"), new=And()), (), 5)
+    found = continue_config(OLD, (), config(old=Equi("key"), new=And()), (), 5)
     assert dict(found.queries) == {"old": Equi("key"), "gone": And(), "new": And()}
     assert set(found.epochs) == {("gone", 0, 4), ("new", 5, None)}
-    again = continued(found, (), config(old=Equi("key"), new=And()), (), 8)
+    again = continue_config(found, (), config(old=Equi("key"), new=And()), (), 8)
     assert again == found
 
 
 def test_the_rest_may_change() -> None:
     given = JoinConfig(10, OLD.queries, workers=7, block_size=1, credit=1)
-    assert continued(OLD, (), given, (), 5) == given
+    assert continue_config(OLD, (), given, (), 5) == given
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_the_rest_may_change() -> None:
 )
 def test_epochs_may_be_given(epochs: Epochs, expected: tuple[str, int, int | None]) -> None:
     given = config(epochs, old=Equi("key"), gone=And(), new=And())
-    assert expected in continued(OLD, (), given, (), 5).epochs
+    assert expected in continue_config(OLD, (), given, (), 5).epochs
 
 
 @pytest.mark.parametrize(
     ("epochs", "queries", "sentence"),
     [
-        ((), {"old": And(), "gone": And()}, "the query 'old' was another one"),
+        ((), {"old": And(), "gone": And()}, "the query 'old' has changed"),
         ((), {"old": Equi("key"), "ended": And()}, "the query 'ended' ended with epoch 2"),
         ((("new", 4, None),), {"new": And()}, "'new' cannot have the epochs 4 to None: the next"),
         ((("old", 1, None),), {"old": Equi("key")}, "'old' cannot have the epochs 1 to None"),
@@ -67,20 +67,20 @@ def test_the_past_does_not_change(
 ) -> None:
     before = config((("ended", 0, 2),), old=Equi("key"), gone=And(), ended=And())
     with pytest.raises(InputProblem, match=sentence):
-        continued(before, (), config(epochs, **queries), (), 5)
+        continue_config(before, (), config(epochs, **queries), (), 5)
 
 
 def test_a_query_that_is_gone_before_it_began_was_never_there() -> None:
     before = config((("later", 9, None),), old=Equi("key"), later=And())
-    assert continued(before, (), config(old=Equi("key")), (), 5) == config(old=Equi("key"))
+    assert continue_config(before, (), config(old=Equi("key")), (), 5) == config(old=Equi("key"))
 
 
 def test_functions_have_to_be_given_again() -> None:
     with pytest.raises(InputProblem, match="the query 'gone' is a function: give it again"):
-        continued(OLD, ("gone",), config(old=Equi("key")), (), 5)
-    with pytest.raises(InputProblem, match="the query 'gone' was another one"):
-        continued(OLD, ("gone",), OLD, (), 5)
-    assert continued(OLD, ("gone",), OLD, ("gone",), 5) == OLD
+        continue_config(OLD, ("gone",), config(old=Equi("key")), (), 5)
+    with pytest.raises(InputProblem, match="the query 'gone' has changed"):
+        continue_config(OLD, ("gone",), OLD, (), 5)
+    assert continue_config(OLD, ("gone",), OLD, ("gone",), 5) == OLD
 
 
 def test_ranks_are_those_of_the_epochs() -> None:
@@ -122,14 +122,14 @@ def test_a_query_pairs_tuples_of_its_epochs_alone() -> None:
 @pytest.mark.parametrize("ts", [(1 << 63) - 5, 1 << 61, -(1 << 61) - 1, -(1 << 63)])
 def test_times_beyond_all_times_are_refused(ts: int) -> None:
     events = (Event(0, 0, "a", 0, 0.0, 0, "R"), Event(1, 1, "a", ts, 0.0, 1, "S"))
-    with pytest.raises(InputProblem, match=f"the event time {ts} us is beyond all times"):
+    with pytest.raises(InputProblem, match=f"the event time {ts} us is out of range"):
         run_in_process(Workload("join", events, OLD.to_json()))
 
 
 def test_no_time_is_left_beside_the_widest_window() -> None:
     events = (Event(0, 0, "a", 0, 0.0, 0, "R"),)
     widest = JoinConfig((1 << 63) - 1, OLD.queries)
-    with pytest.raises(InputProblem, match="the event time 0 us is beyond all times"):
+    with pytest.raises(InputProblem, match="the event time 0 us is out of range"):
         run_in_process(Workload("join", events, widest.to_json()))
 
 

@@ -125,7 +125,7 @@ def test_a_second_run_on_a_store_is_noticed(spark: SparkSession, tmp_path: Path)
 def test_a_time_beyond_all_times_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     config = JoinConfig.from_json(case_with(workers=2).config)
     event = Event(0, 0, "a", (1 << 63) - 1, 0.0, 0, "S")
-    sentence = f"^the event time {(1 << 63) - 1} us is beyond all times"
+    sentence = f"^the event time {(1 << 63) - 1} us is out of range"
     with pytest.raises(ChainProblem, match=sentence):
         Chain(spark, config, tmp_path / "store").advance(rows_of(spark, (event,)))
     assert not found_in(spark, tmp_path / "store")
@@ -133,7 +133,7 @@ def test_a_time_beyond_all_times_is_refused(spark: SparkSession, tmp_path: Path)
 
 def test_who_gets_no_second_attempt_is_told_how_to_get_one() -> None:
     assert advice("local[2]", 3) == (
-        "nothing of epoch 3 counts; whoever runs it again goes on from there;"
+        "nothing of epoch 3 counts; the next run resumes there;"
         " Spark tries once under local[2], and up to four times under local[2,4]"
     )
     assert "under" not in advice("local[2,4]", 3) + advice("spark://host:7077", 3)

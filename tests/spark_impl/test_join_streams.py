@@ -141,7 +141,7 @@ def test_what_a_chain_was_cannot_be_changed(spark: SparkSession, tmp_path: Path)
     arrive(tmp_path, case_of_runs().arrivals)
     before = stream_of(spark, tmp_path, 1, {"old": And()})
     before.run_available()
-    with pytest.raises(InputProblem, match="the query 'old' was another one"):
+    with pytest.raises(InputProblem, match="the query 'old' has changed"):
         stream_of(spark, tmp_path, 1, {"old": Equi("key")})
     with pytest.raises(InputProblem, match=r"belongs to another chain: .*'lateness_us': 8"):
         stream_of(spark, tmp_path, 1, {"old": And()}, lateness_us=9)
