@@ -95,7 +95,8 @@ class Claim(Generic[E]):
             return found
         against = tuple(found)
         if not against:
-            sentence = f"Held with {occurred:,} {self.guard}{self.extent(evidence)}."
+            cases = f"{self.guard}: {occurred:,}{self.extent(evidence)}"
+            sentence = f"No counterexample was found ({cases})."
             return Verdict(self.name, Outcome.HOLDS, sentence)
         more = f" ({len(against):,} counterexamples in all.)" if len(against) > 1 else ""
         return Verdict(self.name, Outcome.BROKEN, f"{against[0]}{more}", against[:SHOWN])

@@ -292,7 +292,7 @@ def _unrecorded_hosts(seen: Evidence) -> str:
 
 def _computed_part(seen: Evidence) -> str:
     is_part = seen.computed < len(seen.workload.arrivals)
-    return f", compared with the meaning of {seen.computed:,} arrivals" if is_part else ""
+    return f"; compared with the meaning of {seen.computed:,} arrivals" if is_part else ""
 
 
 CLAIMS: ClaimSet[Evidence] = ClaimSet(

@@ -77,7 +77,7 @@ def test_a_rejection_that_is_missing_early_on_is_seen() -> None:
 def test_how_much_was_computed_is_said() -> None:
     case = workload()
     told = {each.claim: each.sentence for each in judge(case, run(case), 20).verdicts}
-    assert told[RESULTS].endswith(", compared with the meaning of 20 arrivals.")
+    assert told[RESULTS].endswith("; compared with the meaning of 20 arrivals).")
     assert "compared with" not in told[LOAD]
 
 
