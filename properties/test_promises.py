@@ -23,7 +23,7 @@ from pyspark.sql import SparkSession
 from model.grouping import balance, balance_claims
 from model.grouping.balance_claims import Closeness, closeness
 from model.join.claims import REJECTIONS, WRONG
-from model.join.scope_claims import LOST, TWICE
+from model.join.state_claims import LOST, TWICE
 from model.slack.coverage_claims import shares
 from model.slack.evidence import observed_in, truth_of
 from model.vocabulary import SlackConfig

@@ -1,54 +1,62 @@
 """The chain as a transition system: workers, channels, and everything that may happen next.
 
-Source: docs/join.md, sections 3 to 6.
+Source: docs/join.md, sections 3 to 7.
 
 Rules of this file:
 
 * ``TABLE`` is the protocol: an action is possible where its guard lists it, and its effect is one
   step. Nothing else changes a state.
 * An effect returns the next state and the pairs that were found on the way.
-* What one worker does stands in ``worker``, what a channel does in ``network``, when a block is
-  sent in ``sending``, what is decided in ``rules``.
+* The actions of one worker stand in ``worker``, decisions in ``rules``, channels in ``state``.
+* A chain is quiet before and after a merge or a split: no message, no copy. Block numbers start
+  again. A merge owes the pairs that the boundary kept apart. A split may not part tuples that met
+  in a way that lets them meet again.
 
-Theory of operation: ``Setup`` says how many workers, which tuples, which network and whether
+Theory of operation: ``Setup`` says how many workers, which tuples, which network, and whether
 blocks are sent freely or by load. The explorer takes every action, ``run`` takes one drawn by
-lot, ``recorded`` those that somebody else took.
+lot, ``replay`` those that somebody else took.
 """
 
 from collections.abc import Iterator
 
-from model.join import elastic
 from model.join import worker as local
-from model.join.sending import sizes
+from model.join.rules import Setup, Step, Transition, send
 from model.join.state import (
     NO_PAIRS,
+    Acknowledgement,
     Action,
-    Setup,
-    State,
-    Step,
-    Transition,
+    Block,
+    ChainState,
+    Lane,
+    Message,
+    Ranks,
+    Worker,
     boundary,
     channel_of,
-    send,
+    is_quiet,
+    lanes,
+    other,
     sends,
     source,
+    unacknowledged,
     with_channel,
+    with_lane,
     with_worker,
 )
-from model.join.worker import Ack, Block, Message, lanes, with_lane
+from model.join.worker import sizes
 from model.vocabulary.join import END_US, STREAMS, R, S
 
 # ------------------------------------------------------------------------------ admission and end
 
 
-def _can_admit(setup: Setup, state: State) -> Iterator[Action]:
+def _can_admit(setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.admitted_r < len(setup.wm_us[0]):
         yield Action("admit", source(state, R), R)
     if state.admitted_s < len(setup.wm_us[1]):
         yield Action("admit", source(state, S), S)
 
 
-def _admit(setup: Setup, state: State, action: Action) -> Step:
+def _admit(setup: Setup, state: ChainState, action: Action) -> Step:
     _, at, stream, n, _ = action
     rank = state.admitted_r if stream == R else state.admitted_s
     last = rank + (n or 1)
@@ -61,12 +69,12 @@ def _admit(setup: Setup, state: State, action: Action) -> Step:
     return state._replace(admitted_s=last), pairs
 
 
-def _can_end(setup: Setup, state: State) -> Iterator[Action]:
+def _can_end(setup: Setup, state: ChainState) -> Iterator[Action]:
     if setup.ends and not state.ended and not any(_can_admit(setup, state)):
         yield Action("end")
 
 
-def _end(setup: Setup, state: State, _action: Action) -> Step:
+def _end(setup: Setup, state: ChainState, _action: Action) -> Step:
     for stream in STREAMS:
         at = source(state, stream)
         lane, _ = lanes(state.workers[at], stream)
@@ -78,31 +86,31 @@ def _end(setup: Setup, state: State, _action: Action) -> Step:
 # ------------------------------------------------------------------------------------- forwarding
 
 
-def _can_forward(setup: Setup, state: State) -> Iterator[Action]:
+def _can_forward(setup: Setup, state: ChainState) -> Iterator[Action]:
     for at in range(len(state.workers)):
         for stream in STREAMS:
             yield from forwards(setup, state, at, stream)
 
 
-def forwards(setup: Setup, state: State, at: int, stream: str) -> Iterator[Action]:
+def forwards(setup: Setup, state: ChainState, at: int, stream: str) -> Iterator[Action]:
     """Blocks of a stream that one worker may send now."""
     if not sends(state, at, stream):
         return
     worker = state.workers[at]
     lane, _ = lanes(worker, stream)
-    if not (lane.store or setup.empty_blocks) or local.unacknowledged(lane) >= setup.credit:
+    if not (lane.store or setup.empty_blocks) or unacknowledged(lane) >= setup.credit:
         return
     if setup.network.has_room(channel_of(state, boundary(at, stream), to_right=stream == R)):
         for n in sizes(setup, worker, stream):
             yield Action("forward", at, stream, n)
 
 
-def _forward(setup: Setup, state: State, action: Action) -> Step:
+def _forward(setup: Setup, state: ChainState, action: Action) -> Step:
     _, at, stream, n, _ = action
     worker, block = local.forward(state.workers[at], stream, n, setup.content, setup.rules)
     if setup.empty_blocks:
         lane, _ = lanes(worker, stream)
-        worker = with_lane(worker, stream, lane._replace(told_us=block.wm_us))
+        worker = with_lane(worker, stream, lane._replace(announced_us=block.wm_us))
     state = with_worker(state, at, worker)
     return send(setup, state, boundary(at, stream), block), NO_PAIRS
 
@@ -110,7 +118,7 @@ def _forward(setup: Setup, state: State, action: Action) -> Step:
 # -------------------------------------------------------------------------------------- receiving
 
 
-def _arriving(setup: Setup, state: State) -> Iterator[tuple[int, int, int, Message]]:
+def _arrivals(setup: Setup, state: ChainState) -> Iterator[tuple[int, int, int, Message]]:
     """Receiving worker, boundary, position in the channel, message."""
     for at in range(len(state.workers) - 1):
         for to_right, channel in ((True, state.right[at]), (False, state.left[at])):
@@ -118,8 +126,8 @@ def _arriving(setup: Setup, state: State) -> Iterator[tuple[int, int, int, Messa
                 yield at + to_right, at, position, channel[position]
 
 
-def _can_receive(setup: Setup, state: State) -> Iterator[Action]:
-    for to, at, position, message in _arriving(setup, state):
+def _can_receive(setup: Setup, state: ChainState) -> Iterator[Action]:
+    for to, at, position, message in _arrivals(setup, state):
         if not isinstance(message, Block):
             continue
         lane, _ = lanes(state.workers[to], message.stream)
@@ -131,13 +139,13 @@ def _can_receive(setup: Setup, state: State) -> Iterator[Action]:
         yield from _deliveries(state, Action("receive", to, message.stream, position))
 
 
-def _deliveries(state: State, action: Action) -> Iterator[Action]:
+def _deliveries(state: ChainState, action: Action) -> Iterator[Action]:
     yield action
     if state.repeats:
         yield action._replace(repeats=True)
 
 
-def _taken(state: State, action: Action, at: int, to_right: bool) -> tuple[State, Message]:
+def _take(state: ChainState, action: Action, at: int, to_right: bool) -> tuple[ChainState, Message]:
     channel = channel_of(state, at, to_right)
     message = channel[action.n]
     if action.repeats:
@@ -146,10 +154,10 @@ def _taken(state: State, action: Action, at: int, to_right: bool) -> tuple[State
     return with_channel(state, at, to_right, rest), message
 
 
-def _receive(setup: Setup, state: State, action: Action) -> Step:
+def _receive(setup: Setup, state: ChainState, action: Action) -> Step:
     to, stream = action.worker, action.stream
-    at = boundary(to, local.other(stream))
-    state, block = _taken(state, action, at, to_right=stream == R)
+    at = boundary(to, other(stream))
+    state, block = _take(state, action, at, to_right=stream == R)
     assert isinstance(block, Block)
     worker = state.workers[to]
     pairs = NO_PAIRS
@@ -159,38 +167,38 @@ def _receive(setup: Setup, state: State, action: Action) -> Step:
     return send(setup, with_worker(state, to, worker), at, answer), pairs
 
 
-def _can_acknowledge(setup: Setup, state: State) -> Iterator[Action]:
-    for to, _, position, message in _arriving(setup, state):
-        if isinstance(message, Ack):
+def _can_acknowledge(setup: Setup, state: ChainState) -> Iterator[Action]:
+    for to, _, position, message in _arrivals(setup, state):
+        if isinstance(message, Acknowledgement):
             yield from _deliveries(state, Action("acknowledge", to, message.stream, position))
 
 
-def _acknowledge(setup: Setup, state: State, action: Action) -> Step:
+def _acknowledge(setup: Setup, state: ChainState, action: Action) -> Step:
     to, stream = action.worker, action.stream
-    state, ack = _taken(state, action, boundary(to, stream), to_right=stream == S)
-    assert isinstance(ack, Ack)
-    worker = local.acknowledged(state.workers[to], ack, setup.rules, setup.hints)
+    state, ack = _take(state, action, boundary(to, stream), to_right=stream == S)
+    assert isinstance(ack, Acknowledgement)
+    worker = local.acknowledge(state.workers[to], ack, setup.rules, setup.hints)
     return with_worker(state, to, worker), NO_PAIRS
 
 
 # ---------------------------------------------------------------------- dropping, hearing, losing
 
 
-def _can_drop(setup: Setup, state: State) -> Iterator[Action]:
+def _can_drop(setup: Setup, state: ChainState) -> Iterator[Action]:
     for at, worker in enumerate(state.workers):
         for stream in STREAMS:
-            if local.can_be_dropped(worker, stream, setup.window_us, setup.content, setup.rules):
+            if local.droppable(worker, stream, setup.window_us, setup.content, setup.rules):
                 yield Action("drop", at, stream)
 
 
-def _drop(setup: Setup, state: State, action: Action) -> Step:
+def _drop(setup: Setup, state: ChainState, action: Action) -> Step:
     worker, stream = state.workers[action.worker], action.stream
     horizon_us = setup.rules.drop_wm_us(worker, stream) - setup.window_us
     worker = local.drop(worker, stream, horizon_us, setup.content)
     return with_worker(state, action.worker, worker), NO_PAIRS
 
 
-def _can_hear(setup: Setup, state: State) -> Iterator[Action]:
+def _can_hear(setup: Setup, state: ChainState) -> Iterator[Action]:
     if not setup.hints:
         return
     for at in range(len(state.workers) - 1):
@@ -201,21 +209,21 @@ def _can_hear(setup: Setup, state: State) -> Iterator[Action]:
             yield Action("hear", at, S)
 
 
-def _hear(_setup: Setup, state: State, action: Action) -> Step:
+def _hear(_setup: Setup, state: ChainState, action: Action) -> Step:
     _, to, stream, *_ = action
     neighbour, _ = lanes(state.workers[to - 1 if stream == R else to + 1], stream)
     worker = local.hear(state.workers[to], stream, neighbour.heard_us)
     return with_worker(state, to, worker), NO_PAIRS
 
 
-def _can_cut(_setup: Setup, state: State) -> Iterator[Action]:
+def _can_cut(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.cuts:
         for at, (right, left) in enumerate(zip(state.right, state.left, strict=True)):
             if right or left:
                 yield Action("cut", at)
 
 
-def _cut(setup: Setup, state: State, action: Action) -> Step:
+def _cut(setup: Setup, state: ChainState, action: Action) -> Step:
     """Everything on the connection is lost; both sides send again what is not acknowledged."""
     at, rules = action.worker, setup.rules
     left, right = state.workers[at], state.workers[at + 1]
@@ -223,6 +231,91 @@ def _cut(setup: Setup, state: State, action: Action) -> Step:
     again_s = tuple([rules.resent(copy, right) for copy in right.s.copies if copy.sent < 0])
     state = with_channel(state, at, True, again_r)
     return with_channel(state, at, False, again_s)._replace(cuts=state.cuts - 1), NO_PAIRS
+
+
+# ------------------------------------------------------------------ more and fewer workers
+
+
+def can_merge(_setup: Setup, state: ChainState) -> Iterator[Action]:
+    """Every two neighbours."""
+    if state.changes and is_quiet(state):
+        for at in range(len(state.workers) - 1):
+            yield Action("merge", at)
+
+
+def merge(setup: Setup, state: ChainState, action: Action) -> Step:
+    """Two neighbours become one; what lies left in R and right in S meets now."""
+    left, right = state.workers[action.worker], state.workers[action.worker + 1]
+    pairs = setup.content.join(R, left.r.store, right.s.store)
+    return _replace_workers(state, action.worker, 2, (merged(left, right),)), pairs
+
+
+def merged(left: Worker, right: Worker) -> Worker:
+    """The two as one worker: older tuples of R lie further right, of S further left."""
+    return Worker(
+        right.r._replace(
+            store=right.r.store + left.r.store, heard_us=max(left.r.heard_us, right.r.heard_us)
+        ),
+        left.s._replace(
+            store=left.s.store + right.s.store, heard_us=max(left.s.heard_us, right.s.heard_us)
+        ),
+    )
+
+
+def can_split(_setup: Setup, state: ChainState) -> Iterator[Action]:
+    """Every worker: n of R go right and S stays, or all of R goes right with n of S.
+
+    R that goes right is its oldest, S its newest.
+    """
+    if state.changes and is_quiet(state):
+        for at, worker in enumerate(state.workers):
+            for n in range(len(worker.r.store) + 1):
+                yield Action("split", at, R, n)
+            for n in range(1, len(worker.s.store) + 1):
+                yield Action("split", at, S, n)
+
+
+def split(setup: Setup, state: ChainState, action: Action) -> Step:
+    """One worker becomes two; no r is left of an s that it met."""
+    _, at, stream, n, _ = action
+    r, s = state.workers[at].r.store, state.workers[at].s.store
+    if stream == R:
+        return split_into(setup, state, at, (r[n:], s), (r[:n], s[:0])), NO_PAIRS
+    kept = len(s) - n
+    return split_into(setup, state, at, (r[:0], s[:kept]), (r, s[kept:])), NO_PAIRS
+
+
+def split_into(
+    setup: Setup, state: ChainState, at: int, left: tuple[Ranks, Ranks], right: tuple[Ranks, Ranks]
+) -> ChainState:
+    """A worker replaced by two with these stores of R and of S; both know what it knew.
+
+    But what the one holds has not passed the other, if its way still leads there.
+    """
+    worker, content = state.workers[at], setup.content
+    parts = [
+        Worker(worker.r._replace(store=r), worker.s._replace(store=s)) for r, s in (left, right)
+    ]
+    r_us = min(worker.r.wm_us, content.least_us(R, left[0]))
+    s_us = min(worker.s.wm_us, content.least_us(S, right[1]))
+    parts[0] = parts[0]._replace(s=parts[0].s._replace(wm_us=s_us))
+    parts[1] = parts[1]._replace(r=parts[1].r._replace(wm_us=r_us))
+    return _replace_workers(state, at, 1, tuple(parts))
+
+
+def _replace_workers(state: ChainState, at: int, count: int, new: tuple[Worker, ...]) -> ChainState:
+    workers = (*state.workers[:at], *new, *state.workers[at + count :])
+    channels = ((),) * (len(workers) - 1)
+    return state._replace(
+        workers=tuple(Worker(_renumber(worker.r), _renumber(worker.s)) for worker in workers),
+        right=channels,
+        left=channels,
+        changes=state.changes - 1,
+    )
+
+
+def _renumber(lane: Lane) -> Lane:
+    return lane._replace(sent=0, received=0, neighbour=0)
 
 
 # ------------------------------------------------------------------------------------- the table
@@ -237,17 +330,17 @@ TABLE = {
     "drop": Transition(_can_drop, _drop),
     "hear": Transition(_can_hear, _hear),
     "cut": Transition(_can_cut, _cut),
-    "merge": Transition(elastic.can_merge, elastic.merge),
-    "split": Transition(elastic.can_split, elastic.split),
+    "merge": Transition(can_merge, merge),
+    "split": Transition(can_split, split),
 }
 
 
-def possible(setup: Setup, state: State) -> Iterator[Action]:
+def possible(setup: Setup, state: ChainState) -> Iterator[Action]:
     """Everything that may happen next."""
     for transition in (setup.table or TABLE).values():
         yield from transition.guard(setup, state)
 
 
-def after(setup: Setup, state: State, action: Action) -> Step:
+def after(setup: Setup, state: ChainState, action: Action) -> Step:
     """The state that follows, and the pairs that were found on the way."""
     return (setup.table or TABLE)[action.what].effect(setup, state, action)

@@ -15,9 +15,9 @@ from functools import cached_property
 
 from model.checking.claims import SHOWN, Claim, ClaimSet, Judgement
 from model.join.oracle import Admission, Found, admission, quick_matches
-from model.join.recorded import CLAIM as CONFORMS
-from model.join.recorded import validate_recording
-from model.join.scope_claims import LOST, TWICE
+from model.join.replay import CLAIM as CONFORMS
+from model.join.replay import validate_recording
+from model.join.state_claims import LOST, TWICE
 from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, Match, Rejected
 
@@ -276,6 +276,6 @@ over_all = CLAIMS.over_all
 def judge(workload: Workload, trace: Trace, counts_pairs: bool = True) -> Judgement:
     """Judge every promise that the workload and the trace put to the test.
 
-    ``counts_pairs``: see :func:`model.join.recorded.validate_recording`.
+    ``counts_pairs``: see :func:`model.join.replay.validate_recording`.
     """
     return CLAIMS.judge(evidence_of(workload, trace, counts_pairs))

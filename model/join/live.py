@@ -17,42 +17,33 @@ from collections.abc import Callable, Iterator
 
 from model.join import chain
 from model.join import worker as local
-from model.join.state import (
-    NO_PAIRS,
-    Action,
-    Setup,
-    State,
-    Step,
-    Transition,
-    channel_of,
-    with_worker,
-)
-from model.join.worker import Worker
+from model.join.rules import Setup, Step, Transition
+from model.join.state import NO_PAIRS, Action, ChainState, Worker, channel_of, with_worker
 from model.vocabulary.join import R, S
 
 ADDED, OPEN = "a worker is added", "the new boundary is open"
 LEAVING, REDIRECTED, LEFT = "R stops", "the source is redirected", "the worker has left"
 
-Guard = Callable[[Setup, State], Iterator[Action]]
+Guard = Callable[[Setup, ChainState], Iterator[Action]]
 
 
-def _with(state: State, phase: str) -> State:
+def _with(state: ChainState, phase: str) -> ChainState:
     return state._replace(phase=phase)
 
 
 # --------------------------------------------------------------------------------- source of S
 
 
-def _can_admit_r(setup: Setup, state: State) -> Iterator[Action]:
+def _can_admit_r(setup: Setup, state: ChainState) -> Iterator[Action]:
     return (a for a in chain.TABLE["admit"].guard(setup, state) if a.stream == R)
 
 
-def _can_offer(setup: Setup, state: State) -> Iterator[Action]:
+def _can_offer(setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.admitted_s < len(setup.wm_us[1]):
         yield Action("the source sends", len(state.workers) - 1, S)
 
 
-def _offer(_setup: Setup, state: State, _action: Action) -> Step:
+def _offer(_setup: Setup, state: ChainState, _action: Action) -> Step:
     rank = state.admitted_s
     state = state._replace(admitted_s=rank + 1)
     if state.phase in ("", LEAVING):
@@ -60,27 +51,27 @@ def _offer(_setup: Setup, state: State, _action: Action) -> Step:
     return state._replace(new_queue=(*state.new_queue, rank)), NO_PAIRS
 
 
-def _can_read(setup: Setup, state: State) -> Iterator[Action]:
+def _can_read(setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.queue:
         yield Action("read", setup.workers - 1, S)
 
 
-def _read(setup: Setup, state: State, action: Action) -> Step:
+def _read(setup: Setup, state: ChainState, action: Action) -> Step:
     rank, *rest = state.queue
     return _enter(setup, state._replace(queue=tuple(rest)), action.worker, rank)
 
 
-def _can_read_new(_setup: Setup, state: State) -> Iterator[Action]:
+def _can_read_new(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.new_queue and state.phase != REDIRECTED:
         yield Action("read the new queue", len(state.workers) - 1, S)
 
 
-def _read_new(setup: Setup, state: State, action: Action) -> Step:
+def _read_new(setup: Setup, state: ChainState, action: Action) -> Step:
     rank, *rest = state.new_queue
     return _enter(setup, state._replace(new_queue=tuple(rest)), action.worker, rank)
 
 
-def _enter(setup: Setup, state: State, at: int, rank: int) -> Step:
+def _enter(setup: Setup, state: ChainState, at: int, rank: int) -> Step:
     worker, pairs = local.admit(state.workers[at], S, (rank,), setup.wm_us[1][rank], setup.content)
     return with_worker(state, at, worker), pairs
 
@@ -88,28 +79,28 @@ def _enter(setup: Setup, state: State, at: int, rank: int) -> Step:
 # ------------------------------------------------------------------------------------- a new end
 
 
-def _can_add(_setup: Setup, state: State) -> Iterator[Action]:
+def _can_add(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if not state.phase:
         yield Action("a worker is added", len(state.workers) - 1)
 
 
-def _add(_setup: Setup, state: State, _action: Action) -> Step:
+def _add(_setup: Setup, state: ChainState, _action: Action) -> Step:
     added = state._replace(
         workers=(*state.workers, Worker()), right=(*state.right, ()), left=(*state.left, ())
     )
     return _with(added, ADDED), NO_PAIRS
 
 
-def _can_open(setup: Setup, state: State) -> Iterator[Action]:
+def _can_open(setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.phase == ADDED and not state.queue:
         yield Action("read MARK", setup.workers - 1)
 
 
-def _open(_setup: Setup, state: State, _action: Action) -> Step:
+def _open(_setup: Setup, state: ChainState, _action: Action) -> Step:
     return _with(state, OPEN), NO_PAIRS
 
 
-def _can_forward_but_over_the_new_boundary(setup: Setup, state: State) -> Iterator[Action]:
+def _can_forward_but_over_the_new_boundary(setup: Setup, state: ChainState) -> Iterator[Action]:
     closed = {(setup.workers - 1, R), (setup.workers, S)} if state.phase == ADDED else set()
     for action in chain.TABLE["forward"].guard(setup, state):
         if (action.worker, action.stream) not in closed:
@@ -119,16 +110,16 @@ def _can_forward_but_over_the_new_boundary(setup: Setup, state: State) -> Iterat
 # ----------------------------------------------------------------------------------- an end goes
 
 
-def _can_stop_r(_setup: Setup, state: State) -> Iterator[Action]:
+def _can_stop_r(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if not state.phase:
         yield Action("gets no more R", len(state.workers) - 1)
 
 
-def _stop_r(_setup: Setup, state: State, _action: Action) -> Step:
+def _stop_r(_setup: Setup, state: ChainState, _action: Action) -> Step:
     return _with(state, LEAVING), NO_PAIRS
 
 
-def _can_forward_but_to_the_leaving(setup: Setup, state: State) -> Iterator[Action]:
+def _can_forward_but_to_the_leaving(setup: Setup, state: ChainState) -> Iterator[Action]:
     is_leaving = state.phase in (LEAVING, REDIRECTED)
     closed = (setup.workers - 2, R) if is_leaving else (-1, R)
     for action in chain.TABLE["forward"].guard(setup, state):
@@ -136,7 +127,7 @@ def _can_forward_but_to_the_leaving(setup: Setup, state: State) -> Iterator[Acti
             yield action
 
 
-def _can_redirect(_setup: Setup, state: State) -> Iterator[Action]:
+def _can_redirect(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.phase != LEAVING:
         return
     *_, neighbour, leaving = state.workers
@@ -144,11 +135,11 @@ def _can_redirect(_setup: Setup, state: State) -> Iterator[Action]:
         yield Action("gets no more S", len(state.workers) - 1)
 
 
-def _redirect(_setup: Setup, state: State, _action: Action) -> Step:
+def _redirect(_setup: Setup, state: ChainState, _action: Action) -> Step:
     return _with(state, REDIRECTED), NO_PAIRS
 
 
-def _can_leave(_setup: Setup, state: State) -> Iterator[Action]:
+def _can_leave(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.phase != REDIRECTED or state.queue:
         return
     *_, neighbour, leaving = state.workers
@@ -159,7 +150,7 @@ def _can_leave(_setup: Setup, state: State) -> Iterator[Action]:
         yield Action("read END", at)
 
 
-def _leave(_setup: Setup, state: State, _action: Action) -> Step:
+def _leave(_setup: Setup, state: ChainState, _action: Action) -> Step:
     left = state._replace(workers=state.workers[:-1], right=state.right[:-1], left=state.left[:-1])
     return _with(left, LEFT), NO_PAIRS
 
@@ -195,12 +186,12 @@ REMOVING = {
 # --------------------------------------------------------------------- what goes wrong otherwise
 
 
-def _can_redirect_at_once(_setup: Setup, state: State) -> Iterator[Action]:
+def _can_redirect_at_once(_setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.phase == LEAVING:
         yield Action("gets no more S", len(state.workers) - 1)
 
 
-def _can_read_any(setup: Setup, state: State) -> Iterator[Action]:
+def _can_read_any(setup: Setup, state: ChainState) -> Iterator[Action]:
     if state.new_queue:
         at = setup.workers - 2 if state.phase == REDIRECTED else len(state.workers) - 1
         yield Action("read the new queue", at, S)

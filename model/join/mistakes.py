@@ -10,86 +10,89 @@ Rules of this file:
 
 from collections.abc import Callable, Iterator, Mapping
 
-from model.join import chain, elastic
+from model.join import chain
 from model.join import worker as local
+from model.join.rules import Setup, Step, Transition, send
 from model.join.state import (
     NO_PAIRS,
     Action,
-    Setup,
-    State,
-    Step,
-    Transition,
+    Block,
+    ChainState,
+    Copies,
+    Copy,
+    Worker,
     boundary,
     channel_of,
     is_quiet,
-    send,
+    lanes,
+    other,
     with_channel,
+    with_lane,
     with_worker,
 )
-from model.join.worker import Block, Copies, Copy, Worker, lanes, with_lane
 from model.vocabulary.join import STREAMS, R, S
 
 # ------------------------------------------------------------------------------- receiving in two
 
 
-def _take_block(state: State, action: Action) -> tuple[State, Block]:
-    at, to_right = boundary(action.worker, local.other(action.stream)), action.stream == R
+def _take_block(state: ChainState, action: Action) -> tuple[ChainState, Block]:
+    at, to_right = boundary(action.worker, other(action.stream)), action.stream == R
     block, *rest = channel_of(state, at, to_right)
     assert isinstance(block, Block)
     return with_channel(state, at, to_right, tuple(rest)), block
 
 
-def _put_aside(state: State, at: int, block: Block) -> State:
+def _put_aside(state: ChainState, at: int, block: Block) -> ChainState:
     lane, _ = lanes(state.workers[at], block.stream)
     lane = lane._replace(waiting=(*lane.waiting, block))
     return with_worker(state, at, with_lane(state.workers[at], block.stream, lane))
 
 
-def _take_aside(state: State, action: Action) -> tuple[State, Block]:
+def _take_aside(state: ChainState, action: Action) -> tuple[ChainState, Block]:
     lane, _ = lanes(state.workers[action.worker], action.stream)
     block, *rest = lane.waiting
     worker = with_lane(state.workers[action.worker], action.stream, lane._replace(waiting=(*rest,)))
     return with_worker(state, action.worker, worker), block
 
 
-def _answer(setup: Setup, state: State, at: int, block: Block) -> State:
+def _answer(setup: Setup, state: ChainState, at: int, block: Block) -> ChainState:
     ack = local.receipt(state.workers[at], block, setup.hints)
-    return send(setup, state, boundary(at, local.other(block.stream)), ack)
+    return send(setup, state, boundary(at, other(block.stream)), ack)
 
 
-def _join(setup: Setup, state: State, at: int, block: Block) -> Step:
+def _join(setup: Setup, state: ChainState, at: int, block: Block) -> Step:
     worker, pairs = local.receive(state.workers[at], block, setup.content, setup.rules)
     return with_worker(state, at, worker), pairs
 
 
-def answer_then_wait(setup: Setup, state: State, action: Action) -> Step:
+def answer_then_wait(setup: Setup, state: ChainState, action: Action) -> Step:
     """A block is acknowledged and put aside."""
     state, block = _take_block(state, action)
     state = _put_aside(state, action.worker, block)
     return _answer(setup, state, action.worker, block), NO_PAIRS
 
 
-def join_then_wait(setup: Setup, state: State, action: Action) -> Step:
+def join_then_wait(setup: Setup, state: ChainState, action: Action) -> Step:
     """A block is joined and put aside."""
     state, block = _take_block(state, action)
     state, pairs = _join(setup, state, action.worker, block)
     return _put_aside(state, action.worker, block), pairs
 
 
-def join_at_last(setup: Setup, state: State, action: Action) -> Step:
+def join_at_last(setup: Setup, state: ChainState, action: Action) -> Step:
     """A block that was put aside is joined."""
     state, block = _take_aside(state, action)
     return _join(setup, state, action.worker, block)
 
 
-def answer_at_last(setup: Setup, state: State, action: Action) -> Step:
+def answer_at_last(setup: Setup, state: ChainState, action: Action) -> Step:
     """A block that was put aside is acknowledged."""
     state, block = _take_aside(state, action)
     return _answer(setup, state, action.worker, block), NO_PAIRS
 
 
-def _can_go_on(name: str) -> Callable[[Setup, State], Iterator[Action]]:
-    def guard(_setup: Setup, state: State) -> Iterator[Action]:
+def _can_go_on(name: str) -> Callable[[Setup, ChainState], Iterator[Action]]:
+    def guard(_setup: Setup, state: ChainState) -> Iterator[Action]:
         for at, worker in enumerate(state.workers):
             for stream in STREAMS:
                 if lanes(worker, stream)[0].waiting:
@@ -99,9 +102,9 @@ def _can_go_on(name: str) -> Callable[[Setup, State], Iterator[Action]]:
 
 
 def in_two(
-    first: Callable[[Setup, State, Action], Step],
+    first: Callable[[Setup, ChainState, Action], Step],
     name: str,
-    second: Callable[[Setup, State, Action], Step],
+    second: Callable[[Setup, ChainState, Action], Step],
 ) -> Mapping[str, Transition]:
     """The table with a receipt in two steps."""
     receive = Transition(chain.TABLE["receive"].guard, first)
@@ -116,21 +119,21 @@ def both_visible(worker: Worker, block: Block) -> Copies:
     return lanes(worker, block.stream)[1].copies
 
 
-def can_forget(_setup: Setup, state: State) -> Iterator[Action]:
+def can_forget(_setup: Setup, state: ChainState) -> Iterator[Action]:
     """Where there is a copy of S."""
     for at, worker in enumerate(state.workers):
         if worker.s.copies:
             yield Action("forgets a copy of", at, S)
 
 
-def forget(_setup: Setup, state: State, action: Action) -> Step:
+def forget(_setup: Setup, state: ChainState, action: Action) -> Step:
     """The oldest copy of S is deleted."""
     worker = state.workers[action.worker]
     lane = worker.s._replace(copies=worker.s.copies[1:])
     return with_worker(state, action.worker, with_lane(worker, S, lane)), NO_PAIRS
 
 
-def drop_everywhere(setup: Setup, state: State, action: Action) -> Step:
+def drop_everywhere(setup: Setup, state: ChainState, action: Action) -> Step:
     """A dropped tuple also leaves the copy at the worker that it came from."""
     at, stream = action.worker, action.stream
     before = set(lanes(state.workers[at], stream)[0].store)
@@ -165,39 +168,39 @@ def source_wm_us(worker: Worker, stream: str) -> int:
     return lanes(worker, stream)[1].heard_us
 
 
-def merge_in_silence(setup: Setup, state: State, action: Action) -> Step:
+def merge_in_silence(setup: Setup, state: ChainState, action: Action) -> Step:
     """A merge that joins nothing."""
-    return elastic.merge(setup, state, action)[0], NO_PAIRS
+    return chain.merge(setup, state, action)[0], NO_PAIRS
 
 
-def can_halve(setup: Setup, state: State) -> Iterator[Action]:
+def can_halve(setup: Setup, state: ChainState) -> Iterator[Action]:
     """Every worker of a quiet chain."""
     if state.changes and is_quiet(state):
         for at in range(len(state.workers)):
             yield Action("is split by halves", at)
 
 
-def halve(setup: Setup, state: State, action: Action) -> Step:
+def halve(setup: Setup, state: ChainState, action: Action) -> Step:
     """Half of R and half of S go right."""
     worker = state.workers[action.worker]
     r, s = worker.r.store, worker.s.store
     of_r, of_s = len(r) // 2, len(s) // 2
     parts = (r[of_r:], s[:of_s]), (r[:of_r], s[of_s:])
-    return elastic.split_into(setup, state, action.worker, *parts), NO_PAIRS
+    return chain.split_into(setup, state, action.worker, *parts), NO_PAIRS
 
 
-def can_save(_setup: Setup, state: State) -> Iterator[Action]:
+def can_save(_setup: Setup, state: ChainState) -> Iterator[Action]:
     """Once, when there is something to save."""
     if is_quiet(state) and not state.saved and any(w.r.store or w.s.store for w in state.workers):
         yield Action("every worker is saved")
 
 
-def save(_setup: Setup, state: State, _action: Action) -> Step:
+def save(_setup: Setup, state: ChainState, _action: Action) -> Step:
     """A checkpoint of every worker."""
     return state._replace(saved=state.workers), NO_PAIRS
 
 
-def can_restore(_setup: Setup, state: State) -> Iterator[Action]:
+def can_restore(_setup: Setup, state: ChainState) -> Iterator[Action]:
     """A worker that has changed since the checkpoint."""
     if is_quiet(state) and state.changes and state.saved:
         for at, worker in enumerate(state.saved):
@@ -205,7 +208,7 @@ def can_restore(_setup: Setup, state: State) -> Iterator[Action]:
                 yield Action("fails and is restored alone", at)
 
 
-def restore(_setup: Setup, state: State, action: Action) -> Step:
+def restore(_setup: Setup, state: ChainState, action: Action) -> Step:
     """One worker goes back to the checkpoint."""
     old, now = state.saved[action.worker], state.workers[action.worker]
     # Its neighbours number the next block by what they sent; so does it after greeting them.

@@ -1,27 +1,44 @@
-"""The decisions of the protocol, one function each, so that one of them can be exchanged.
+"""The decisions of the protocol, one function each, and the setup of a chain.
 
 Source: docs/join.md, section 3.
 
 Rules of this file:
 
-* A decision looks, it changes nothing; ``model/join/worker.py`` does what was decided.
+* A decision looks and changes nothing; ``worker`` does what was decided.
 * ``NUMBERED`` is what implementations follow. ``FIFO`` is the variant without numbers, for
-  channels that keep order. A planted bug is one of the two with an entry replaced
-  (``model/join/variants.py``).
+  channels that keep order. A planted bug is one of the two with an entry replaced (``variants``).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
+from model.join.state import (
+    IN_ORDER,
+    Acknowledgement,
+    Action,
+    Block,
+    ChainState,
+    Channel,
+    Content,
+    Copies,
+    Copy,
+    Lane,
+    Message,
+    Network,
+    Pair,
+    Worker,
+    channel_of,
+    goes_right,
+    with_channel,
+)
 from model.vocabulary.join import R
 
-if TYPE_CHECKING:
-    from model.join.worker import Ack, Block, Copies, Copy, Lane, Worker
+# ------------------------------------------------------------------------------------- decisions
 
 
-def visible(worker: "Worker", block: "Block") -> "Copies":
-    """Copies of the other stream that a block is joined with: those sent, not seen by its sender.
+def visible(worker: Worker, block: Block) -> Copies:
+    """Return the copies that a block is joined with: of blocks sent, and not seen by its sender.
 
     Only copies of S are ever visible.
     """
@@ -30,18 +47,18 @@ def visible(worker: "Worker", block: "Block") -> "Copies":
     return tuple([copy for copy in worker.s.copies if copy.block.number > block.seen])
 
 
-def all_visible(worker: "Worker", block: "Block") -> "Copies":
-    """Without numbers: every copy of S."""
+def all_visible(worker: Worker, block: Block) -> Copies:
+    """Return every copy of S: the decision without numbers."""
     return worker.s.copies if block.stream == R else ()
 
 
-def in_turn(lane: "Lane", block: "Block") -> bool:
-    """Whether a block is the next one over its boundary."""
+def in_turn(lane: Lane, block: Block) -> bool:
+    """Return whether a block is the next one over its boundary."""
     return block.number == lane.received + 1
 
 
-def acknowledge(copies: "Copies", ack: "Ack") -> "Copies":
-    """Copies after an acknowledgement: the one it names knows what was sent before it."""
+def acknowledge(copies: Copies, ack: Acknowledgement) -> Copies:
+    """Mark the copy that an acknowledgement names with what was sent before it."""
     return tuple(
         [
             copy._replace(sent=ack.sent)
@@ -52,26 +69,26 @@ def acknowledge(copies: "Copies", ack: "Ack") -> "Copies":
     )
 
 
-def acknowledge_oldest(copies: "Copies", _ack: "Ack") -> "Copies":
-    """Without numbers: the oldest copy is the one."""
+def acknowledge_oldest(copies: Copies, _ack: Acknowledgement) -> Copies:
+    """Mark the oldest copy: the decision without numbers."""
     return (copies[0]._replace(sent=0), *copies[1:]) if copies else ()
 
 
-def is_released(copy: "Copy", received: int) -> bool:
-    """Whether nothing can ask for a copy of S any more.
+def is_released(copy: Copy, received: int) -> bool:
+    """Return whether nothing can need a copy of S any more.
 
     ``received`` counts blocks of R over the same boundary.
     """
     return 0 <= copy.sent <= received
 
 
-def resent(copy: "Copy", _worker: "Worker") -> "Block":
-    """What is sent again after a connection was lost: the block as it was."""
+def resent(copy: Copy, _worker: Worker) -> Block:
+    """Return the block to send again after a connection was lost: the block as it was."""
     return copy.block
 
 
-def drop_wm_us(worker: "Worker", stream: str) -> int:
-    """The watermark by which a stream's tuples are dropped: what of the other one has passed."""
+def drop_wm_us(worker: Worker, stream: str) -> int:
+    """Return the watermark by which tuples are dropped: the other stream's that has passed."""
     return worker.s.wm_us if stream == R else worker.r.wm_us
 
 
@@ -80,14 +97,14 @@ class Rules:
     """The table of decisions."""
 
     numbered: bool = True
-    visible: Callable[["Worker", "Block"], "Copies"] = visible
-    in_turn: Callable[["Lane", "Block"], bool] = in_turn
-    acknowledge: Callable[["Copies", "Ack"], "Copies"] = acknowledge
-    is_released: Callable[["Copy", int], bool] = is_released
-    resent: Callable[["Copy", "Worker"], "Block"] = resent
-    drop_wm_us: Callable[["Worker", str], int] = drop_wm_us
+    visible: Callable[[Worker, Block], Copies] = visible
+    in_turn: Callable[[Lane, Block], bool] = in_turn
+    acknowledge: Callable[[Copies, Acknowledgement], Copies] = acknowledge
+    is_released: Callable[[Copy, int], bool] = is_released
+    resent: Callable[[Copy, Worker], Block] = resent
+    drop_wm_us: Callable[[Worker, str], int] = drop_wm_us
     forces: bool = True
-    """Whether a tuple that is overdue is sent on whatever the loads."""
+    """Whether an overdue tuple is sent on, whatever the loads are."""
 
 
 NUMBERED = Rules()
@@ -98,3 +115,67 @@ FIFO = replace(
     in_turn=lambda _lane, _block: True,
     acknowledge=acknowledge_oldest,
 )
+
+# ------------------------------------------------------------------------------ setup of a chain
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """The parameters of a chain, which do not change while it runs."""
+
+    workers: int
+    """Number of workers at the start."""
+    window_us: int
+    content: Content
+    wm_us: tuple[Sequence[int], Sequence[int]]
+    """Watermark of R and of S after the first admission, the second, ..."""
+    block_size: int = 2
+    credit: int = 2
+    rules: Rules = NUMBERED
+    network: Network = IN_ORDER
+    free: bool = False
+    """Whether blocks of any size are sent at any time; otherwise the load and overdue tuples
+    decide."""
+    empty_blocks: bool = False
+    ends: bool = True
+    """Whether there is a flush after the last admission."""
+    changes: int = 0
+    """Number of times that workers may be merged or split."""
+    table: "Mapping[str, Transition] | None" = None
+    """Another table than ``chain.TABLE``: planted bugs have actions of their own."""
+
+    @property
+    def hints(self) -> bool:
+        """Whether sizes and heard watermarks have a use."""
+        return not self.free
+
+
+Step = tuple[ChainState, tuple[Pair, ...]]
+"""The next state, and the pairs that were found on the way to it."""
+
+
+class Transition(NamedTuple):
+    """An action: where it is possible, and what it does."""
+
+    guard: Callable[[Setup, ChainState], Iterator[Action]]
+    effect: Callable[[Setup, ChainState, Action], Step]
+
+
+def initial(setup: Setup) -> ChainState:
+    """Return the state in which nothing has been admitted."""
+    channels: tuple[Channel, ...] = ((),) * (setup.workers - 1)
+    return ChainState(
+        (Worker(),) * setup.workers,
+        channels,
+        channels,
+        repeats=setup.network.repeats,
+        cuts=setup.network.cuts,
+        changes=setup.changes,
+    )
+
+
+def send(setup: Setup, state: ChainState, at: int, message: Message) -> ChainState:
+    """Return the state with one more message on its way over a boundary."""
+    to_right = goes_right(message)
+    channel = setup.network.put(channel_of(state, at, to_right), message)
+    return with_channel(state, at, to_right, channel)

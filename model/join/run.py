@@ -17,13 +17,25 @@ from random import Random
 from typing import Any
 
 from model.join import chain
-from model.join.network import FIFO
 from model.join.oracle import Admission, admission, found_by
-from model.join.recording import Recorder
-from model.join.state import Action, Setup, State, initial, is_quiet
-from model.join.worker import Lane, Listed, Pair, Worker
+from model.join.rules import Setup, initial
+from model.join.state import (
+    IN_ORDER,
+    Action,
+    Block,
+    ChainState,
+    Lane,
+    Listed,
+    Pair,
+    Worker,
+    boundary,
+    channel_of,
+    is_quiet,
+    lanes,
+    other,
+)
 from model.vocabulary import JoinConfig, Step, System, Trace, Workload
-from model.vocabulary.join import Match
+from model.vocabulary.join import Ack, Admit, Drop, Forward, Match, Quiet, R, Receive, S
 
 PRODUCER = "model"
 
@@ -45,12 +57,12 @@ def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
         (admitted.r.wm_us, admitted.s.wm_us),
         config.block_size,
         config.credit,
-        network=FIFO,
+        network=IN_ORDER,
         free=True,
     )
 
 
-def next_epoch(state: State) -> State:
+def next_epoch(state: ChainState) -> ChainState:
     """A quiet chain at the start of an epoch: blocks are numbered from 1 again."""
     return state._replace(
         workers=tuple(Worker(_renumbered(w.r), _renumbered(w.s)) for w in state.workers)
@@ -146,3 +158,77 @@ def make_system() -> System:
         return run(workload)
 
     return run_by_seed
+
+
+class Recorder:
+    """The recording of one epoch."""
+
+    def __init__(self, epoch: int, setup: Setup) -> None:
+        self.epoch = epoch
+        self.setup = setup
+        self.steps: list[Step] = []
+        self.counts: dict[int, int] = {}
+
+    def record(self, before: ChainState, action: Action, after: ChainState, pairs: int) -> None:
+        """Write down an action, if it is one that is recorded."""
+        at, stream = action.worker, action.stream
+        if action.what == "admit":
+            rank = before.admitted_r if stream == R else before.admitted_s
+            self.steps.append(Admit(*self._at(at), stream, rank, action.n or 1, pairs))
+        elif action.what == "forward":
+            self._forward(after, action)
+        elif action.what == "receive":
+            self._receive(before, after, action, pairs)
+        elif action.what == "acknowledge":
+            message = channel_of(before, boundary(at, stream), stream == S)[action.n]
+            self.steps.append(Ack(*self._at(at), stream, message.number))
+        elif action.what == "drop":
+            self._drop(before, after, action)
+
+    def quiet(self, state: ChainState) -> None:
+        """Write down what every worker holds."""
+        for at, (r, s) in enumerate(state.workers):
+            held = len(r.store), len(s.store)
+            self.steps.append(Quiet(*self._at(at), *held, r.wm_us, s.wm_us))
+
+    def _at(self, worker: int) -> tuple[int, int, int]:
+        number = self.counts.get(worker, 0)
+        self.counts[worker] = number + 1
+        return self.epoch, worker, number
+
+    def _forward(self, after: ChainState, action: Action) -> None:
+        lane, _ = lanes(after.workers[action.worker], action.stream)
+        block = lane.copies[-1].block
+        first, last = (block.tuples[0], block.tuples[-1]) if block.tuples else (-1, -1)
+        self.steps.append(
+            Forward(
+                *self._at(action.worker),
+                action.stream,
+                block.number,
+                block.seen,
+                first,
+                last,
+                len(block.tuples),
+                block.wm_us,
+            )
+        )
+
+    def _receive(self, before: ChainState, after: ChainState, action: Action, pairs: int) -> None:
+        to, stream = action.worker, action.stream
+        channel = channel_of(before, boundary(to, other(stream)), stream == R)
+        block = channel[action.n]
+        assert isinstance(block, Block)
+        copies = len(self.setup.rules.visible(before.workers[to], block))
+        lane, opposite = lanes(after.workers[to], stream)
+        at = self._at(to)
+        self.steps.append(
+            Receive(*at, stream, block.number, copies, pairs, opposite.sent, len(lane.store))
+        )
+
+    def _drop(self, before: ChainState, after: ChainState, action: Action) -> None:
+        at, stream = action.worker, action.stream
+        horizon_us = self.setup.rules.drop_wm_us(before.workers[at], stream) - self.setup.window_us
+        gone = len(lanes(before.workers[at], stream)[0].store) - len(
+            lanes(after.workers[at], stream)[0].store
+        )
+        self.steps.append(Drop(*self._at(at), stream, horizon_us, gone))

@@ -1,24 +1,135 @@
-"""Small scopes of the protocol, for exhaustive exploration.
+"""Every behaviour of a small chain: the states that the explorer walks through.
 
-Source: docs/join.md, sections 3 to 7 and 10.
+Source: docs/join.md, sections 3 and 10.
 
 Rules of this file:
 
-* ``EVERYDAY`` scopes are for every change, the others for the night.
-* Free scopes let every worker send any block at any time, which covers every way to balance the
-  load; in ``balanced`` scopes blocks are sent by section 5 alone, which shows that this is enough
-  for everything to end.
+* It carries: what may happen is decided by ``chain.TABLE`` alone.
+* What was emitted is part of the state here, each pair as one bit, so that a pair that comes out
+  twice or never is seen in the state.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from model.checking.explorer import Machine
-from model.join import live, network
-from model.join.chart import emitted, named
-from model.join.protocol import Protocol, Scope, State
-from model.join.rules import FIFO
-from model.join.state import Action
-from model.vocabulary.join import R, S
+from model.checking.explorer import Machine, Path
+from model.join import chain, live
+from model.join.rules import FIFO, NUMBERED, Rules, Setup, Transition, initial
+from model.join.state import (
+    CUT,
+    IN_ORDER,
+    REPEATING,
+    UNORDERED,
+    Action,
+    Block,
+    ChainState,
+    Listed,
+    Message,
+    Network,
+    Pair,
+    Ranks,
+    boundary,
+    channel_of,
+    lanes,
+    other,
+)
+from model.vocabulary.join import NO_WATERMARK_US, R, S
+
+Table = Mapping[str, Transition]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """How much is explored: few tuples, few workers, one predicate that always holds."""
+
+    name: str
+    r_us: tuple[int, ...]
+    """Event times of R in order of admission."""
+    s_us: tuple[int, ...]
+    workers: int = 2
+    block_size: int = 2
+    credit: int = 2
+    window_us: int = 1_000
+    lateness_us: int | None = None
+    network: Network = IN_ORDER
+    rules: Rules = NUMBERED
+    free: bool = True
+    empty_blocks: bool = False
+    ends: bool = False
+    changes: int = 0
+    table: Table | None = None
+
+    def is_result(self, pair: Pair) -> bool:
+        """Whether a pair is a result."""
+        return abs(self.r_us[pair[0]] - self.s_us[pair[1]]) <= self.window_us
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """All pairs; a pair's bit is its position."""
+        return tuple((r, s) for r in range(len(self.r_us)) for s in range(len(self.s_us)))
+
+    def setup(self) -> Setup:
+        """The chain of the scope."""
+        content = Listed(self.r_us, self.s_us, lambda r, s: self.is_result((r, s)))
+        wm_us = (_watermarks(self.r_us, self.lateness_us), _watermarks(self.s_us, self.lateness_us))
+        return Setup(
+            self.workers,
+            self.window_us,
+            content,
+            wm_us,
+            self.block_size,
+            self.credit,
+            self.rules,
+            self.network,
+            self.free,
+            self.empty_blocks,
+            self.ends,
+            self.changes,
+            self.table,
+        )
+
+
+def _watermarks(ts_us: tuple[int, ...], lateness_us: int | None) -> tuple[int, ...]:
+    if lateness_us is None:
+        return (NO_WATERMARK_US,) * len(ts_us)
+    return tuple(max(ts_us[: n + 1]) - lateness_us for n in range(len(ts_us)))
+
+
+class State(NamedTuple):
+    """A chain with what it has emitted."""
+
+    chain: ChainState
+    once: int = 0
+    """Bits of the pairs that were emitted."""
+    twice: int = 0
+    """... and emitted again."""
+
+
+class Protocol:
+    """The actions of one scope."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.setup = scope.setup()
+        self.n_s = len(scope.s_us)
+
+    def initial(self) -> State:
+        """Nothing has been admitted."""
+        return State(initial(self.setup))
+
+    def actions(self, state: State) -> Iterator[tuple[Action, State]]:
+        """Everything that may happen next, and where it leads."""
+        setup, before = self.setup, state.chain
+        for action in chain.possible(setup, before):
+            after, pairs = chain.after(setup, before, action)
+            once, twice = state.once, state.twice
+            for r, s in pairs:
+                bit = 1 << (r * self.n_s + s)
+                twice |= once & bit
+                once |= bit
+            yield action, State(after, once, twice)
+
 
 # --------------------------------------------------------------------------------------- scopes
 
@@ -34,9 +145,9 @@ SCOPES: Mapping[str, Scope] = {
         Scope("fifo", _same(3), _same(3), rules=FIFO, credit=3),
         Scope("numbered", _same(3), _same(3)),
         Scope("three", _same(2), _same(2), rules=FIFO, workers=3),
-        Scope("unordered", _same(3), _same(3), network=network.UNORDERED),
-        Scope("repeating", _same(2), _same(2), network=network.REPEATING),
-        Scope("cut", _same(2), _same(2), network=network.CUT),
+        Scope("unordered", _same(3), _same(3), network=UNORDERED),
+        Scope("repeating", _same(2), _same(2), network=REPEATING),
+        Scope("cut", _same(2), _same(2), network=CUT),
         Scope("drop", (0, 3, 9), (1, 9), window_us=2, lateness_us=0, credit=1),
         Scope(
             "drop-unordered",
@@ -45,7 +156,7 @@ SCOPES: Mapping[str, Scope] = {
             window_us=2,
             lateness_us=0,
             credit=1,
-            network=network.UNORDERED,
+            network=UNORDERED,
         ),
         Scope("flush", (0, 9), (1, 9), window_us=2, credit=1, empty_blocks=True, ends=True),
         Scope(
@@ -58,7 +169,7 @@ SCOPES: Mapping[str, Scope] = {
             window_us=2,
             lateness_us=0,
             credit=1,
-            network=network.UNORDERED,
+            network=UNORDERED,
             free=False,
             ends=True,
         ),
@@ -85,11 +196,11 @@ SCOPES: Mapping[str, Scope] = {
             (1, 9),
             window_us=2,
             credit=1,
-            network=network.UNORDERED,
+            network=UNORDERED,
             empty_blocks=True,
             ends=True,
         ),
-        Scope("cut-large", _same(3), _same(3), network=network.CUT),
+        Scope("cut-large", _same(3), _same(3), network=CUT),
         Scope("elastic-large", _same(2), _same(2), rules=FIFO, changes=2),
         Scope(
             "balanced-large",
@@ -151,3 +262,111 @@ def machine_of(scope: Scope) -> Machine[State, Action]:
         _describe_action,
         lambda state: describe_state(scope, state),
     )
+
+
+WIDTH = 34
+
+
+def named(stream: str, ranks: Ranks) -> str:
+    """Tuples of a stream, for example ``r0 r1``."""
+    return " ".join(f"{stream.lower()}{rank}" for rank in ranks) or "nothing"
+
+
+def emitted(scope: Scope, before: State, after: State) -> str:
+    """Pairs that an action brought out, with a mark on those that came out before."""
+    again = after.twice & ~before.twice
+    fresh = after.once & ~before.once
+    parts = []
+    for bit, (r, s) in enumerate(scope.pairs):
+        if (fresh | again) >> bit & 1:
+            parts.append(f"(r{r} s{s})" + " AGAIN" * (again >> bit & 1))
+    return " ".join(parts)
+
+
+def chart(scope: Scope, path: Path[State, Action]) -> tuple[str, ...]:
+    """The lines of the chart, header first."""
+    columns = max(len(state.chain.workers) for state in (path.initial, *_states(path)))
+    lines = [_line("", [f"worker {n}" for n in range(columns)])]
+    before = path.initial
+    for number, (action, after) in enumerate(path.steps, start=1):
+        cells = ["|" if n < len(after.chain.workers) else "" for n in range(columns)]
+        at = action.worker if action.worker >= 0 else 0
+        text = describe(before, after, action)
+        pairs = emitted(scope, before, after)
+        cells[at] = f"{text} => {pairs}" if pairs else text
+        lines.append(_line(f"{number:>3}. ", cells))
+        before = after
+    return tuple(lines)
+
+
+def _states(path: Path[State, Action]) -> Iterator[State]:
+    for _, state in path.steps:
+        yield state
+
+
+def _line(number: str, cells: Sequence[str]) -> str:
+    line = f"{number:<5}"
+    for column, cell in enumerate(cells):
+        start = 5 + column * WIDTH
+        line = line.ljust(start) if len(line) <= start else line + " "
+        line += cell
+    return line.rstrip()
+
+
+def describe(before: State, after: State, action: Action) -> str:
+    """An action in a few words, with arrows for what comes and goes."""
+    what, at, stream, n, repeats = action
+    chain = before.chain
+    if what in ("admit", "the source sends"):
+        rank = chain.admitted_r if stream == R else chain.admitted_s
+        return f"{named(stream, (rank,))} {'enters' if what == 'admit' else 'is sent to the end'}"
+    if what in ("read", "read the new queue"):
+        queue = chain.queue if what == "read" else chain.new_queue
+        return f"{named(stream, queue[:1])} enters"
+    if what == "forward":
+        lane, _ = lanes(chain.workers[at], stream)
+        sent = f"[{named(stream, lane.store[:n])}]"
+        return f"{sent} -->" if stream == R else f"<-- {sent}"
+    if what in ("receive", "acknowledge"):
+        message = _message(before, action)
+        text = _received(message) + ", which stays in the channel" * repeats
+        return f"--> {text}" if _from_left(message) else f"<-- {text}"
+    if what == "drop":
+        lane, _ = lanes(chain.workers[at], stream)
+        kept, _ = lanes(after.chain.workers[at], stream)
+        gone = tuple(rank for rank in lane.store if rank not in kept.store)
+        return f"drops {named(stream, gone)}"
+    return _other(action)
+
+
+def _other(action: Action) -> str:
+    what, at, stream, n, _ = action
+    if what == "hear":
+        return f"hears the watermark of {stream}"
+    if what == "end":
+        return "both streams end"
+    if what == "cut":
+        return f"loses the connection to {at + 1}"
+    if what == "merge":
+        return f"is merged with worker {at + 1}"
+    if what == "split":
+        side = f"{n} of R go right" if stream == R else f"R and {n} of S go right"
+        return f"is split: {side}"
+    return f"{what} {stream}".rstrip()
+
+
+def _message(state: State, action: Action) -> Message:
+    _, at, stream, n, _ = action
+    if action.what == "receive":
+        return channel_of(state.chain, boundary(at, other(stream)), stream == R)[n]
+    return channel_of(state.chain, boundary(at, stream), stream == S)[n]
+
+
+def _received(message: Message) -> str:
+    if isinstance(message, Block):
+        return f"[{named(message.stream, message.tuples)}]"
+    return f"ACK {message.stream}{message.number or ''}"
+
+
+def _from_left(message: Message) -> bool:
+    return (message.stream == R) == isinstance(message, Block)

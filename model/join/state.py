@@ -1,103 +1,248 @@
-"""The state of a chain, and what it takes to change one: workers, channels, actions.
+"""The state of a chain: messages, workers, channels, and access to them.
 
 Source: docs/join.md, section 3.
 
 Rules of this file:
 
-* Data and access to it; what may happen stands in ``chain``.
-* A state does not contain what was emitted.
+* It holds data and access to data, and knows no other module of the room. Decisions stand in
+  ``rules``, what a worker does in ``worker``, what may happen in ``chain``.
+* A worker and a state are values. A tuple is its rank; ``Content`` answers questions about it.
+* The two streams are two lanes of the same make. Where they differ, a rule says so.
+* A channel is the tuple of messages in it, which all go one way over one boundary.
+* A state does not contain the emitted pairs.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from model.join.network import FIFO, Channel, Network
-from model.join.rules import NUMBERED, Rules
-from model.join.worker import Block, Content, Message, Pair, Ranks, Worker
-from model.vocabulary.join import R
+from model.vocabulary.join import END_US, NO_WATERMARK_US, R, S
 
-# ---------------------------------------------------------------------------------------- state
+Ranks = tuple[int, ...]
+Pair = tuple[int, int]
+"""Rank in R, rank in S."""
+NO_PAIRS: tuple[Pair, ...] = ()
+
+# ------------------------------------------------------------------------------------- messages
+
+
+class Block(NamedTuple):
+    """Tuples on their way to the next worker."""
+
+    stream: str
+    number: int
+    """Number 1, 2, 3, ... within boundary and stream; 0 without numbers."""
+    seen: int
+    """Number of blocks of the other stream that the sender had received over this boundary."""
+    tuples: Ranks
+    wm_us: int
+    """Watermark: every tuple of the stream below it has passed once this block is received."""
+
+
+class Acknowledgement(NamedTuple):
+    """A message to a block's sender: the block was joined and stored."""
+
+    stream: str
+    number: int
+    sent: int
+    """Number of blocks of the other stream that the receiver had sent over this boundary."""
+    size: int
+    """Number of tuples of the stream in the receiver's store; a hint."""
+
+
+Message = Block | Acknowledgement
+Channel = tuple[Message, ...]
+
+# -------------------------------------------------------------------------------------- workers
+
+
+class Copy(NamedTuple):
+    """A copy of a block that was sent."""
+
+    block: Block
+    sent: int = -1
+    """Field ``sent`` of the block's acknowledgement; -1 before it has come."""
+
+
+Copies = tuple[Copy, ...]
+
+
+class Lane(NamedTuple):
+    """The part of a worker that belongs to one stream."""
+
+    store: Ranks = ()
+    """Stored tuples, oldest first."""
+    copies: Copies = ()
+    sent: int = 0
+    received: int = 0
+    wm_us: int = NO_WATERMARK_US
+    """Watermark that has passed."""
+    heard_us: int = NO_WATERMARK_US
+    """Watermark of the stream at its source, as last heard; a hint."""
+    neighbour: int = 0
+    """Store size of the next worker, as last heard; a hint."""
+    announced_us: int = NO_WATERMARK_US
+    """Watermark of the last block sent, if empty blocks are in use."""
+    waiting: tuple[Block, ...] = ()
+    """Blocks received in part: only planted bugs have them."""
+
+
+class Worker(NamedTuple):
+    """A worker of the chain."""
+
+    r: Lane = Lane()
+    s: Lane = Lane()
+
+
+def lanes(worker: Worker, stream: str) -> tuple[Lane, Lane]:
+    """Return the lane of a stream, and the other one."""
+    return (worker.r, worker.s) if stream == R else (worker.s, worker.r)
+
+
+def with_lane(worker: Worker, stream: str, lane: Lane) -> Worker:
+    """Return the worker with another lane of a stream."""
+    return Worker(lane, worker.s) if stream == R else Worker(worker.r, lane)
+
+
+def other(stream: str) -> str:
+    """Return the stream that this one is joined with."""
+    return S if stream == R else R
+
+
+def unacknowledged(lane: Lane) -> int:
+    """Return the number of blocks that count against the credit."""
+    return sum([copy.sent < 0 for copy in lane.copies])
+
+
+class Content(Protocol):
+    """Answers questions about the contents of tuples, which are named by their ranks."""
+
+    def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
+        """Return the pairs of tuples of a stream with tuples of the other one."""
+        ...
+
+    def least_us(self, stream: str, ranks: Ranks) -> int:
+        """Return the least event time; ``END_US`` if there is no tuple."""
+        ...
+
+    def split_at(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
+        """Return the tuples with an event time below the horizon, and the others, in order."""
+        ...
+
+
+class Listed(NamedTuple):
+    """Content with the admitted tuples in lists: a join is a loop over both sides."""
+
+    r_us: Sequence[int]
+    """Event times of R, by rank."""
+    s_us: Sequence[int]
+    """Event times of S, by rank."""
+    is_pair: Callable[[int, int], int]
+    """Return the number of queries that have a pair as a result."""
+
+    def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
+        """Return the pairs of tuples of a stream with tuples of the other one."""
+        if stream == R:
+            return tuple([(r, s) for r in tuples for s in met if self.is_pair(r, s)])
+        return tuple([(r, s) for s in tuples for r in met if self.is_pair(r, s)])
+
+    def least_us(self, stream: str, ranks: Ranks) -> int:
+        """Return the least event time; ``END_US`` if there is no tuple."""
+        ts_us = self._ts_us(stream)
+        return min([ts_us[rank] for rank in ranks], default=END_US)
+
+    def split_at(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
+        """Return the tuples with an event time below the horizon, and the others, in order."""
+        ts_us = self._ts_us(stream)
+        older = tuple([rank for rank in ranks if ts_us[rank] < horizon_us])
+        return older, tuple([rank for rank in ranks if ts_us[rank] >= horizon_us])
+
+    def _ts_us(self, stream: str) -> Sequence[int]:
+        return self.r_us if stream == R else self.s_us
+
+
+# ------------------------------------------------------------------------------------- channels
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
-    """What does not change while the chain runs."""
+class Network:
+    """The behaviour of channels: which messages may be taken out of them next.
 
-    workers: int
-    """At the start."""
-    window_us: int
-    content: Content
-    wm_us: tuple[Sequence[int], Sequence[int]]
-    """Watermark of R and of S after the first admission, the second, ..."""
-    block_size: int = 2
-    credit: int = 2
-    rules: Rules = NUMBERED
-    network: Network = FIFO
-    free: bool = False
-    """Blocks of any size are sent at any time; otherwise by load, and tuples that are overdue."""
-    empty_blocks: bool = False
-    ends: bool = True
-    """Whether there is a flush after the last admission."""
-    changes: int = 0
-    """How often workers may be merged or split."""
-    table: "Mapping[str, Transition] | None" = None
-    """Another table than ``chain.TABLE``: planted bugs have actions of their own."""
+    A block whose number was received before is a repeat; a block that comes too early waits.
+    """
 
-    @property
-    def hints(self) -> bool:
-        """Whether anybody asks for sizes and for watermarks as heard."""
-        return not self.free
+    order: str = "fifo"
+    """``fifo``, ``none``, or ``by kind``: blocks and acknowledgements each keep order, alone."""
+    repeats: int = 0
+    """Number of times that a message may be delivered and still stay in the channel."""
+    cuts: int = 0
+    """Number of times that a connection may be lost with everything in it, both ways."""
+    capacity: int | None = None
+    """Largest number of messages in a channel; sending waits for room."""
+
+    def put(self, channel: Channel, message: Message) -> Channel:
+        """Return the channel with one more message."""
+        longer = (*channel, message)
+        return longer if self.order != "none" else tuple(sorted(longer, key=_sorting))
+
+    def has_room(self, channel: Channel) -> bool:
+        """Return whether one more message may be sent."""
+        return self.capacity is None or len(channel) < self.capacity
+
+    def deliverable(self, channel: Channel) -> tuple[int, ...]:
+        """Return the positions of messages that may come next; of equal ones the first."""
+        if self.order == "fifo":
+            return (0,) if channel else ()
+        if self.order == "none":
+            return tuple(n for n, each in enumerate(channel) if each not in channel[:n])
+        firsts = [_first(channel, Block), _first(channel, Acknowledgement)]
+        return tuple(n for n in firsts if n is not None)
 
 
-class State(NamedTuple):
+def _first(channel: Channel, kind: type) -> int | None:
+    return next((n for n, each in enumerate(channel) if isinstance(each, kind)), None)
+
+
+def _sorting(message: Message) -> tuple[object, ...]:
+    # Channels without order are equal if their messages are: any fixed order serves.
+    return isinstance(message, Block), *message
+
+
+IN_ORDER = Network()
+UNORDERED = Network(order="none")
+REPEATING = Network(order="none", repeats=1)
+CUT = Network(cuts=1)
+BY_KIND = Network(order="by kind")
+CAPACITY_1 = Network(capacity=1)
+
+# ---------------------------------------------------------------------------------- the whole chain
+
+
+class ChainState(NamedTuple):
     """The whole chain at one moment."""
 
     workers: tuple[Worker, ...]
     right: tuple[Channel, ...]
-    """By boundary: blocks of R, acknowledgements of S."""
+    """Channel with blocks of R and acknowledgements of S, by boundary."""
     left: tuple[Channel, ...]
-    """By boundary: blocks of S, acknowledgements of R."""
+    """Channel with blocks of S and acknowledgements of R, by boundary."""
     admitted_r: int = 0
     admitted_s: int = 0
     ended: bool = False
     repeats: int = 0
-    """Left to the network, as are ``cuts``."""
+    """Number of repeats that the network may still make."""
     cuts: int = 0
+    """Number of cuts that the network may still make."""
     changes: int = 0
+    """Number of merges and splits that may still happen."""
     saved: tuple[Worker, ...] = ()
-    """A checkpoint; only a planted bug asks for it."""
+    """A checkpoint; only a planted bug uses it."""
     phase: str = ""
-    """How far a change at the right end is (``live``); so do the queues belong to it."""
+    """Progress of a change at the right end (``live``); the two queues belong to it."""
     queue: Ranks = ()
-    """Of S, between the source and the worker that was the end at the start."""
+    """Tuples of S between the source and the worker that was the end at the start."""
     new_queue: Ranks = ()
-    """Of S, between the source and the worker that is the end after the change."""
-
-
-def initial(setup: Setup) -> State:
-    """Nothing has been admitted."""
-    channels: tuple[Channel, ...] = ((),) * (setup.workers - 1)
-    workers = (Worker(),) * setup.workers
-    network = setup.network
-    return State(
-        workers,
-        channels,
-        channels,
-        repeats=network.repeats,
-        cuts=network.cuts,
-        changes=setup.changes,
-    )
-
-
-def is_quiet(state: State) -> bool:
-    """Whether no message is under way and no copy is kept."""
-    return not any(state.right) and not any(state.left) and not any(_copies(state))
-
-
-def _copies(state: State) -> Iterator[bool]:
-    for worker in state.workers:
-        yield bool(worker.r.copies or worker.s.copies or worker.r.waiting or worker.s.waiting)
+    """Tuples of S between the source and the worker that is the end after the change."""
 
 
 class Action(NamedTuple):
@@ -105,71 +250,61 @@ class Action(NamedTuple):
 
     what: str
     worker: int = -1
-    """Where; of a cut, the worker left of the boundary."""
+    """Worker where it happens; the worker left of the boundary for a cut."""
     stream: str = ""
     n: int = 0
     """Tuples of a block, or admitted at once (0: one); position of a message in its channel."""
     repeats: bool = False
-    """The network delivers the message and keeps it."""
+    """Whether the network delivers the message and keeps it."""
 
 
-Step = tuple[State, tuple[Pair, ...]]
-NO_PAIRS: tuple[Pair, ...] = ()
+def is_quiet(state: ChainState) -> bool:
+    """Return whether no message is under way and no copy is kept."""
+    return not any(state.right) and not any(state.left) and not any(_copies(state))
 
-# -------------------------------------------------------------------------------------- places
+
+def _copies(state: ChainState) -> Iterator[bool]:
+    for worker in state.workers:
+        yield bool(worker.r.copies or worker.s.copies or worker.r.waiting or worker.s.waiting)
 
 
 def boundary(worker: int, stream: str) -> int:
-    """The boundary over which a worker sends a stream."""
+    """Return the boundary over which a worker sends a stream."""
     return worker if stream == R else worker - 1
 
 
-def source(state: State, stream: str) -> int:
-    """The worker at which a stream enters."""
+def source(state: ChainState, stream: str) -> int:
+    """Return the worker at which a stream enters."""
     return 0 if stream == R else len(state.workers) - 1
 
 
-def sends(state: State, worker: int, stream: str) -> bool:
-    """Whether there is a boundary over which a worker sends a stream."""
+def sends(state: ChainState, worker: int, stream: str) -> bool:
+    """Return whether there is a boundary over which a worker sends a stream."""
     return worker < len(state.workers) - 1 if stream == R else worker > 0
 
 
 def goes_right(message: Message) -> bool:
-    """Whether it is a block of R or an acknowledgement of S."""
+    """Return whether a message is a block of R or an acknowledgement of S."""
     return (message.stream == R) == isinstance(message, Block)
 
 
-def channel_of(state: State, at: int, to_right: bool) -> Channel:
-    """One of the two channels of a boundary."""
+def channel_of(state: ChainState, at: int, to_right: bool) -> Channel:
+    """Return one of the two channels of a boundary."""
     return (state.right if to_right else state.left)[at]
 
 
-def with_channel(state: State, at: int, to_right: bool, channel: Channel) -> State:
-    """The state with another channel."""
+def with_channel(state: ChainState, at: int, to_right: bool, channel: Channel) -> ChainState:
+    """Return the state with another channel."""
     channels = state.right if to_right else state.left
     changed = (*channels[:at], channel, *channels[at + 1 :])
     workers, right, left = state[:3]
     # Twice as fast as ``_replace``, and this is what a long run does most.
     if to_right:
-        return State(workers, changed, left, *state[3:])
-    return State(workers, right, changed, *state[3:])
+        return ChainState(workers, changed, left, *state[3:])
+    return ChainState(workers, right, changed, *state[3:])
 
 
-def send(setup: Setup, state: State, at: int, message: Message) -> State:
-    """The state with a message more on its way over a boundary."""
-    to_right = goes_right(message)
-    channel = setup.network.put(channel_of(state, at, to_right), message)
-    return with_channel(state, at, to_right, channel)
-
-
-def with_worker(state: State, number: int, worker: Worker) -> State:
-    """The state with another worker."""
+def with_worker(state: ChainState, number: int, worker: Worker) -> ChainState:
+    """Return the state with another worker."""
     workers = state.workers
-    return State((*workers[:number], worker, *workers[number + 1 :]), *state[1:])
-
-
-class Transition(NamedTuple):
-    """An action: where it is possible, and what it does."""
-
-    guard: Callable[[Setup, State], Iterator[Action]]
-    effect: Callable[[Setup, State, Action], Step]
+    return ChainState((*workers[:number], worker, *workers[number + 1 :]), *state[1:])

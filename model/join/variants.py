@@ -13,13 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain as chained
 
-from model.join import chain, elastic, live, mistakes, network
-from model.join.protocol import Scope
-from model.join.rules import FIFO, NUMBERED, all_visible
+from model.checking.explorer import Exploration
+from model.checking.explorer import explore as search
+from model.join import chain, live, mistakes
+from model.join.rules import FIFO, NUMBERED, Transition, all_visible
 from model.join.run import run
-from model.join.scope_claims import LOST, STUCK, TWICE
-from model.join.scopes import SCOPES
-from model.join.state import Transition
+from model.join.scopes import SCOPES, Scope, State, machine_of
+from model.join.state import BY_KIND, CAPACITY_1, UNORDERED, Action
+from model.join.state_claims import LOST, STUCK, TWICE, claims_of
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import And, R, S
 
@@ -157,7 +158,7 @@ VARIANTS: Mapping[str, Variant] = {
             "Acknowledgements travel on channels of their own.",
             PLANTED,
             _ONE_CHANNEL,
-            lambda scope: replace(scope, network=network.BY_KIND),
+            lambda scope: replace(scope, network=BY_KIND),
             seed=4,
         ),
         Variant(
@@ -167,7 +168,7 @@ VARIANTS: Mapping[str, Variant] = {
             "Blocks carry no numbers, and channels do not keep order.",
             PLANTED,
             "Over channels that do not keep order, blocks carry numbers and what they have seen.",
-            lambda scope: replace(scope, network=network.UNORDERED),
+            lambda scope: replace(scope, network=UNORDERED),
             seed=4,
         ),
         Variant(
@@ -178,7 +179,7 @@ VARIANTS: Mapping[str, Variant] = {
             PLANTED,
             "A block is joined with copies whose number is greater than what its sender had seen.",
             lambda scope: replace(
-                scope, network=network.UNORDERED, rules=replace(NUMBERED, visible=all_visible)
+                scope, network=UNORDERED, rules=replace(NUMBERED, visible=all_visible)
             ),
             seed=4,
         ),
@@ -191,7 +192,7 @@ VARIANTS: Mapping[str, Variant] = {
             "It stays until every block sent before the acknowledgement has come.",
             lambda scope: replace(
                 scope,
-                network=network.UNORDERED,
+                network=UNORDERED,
                 rules=replace(NUMBERED, is_released=lambda copy, _received: copy.sent >= 0),
             ),
         ),
@@ -212,7 +213,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A worker that received a block waits for room before it acknowledges.",
             PLANTED,
             "Receiving is always possible; credit bounds the channels.",
-            lambda scope: replace(scope, network=network.CAPACITY_1),
+            lambda scope: replace(scope, network=CAPACITY_1),
         ),
         Variant(
             "balance_alone",
@@ -270,7 +271,7 @@ VARIANTS: Mapping[str, Variant] = {
                 scope,
                 table={
                     **chain.TABLE,
-                    "merge": Transition(elastic.can_merge, mistakes.merge_in_silence),
+                    "merge": Transition(chain.can_merge, mistakes.merge_in_silence),
                 },
             ),
             seed=24,
@@ -342,3 +343,30 @@ VARIANTS: Mapping[str, Variant] = {
         ),
     )
 }
+
+
+MAX_STATES = 5_000_000
+
+
+def scope_of(name: str, variant: str | None = None) -> Scope:
+    """A scope, or what a variant makes of it.
+
+    Raises KeyError for a name that does not exist.
+    """
+    return SCOPES[name] if variant is None else VARIANTS[variant].spoil(SCOPES[name])
+
+
+def explore(
+    scope: str, variant: str | None = None, max_states: int = MAX_STATES
+) -> Exploration[State, Action]:
+    """Search a scope; with a variant, until the promise that it breaks is broken.
+
+    Raises KeyError for a name that does not exist.
+    """
+    chosen = scope_of(scope, variant)
+    return search(
+        machine_of(chosen),
+        claims_of(chosen),
+        max_states=max_states,
+        promise=None if variant is None else VARIANTS[variant].promise,
+    )

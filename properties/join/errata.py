@@ -18,14 +18,11 @@ from functools import partial
 from model.checking.claims import Outcome, Verdict, combine
 from model.checking.explorer import Exploration, StateClaim, sometimes
 from model.checking.explorer import explore as search
-from model.join.chart import chart
-from model.join.exploration import explore
 from model.join.load import Limits, Watch, is_idle, watch
-from model.join.protocol import Scope, State
-from model.join.scope_claims import claims_of, results_mask
-from model.join.scopes import SCOPES, describe_state, machine_of
+from model.join.scopes import SCOPES, Scope, State, chart, describe_state, machine_of
 from model.join.state import Action
-from model.join.variants import CHANGED, VARIANTS
+from model.join.state_claims import claims_of, results_mask
+from model.join.variants import CHANGED, VARIANTS, explore
 from model.vocabulary.join import R, S
 from properties.errors import counted
 from properties.pages.errata import Erratum, Findings

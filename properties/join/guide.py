@@ -16,13 +16,10 @@ from typing import NamedTuple
 
 from model.checking.explorer import Path as Behaviour
 from model.checking.explorer import explore, reachable
-from model.join.chart import chart
 from model.join.load import Limits, Traffic, block_size, workers_for
-from model.join.protocol import Protocol, Scope, State
 from model.join.rules import FIFO
-from model.join.scopes import machine_of
-from model.join.state import Action, is_quiet
-from model.join.worker import Block
+from model.join.scopes import Protocol, Scope, State, chart, machine_of
+from model.join.state import Action, Block, is_quiet
 
 # ------------------------------------------------------------------------------------- the chart
 

@@ -9,15 +9,12 @@ from model.checking.claims import Judgement, Outcome, Verdict
 from model.checking.diff import Difference
 from model.checking.explorer import Path
 from model.join import load_claims
-from model.join.chart import chart
 from model.join.claims import judge
-from model.join.exploration import explore, scope_of
 from model.join.oracle import make_system
-from model.join.protocol import State
-from model.join.recorded import CLAIM as CONFORMS
-from model.join.scopes import EVERYDAY, SCOPES
+from model.join.replay import CLAIM as CONFORMS
+from model.join.scopes import EVERYDAY, SCOPES, State, chart
 from model.join.state import Action
-from model.join.variants import VARIANTS
+from model.join.variants import VARIANTS, explore, scope_of
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, RESULTS, Forward, Match, Receive, Rejected
 from properties.cases import make_case, select_inputs

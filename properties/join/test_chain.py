@@ -11,7 +11,7 @@ import pytest
 from model.checking.claims import Outcome
 from model.join import run
 from model.join.claims import CASES, judge, over_all
-from model.join.recorded import validate_recording
+from model.join.replay import validate_recording
 from model.vocabulary.join import Forward, Quiet, Receive, Rejected
 from properties.join.strategies import cases
 from properties.join.test_model import results

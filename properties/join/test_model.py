@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from model.checking.claims import Outcome
 from model.join import run
 from model.join.claims import CASES, CLAIMS, judge, over_all
-from model.join.exploration import explore
-from model.join.recorded import CLAIM as CONFORMS
+from model.join.replay import CLAIM as CONFORMS
 from model.join.scopes import EVERYDAY, SCOPES
+from model.join.variants import explore
 from model.vocabulary import JoinConfig, System, Trace, Workload
 from model.vocabulary.join import Match, Rejected
 from properties.generators.streams import SEEDS, cuts

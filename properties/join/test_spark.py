@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from model.checking.claims import Outcome
 from model.join import run
 from model.join.claims import CASES, judge, over_all
-from model.join.recorded import validate_recording
+from model.join.replay import validate_recording
 from model.vocabulary import Fault, JoinConfig, Trace
 from model.vocabulary.join import Forward, Quiet, Receive, Rejected
 from model.vocabulary.trace import Step

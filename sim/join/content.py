@@ -4,7 +4,7 @@ Source: docs/join.md, sections 1 and 8.
 
 Rules of this file:
 
-* It answers what the model's machine asks about contents (``model.join.worker.Content``), for
+* It answers what the model's machine asks about contents (``model.join.state.Content``), for
   whole blocks at once; what a worker does with the answers is the machine's business.
 * Pairs are kept here, as arrays, instead of being handed to the machine one by one.
 * An index selects *candidates*, the comparisons that are counted; the predicate and the window
@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from model.join.worker import Pair, Ranks, other
+from model.join.state import Pair, Ranks, other
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, STREAMS, And, Apart, Band, Equi, Ineq, Predicate, R
 from sim.join.columns import Columns
@@ -149,7 +149,7 @@ class Index:
             held.least_us = int(event_us.min()) if len(event_us) else END_US
         return held.least_us
 
-    def parted(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
+    def split_at(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
         """Those with an event time below the horizon, and the others, in their order."""
         if self.least_us(stream, ranks) >= horizon_us:
             return (), ranks

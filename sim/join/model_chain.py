@@ -17,22 +17,23 @@ from typing import Literal, NamedTuple
 from model.join import chain
 from model.join import worker as local
 from model.join.oracle import Gate
-from model.join.recording import Recorder
-from model.join.rules import NUMBERED, Rules
-from model.join.run import next_epoch
-from model.join.sending import is_overdue
+from model.join.rules import NUMBERED, Rules, Setup, initial
+from model.join.run import Recorder, next_epoch
 from model.join.state import (
+    Acknowledgement,
     Action,
-    Setup,
-    State,
+    Block,
+    ChainState,
+    Lane,
+    Worker,
     channel_of,
     goes_right,
-    initial,
     is_quiet,
+    lanes,
     with_channel,
     with_worker,
 )
-from model.join.worker import Ack, Block, Lane, Worker, lanes
+from model.join.worker import is_overdue
 from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import NO_WATERMARK_US, STREAMS, R, S
 from sim.join.content import Held, Index
@@ -45,7 +46,7 @@ HINTS_A_WINDOW = 16
 class Letter(NamedTuple):
     """What neighbours send each other: a message of the protocol, or none, and hints."""
 
-    message: Block | Ack | None
+    message: Block | Acknowledgement | None
     heard_us: int
     """Watermark, as the sender has heard it, of the stream that the letter goes along with."""
     size: int
@@ -198,7 +199,7 @@ class ModelChain:
             self._recorder.record(before, action, self._state, pairs)
         return found
 
-    def _take(self, worker: int, message: Block | Ack) -> list[Found]:
+    def _take(self, worker: int, message: Block | Acknowledgement) -> list[Found]:
         to_right = goes_right(message)
         boundary = worker - 1 if to_right else worker
         self._state = with_channel(self._state, boundary, to_right, (message,))
@@ -219,7 +220,7 @@ class ModelChain:
         setup, dropped = self._setup, 0
         for stream in STREAMS:
             held = self._state.workers[worker]
-            if local.can_be_dropped(held, stream, setup.window_us, setup.content, setup.rules):
+            if local.droppable(held, stream, setup.window_us, setup.content, setup.rules):
                 self._step(Action("drop", worker, stream))
                 before, after = (
                     lanes(each, stream)[0] for each in (held, self._state.workers[worker])
@@ -261,7 +262,7 @@ class ModelChain:
     def _hear(self, worker: int, sender: int, letter: Letter) -> None:
         along, against = (R, S) if sender < worker else (S, R)
         before = self._state.workers[worker]
-        after = local.told(local.hear(before, along, letter.heard_us), against, letter.size)
+        after = local.hear_size(local.hear(before, along, letter.heard_us), against, letter.size)
         if after is not before:
             self._state = with_worker(self._state, worker, after)
 
@@ -285,7 +286,7 @@ class ModelChain:
         return sent
 
 
-def _change(state: State, grow: bool) -> tuple[Action, int]:
+def _change(state: ChainState, grow: bool) -> tuple[Action, int]:
     """Split the fullest worker in two equal parts, or merge the emptiest neighbours.
 
     Return the number of tuples that move, too.

@@ -7,7 +7,7 @@ import pytest
 from model.checking.claims import Outcome
 from model.join.claims import IN_TIME, LIMITED, REJECTIONS, WRONG, judge
 from model.join.run import run
-from model.join.scope_claims import LOST, TWICE
+from model.join.state_claims import LOST, TWICE
 from model.vocabulary import Event, JoinConfig, Step, Trace, Workload
 from model.vocabulary.join import And, Match, Rejected
 

@@ -6,11 +6,11 @@ from functools import partial
 import pytest
 
 from model.checking.claims import Outcome
-from model.join import chain, elastic, mistakes
+from model.join import chain, mistakes
 from model.join.claims import judge
-from model.join.rules import FIFO, NUMBERED, Rules
-from model.join.scope_claims import LOST, TWICE
-from model.join.state import Action, Setup, State, Step
+from model.join.rules import FIFO, NUMBERED, Rules, Setup, Step
+from model.join.state import Action, ChainState
+from model.join.state_claims import LOST, TWICE
 from model.vocabulary.settings import read_settings
 from properties.join.machine import SparkMachine
 from sim.join import SETTINGS, simulate
@@ -129,9 +129,9 @@ def test_a_failure_that_keeps_what_was_admitted_is_caught(monkeypatch: pytest.Mo
 
 
 def test_a_silent_merge_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = elastic.merge
+    right = chain.merge
 
-    def merge(setup: Setup, state: State, action: Action) -> Step:
+    def merge(setup: Setup, state: ChainState, action: Action) -> Step:
         after = right(setup, state, action)
         assert isinstance(setup.content, Index)
         setup.content.take()

@@ -5,10 +5,9 @@ import pytest
 from model.checking.claims import Outcome
 from model.checking.explorer import explore as search
 from model.join.claims import judge
-from model.join.exploration import explore, scope_of
-from model.join.protocol import Scope
 from model.join.run import run
-from model.join.scope_claims import (
+from model.join.scopes import SCOPES, Scope, machine_of
+from model.join.state_claims import (
     COMPLETE,
     COPIES,
     CROSSED,
@@ -18,8 +17,7 @@ from model.join.scope_claims import (
     TWICE,
     claims_of,
 )
-from model.join.scopes import SCOPES, machine_of
-from model.join.variants import PAPER, VARIANTS
+from model.join.variants import PAPER, VARIANTS, explore, scope_of
 
 SHORTEST = {
     "no_copy": (LOST, 5),

@@ -120,6 +120,6 @@ def test_the_least_time_and_what_lies_below_a_horizon() -> None:
     assert index.least_us(R, ranks) == min(times_us)
     assert index.least_us(R, Held().as_ranks()) == END_US
     horizon_us = sorted(times_us)[2]
-    older, rest = index.parted(R, ranks, horizon_us)
+    older, rest = index.split_at(R, ranks, horizon_us)
     assert [n for n in (3, 4, 5, 6) if r[n].event_time_us < horizon_us] == list(older)
     assert [n for n in (3, 4, 5, 6) if r[n].event_time_us >= horizon_us] == list(rest)

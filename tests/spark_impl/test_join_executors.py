@@ -10,7 +10,7 @@ import pytest
 from model.checking.claims import Outcome
 from model.join import run
 from model.join.claims import judge
-from model.join.recorded import validate_recording
+from model.join.replay import validate_recording
 from model.vocabulary.join import Forward, Quiet, Receive
 from properties.join.test_model import results
 from properties.judging.judge import broken_sentences

@@ -7,17 +7,11 @@ from xml.etree import ElementTree
 import pytest
 
 from model.join.chain import after, possible
-from model.join.chart import chart
-from model.join.diagram import arrows, mermaid
-from model.join.exploration import explore, scope_of
-from model.join.network import UNORDERED
-from model.join.protocol import Scope
-from model.join.scopes import SCOPES
-from model.join.state import initial
-from model.join.svg import arrows as arrows_of
-from model.join.svg import svg
-from model.join.variants import VARIANTS
-from model.join.worker import Pair
+from model.join.rules import initial
+from model.join.scopes import SCOPES, Scope, chart
+from model.join.state import UNORDERED, Pair
+from model.join.variants import VARIANTS, explore, scope_of
+from tests.model.join.pictures import changes, mermaid, message_arrows, svg
 
 DOCS = Path(__file__).parents[3] / "docs"
 PAGE = (DOCS / "join.md").read_text(encoding="utf-8")
@@ -25,7 +19,7 @@ PAGE = (DOCS / "join.md").read_text(encoding="utf-8")
 
 def test_the_state_diagram_is_drawn_from_the_table() -> None:
     scope = Scope("diagram", (0, 0), (0, 0), network=UNORDERED)
-    assert "\n".join(mermaid(arrows(scope, 1))) in PAGE
+    assert "\n".join(mermaid(changes(scope, 1))) in PAGE
 
 
 def test_the_chart_is_the_shortest_path_to_the_bug() -> None:
@@ -68,7 +62,7 @@ def test_every_planted_bug_can_be_drawn(name: str) -> None:
     for text in picture.iter("{http://www.w3.org/2000/svg}text"):
         assert 0 < int(text.attrib["x"]) < width
         assert 0 < int(text.attrib["y"]) <= height + 12
-    assert len(arrows_of(path)) >= sum(action.what == "forward" for action, _ in path.steps)
+    assert len(message_arrows(path)) >= sum(action.what == "forward" for action, _ in path.steps)
     assert chart(variant.scope, path)
 
 

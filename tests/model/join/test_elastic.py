@@ -8,8 +8,7 @@ import pytest
 from model.join import chain
 from model.join.oracle import admission, matches
 from model.join.run import Run, run
-from model.join.state import Action, State, is_quiet
-from model.join.worker import Lane, Listed, Worker
+from model.join.state import Action, ChainState, Lane, Listed, Worker, is_quiet
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Match
 from tests.model.join.drawn import workload
@@ -22,13 +21,13 @@ def test_merges_and_splits_change_no_result(seed: int) -> None:
     assert found == Counter(matches(JoinConfig.from_json(case.config), admission(case)))
 
 
-def after(state: State, action: Action) -> State:
+def after(state: ChainState, action: Action) -> ChainState:
     setup = Run(workload(1), {"changes": 1}, lambda n: 0).setup
     return chain.after(setup, state, action)[0]
 
 
 def test_a_split_and_a_merge_keep_the_order_of_tuples() -> None:
-    whole = State((Worker(Lane((1, 2, 3)), Lane((4, 5))),), (), (), changes=2)
+    whole = ChainState((Worker(Lane((1, 2, 3)), Lane((4, 5))),), (), (), changes=2)
     parted = after(whole, Action("split", 0, "R", 2))
     assert [(w.r.store, w.s.store) for w in parted.workers] == [((3,), (4, 5)), ((1, 2), ())]
     assert is_quiet(parted)
@@ -36,7 +35,7 @@ def test_a_split_and_a_merge_keep_the_order_of_tuples() -> None:
 
 
 def test_the_newest_of_s_go_right_with_all_of_r() -> None:
-    whole = State((Worker(Lane((1, 2)), Lane((4, 5))),), (), (), changes=1)
+    whole = ChainState((Worker(Lane((1, 2)), Lane((4, 5))),), (), (), changes=1)
     parted = after(whole, Action("split", 0, "S", 1))
     assert [(w.r.store, w.s.store) for w in parted.workers] == [((), (4,)), ((1, 2), (5,))]
 
@@ -47,7 +46,7 @@ def test_what_lies_in_one_part_has_not_passed_the_other(
 ) -> None:
     setup = Run(workload(1), {"changes": 1}, lambda n: 0).setup
     setup = replace(setup, content=Listed((0, 1), (3, 2), lambda _r, _s: 0))
-    whole = State((Worker(Lane((0, 1), wm_us=9), Lane((0, 1), wm_us=9)),), (), (), changes=1)
+    whole = ChainState((Worker(Lane((0, 1), wm_us=9), Lane((0, 1), wm_us=9)),), (), (), changes=1)
     parted, _ = chain.after(setup, whole, Action("split", 0, stream, n))
     left, right = parted.workers
     assert (left.s.wm_us, right.r.wm_us) == wm_us

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from model.checking.claims import Outcome
-from model.join.recorded import validate_recording
+from model.join.replay import validate_recording
 from model.join.run import run
 from model.vocabulary import Event, JoinConfig, Step, Trace, Workload
 from model.vocabulary.join import (

@@ -8,11 +8,9 @@ import pytest
 
 from model.checking.claims import Outcome, combine
 from model.checking.explorer import render
-from model.join.chart import chart
-from model.join.exploration import explore, scope_of
-from model.join.network import FIFO, UNORDERED
-from model.join.protocol import Protocol, State
-from model.join.scopes import EVERYDAY, SCOPES, machine_of
+from model.join.scopes import EVERYDAY, SCOPES, Protocol, State, chart, machine_of
+from model.join.state import IN_ORDER, UNORDERED
+from model.join.variants import explore, scope_of
 from tests.model.join import golden
 from tests.model.join.golden import GOLDEN
 
@@ -56,7 +54,7 @@ def test_scopes_of_every_day_are_scopes() -> None:
     assert set(golden.EVERYDAY) == set(EVERYDAY) <= set(SCOPES)
 
 
-@pytest.mark.parametrize("order", [FIFO.order, UNORDERED.order])
+@pytest.mark.parametrize("order", [IN_ORDER.order, UNORDERED.order])
 def test_watermarks_and_a_flush_are_explored_over_either_kind_of_channel(order: str) -> None:
     scopes = [SCOPES[name] for name in EVERYDAY if SCOPES[name].network.order == order]
     assert [scope for scope in scopes if scope.lateness_us is not None]

@@ -4,23 +4,29 @@ from dataclasses import replace
 
 import pytest
 
-from model.join.network import BY_KIND, CAPACITY_1, FIFO, UNORDERED
-from model.join.protocol import Scope
-from model.join.rules import NUMBERED
-from model.join.sending import is_overdue, is_unbalanced, sizes
-from model.join.state import Setup
-from model.join.worker import (
-    Ack,
+from model.join.rules import NUMBERED, Setup
+from model.join.scopes import Scope
+from model.join.state import (
+    BY_KIND,
+    CAPACITY_1,
+    IN_ORDER,
+    UNORDERED,
+    Acknowledgement,
     Block,
     Copy,
     Lane,
     Listed,
     Worker,
-    acknowledged,
-    can_be_dropped,
-    forward,
-    receive,
     unacknowledged,
+)
+from model.join.worker import (
+    acknowledge,
+    droppable,
+    forward,
+    is_overdue,
+    is_unbalanced,
+    receive,
+    sizes,
 )
 from model.vocabulary.join import END_US, NO_WATERMARK_US, R, S
 
@@ -47,7 +53,7 @@ def test_a_block_of_s_meets_the_store_and_no_copy() -> None:
 
 def test_a_copy_of_s_stays_until_the_blocks_sent_before_its_acknowledgement_have_come() -> None:
     worker = Worker(Lane(), Lane(copies=(Copy(block(S, 1, 0)),)))
-    worker = acknowledged(worker, Ack(S, 1, 1, 0), NUMBERED, with_size=True)
+    worker = acknowledge(worker, Acknowledgement(S, 1, 1, 0), NUMBERED, with_size=True)
     assert len(worker.s.copies) == 1
     assert unacknowledged(worker.s) == 0
     worker, pairs = receive(worker, block(R, 1, 0), CONTENT, NUMBERED)
@@ -57,7 +63,7 @@ def test_a_copy_of_s_stays_until_the_blocks_sent_before_its_acknowledgement_have
 
 def test_a_second_acknowledgement_changes_nothing() -> None:
     worker = Worker(Lane(), Lane(copies=(Copy(block(S, 1, 0), sent=1),)))
-    assert acknowledged(worker, Ack(S, 1, 0, 0), NUMBERED, with_size=False) == worker
+    assert acknowledge(worker, Acknowledgement(S, 1, 0, 0), NUMBERED, with_size=False) == worker
 
 
 def test_the_watermark_of_a_block_is_bounded_by_what_stays_behind() -> None:
@@ -73,23 +79,23 @@ def test_a_tuple_is_dropped_strictly_after_its_window(
 ) -> None:
     worker = Worker(Lane(store=(0, 1, 2)), Lane(wm_us=wm_us))
     expected = (0, 1, 2) if dropped is None else dropped
-    assert can_be_dropped(worker, R, 5, CONTENT, NUMBERED) == expected
+    assert droppable(worker, R, 5, CONTENT, NUMBERED) == expected
 
 
 # ------------------------------------------------------------------------------------- channels
 
 
 def test_channels_deliver_as_their_order_says() -> None:
-    channel = (block(R, 1, 0), block(R, 2, 1), Ack(S, 1, 0, 0))
-    assert FIFO.deliverable(channel) == (0,)
+    channel = (block(R, 1, 0), block(R, 2, 1), Acknowledgement(S, 1, 0, 0))
+    assert IN_ORDER.deliverable(channel) == (0,)
     assert BY_KIND.deliverable(channel) == (0, 2)
     assert UNORDERED.deliverable(channel) == (0, 1, 2)
     assert UNORDERED.deliverable((channel[0], channel[0])) == (0,)
-    assert FIFO.deliverable(()) == BY_KIND.deliverable(()) == UNORDERED.deliverable(()) == ()
+    assert IN_ORDER.deliverable(()) == BY_KIND.deliverable(()) == UNORDERED.deliverable(()) == ()
 
 
 def test_the_order_of_sending_makes_no_difference_without_order() -> None:
-    one, other = block(R, 1, 0), Ack(S, 1, 0, 0)
+    one, other = block(R, 1, 0), Acknowledgement(S, 1, 0, 0)
     assert UNORDERED.put((one,), other) == UNORDERED.put((other,), one)
     assert not CAPACITY_1.has_room((one,))
 
@@ -132,6 +138,6 @@ def test_an_empty_block_is_sent_for_a_watermark_that_is_news() -> None:
     setup = replace(SETUP, empty_blocks=True)
     worker = Worker(Lane(wm_us=5), Lane())
     assert list(sizes(setup, worker, R)) == [0]
-    assert list(sizes(setup, Worker(Lane(wm_us=5, told_us=5), Lane()), R)) == []
+    assert list(sizes(setup, Worker(Lane(wm_us=5, announced_us=5), Lane()), R)) == []
     assert list(sizes(SETUP, worker, R)) == []
     assert NO_WATERMARK_US < 5

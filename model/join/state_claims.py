@@ -14,10 +14,8 @@ from itertools import chain as chained
 
 from model.checking.explorer import StateClaim, always, no_deadlock, sometimes
 from model.join.live import ADDED, LEAVING, LEFT, OPEN
-from model.join.protocol import Scope, State
-from model.join.state import State as ChainState
-from model.join.state import is_quiet
-from model.join.worker import Ack, Block, Pair, Ranks, Worker
+from model.join.scopes import Scope, State
+from model.join.state import Acknowledgement, Block, ChainState, Pair, Ranks, Worker, is_quiet
 from model.vocabulary.join import R, S
 
 GONE = -1
@@ -104,7 +102,9 @@ def _copies(scope: Scope) -> Callable[[State], bool]:
             ):
                 stream = R if there is chain.right[at] else S
                 blocks = [m for m in there if isinstance(m, Block) and m.stream == stream]
-                answers = [m.number for m in back if isinstance(m, Ack) and m.stream == stream]
+                answers = [
+                    m.number for m in back if isinstance(m, Acknowledgement) and m.stream == stream
+                ]
                 if in_order:
                     rest = copies[len(answers) :]
                     numbers = [block.number for block in copies[: len(answers)]]
@@ -147,7 +147,7 @@ def _waiting(scope: Scope, chain: ChainState, r: int, at: int) -> Ranks:
         for message in chain.right[at]:
             if isinstance(message, Block) and r in message.tuples:
                 break
-            before += isinstance(message, Ack)
+            before += isinstance(message, Acknowledgement)
         copies = copies[before:]
     return tuple(rank for copy in copies for rank in copy.block.tuples)
 

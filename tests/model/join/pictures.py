@@ -1,27 +1,27 @@
-"""A behaviour of a chain as a message-sequence chart in SVG.
+"""Pictures of docs/join.md: a behaviour as a chart in SVG, and the protocol as a state diagram.
 
 Rules of this file:
 
-* A vertical line is a worker, time runs down, an arrow is a message from where it was sent to where
-  it was taken; one that is never taken ends half way, dotted.
-* Text stands at the worker that acts, on the side away from the arrows of two workers.
+* In a chart, a vertical line is a worker, and time runs down. An arrow is a message, from where it
+  was sent to where it was taken; a message that is never taken ends half way, dotted. Text stands
+  at the worker that acts, on the side away from the arrows of two workers.
+* The diagram shows only what happens: a worker's condition is read off states, and an arrow is an
+  action of the worker that leads from one condition to another in some behaviour of a scope.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from typing import NamedTuple
 
 from model.checking.explorer import Path
-from model.join.chart import emitted, named
-from model.join.protocol import Scope, State
-from model.join.state import Action, goes_right
-from model.join.worker import Block, Message
+from model.join.scopes import Protocol, Scope, State, emitted, named
+from model.join.state import Action, Block, Message, Worker, goes_right, unacknowledged
 from model.vocabulary.join import R
 
 COLUMN, ROW, LEFT, TOP = 240, 30, 170, 40
 
 
-class Arrow(NamedTuple):
+class MessageArrow(NamedTuple):
     """A message: the worker and row it leaves from, and those where it is taken."""
 
     message: Message
@@ -46,7 +46,7 @@ def svg(scope: Scope, path: Path[State, Action]) -> str:
         x = LEFT + worker * COLUMN
         parts.append(f'<text x="{x}" y="20" text-anchor="middle">worker {worker}</text>')
         parts.append(f'<path d="M{x},28 V{height}" stroke="#999"/>')
-    parts += [_drawn(arrow) for arrow in arrows(path)]
+    parts += [_draw(arrow) for arrow in message_arrows(path)]
     parts += _words(scope, path)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
@@ -54,9 +54,9 @@ def svg(scope: Scope, path: Path[State, Action]) -> str:
 NAMESPACE = "http://www.w3.org/2000/svg"
 
 
-def arrows(path: Path[State, Action]) -> list[Arrow]:
+def message_arrows(path: Path[State, Action]) -> list[MessageArrow]:
     """Every message of a behaviour, in the order of sending."""
-    found: list[Arrow] = []
+    found: list[MessageArrow] = []
     before = path.initial
     for row, (_, after) in enumerate(path.steps, start=1):
         for at in range(min(len(before.chain.right), len(after.chain.right))):
@@ -73,19 +73,19 @@ def arrows(path: Path[State, Action]) -> list[Arrow]:
                     _take(found, message, at, row)
                 for message in sent:
                     start, end = (at, at + 1) if goes_right(message) else (at + 1, at)
-                    found.append(Arrow(message, start, row, end, None))
+                    found.append(MessageArrow(message, start, row, end, None))
         before = after
     return found
 
 
-def _take(found: list[Arrow], message: Message, at: int, row: int) -> None:
+def _take(found: list[MessageArrow], message: Message, at: int, row: int) -> None:
     for n, arrow in enumerate(found):
         if arrow.taken is None and arrow.message == message and at in (arrow.start, arrow.end):
             found[n] = arrow._replace(taken=row)
             return
 
 
-def _drawn(arrow: Arrow) -> str:
+def _draw(arrow: MessageArrow) -> str:
     x, y = LEFT + arrow.start * COLUMN, TOP + arrow.row * ROW
     to_x, to_y = LEFT + arrow.end * COLUMN, TOP + (arrow.taken or arrow.row) * ROW
     dots = ""
@@ -129,3 +129,55 @@ def _text(before: State, action: Action) -> str:
         rank = chain.admitted_r if action.stream == R else chain.admitted_s
         return f"{named(action.stream, (rank,))} enters "
     return f"{action.what} {action.stream} "
+
+
+# ---------------------------------------------------------------------------- the state diagram
+
+Change = tuple[str, str, str]
+"""From a condition, by an action, to a condition."""
+
+
+def condition(worker: Worker) -> str:
+    """What a worker is doing: it waits for acknowledgements, for blocks that must still meet a copy
+    (``Deleting``), or for neither.
+    """
+    sends = unacknowledged(worker.r) + unacknowledged(worker.s) > 0
+    keeps = bool(worker.r.copies or worker.s.copies)
+    holds = bool(worker.r.store or worker.s.store)
+    if sends:
+        return "Forwarding"
+    if keeps:
+        return "Deleting"
+    return "Processing" if holds else "Empty"
+
+
+def changes(
+    scope: Scope, number: int, of: Callable[[Worker], str] = condition
+) -> tuple[Change, ...]:
+    """Every change of a worker's condition in a scope, in order."""
+    protocol = Protocol(scope)
+    seen = {protocol.initial()}
+    level: Iterable[State] = tuple(seen)
+    found: set[Change] = set()
+    while level:
+        following: list[State] = []
+        for state in level:
+            for action, after in protocol.actions(state):
+                if action.worker == number:
+                    before, then = state.chain.workers[number], after.chain.workers[number]
+                    found.add((of(before), f"{action.what} {action.stream}".rstrip(), of(then)))
+                if after not in seen:
+                    seen.add(after)
+                    following.append(after)
+        level = following
+    return tuple(sorted(found))
+
+
+def mermaid(found: Iterable[Change]) -> tuple[str, ...]:
+    """The arrows as a state diagram in the language Mermaid, one line a pair of conditions."""
+    labels: dict[tuple[str, str], list[str]] = {}
+    for before, action, then in found:
+        if before != then:
+            labels.setdefault((before, then), []).append(action)
+    lines = [f"    {a} --> {b}: {', '.join(names)}" for (a, b), names in labels.items()]
+    return ("stateDiagram-v2", "    [*] --> Empty", *lines)

@@ -21,21 +21,28 @@ from model.checking.validation import validate
 from model.join import chain as protocol
 from model.join import worker as local
 from model.join.oracle import Admission, admission
+from model.join.rules import Setup, initial, send
 from model.join.run import next_epoch, setup_of
 from model.join.state import (
+    Acknowledgement,
     Action,
-    Setup,
-    State,
+    Block,
+    ChainState,
+    Listed,
+    Message,
+    Pair,
+    Ranks,
     boundary,
     channel_of,
-    initial,
     is_quiet,
-    send,
+    lanes,
+    other,
     source,
+    unacknowledged,
     with_channel,
+    with_lane,
     with_worker,
 )
-from model.join.worker import Block, Listed, Message, Pair, Ranks, lanes, with_lane
 from model.vocabulary import JoinConfig, Trace, Workload
 from model.vocabulary.join import (
     END_US,
@@ -71,7 +78,7 @@ class Unjoined(Listed):
 class At(NamedTuple):
     """Where a recording has come to."""
 
-    chain: State
+    chain: ChainState
     epoch: int = -1
     done: tuple[int, ...] = ()
     """Workers whose part of the epoch is over."""
@@ -143,7 +150,7 @@ class Replay:
         if not counts_pairs:
             self.setup = replace(self.setup, content=Unjoined(*self.content))
         self.flush = sum(1 for _ in workload.batches()) if workload.flush else None
-        self.take: Mapping[type, Callable[[State, Any], State]] = {
+        self.take: Mapping[type, Callable[[ChainState, Any], ChainState]] = {
             Admit: self._admit,
             Forward: self._forward,
             Receive: self._receive,
@@ -194,7 +201,7 @@ class Replay:
                 chain = with_worker(chain, number, worker)
         return At(chain, epoch, counts=(0,) * self.setup.workers)
 
-    def _admit(self, chain: State, step: Admit) -> State:
+    def _admit(self, chain: ChainState, step: Admit) -> ChainState:
         stream = step.stream
         rank = chain.admitted_r if stream == R else chain.admitted_s
         _require(step.worker == source(chain, stream), f"{stream} does not enter there")
@@ -209,13 +216,13 @@ class Replay:
         self._pairs(step.pairs, pairs)
         return chain
 
-    def _forward(self, chain: State, step: Forward) -> State:
+    def _forward(self, chain: ChainState, step: Forward) -> ChainState:
         lane, _ = lanes(chain.workers[step.worker], step.stream)
         to = step.worker + (1 if step.stream == R else -1)
         _require(0 <= to < self.setup.workers, f"worker {step.worker} is the end of {step.stream}")
         _require(step.tuples <= self.setup.block_size, f"a block of {step.tuples} is too large")
         _require(step.tuples <= len(lane.store), f"it has {len(lane.store)} tuples to send")
-        _require(local.unacknowledged(lane) < self.setup.credit, "the credit is used up")
+        _require(unacknowledged(lane) < self.setup.credit, "the credit is used up")
         worker, block = local.forward(
             chain.workers[step.worker],
             step.stream,
@@ -235,8 +242,8 @@ class Replay:
         chain = with_worker(chain, step.worker, worker)
         return send(self.setup, chain, boundary(step.worker, step.stream), block)
 
-    def _receive(self, chain: State, step: Receive) -> State:
-        at, to_right = boundary(step.worker, local.other(step.stream)), step.stream == R
+    def _receive(self, chain: ChainState, step: Receive) -> ChainState:
+        at, to_right = boundary(step.worker, other(step.stream)), step.stream == R
         chain, block = self._taken(chain, at, to_right, step)
         assert isinstance(block, Block)
         before = chain.workers[step.worker]
@@ -250,26 +257,26 @@ class Replay:
         _equal("size", step.size, answer.size)
         return send(self.setup, with_worker(chain, step.worker, worker), at, answer)
 
-    def _ack(self, chain: State, step: Ack) -> State:
+    def _ack(self, chain: ChainState, step: Ack) -> ChainState:
         at, to_right = boundary(step.worker, step.stream), step.stream == S
         chain, ack = self._taken(chain, at, to_right, step)
-        assert isinstance(ack, local.Ack)
+        assert isinstance(ack, Acknowledgement)
         worker = chain.workers[step.worker]
-        worker = local.acknowledged(worker, ack, self.setup.rules, with_size=False)
+        worker = local.acknowledge(worker, ack, self.setup.rules, with_size=False)
         return with_worker(chain, step.worker, worker)
 
     def _taken(
-        self, chain: State, at: int, to_right: bool, step: Receive | Ack
-    ) -> tuple[State, Message]:
+        self, chain: ChainState, at: int, to_right: bool, step: Receive | Ack
+    ) -> tuple[ChainState, Message]:
         _require(0 <= at < self.setup.workers - 1, "nothing comes from there")
-        wanted = Block if isinstance(step, Receive) else local.Ack
+        wanted = Block if isinstance(step, Receive) else Acknowledgement
         channel = channel_of(chain, at, to_right)
         for n, message in enumerate(channel):
             if isinstance(message, wanted) and message[:2] == (step.stream, step.block):
                 return with_channel(chain, at, to_right, channel[:n] + channel[n + 1 :]), message
         raise Refused("no such message is under way")
 
-    def _drop(self, chain: State, step: Drop) -> State:
+    def _drop(self, chain: ChainState, step: Drop) -> ChainState:
         worker = chain.workers[step.worker]
         lane, opposite = lanes(worker, step.stream)
         horizon_us = opposite.wm_us - self.setup.window_us
@@ -282,12 +289,13 @@ class Replay:
         _equal("number of tuples", step.tuples, before - kept)
         return with_worker(chain, step.worker, worker)
 
-    def _quiet(self, chain: State, step: Quiet) -> State:
+    def _quiet(self, chain: ChainState, step: Quiet) -> ChainState:
         r, s = chain.workers[step.worker]
         _equal("number of tuples held", (step.r_held, step.s_held), (len(r.store), len(s.store)))
-        for name, told_us, lane in (("R", step.r_wm_us, r), ("S", step.s_wm_us, s)):
+        for name, claimed_us, lane in (("R", step.r_wm_us, r), ("S", step.s_wm_us, s)):
             _require(
-                told_us <= lane.wm_us, f"its watermark of {name} is {told_us}, above {lane.wm_us}"
+                claimed_us <= lane.wm_us,
+                f"its watermark of {name} is {claimed_us}, above {lane.wm_us}",
             )
         _require(not r.copies and not s.copies, "a copy is kept")
         return chain
