@@ -1,4 +1,4 @@
-"""What tests of promises share: cases that have to occur on Spark, and lines that count them."""
+"""Fixtures of property tests: the system on trial, and a count of the cases Spark has reached."""
 
 from collections import Counter
 from collections.abc import Generator
@@ -6,6 +6,8 @@ from collections.abc import Generator
 import pytest
 from hypothesis import settings
 
+from model.vocabulary import System
+from properties.rooms import find_room
 from tests.harness.profiles import DEFAULT
 from tests.harness.reached_cases import Reached
 
@@ -14,8 +16,14 @@ MISSING = "missing"
 
 
 @pytest.fixture(scope="module")
+def system(request: pytest.FixtureRequest, foreign_system: System | None) -> System:
+    """Return the system on trial: that of ``--system``, or the model of the test's room."""
+    return foreign_system or find_room(request.path.parent.name).reference()
+
+
+@pytest.fixture(scope="module")
 def reached() -> Reached:
-    """Counter of the cases that occurred on Spark, in the test that runs."""
+    """Return the counter of the cases that occur on Spark during one test."""
     return Reached()
 
 
@@ -23,7 +31,7 @@ def reached() -> Reached:
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Fail a test marked ``reaches`` if one of its cases did not occur.
 
-    The few clusters of profile ``dev`` need not show everything; what they do not is told.
+    Profile ``dev`` has few clusters; there the missing cases are only reported.
     """
     marker = item.get_closest_marker("reaches")
     counter: Reached | None = getattr(item, "funcargs", {}).get("reached")
@@ -39,7 +47,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say what real Spark saw."""
+    """Print how often each case occurred on Spark."""
     counts = Counter[str]()
     for report in terminalreporter.getreports("passed"):
         properties = dict(report.user_properties)

@@ -1,12 +1,23 @@
-"""Rooms: what the command line and the property tests know about each published idea."""
+"""Rooms: what the command line and the property tests know about each published idea.
+
+Rules of this file:
+
+* Room ``x`` is the package ``properties.x`` with a module ``room`` that defines ``ROOM``. Rooms are
+  found in the folders of the package ``properties`` and are listed nowhere.
+* Output lists rooms by their ``position``; help and errors list their names by the alphabet, which
+  imports no room.
+"""
 
 import argparse
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any, NamedTuple, Protocol
 
+import properties
 from model.checking.claims import Verdict
 from model.checking.diff import Difference
 from model.checking.explorer import Exploration
@@ -20,135 +31,134 @@ from properties.pages.errata import Erratum
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 
-NAMES = ("slack", "join", "grouping", "watermark", "script")
-"""Rooms that are run on data; room ``x`` is described by ``ROOM`` in ``properties.x.room``."""
-
 
 class Case(NamedTuple):
-    """One comparison to be made."""
+    """One comparison that is due: an input and a query, as a workload."""
 
     name: str
-    """Of the input, as given."""
+    """Name of the input, as given."""
     input: str
-    """The same as a reader should see it, for example with the word simulated."""
+    """Name of the input for a reader, for example with the word simulated."""
     query: str
     workload: Workload
     in_order: bool
-    """Nothing in the input is late, so the absence of late pairs says nothing against it."""
+    """Nothing in the input is late, so a run without late pairs is no objection."""
 
 
 class SkippedInput(NamedTuple):
-    """A default input that is not there."""
+    """A default input that is not available."""
 
     input: str
     reason: str
 
 
 Figures = Mapping[str, float | int | None]
-"""What happened in a run, by name; ``None`` for what was not observed."""
+"""Figures of a run, by name; ``None`` for those without observations."""
 
 
 class Figure(NamedTuple):
-    """A figure that is shown: a column of the table of judgements."""
+    """A column of the table of judgements."""
 
     name: str
+    """Name in :data:`Figures`."""
     heading: str
     format: str = ","
-    """How its number is written, as in a format string."""
+    """Format specification of the number."""
 
 
 class ReferenceRun(NamedTuple):
-    """What a system on trial is given, and what it should observe."""
+    """The workload that a system on trial receives, and the trace that is expected of it."""
 
     reference: str
     """``sim``, ``model`` or ``both``."""
     workload: Workload
     trace: Trace
     predicted: Prediction = NO_PREDICTION
-    """What the simulation says of times, if there was one."""
+    """Prediction of the simulation, if there was one."""
     simulated: tuple[Verdict, ...] = ()
-    """Whether simulation and model agree, if both were asked."""
+    """Verdict on the agreement of simulation and model, if both ran."""
 
 
 class Remark(NamedTuple):
-    """Something a reader should know of a case that is no verdict."""
+    """A note on a case that is no verdict."""
 
     name: str
     sentence: str
-    """Without a full stop."""
+    """Sentence without a full stop."""
     data: Mapping[str, Any]
-    """The same for a program."""
+    """The same note as plain data."""
 
 
 class Evidence(Protocol):
-    """What the claims of a room found in one trace."""
+    """Results of the claims of a room on one trace."""
 
     @property
     def verdicts(self) -> tuple[Verdict, ...]:
-        """One for every claim that the workload puts to the test."""
+        """Verdicts on all claims that the workload puts to the test."""
         ...
 
     @property
     def guards(self) -> Mapping[str, int]:
-        """How often the interesting cases occurred."""
+        """Number of interesting cases, by name."""
         ...
 
 
 class JudgedCase(NamedTuple):
-    """A case that was run, with everything that was found out about it."""
+    """A case that was run, with both traces and the evidence."""
 
     case: Case
     expected: Trace
-    """Of the reference."""
+    """Trace of the reference."""
     observed: Trace
+    """Trace of the system on trial."""
     evidence: Evidence
-    """Of the observed trace."""
+    """Evidence from the observed trace."""
     step_types: Collection[type]
-    """Kinds of steps that are compared."""
+    """Step classes that are compared."""
 
 
 class PlantedBug(Protocol):
-    """Rules of the model that break a promise, on purpose."""
+    """Rules of the model that break a promise on purpose."""
 
     @property
     def promise(self) -> str:
-        """The claim that they break."""
+        """Name of the claim that the rules break."""
         ...
 
     @property
     def mistake(self) -> str:
-        """What they do, in a sentence."""
+        """Sentence that states the wrong rule."""
         ...
 
     @property
     def source(self) -> str:
-        """Who says so."""
+        """Text or author of the rule."""
         ...
 
     @property
     def corrected(self) -> str:
-        """The rule that keeps the promise."""
+        """Sentence that states the rule that keeps the promise."""
         ...
 
     @property
     def example(self) -> Workload:
-        """A small workload on which the promise is broken."""
+        """Small workload on which the promise breaks."""
         ...
 
     def make_system(self) -> System:
-        """The model with these rules."""
+        """Return the model with these rules."""
         ...
 
 
 class Alternatives(NamedTuple):
-    """What stands beside a timed run: the same arrivals under other settings, as a table."""
+    """A table of runs with the same arrivals as a timed run, under other settings."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     data: tuple[Mapping[str, Any], ...]
-    """The same for a program."""
+    """The same rows as plain data."""
     remark: str
-    """What a reader should know, a sentence."""
+    """Sentence that explains the table."""
 
 
 class Explorer(NamedTuple):
@@ -156,14 +166,15 @@ class Explorer(NamedTuple):
 
     scopes: Collection[str]
     everyday: tuple[str, ...]
-    """Those that take seconds, the quickest first."""
+    """Scopes that take seconds, the quickest first."""
     variants: Mapping[str, PlantedBug]
+    """Planted bugs, by name."""
     explore: Callable[[str, str | None], Exploration[Any, Any]]
-    """A scope, by the right rules or those of a variant."""
+    """Explore a scope with the correct rules, or with those of a variant."""
     homes: Mapping[str, str] = {}
-    """The scope of a variant that is looked for in one scope alone."""
+    """The only scope in which a variant is searched for, by variant; others have no entry."""
     chart: Callable[[str, str, Behaviour[Any, Any]], tuple[str, ...]] | None = None
-    """A path of a scope with a variant in it, drawn; otherwise it is told in sentences."""
+    """Draw a path of a scope with a variant in it. Without it, paths become sentences."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,74 +182,112 @@ class Room:
     """One published idea, wired together."""
 
     name: str
+    position: int
+    """Rank in output that lists several rooms."""
     step_types: tuple[type, ...]
     """Step classes that are compared."""
+    inputs: str
+    """Inputs that ``--input`` accepts, for its help."""
+    batches: int
+    """Default number of micro-batches."""
     add_options: Callable[[argparse._ArgumentGroup], None]
+    """Add the options of ``straggler diff`` that only this room has."""
     cases: Callable[[argparse.Namespace, Columns], Iterator[Case | SkippedInput]]
+    """Yield the cases that the options ask for."""
     reference: Callable[[], System]
+    """Return the model."""
     spark: Callable[[], System]
-    """The Spark pipeline, in the session that is running."""
+    """Return the Spark pipeline in the running session."""
     slots: Callable[[Workload], int]
-    """Task slots that the session must have for a workload."""
+    """Return the number of task slots that a workload needs."""
     in_process: System
-    """What of the Spark pipeline runs without Spark; records ``in_process_words`` only."""
+    """The part of the Spark pipeline that runs without Spark."""
     in_process_step_types: tuple[type, ...]
+    """Step classes that :attr:`in_process` records."""
     compare: Callable[[Workload, Trace, Trace, Collection[type]], Difference]
-    """Expected and observed trace of a workload, in some kinds of steps."""
+    """Compare the expected with the observed trace of a workload in some step classes."""
     check: Callable[[Workload, Trace], Evidence]
+    """Check the claims on a trace of a workload."""
     refuse: Callable[[Workload], None]
-    """:class:`UsageError` for a stored workload that would not end, or that has no query."""
+    """Raise :class:`UsageError` for a stored workload that has no query or would not end."""
     figures: Callable[[JudgedCase], Figures]
+    """Return the figures of a case."""
     shown: tuple[Figure, ...]
-    """Those of the figures that stand in the table."""
+    """Figures that are columns of the table."""
     summarise_agreement: Callable[[Sequence[Figures]], str]
-    """What cases in which all is well agree in with the reference, as the end of a sentence."""
+    """Return the end of the sentence that states in what all cases agree with the reference."""
     guard: Callable[[Case, Figures], Verdict]
-    """Whether the interesting case occurred."""
+    """Judge whether the interesting case occurred."""
     remarks: Callable[[JudgedCase], tuple[Remark, ...]]
+    """Return the remarks on a case."""
     explorer: Explorer
     simulate: Callable[[Mapping[str, str], int], TimedRun]
-    """Settings and a seed; ``ValueError`` with one sentence for a setting that cannot be, and
-    :class:`UsageError` for a run that would not end."""
+    """Simulate settings with a seed.
+
+    Raise ``ValueError`` with one sentence for an impossible setting, and :class:`UsageError` for a
+    run that would not end.
+    """
     simulate_plan: Callable[[Plan, Mapping[str, Any], int], TimedRun]
-    """Run a plan and the query of a workload, with a seed."""
+    """Simulate a plan and the configuration of a query with a seed."""
     replay: Callable[[Workload], TimedRun]
     """Replay a workload through the stated cluster."""
     predictor: Predictor
-    """What a replay says of times."""
+    """Reader of the predicted times in a replay."""
     plot: Callable[[Any, Path], None]
-    """A timed run as an SVG file."""
+    """Draw a timed run as an SVG file."""
+    shared_options: Callable[[argparse._ArgumentGroup], None] | None = None
+    """Add the options of ``straggler diff`` that this room has in common with other rooms."""
+    workers: int | None = None
+    """Default number of workers, if the room has ``--workers`` and ``--lateness``."""
     timed_remarks: Callable[[Any], tuple[Remark, ...]] = lambda _: ()
-    """What a reader should know of a timed run."""
+    """Return the remarks on a timed run."""
     alternatives: Callable[[Any, Mapping[str, str], int], Alternatives | None] = lambda *_: None
-    """What stands beside a timed run with these settings and this seed."""
+    """Return the runs under other settings that are shown with a timed run."""
     undetermined_steps: Callable[[Plan], Collection[type]] = lambda _: ()
-    """Kinds of steps that the workload of a plan does not determine."""
+    """Return the step classes that the workload of a plan does not determine."""
     simpler: Callable[[Workload], Iterator[Workload]] = lambda _: iter(())
-    """The same arrivals with less asked of them, to make a counterexample small."""
+    """Yield workloads with the same arrivals and a simpler query, to shrink a counterexample."""
     settings: Callable[[Workload], Mapping[str, Any]] = lambda workload: workload.config
-    """What a reader wants to know of the configuration of a counterexample."""
+    """Return the settings that the description of a counterexample names."""
     errata: tuple[Erratum, ...] = ()
-    """What the published idea, read literally, does not keep."""
+    """Promises that the published idea breaks if it is read literally."""
     in_process_max: int | None = None
-    """Arrivals beyond which Spark is faster than what runs in process."""
+    """Number of arrivals beyond which Spark is faster than the in-process part."""
 
     def determined_steps(self, plan: Plan, step_types: Iterable[type]) -> tuple[type, ...]:
-        """Return those of the kinds of steps that the workload of a plan determines."""
-        undetermined_steps = self.undetermined_steps(plan)
-        return tuple([word for word in step_types if word not in undetermined_steps])
+        """Return the step classes that the workload of a plan determines."""
+        undetermined = self.undetermined_steps(plan)
+        return tuple([step_type for step_type in step_types if step_type not in undetermined])
+
+
+def room_names() -> tuple[str, ...]:
+    """Return the names of all rooms, sorted."""
+    packages = [module.name for module in iter_modules(properties.__path__) if module.ispkg]
+    return tuple([name for name in sorted(packages) if find_spec(f"properties.{name}.room")])
 
 
 def find_room(name: str) -> Room:
-    """The room called ``name``; :class:`UsageError` with a suggestion when there is none."""
-    if name not in NAMES:
-        raise UsageError(
-            f"there is no room {name!r}, only {', '.join(NAMES)}{nearest(name, NAMES)}"
-        )
-    found: Room = import_module(f"properties.{name}.room").ROOM
-    return found
+    """Return the room called ``name``.
+
+    Raise :class:`UsageError` with a suggestion if there is no such room.
+    """
+    known = room_names()
+    if name not in known:
+        expected = f"expected one of {', '.join(known)}{nearest(name, known)}"
+        raise UsageError(f"there is no room {name!r}; {expected}")
+    room: Room = import_module(f"properties.{name}.room").ROOM
+    return room
 
 
 def find_rooms(name: str) -> list[Room]:
-    """The room called ``name``, or every room for ``all``."""
-    return [find_room(each) for each in (NAMES if name == "all" else (name,))]
+    """Return the room called ``name``, or every room in order of display for ``all``."""
+    if name != "all":
+        return [find_room(name)]
+    return sorted(map(find_room, room_names()), key=lambda room: (room.position, room.name))
+
+
+def sort_names(names: Iterable[str]) -> list[str]:
+    """Sort names of rooms in order of display; names of no room come last, by the alphabet."""
+    order = [room.name for room in find_rooms("all")]
+    given = set(names)
+    return [name for name in order if name in given] + sorted(given.difference(order))

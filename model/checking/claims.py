@@ -49,14 +49,19 @@ class Verdict:
 
 
 def combine(verdicts: Iterable[Verdict]) -> Outcome:
-    """Return the worst outcome: broken wins over undetermined, which wins over holds.
+    """Return the worst outcome of several verdicts (:func:`worst`)."""
+    return worst(verdict.outcome for verdict in verdicts)
 
-    Without any verdict nothing was checked, so the outcome is undetermined.
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """Return the worst of several outcomes: broken, then undetermined, then holds.
+
+    Without any outcome the result is undetermined, because nothing was checked.
     """
-    outcomes = {verdict.outcome for verdict in verdicts}
-    if Outcome.BROKEN in outcomes:
+    found = set(outcomes)
+    if Outcome.BROKEN in found:
         return Outcome.BROKEN
-    return Outcome.HOLDS if outcomes == {Outcome.HOLDS} else Outcome.UNDETERMINED
+    return Outcome.HOLDS if found == {Outcome.HOLDS} else Outcome.UNDETERMINED
 
 
 class Judgement(NamedTuple):

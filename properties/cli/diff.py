@@ -2,12 +2,14 @@
 
 import argparse
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.progress import Progress
 
-from model.checking.claims import Outcome
+from model.checking.claims import Outcome, worst
 from model.vocabulary import System
 from model.vocabulary.settings import nearest
 from model.vocabulary.trace import kind_of
@@ -16,21 +18,12 @@ from properties.cli.columns import add_columns, columns_of
 from properties.cli.outputs import refuse_unmakable, refuse_unwritable
 from properties.data.durations import duration
 from properties.errors import UsageError
-from properties.grouping.inputs import NAMED as KEYED
-from properties.grouping.queries import BATCHES as GROUPING_BATCHES
-from properties.join.inputs import NAMED as PAIRS
-from properties.join.queries import BATCHES as JOIN_BATCHES
-from properties.join.queries import WORKERS as CHAIN_WORKERS
 from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge
 from properties.judging.references import BOTH, REFERENCES, run_reference
 from properties.judging.systems import SPARK, local_master, opened
 from properties.judging.trial import Trial
-from properties.rooms import NAMES, Case, Room, SkippedInput, find_room, find_rooms
-from properties.script.inputs import NAMED as NETWORKS
-from properties.script.queries import BATCHES as SCRIPT_BATCHES
-from properties.script.queries import WORKERS as SCRIPT_WORKERS
-from properties.windows import queries as windowed
+from properties.rooms import Case, Room, SkippedInput, find_rooms
 
 SUMMARY = "the Spark pipeline, or your implementation, against the reference, on data"
 
@@ -54,50 +47,69 @@ Without --input a room takes its default inputs. A path may be a Parquet or CSV 
 arrival column its rows arrive in the order of the file. Room grouping needs no column of times.
 """
 
-SERVED = ("join", "script")
-"""Rooms that are asked how many workers there are and what is late."""
-EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
-
 Chosen = list[tuple[Room, Case | SkippedInput]]
+Groups = list[tuple[Sequence[str], argparse._ArgumentGroup]]
+"""Groups of options, each with the names of its rooms."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Options of all rooms, and those of each."""
-    parser.add_argument("room", metavar="ROOM", help=f"{', '.join(NAMES)}, or all")
+    """Add the options of all rooms, then those of each room."""
+    known = find_rooms("all")
+    parser.add_argument(
+        "room", metavar="ROOM", help=f"{', '.join(room.name for room in known)}, or all"
+    )
     parser.add_argument(
         "--input",
         action="append",
         metavar="NAME|PATH",
-        help="flights, umts, a recording in $STRAGGLER_DATA, or a file; in room join"
-        f" {', '.join(PAIRS)}; in room grouping {', '.join(KEYED)}, a recording, or a file;"
-        f" in room script {', '.join(NETWORKS)}, or a file; may be repeated",
+        help=f"{_by_room(known, lambda room: room.inputs)}; may be repeated",
     )
-    parser.add_argument("--seed", type=int, default=0, help="of simulated inputs (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of simulated inputs (0)")
     parser.add_argument(
         "--batches",
         type=int,
-        help=f"equal micro-batches, no more than rows ({windowed.BATCHES}, in room join"
-        f" {JOIN_BATCHES}, in room grouping {GROUPING_BATCHES}, in room script {SCRIPT_BATCHES})",
+        help="number of equal micro-batches, at most one a row"
+        f" ({_by_room(known, lambda room: str(room.batches))})",
     )
     parser.add_argument(
         "--window",
         dest="window_us",
         type=duration,
         metavar="DURATION",
-        help="W, like 5s or 6h: length of a window (slack, watermark), or how far apart in time a"
-        " pair may be (join)",
+        help="length W of a window, like 5s or 6h; in a join the largest distance in time of a"
+        " pair",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the verdicts there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the verdicts to FILE")
     _add_comparison(parser)
     add_columns(parser)
-    groups: list[tuple[Sequence[str], argparse._ArgumentGroup]] = []
-    for names in (windowed.ROOMS, SERVED, *((name,) for name in NAMES)):
-        groups.append((names, parser.add_argument_group(f"query of {_listed(names)}")))
-    windowed.add_options(groups[0][1])
-    _add_served(groups[1][1])
-    for (name,), group in groups[2:]:
-        find_room(name).add_options(group)
-    parser.set_defaults(groups=groups)
+    parser.set_defaults(groups=_add_room_options(parser, known))
+
+
+def _by_room(known: Sequence[Room], text_of: Callable[[Room], str]) -> str:
+    """Return the texts of rooms, each with the rooms that have it."""
+    rooms_of: dict[str, list[str]] = defaultdict(list)
+    for room in known:
+        rooms_of[text_of(room)].append(room.name)
+    return "; ".join(f"{_join_names(names)}: {text}" for text, names in rooms_of.items())
+
+
+def _add_room_options(parser: argparse.ArgumentParser, known: Sequence[Room]) -> Groups:
+    """Add options that rooms share, then those of single rooms; return the groups."""
+    sharing: dict[Callable[[argparse._ArgumentGroup], None], list[Room]] = defaultdict(list)
+    for room in known:
+        if room.shared_options is not None:
+            sharing[room.shared_options].append(room)
+    with_workers = [room for room in known if room.workers is not None]
+    sharing[partial(_add_worker_options, with_workers)] = with_workers
+    for room in known:
+        sharing[room.add_options].append(room)
+    groups: Groups = []
+    for add, rooms in sharing.items():
+        names = [room.name for room in rooms]
+        group = parser.add_argument_group(f"query of {_join_names(names)}")
+        add(group)
+        groups.append((names, group))
+    return groups
 
 
 def _add_comparison(parser: argparse.ArgumentParser) -> None:
@@ -130,27 +142,24 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_served(group: argparse._ArgumentGroup) -> None:
-    """What is asked of those that serve streams with a lateness of their own."""
+def _add_worker_options(rooms: Sequence[Room], group: argparse._ArgumentGroup) -> None:
+    """Add the options of rooms that serve streams with workers of their own."""
     group.add_argument(
         "--lateness",
         dest="lateness_us",
         type=duration,
         metavar="DURATION",
-        help="of event times behind the largest of their stream, or sensor, that is let in (by"
-        " input)",
+        help="how far a tuple may lie behind the latest one of its stream or sensor (by input)",
     )
     group.add_argument(
         "--workers",
         type=int,
         metavar="N",
-        help=f"of the chain, each a task slot ({CHAIN_WORKERS}), or of the scripts"
-        f" ({SCRIPT_WORKERS})",
+        help=f"number of workers ({_by_room(rooms, lambda room: str(room.workers))})",
     )
 
 
-def _listed(names: Sequence[str]) -> str:
-    """Rooms by name."""
+def _join_names(names: Sequence[str]) -> str:
     return f"room{'s' * (len(names) > 1)} {' and '.join(names)}"
 
 
@@ -178,7 +187,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json is not None:
         rows = [judgement.to_json() for judgement in judgements]
         args.json.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
-    return EXIT_CODES[render.overall(judgements)]
+    return render.EXIT_CODES[worst(judgement.outcome for judgement in judgements)]
 
 
 def _refuse_others(args: argparse.Namespace, chosen: Sequence[Room]) -> None:
@@ -188,7 +197,7 @@ def _refuse_others(args: argparse.Namespace, chosen: Sequence[Room]) -> None:
         for action in group._group_actions:
             if asked.isdisjoint(names) and getattr(args, action.dest) != action.default:
                 flag = action.option_strings[0]
-                sentence = f"{flag} is an option of {_listed(names)}, not of {args.room}"
+                sentence = f"{flag} is an option of {_join_names(names)}, not of {args.room}"
                 raise UsageError(sentence)
 
 

@@ -13,7 +13,7 @@ from properties.cli import render
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError
 from properties.pages.errata import Confirmation, Erratum, markdown, told
-from properties.rooms import NAMES, Room, find_rooms
+from properties.rooms import Room, find_rooms, room_names
 
 SUMMARY = "published rules that break their promises, each with a small counterexample"
 
@@ -31,8 +31,7 @@ its promise, then the corrected one on the same input and on everything searched
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Which errata, and where to write them."""
-    known = ", ".join(NAMES)
-    room_help = f"{known}, or all (all)"
+    room_help = f"{', '.join(room_names())}, or all (all)"
     parser.add_argument("room", metavar="ROOM", nargs="?", default="all", help=room_help)
     parser.add_argument(
         "--only", action="append", metavar="NAME", help="one erratum; may be repeated"

@@ -15,7 +15,7 @@ from properties.cli import render
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError
 from properties.judging.judge import compare_traces
-from properties.rooms import NAMES, Explorer, Room, find_room
+from properties.rooms import Explorer, Room, find_room, room_names
 
 SUMMARY = "every behaviour of a room's model in a small scope, and what planted bugs do to it"
 
@@ -26,8 +26,6 @@ examples:
   straggler explore join --scope four               four workers, 35,511 states
   straggler explore slack --variant lost_update     one planted bug, with its shortest path
 """
-
-EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
 
 
 class Finding(NamedTuple):
@@ -43,7 +41,7 @@ class Finding(NamedTuple):
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Scope and variant."""
-    parser.add_argument("room", metavar="ROOM", help=", ".join(NAMES))
+    parser.add_argument("room", metavar="ROOM", help=", ".join(room_names()))
     parser.add_argument("--scope", metavar="NAME", help="how much (all that take seconds)")
     parser.add_argument(
         "--variant", metavar="NAME", help="a planted bug instead of the right rules"
@@ -81,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     for finding in findings:
         _print_finding(out, chosen, finding)
     _write(args.json, explored, findings)
-    return EXIT_CODES[_conclude(out, explored, findings)]
+    return render.EXIT_CODES[_conclude(out, explored, findings)]
 
 
 def _scopes(chosen: Room, asked: str | None) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ NARROWEST = 110
 
 UNLIMITED = 10_000
 
+EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
 COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMINED: "yellow"}
 
 
@@ -73,15 +74,6 @@ def progress(*more: ProgressColumn) -> Progress:
         transient=True,
         disable=not console.is_terminal,
     )
-
-
-def overall(judgements: Sequence[Judgement]) -> Outcome:
-    """All judgements summed up; none at all is undetermined."""
-    outcomes = [judgement.outcome for judgement in judgements]
-    for worst in (Outcome.BROKEN, Outcome.UNDETERMINED):
-        if worst in outcomes:
-            return worst
-    return Outcome.HOLDS if outcomes else Outcome.UNDETERMINED
 
 
 def print_tables(out: Console, judgements: Sequence[Judgement]) -> None:

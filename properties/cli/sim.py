@@ -16,7 +16,7 @@ from properties.data.durations import parse_duration_us
 from properties.errors import UsageError
 from properties.judging.judge import judge
 from properties.judging.references import MODEL, run_reference
-from properties.rooms import NAMES, Alternatives, Case, Remark, find_room
+from properties.rooms import Alternatives, Case, Remark, find_room, room_names
 from sim.kernel.faults import KINDS
 from sim.kernel.run import TimedRun
 
@@ -34,7 +34,6 @@ examples:
   straggler sim slack --set nonsense=1              lists the settings there are
 """
 
-EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
 CHANGED = {
     Outcome.HOLDS: "Scheduling and batches changed no step",
     Outcome.BROKEN: "Scheduling and batches changed steps",
@@ -44,7 +43,7 @@ CHANGED = {
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Seed, settings, and where to write."""
-    parser.add_argument("room", metavar="ROOM", help=", ".join(NAMES))
+    parser.add_argument("room", metavar="ROOM", help=", ".join(room_names()))
     parser.add_argument("--seed", type=int, default=0, help="of everything random (0)")
     parser.add_argument(
         "--set",
@@ -106,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
         if beside is not None:
             record["beside"] = list(beside.data)
         args.json.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    return EXIT_CODES[judgement.outcome]
+    return render.EXIT_CODES[judgement.outcome]
 
 
 def _too_late(timed: TimedRun) -> Iterator[Remark]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, TaskID, TextColumn
 
-from model.checking.claims import Outcome
 from properties.cli import render
 from properties.cli.outputs import refuse_unmakable, refuse_unwritable
 from properties.errors import UsageError
@@ -40,7 +39,6 @@ A finished run is stored and never done again: after an interrupt, or kill -9, t
 on where it was. docs/sweeps.md says what stands in a file and in the results.
 """
 
-EXIT_CODES = {Outcome.HOLDS: 0, Outcome.BROKEN: 1, Outcome.UNDETERMINED: 3}
 PROCESSES = "processes"
 
 
@@ -114,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
     out.print(output.table(found))
     render.print_lines(out, ["", *output.remarks(found)])
     render.print_lines(out, [output.describe_end(found, end, str(args.out))])
-    return EXIT_CODES[end.outcome]
+    return render.EXIT_CODES[end.outcome]
 
 
 def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:

@@ -208,7 +208,10 @@ EXPLORER = Explorer(
 
 ROOM = Room(
     name="grouping",
+    position=30,
     step_types=WORDS,
+    inputs=f"{', '.join(inputs.NAMED)}, a recording, or a file",
+    batches=queries.BATCHES,
     add_options=queries.add_options,
     cases=cases,
     reference=make_system,

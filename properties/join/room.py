@@ -197,8 +197,12 @@ EXPLORER = Explorer(
 
 ROOM = Room(
     name="join",
+    position=20,
     step_types=RESULTS,
+    inputs=f"{', '.join(inputs.NAMED)}, or two files with --r and --s",
+    batches=queries.BATCHES,
     add_options=queries.add_options,
+    workers=queries.WORKERS,
     cases=cases,
     reference=make_system,
     spark=spark_pipeline("join"),

@@ -18,8 +18,7 @@ from model.checking.claims import Outcome
 from properties.cli.render import markdown
 from properties.errors import UsageError, counted
 from properties.pages.evidence import MEASURED, PROMISES, Promise
-from properties.rooms import find_rooms
-from properties.sweeps.files import ROOMS
+from properties.rooms import find_rooms, sort_names
 from sim.report.contents import Entry, NumbersTable, Report, ReportedFinding, Status
 from sim.report.words import version, written
 from sim.sweep.experiment import Reproduction
@@ -47,7 +46,7 @@ on one machine with two cores and hold for that machine.
 def page(report: Report, measured: Figures) -> str:
     """All of it, room by room."""
     known = {*(entry.room for entry in report), *(promise.room for promise in PROMISES)}
-    names = [room for room in ROOMS if room in known] + sorted(known.difference(ROOMS))
+    names = sort_names(known)
     meanings = [f"- *{each.value.capitalize()}*: {each.meaning}." for each in VERDICTS]
     parts = [HEADER, *meanings, "", "## In short\n", _extent(report), _counts(report, names), ""]
     parts.append("## Figures and tables\n")

@@ -239,8 +239,12 @@ EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, 
 
 ROOM = Room(
     name="script",
+    position=50,
     step_types=WORDS,
+    inputs=f"{', '.join(inputs.NAMED)}, or a file",
+    batches=queries.BATCHES,
     add_options=queries.add_options,
+    workers=queries.WORKERS,
     cases=cases,
     reference=make_system,
     spark=spark_pipeline("script"),

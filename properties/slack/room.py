@@ -27,6 +27,7 @@ from properties.errors import counted
 from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room
 from properties.slack import queries
 from properties.slack.errata import ERRATA
+from properties.windows import queries as windowed
 from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings, refuse_workload
 from properties.wiring import judge_guard, run_plot, spark_operator, spark_pipeline, timed_run
@@ -123,8 +124,12 @@ EXPLORER = Explorer(
 
 ROOM = Room(
     name="slack",
+    position=10,
     step_types=WORDS,
+    inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
+    batches=windowed.BATCHES,
     add_options=queries.add_options,
+    shared_options=windowed.add_options,
     cases=partial(cases, "slack", queries.queries),
     reference=make_system,
     spark=spark_pipeline("slack"),

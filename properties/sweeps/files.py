@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow.lib import ArrowException
 
 from properties.errors import UsageError
+from properties.rooms import sort_names
 from sim.report.contents import Entry, Report
 from sim.report.entries import Columns, entry_of
 from sim.report.words import version
@@ -20,11 +21,6 @@ from sim.sweep import results
 from sim.sweep.experiment import EFFORTS, Experiment
 from sim.sweep.jobs import Figure
 from sim.sweep.store import whole
-
-ROOMS = ("slack", "join", "grouping", "watermark", "script")
-"""Rooms in the order of a report; rooms that are not listed come last."""
-
-# -------------------------------------------------------------------------------- one table
 
 
 def write_table(path: Path, columns: results.Columns, experiment: Experiment) -> None:
@@ -74,12 +70,8 @@ def read_report(folder: Path, efforts: Sequence[str] = tuple(reversed(EFFORTS)))
         raise UsageError(f"there are no results of a {asked} sweep in {str(folder)!r}{begun}")
     entries = [_read_entry(path) for path in found.values()]
     _refuse_mixed(entries)
-    return tuple(sorted(entries, key=_place))
-
-
-def _place(entry: Entry) -> tuple[int, str, str]:
-    number = ROOMS.index(entry.room) if entry.room in ROOMS else len(ROOMS)
-    return number, entry.room, entry.name
+    order = sort_names(entry.room for entry in entries)
+    return tuple(sorted(entries, key=lambda entry: (order.index(entry.room), entry.name)))
 
 
 def _read_entry(path: Path) -> Entry:

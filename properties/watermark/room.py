@@ -18,6 +18,7 @@ from properties.errors import counted
 from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Room
 from properties.watermark import queries
 from properties.watermark.errata import ERRATA
+from properties.windows import queries as windowed
 from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings
 from properties.wiring import judge_guard, run_plot, spark_operator, spark_pipeline, timed_run
@@ -94,8 +95,12 @@ EXPLORER = Explorer(
 
 ROOM = Room(
     name="watermark",
+    position=40,
     step_types=WORDS,
+    inputs="flights, umts, a recording in $STRAGGLER_DATA, or a file",
+    batches=windowed.BATCHES,
     add_options=queries.add_options,
+    shared_options=windowed.add_options,
     cases=partial(cases, "watermark", queries.queries),
     reference=make_system,
     spark=spark_pipeline("watermark"),

@@ -18,7 +18,6 @@ from properties.data.tables import Recording
 from properties.errors import UsageError, in_options
 from properties.windows.limits import TASKS_MAX, refuse_query
 
-ROOMS = ("slack", "watermark")
 BATCHES = 8
 """Micro-batches where ``--batches`` does not say otherwise."""
 KEYED_TASKS = 2

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, NamedTuple, TypeAlias
 
-from model.checking.claims import Outcome
+from model.checking.claims import Outcome, worst
 from sim.sweep.experiment import Experiment
 from sim.sweep.forecast import Forecast, known_times, longest_first
 from sim.sweep.jobs import Done, Figure, Job, Mapper, jobs_of
@@ -171,7 +171,7 @@ class Sweep:
             if isinstance(event, Judged):
                 outcomes.append(event.results.outcome)
             yield event
-        yield Ended(_worst(outcomes), perf_counter() - began_s)
+        yield Ended(worst(outcomes), perf_counter() - began_s)
 
     def _task(self, experiment: Experiment) -> _Task:
         runs = runs_of(experiment, self.effort, self.first_seed)
@@ -272,10 +272,3 @@ def _again(task: _Task, run: SweepRun) -> str:
         return task.again
     settings = [f"--set {shlex.quote(f'{key}={text}')}" for key, text in run.settings.items()]
     return " ".join([f"straggler sim {task.experiment.room} --seed {run.seed}", *settings])
-
-
-def _worst(outcomes: Sequence[Outcome]) -> Outcome:
-    for worst in (Outcome.BROKEN, Outcome.UNDETERMINED):
-        if worst in outcomes:
-            return worst
-    return Outcome.HOLDS

@@ -7,10 +7,12 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
+import sim
 from model.vocabulary.settings import look_up, nearest
 from sim.sweep.expectations import COLUMNS, expectation_of, where_of
 from sim.sweep.experiment import (
@@ -28,8 +30,8 @@ from sim.sweep.experiment import (
 from sim.sweep.measurable import Measurable, measurable
 from sim.sweep.toml import Table
 
-CATALOGUE = Path(__file__).resolve().parents[1] / "experiments"
-"""The experiments of this project."""
+CATALOGUE = ("experiments/*.toml", "*/experiments/*.toml")
+"""Files of experiments in the folders of the package ``sim``: of several rooms, or of one."""
 SEEDS, SEEDS_MAX = 3, 1_000
 CONFIDENCE = 0.95
 RUNS_MAX = 20_000
@@ -43,17 +45,22 @@ _KEYS = (
 )
 
 
-def catalogue(folder: Path = CATALOGUE) -> tuple[str, ...]:
-    """Names of the experiments there are, sorted."""
-    return tuple(sorted(path.stem for path in folder.glob("*.toml")))
+def catalogue() -> tuple[str, ...]:
+    """Return the names of all experiments, sorted."""
+    return tuple(sorted(_files()))
 
 
-def find(name: str, folder: Path = CATALOGUE) -> Experiment:
-    """The experiment of that name, or in that file."""
+def find(name: str) -> Experiment:
+    """Return the experiment of that name, or of that file if the name ends in ``.toml``."""
     if name.endswith(".toml"):
         return load(Path(name))
-    look_up("experiment", name, dict.fromkeys(catalogue(folder)))
-    return load(folder / f"{name}.toml")
+    return load(look_up("experiment", name, dict(sorted(_files().items()))))
+
+
+def _files() -> dict[str, Path]:
+    """Return the files of all experiments, by name."""
+    found = (Path(folder).glob(pattern) for folder in sim.__path__ for pattern in CATALOGUE)
+    return {path.stem: path for path in chain.from_iterable(found)}
 
 
 def load(path: Path) -> Experiment:

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("slack", "watermark", "join", "grouping", "script")
 CODE = ("model", "sim", "spark_impl", "properties", "tests", "benchmarks")
 
 
@@ -37,6 +36,15 @@ def files() -> tuple[Path, ...]:
         pytest.skip("not a git checkout: nobody can tell which files belong to the project")
     paths = (ROOT / name for name in listing.stdout.split("\0") if name)
     return tuple(sorted(path for path in paths if path.is_file()))
+
+
+@cache
+def room_names() -> frozenset[str]:
+    """Return the names of all rooms: packages of ``properties`` with a module ``room``."""
+    paths = (path.relative_to(ROOT).parts for path in files())
+    return frozenset(
+        parts[1] for parts in paths if len(parts) == 3 and parts[::2] == ("properties", "room.py")
+    )
 
 
 @cache

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.repository import CODE, ROOMS, Module, imports, module_at, modules, within
+from tests.house.repository import CODE, Module, imports, module_at, modules, room_names, within
 
 # A folder -> what it may import of ours.
 MAY_KNOW = {
@@ -61,11 +61,11 @@ def neighbours(module: Module) -> Iterable[str]:
     """Imports of another room of the same folder."""
     parts = module.name.split(".")
     for depth, room in enumerate(parts):
-        if room in ROOMS:
+        if room in room_names():
             for name in imports(module):
                 target = name.split(".")
                 same_folder = target[:depth] == parts[:depth] and len(target) > depth
-                if same_folder and target[depth] in ROOMS and target[depth] != room:
+                if same_folder and target[depth] in room_names() and target[depth] != room:
                     yield name
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house.repository import ROOMS, ROOT, Module, files, module_at, modules
+from tests.house.repository import ROOT, Module, files, module_at, modules, room_names
 
 MODULE_LINES_MAX = 400
 FUNCTION_LINES_MAX = 60
@@ -34,7 +34,7 @@ def rooms_in(folder: str) -> set[str]:
         part
         for module in modules()
         for part in module.name.split(".")[1:2]
-        if module.name.split(".")[0] == folder and part in ROOMS
+        if module.name.split(".")[0] == folder and part in room_names()
     }
 
 

@@ -20,7 +20,7 @@ from properties.errors import UsageError
 from properties.grouping.room import ROOM as GROUPING
 from properties.join.room import ROOM as JOIN
 from properties.judging.references import BOTH, MODEL, OURS, REFERENCES, SIM, run_reference
-from properties.rooms import NAMES, find_room
+from properties.rooms import find_room, room_names
 from properties.slack.room import ROOM as SLACK
 from sim.clusters import STATED
 from sim.grouping.room import stated
@@ -222,7 +222,7 @@ def test_a_replay_agrees_with_the_model_in_every_room(straggler: Straggler, file
             assert row["predicted_latency_p50_ms"] <= row["predicted_latency_p99_ms"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", room_names())
 def test_examples_of_planted_bugs_are_replayed_as_the_model_runs_them(name: str) -> None:
     chosen = find_room(name)
     for variant, bug in chosen.explorer.variants.items():
