@@ -177,7 +177,7 @@ def place(config: GroupingConfig, heavy: Mapping[str, int], tuples: Sequence[int
 # -------------------------------------------------------------------------------------------- tag
 
 
-def drawn(table: Table, key: str) -> set[int]:
+def drawn_by_speed(table: Table, key: str) -> set[int]:
     """``tag-literal``: for heavy keys one draw by speed for every q tuples, else two."""
     if key not in table.heavy:
         return two(table, key)
@@ -223,6 +223,6 @@ CANDIDATES: Mapping[str, Candidates] = {
     "nag-dynamic": everywhere,
     "dag": cold_one,
     "cg": everywhere,
-    "tag-literal": drawn,
+    "tag-literal": drawn_by_speed,
     "tag": enough,
 }

@@ -14,7 +14,7 @@ from math import floor
 from typing import Any
 
 from model.checking.variants import PLANTED, Variant, factories
-from model.grouping.candidates import CANDIDATES, drawn, numbered_hash, text_hash, two
+from model.grouping.candidates import CANDIDATES, drawn_by_speed, numbered_hash, text_hash, two
 from model.grouping.claims import CANDIDATE, FEW, HEAVY, LEAST
 from model.grouping.machine import system
 from model.grouping.rules import COSTS, RULES
@@ -50,7 +50,7 @@ def _perhaps_the_same(table: Table, key: str) -> set[int]:
 
 
 def _drawn_if_heavy(table: Table, key: str) -> set[int]:
-    return (drawn if key in table.heavy else CANDIDATES["tag"])(table, key)
+    return (drawn_by_speed if key in table.heavy else CANDIDATES["tag"])(table, key)
 
 
 def _uniform_if_light(table: Table, key: str) -> set[int]:
@@ -121,7 +121,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         _variant(
             "heavy_drawn",
             FEW,
-            "A heavy key's candidates are drawn by speed, and may be one.",
+            "A heavy key's candidates are drawn_by_speed by speed, and may be one.",
             PAPER,
             "A key's candidates are a beginning of its rendezvous order, two at least.",
             _with_candidates("tag", _drawn_if_heavy),

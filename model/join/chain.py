@@ -247,10 +247,10 @@ def merge(setup: Setup, state: ChainState, action: Action) -> Step:
     """Two neighbours become one; what lies left in R and right in S meets now."""
     left, right = state.workers[action.worker], state.workers[action.worker + 1]
     pairs = setup.content.join(R, left.r.store, right.s.store)
-    return _replace_workers(state, action.worker, 2, (merged(left, right),)), pairs
+    return _replace_workers(state, action.worker, 2, (merge_workers(left, right),)), pairs
 
 
-def merged(left: Worker, right: Worker) -> Worker:
+def merge_workers(left: Worker, right: Worker) -> Worker:
     """The two as one worker: older tuples of R lie further right, of S further left."""
     return Worker(
         right.r._replace(

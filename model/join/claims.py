@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from model.checking.claims import SHOWN, Claim, ClaimSet, Judgement
-from model.join.oracle import Admission, Found, admission, quick_matches
+from model.join.oracle import Admission, QueryPair, admission, quick_matches
 from model.join.replay import CLAIM as CONFORMS
 from model.join.replay import validate_recording
 from model.join.state_claims import LOST, TWICE
@@ -36,15 +36,15 @@ class Evidence:
     workload: Workload
     config: JoinConfig
     admitted: Admission
-    results: Collection[Found]
-    forbidden: Collection[Found]
+    results: Collection[QueryPair]
+    forbidden: Collection[QueryPair]
     """Pairs that would be results if no query were limited to epochs."""
     trace: Trace
     counts_pairs: bool
     """Whether the pairs of every recorded step are counted again."""
 
     @cached_property
-    def times(self) -> Counter[Found]:
+    def times(self) -> Counter[QueryPair]:
         """Number of times each pair came out."""
         return Counter((each.query, each.r_id, each.s_id) for each in self.trace.of(Match))
 
@@ -85,7 +85,7 @@ def evidence_of(workload: Workload, trace: Trace, counts_pairs: bool) -> Evidenc
     config = JoinConfig.from_json(workload.config)
     admitted = admission(workload)
     results = quick_matches(config, admitted)
-    forbidden = set[Found]()
+    forbidden = set[QueryPair]()
     if config.epochs:
         forbidden = quick_matches(replace(config, epochs=()), admitted) - results
     return Evidence(workload, config, admitted, results, forbidden, trace, counts_pairs)
@@ -115,7 +115,7 @@ def _against_limited(seen: Evidence) -> list[str]:
     return _described(sorted(set(seen.times) & set(seen.forbidden)), seen)
 
 
-def _described(pairs: Sequence[Found], seen: Evidence) -> list[str]:
+def _described(pairs: Sequence[QueryPair], seen: Evidence) -> list[str]:
     """Return a sentence for every pair; only those that are shown have the tuples' contents.
 
     Finding the contents takes too long for all of them.
@@ -124,7 +124,7 @@ def _described(pairs: Sequence[Found], seen: Evidence) -> list[str]:
     return [*shown, *(f"{pair}." for pair in pairs[SHOWN:])]
 
 
-def _describe_pair(found: Found, seen: Evidence) -> str:
+def _describe_pair(found: QueryPair, seen: Evidence) -> str:
     query, r_id, s_id = found
     r = _describe_tuple("r", r_id, seen.admitted.r.tuples)
     s = _describe_tuple("s", s_id, seen.admitted.s.tuples)

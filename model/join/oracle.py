@@ -37,7 +37,7 @@ from model.vocabulary.join import (
     S,
 )
 
-Found = tuple[str, int, int]
+QueryPair = tuple[str, int, int]
 """Query, identity of r, identity of s."""
 
 # ------------------------------------------------------------------------------------ predicates
@@ -181,7 +181,7 @@ def _rejected(event: Event, reason: str) -> Rejected:
 # ------------------------------------------------------------------------------------- results
 
 
-def found_by(config: JoinConfig, admitted: Admission, r: int, s: int) -> tuple[str, ...]:
+def queries_of(config: JoinConfig, admitted: Admission, r: int, s: int) -> tuple[str, ...]:
     """The queries of which a pair, two ranks, is a result."""
     r_tuple, s_tuple = admitted.r.tuples[r], admitted.s.tuples[s]
     if abs(r_tuple.event_time_us - s_tuple.event_time_us) > config.window_us:
@@ -202,7 +202,7 @@ def asks_about(config: JoinConfig, query: str, epochs: Iterable[int]) -> bool:
     return all(first <= epoch and (last is None or epoch <= last) for epoch in epochs)
 
 
-def matches(config: JoinConfig, admitted: Admission) -> set[Found]:
+def matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
     """Every result: for all r, for all s."""
     every_r, every_s = range(len(admitted.r.tuples)), range(len(admitted.s.tuples))
     return {found for r in every_r for found in _with(config, admitted, r, every_s)}
@@ -210,13 +210,13 @@ def matches(config: JoinConfig, admitted: Admission) -> set[Found]:
 
 def _with(
     config: JoinConfig, admitted: Admission, r: int, s_ranks: Iterable[int]
-) -> Iterator[Found]:
+) -> Iterator[QueryPair]:
     for s in s_ranks:
-        for query in found_by(config, admitted, r, s):
+        for query in queries_of(config, admitted, r, s):
             yield query, admitted.r.tuples[r].source_id, admitted.s.tuples[s].source_id
 
 
-def quick_matches(config: JoinConfig, admitted: Admission) -> set[Found]:
+def quick_matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
     """The same, asking only pairs within the window that are as all queries need them.
 
     Where all need equal keys, pairs with equal keys; where all need values within some distance,
@@ -229,7 +229,7 @@ def quick_matches(config: JoinConfig, admitted: Admission) -> set[Found]:
     for s in sorted(range(len(s_tuples)), key=lambda s: s_tuples[s].event_time_us):
         groups.setdefault(s_tuples[s].key if by_key else "", []).append(s)
     columns = {key: _Columns.of(s_tuples, group) for key, group in groups.items()}
-    found: set[Found] = set()
+    found: set[QueryPair] = set()
     for r, event in enumerate(admitted.r.tuples):
         near = columns.get(event.key if by_key else "")
         if near is not None:
@@ -274,7 +274,7 @@ def _needs_equal_keys(predicate: Predicate) -> bool:
     return predicate == Equi("key")
 
 
-def joined(workload: Workload) -> Trace:
+def nested_loop_join(workload: Workload) -> Trace:
     """What comes of a workload with a flush: matches, each in its first possible epoch, rejections.
 
     Raises ``ValueError`` with one sentence for a workload that cannot be.
@@ -293,4 +293,4 @@ def joined(workload: Workload) -> Trace:
 
 def make_system() -> System:
     """The nested loop as a System, for inputs of which the model's chain would take hours."""
-    return joined
+    return nested_loop_join

@@ -60,7 +60,7 @@ from model.vocabulary.join import (
 from model.vocabulary.trace import kind_of
 
 CLAIM = "the recorded steps are a behaviour of the protocol"
-Recorded = Admit | Forward | Receive | Ack | Drop | Quiet
+RecordedStep = Admit | Forward | Receive | Ack | Drop | Quiet
 
 
 class Refused(Exception):  # noqa: N818 - it is no error of the program
@@ -75,7 +75,7 @@ class Unjoined(Listed):
         return ()
 
 
-class At(NamedTuple):
+class Position(NamedTuple):
     """Where a recording has come to."""
 
     chain: ChainState
@@ -89,7 +89,7 @@ class At(NamedTuple):
 # ------------------------------------------------------------------------------------------ order
 
 
-def in_order(trace: Trace) -> Iterator[Recorded]:
+def in_order(trace: Trace) -> Iterator[RecordedStep]:
     """The steps in an order that messages allow; those that nothing allows come at the end."""
     by_worker: dict[tuple[int, int], list[Any]] = {}
     words: Iterable[Any] = PROTOCOL
@@ -105,7 +105,7 @@ def in_order(trace: Trace) -> Iterator[Recorded]:
         yield from _merged(queues)
 
 
-def _merged(queues: list[list[Any]]) -> Iterator[Recorded]:
+def _merged(queues: list[list[Any]]) -> Iterator[RecordedStep]:
     positions = [0] * len(queues)
     known: set[tuple[str, int, str, int]] = set()
     moved = True
@@ -123,7 +123,7 @@ def _merged(queues: list[list[Any]]) -> Iterator[Recorded]:
         yield from queue[positions[n] :]
 
 
-def _is_there(step: Recorded, known: set[tuple[str, int, str, int]]) -> bool:
+def _is_there(step: RecordedStep, known: set[tuple[str, int, str, int]]) -> bool:
     """Whether the message that a step takes was sent."""
     if isinstance(step, Receive):
         sender = step.worker - 1 if step.stream == R else step.worker + 1
@@ -159,7 +159,7 @@ class Replay:
             Quiet: self._quiet,
         }
 
-    def follow(self, at: At, step: Recorded) -> At:
+    def follow(self, at: Position, step: RecordedStep) -> Position:
         """Where a step leads; :class:`Refused` if the protocol does not allow it."""
         if step.epoch != at.epoch:
             at = self._next_epoch(at, step.epoch)
@@ -170,9 +170,9 @@ class Replay:
         chain = self.take[type(step)](at.chain, step)
         done = (*at.done, step.worker) if isinstance(step, Quiet) else at.done
         counts = (*at.counts[: step.worker], count + 1, *at.counts[step.worker + 1 :])
-        return At(chain, at.epoch, done, counts)
+        return Position(chain, at.epoch, done, counts)
 
-    def finish(self, at: At) -> None:
+    def finish(self, at: Position) -> None:
         """Whether an epoch may end here; :class:`Refused` if not."""
         missing = sorted(set(range(self.setup.workers)) - set(at.done))
         _require(not missing, f"workers {missing} have not said that they are quiet")
@@ -187,7 +187,7 @@ class Replay:
     def _expected(self, stream: str, epoch: int) -> int:
         return bisect_right(self.admitted.streams[stream].epochs, epoch)
 
-    def _next_epoch(self, at: At, epoch: int) -> At:
+    def _next_epoch(self, at: Position, epoch: int) -> Position:
         if at.epoch >= 0:
             self.finish(at)
         _require(epoch == at.epoch + 1, f"epoch {epoch} comes after epoch {at.epoch}")
@@ -199,7 +199,7 @@ class Replay:
                 lane = lane._replace(wm_us=END_US)
                 worker = with_lane(chain.workers[number], stream, lane)
                 chain = with_worker(chain, number, worker)
-        return At(chain, epoch, counts=(0,) * self.setup.workers)
+        return Position(chain, epoch, counts=(0,) * self.setup.workers)
 
     def _admit(self, chain: ChainState, step: Admit) -> ChainState:
         stream = step.stream
@@ -324,16 +324,16 @@ def validate_recording(workload: Workload, trace: Trace, counts_pairs: bool = Tr
     without recorded steps.
     """
     replay = Replay(workload, counts_pairs)
-    last = [At(initial(replay.setup))]
+    last = [Position(initial(replay.setup))]
 
-    def follow(at: At, step: Recorded) -> Iterable[At]:
+    def follow(at: Position, step: RecordedStep) -> Iterable[Position]:
         try:
             last[0] = replay.follow(at, step)
         except Refused:
             return ()
         return (last[0],)
 
-    def explain(at: At, step: Recorded) -> Iterator[str]:
+    def explain(at: Position, step: RecordedStep) -> Iterator[str]:
         try:
             replay.follow(at, step)
         except Refused as reason:
@@ -352,7 +352,7 @@ def validate_recording(workload: Workload, trace: Trace, counts_pairs: bool = Tr
     return verdict
 
 
-def describe(step: Recorded) -> str:
+def describe(step: RecordedStep) -> str:
     """A recorded step as a phrase."""
     fields = step._asdict()
     where = f"epoch {fields.pop('epoch')}, worker {fields.pop('worker')}, {fields.pop('number')}"

@@ -17,7 +17,7 @@ from random import Random
 from typing import Any
 
 from model.join import chain
-from model.join.oracle import Admission, admission, found_by
+from model.join.oracle import Admission, admission, queries_of
 from model.join.rules import Setup, initial
 from model.join.state import (
     IN_ORDER,
@@ -48,7 +48,7 @@ def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
     content = Listed(
         tuple(event.event_time_us for event in admitted.r.tuples),
         tuple(event.event_time_us for event in admitted.s.tuples),
-        lambda r, s: len(found_by(config, admitted, r, s)),
+        lambda r, s: len(queries_of(config, admitted, r, s)),
     )
     return Setup(
         config.workers,
@@ -73,7 +73,7 @@ def _renumbered(lane: Lane) -> Lane:
     return lane._replace(sent=0, received=0)
 
 
-class Run:
+class SeededRun:
     """A chain on its way through a workload."""
 
     def __init__(self, workload: Workload, changes: Mapping[str, Any], lot: Lot) -> None:
@@ -125,12 +125,12 @@ class Run:
         return flush or action.what != "end"
 
     def _count(self, pairs: Sequence[Pair]) -> int:
-        return sum(len(found_by(self.config, self.admitted, *pair)) for pair in pairs)
+        return sum(len(queries_of(self.config, self.admitted, *pair)) for pair in pairs)
 
     def _emit(self, pairs: Sequence[Pair], epoch: int) -> None:
         for r, s in pairs:
             r_id, s_id = self.admitted.r.tuples[r].source_id, self.admitted.s.tuples[s].source_id
-            for query in found_by(self.config, self.admitted, r, s):
+            for query in queries_of(self.config, self.admitted, r, s):
                 self.steps.append(Match(query, r_id, s_id, epoch))
 
 
@@ -142,7 +142,7 @@ def run(
     ``changes`` replace fields of the chain's ``Setup``; ``lot`` decides instead of the seed.
     Raises ``ValueError`` with one sentence for a configuration that cannot be.
     """
-    under_way = Run(workload, changes or {}, lot or Random(workload.seed).randrange)
+    under_way = SeededRun(workload, changes or {}, lot or Random(workload.seed).randrange)
     batches = sum(1 for _ in workload.batches())
     for number in range(batches):
         under_way.epoch(number, flush=False)

@@ -240,10 +240,10 @@ def describe_state(scope: Scope, state: State) -> str:
     """What there is, as a phrase."""
     parts = []
     for number, worker in enumerate(state.chain.workers):
-        stored = [named(R, worker.r.store)] * bool(worker.r.store)
-        stored += [named(S, worker.s.store)] * bool(worker.s.store)
+        stored = [name_tuples(R, worker.r.store)] * bool(worker.r.store)
+        stored += [name_tuples(S, worker.s.store)] * bool(worker.s.store)
         parts += [f"worker {number} has {' and '.join(stored)}"] * bool(stored)
-    out = emitted(scope, State(state.chain), state)
+    out = describe_emitted(scope, State(state.chain), state)
     return ", ".join([*parts, f"out came {out}" if out else "no pair came out"])
 
 
@@ -267,12 +267,12 @@ def machine_of(scope: Scope) -> Machine[State, Action]:
 WIDTH = 34
 
 
-def named(stream: str, ranks: Ranks) -> str:
+def name_tuples(stream: str, ranks: Ranks) -> str:
     """Tuples of a stream, for example ``r0 r1``."""
     return " ".join(f"{stream.lower()}{rank}" for rank in ranks) or "nothing"
 
 
-def emitted(scope: Scope, before: State, after: State) -> str:
+def describe_emitted(scope: Scope, before: State, after: State) -> str:
     """Pairs that an action brought out, with a mark on those that came out before."""
     again = after.twice & ~before.twice
     fresh = after.once & ~before.once
@@ -291,8 +291,8 @@ def chart(scope: Scope, path: Path[State, Action]) -> tuple[str, ...]:
     for number, (action, after) in enumerate(path.steps, start=1):
         cells = ["|" if n < len(after.chain.workers) else "" for n in range(columns)]
         at = action.worker if action.worker >= 0 else 0
-        text = describe(before, after, action)
-        pairs = emitted(scope, before, after)
+        text = describe_action(before, after, action)
+        pairs = describe_emitted(scope, before, after)
         cells[at] = f"{text} => {pairs}" if pairs else text
         lines.append(_line(f"{number:>3}. ", cells))
         before = after
@@ -313,19 +313,20 @@ def _line(number: str, cells: Sequence[str]) -> str:
     return line.rstrip()
 
 
-def describe(before: State, after: State, action: Action) -> str:
+def describe_action(before: State, after: State, action: Action) -> str:
     """An action in a few words, with arrows for what comes and goes."""
     what, at, stream, n, repeats = action
     chain = before.chain
     if what in ("admit", "the source sends"):
         rank = chain.admitted_r if stream == R else chain.admitted_s
-        return f"{named(stream, (rank,))} {'enters' if what == 'admit' else 'is sent to the end'}"
+        where = "enters" if what == "admit" else "is sent to the end"
+        return f"{name_tuples(stream, (rank,))} {where}"
     if what in ("read", "read the new queue"):
         queue = chain.queue if what == "read" else chain.new_queue
-        return f"{named(stream, queue[:1])} enters"
+        return f"{name_tuples(stream, queue[:1])} enters"
     if what == "forward":
         lane, _ = lanes(chain.workers[at], stream)
-        sent = f"[{named(stream, lane.store[:n])}]"
+        sent = f"[{name_tuples(stream, lane.store[:n])}]"
         return f"{sent} -->" if stream == R else f"<-- {sent}"
     if what in ("receive", "acknowledge"):
         message = _message(before, action)
@@ -335,7 +336,7 @@ def describe(before: State, after: State, action: Action) -> str:
         lane, _ = lanes(chain.workers[at], stream)
         kept, _ = lanes(after.chain.workers[at], stream)
         gone = tuple(rank for rank in lane.store if rank not in kept.store)
-        return f"drops {named(stream, gone)}"
+        return f"drops {name_tuples(stream, gone)}"
     return _other(action)
 
 
@@ -364,7 +365,7 @@ def _message(state: State, action: Action) -> Message:
 
 def _received(message: Message) -> str:
     if isinstance(message, Block):
-        return f"[{named(message.stream, message.tuples)}]"
+        return f"[{name_tuples(message.stream, message.tuples)}]"
     return f"ACK {message.stream}{message.number or ''}"
 
 

@@ -22,13 +22,13 @@ from model.script.slices import (
     Partial,
     Units,
     answer,
-    in_units,
-    merged,
-    of_values,
-    rescaled,
+    merge_partials,
+    partial_of,
+    rescale,
     slice_around,
+    to_units,
 )
-from model.script.stream import Point, Stream, before, known
+from model.script.stream import Point, Stream, before, known_stream
 from model.vocabulary.script import END_US, MILLISECOND_US
 
 
@@ -55,7 +55,7 @@ class Slices:
             return
         stamps = [stamp for stamp, _ in points]
         values = [value for _, value in points]
-        whole = self._to_scale(in_units(values))
+        whole = self._to_scale(to_units(values))
         if self._origin_us is None:
             self._origin_us = self._rules.origin_us(stamps[0])
         origin_us, first = self._origin_us, 0
@@ -63,7 +63,7 @@ class Slices:
             start_us, end_us = slice_around(self._cutting, stamps[first] - origin_us)
             behind = bisect_left(stamps, end_us + origin_us, first)
             units = Units(whole[first:behind], self._scale)
-            self._add(start_us + origin_us, of_values(values[first:behind], units))
+            self._add(start_us + origin_us, partial_of(values[first:behind], units))
             first = behind
 
     def windows(self, node: Node, from_us: int) -> Iterator[tuple[int, float]]:
@@ -97,7 +97,7 @@ class Slices:
 
     def _add(self, start_us: int, part: Partial) -> None:
         if self.starts_us and self.starts_us[-1] == start_us:
-            self.parts[-1] = merged(self.parts[-1], part)
+            self.parts[-1] = merge_partials(self.parts[-1], part)
         else:
             self.starts_us.append(start_us)
             self.parts.append(part)
@@ -106,7 +106,7 @@ class Slices:
         """Return values in units of the slices, which become smaller if that takes it."""
         whole, scale = units
         if scale > self._scale:
-            self.parts = [rescaled(part, scale) for part in self.parts]
+            self.parts = [rescale(part, scale) for part in self.parts]
             self._scale = scale
         factor = self._scale // scale
         return whole if factor == 1 else [each * factor for each in whole]
@@ -173,7 +173,7 @@ def union(node: Node, parts: Sequence[Stream], rules: Rules) -> Stream:
 def window(node: Node, slices: Slices, from_us: int, rules: Rules) -> Stream:
     """The windows that end at ``from_us`` or later, as far as they are known."""
     values = {rules.stamp_us(end_us): value for end_us, value in slices.windows(node, from_us)}
-    return known(values, until_us_of(node, (slices.until_us,), rules))
+    return known_stream(values, until_us_of(node, (slices.until_us,), rules))
 
 
 # ------------------------------------------------------------------------------------ operations
@@ -197,7 +197,7 @@ def operation(
             values = [latest[each] for each in node.inputs]
             defined = [value for value in values if value is not None]
             if len(defined) == len(values):
-                value = computed(node.op, defined) + 0.0
+                value = compute(node.op, defined) + 0.0
                 if abs(value) < inf:
                     made.append((stamp, value))
                 else:
@@ -212,12 +212,12 @@ def first_values(node: Node, nodes: Sequence[Node]) -> Latest:
     }
 
 
-def computed(op: str, values: Sequence[float]) -> float:
+def compute(op: str, values: Sequence[float]) -> float:
     """One operation; infinite, or not a number, where it is undefined."""
     if op in ("max", "min"):
         return max(values) if op == "max" else min(values)
     if op in ("avg", "sum"):
-        return answer(op, [of_values(values, in_units(values))])
+        return answer(op, [partial_of(values, to_units(values))])
     left, right = values
     if op == "+":
         return left + right

@@ -113,7 +113,7 @@ def _reached(stream: int, readers: Mapping[int, Iterable[int]]) -> tuple[int, ..
     return tuple(sorted(found))
 
 
-class Told(NamedTuple):
+class Notice(NamedTuple):
     """What a worker tells another one of a window or an operation."""
 
     node: int
@@ -130,20 +130,20 @@ class Rise(NamedTuple):
     stream: Stream
     """What is new of it; known until the same stamp as all of it."""
 
-    def told(self) -> list[Told]:
+    def notices(self) -> list[Notice]:
         """Return what those who read it are told: each result, or that there is none."""
         points, until_us = self.stream.points, self.stream.until_us
         if not points:
-            return [Told(self.node, None, until_us)]
+            return [Notice(self.node, None, until_us)]
         last = len(points) - 1
         return [
-            Told(self.node, point, until_us if number == last else None)
+            Notice(self.node, point, until_us if number == last else None)
             for number, point in enumerate(points)
         ]
 
 
-Found: TypeAlias = Rejected | Rise
-NOTHING: Sequence[Found] = ()
+Effect: TypeAlias = Rejected | Rise
+NOTHING: Sequence[Effect] = ()
 
 
 class Log:
@@ -171,7 +171,7 @@ class Log:
         del self.points[: bisect_left(self.points, (before_us,))]
 
 
-class State(NamedTuple):
+class WorkerState(NamedTuple):
     """What a worker remembers; by node, if nothing else is said."""
 
     clocks: dict[str, Clock]
@@ -203,7 +203,7 @@ class Worker:
 
     # ----------------------------------------------------------------------------------- inputs
 
-    def take(self, event: Event) -> Sequence[Found]:
+    def take(self, event: Event) -> Sequence[Effect]:
         """Take the next arrival of a sensor that is hosted here.
 
         Raises ``ValueError`` with one sentence for an event time that cannot be.
@@ -214,7 +214,7 @@ class Worker:
         log = self._state.logs.get(number)
         if log is not None and reason is None:
             insort(log.points, (event.event_time_us, event.value + 0.0))
-        rejected: Sequence[Found] = NOTHING
+        rejected: Sequence[Effect] = NOTHING
         if reason and sensor in self._share.says:
             rejected = (Rejected(event.seq, reason),)
         until_us = self._state.clocks[sensor].watermark_us
@@ -227,7 +227,7 @@ class Worker:
         log.due_us = min([(until_us // step_us + 1) * step_us for step_us in steps_us])
         return [*rejected, *self._follow({number}, self._share.below[number])]
 
-    def hear(self, told: Told) -> Sequence[Found]:
+    def hear(self, told: Notice) -> Sequence[Effect]:
         """Take what another worker tells, perhaps a second time."""
         node, point, until_us = told
         log = self._state.logs[node]
@@ -239,12 +239,12 @@ class Worker:
         log.until_us = until_us
         return self._follow({node}, self._share.below[node])
 
-    def end_batch(self) -> Sequence[Found]:
+    def end_batch(self) -> Sequence[Effect]:
         """End a micro-batch: nothing follows from it, but some things may be forgotten."""
         self._intake.forget()
         return NOTHING
 
-    def flush(self) -> Sequence[Found]:
+    def flush(self) -> Sequence[Effect]:
         """End the streams of all sensors together."""
         logs = self._state.logs
         for clock in self._state.clocks.values():
@@ -256,11 +256,11 @@ class Worker:
 
     # -------------------------------------------------------------------------------- checkpoints
 
-    def saved(self) -> State:
+    def saved(self) -> WorkerState:
         """Return what a checkpoint holds."""
         return deepcopy(self._state)
 
-    def restore(self, saved: State) -> None:
+    def restore(self, saved: WorkerState) -> None:
         """Forget everything and go on from a checkpoint."""
         self._state = deepcopy(saved)
         self._intake.clocks = self._state.clocks
@@ -268,10 +268,10 @@ class Worker:
 
     # ---------------------------------------------------------------------------- what follows
 
-    def _follow(self, risen: set[int], below: Iterable[int]) -> list[Found]:
+    def _follow(self, risen: set[int], below: Iterable[int]) -> list[Effect]:
         """Compute what is new where streams are known further; ``below`` in order of computing."""
         logs, known_us = self._state.logs, self._state.known_us
-        found: list[Found] = []
+        found: list[Effect] = []
         computed: list[int] = []
         for number in below:
             if risen.isdisjoint(self._share.reads[number]):
@@ -345,13 +345,13 @@ class Worker:
         return min(self._state.known_us.values(), default=END_US)
 
 
-def _at_first(share: Share, intake: Intake, rules: Rules) -> State:
+def _at_first(share: Share, intake: Intake, rules: Rules) -> WorkerState:
     """What a worker remembers before anything has come."""
     graph, nodes = share.graph, share.graph.nodes
     known_us, spans, rates = known_at_first(graph, rules), graph.spans(), graph.per_hour
     cuttings = {each: cutting_of(rules, spans[each], rates[each]) for each in share.windows}
     operations = [each for each in share.own if nodes[each].span is None]
-    return State(
+    return WorkerState(
         clocks=intake.clocks,
         logs={stream: Log(known_us[stream]) for stream in share.readers},
         slices={each: Slices(cutting, rules) for each, cutting in cuttings.items()},

@@ -15,7 +15,7 @@ from itertools import combinations
 from math import floor, inf, isfinite, sqrt
 from typing import NamedTuple
 
-from model.script.stream import Point, Stream, known, rounded
+from model.script.stream import Point, Stream, known_stream, to_float
 from model.vocabulary import Event, ScriptConfig, Step, Workload
 from model.vocabulary.script import (
     END_US,
@@ -188,7 +188,7 @@ def window(expression: Window, source: Stream) -> Stream:
     for end_us in ends_us:
         inside = [value for stamp, value in source.points if end_us - length_us <= stamp < end_us]
         values[end_us - MILLISECOND_US] = aggregate(expression.op, inside)
-    made = known(values, until_us)
+    made = known_stream(values, until_us)
     return made._replace(undefined=made.undefined | source.undefined)
 
 
@@ -201,11 +201,11 @@ def aggregate(op: str, values: Sequence[float]) -> float:
     if op in ("max", "min"):
         return max(values) if op == "max" else min(values)
     if op == "sum":
-        return rounded(sum(exact, Fraction()))
+        return to_float(sum(exact, Fraction()))
     mean = sum(exact, Fraction()) / n
     if op == "avg":
-        return rounded(mean)
-    variance = rounded(sum(((each - mean) ** 2 for each in exact), Fraction()) / n)
+        return to_float(mean)
+    variance = to_float(sum(((each - mean) ** 2 for each in exact), Fraction()) / n)
     return sqrt(variance)
 
 
@@ -222,7 +222,7 @@ def latest_combined(op: str, operands: Sequence[Stream | float]) -> Stream:
         defined = [value for value in latest if value is not None]
         if len(defined) == len(latest):
             values[stamp] = operation(op, defined)
-    made = known(values, until_us)
+    made = known_stream(values, until_us)
     return made._replace(undefined=made.undefined.union(*(each.undefined for each in streams)))
 
 

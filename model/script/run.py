@@ -58,7 +58,7 @@ def results(graph: Graph, streams: Sequence[Stream]) -> Iterator[Step]:
     yield from undefined
 
 
-def hosted(placement: Placement) -> Iterator[Hosted]:
+def hosted_sensors(placement: Placement) -> Iterator[Hosted]:
     """Which worker is sent which sensor."""
     for worker, sensors in enumerate(placement.hosts):
         for each in sensors:
@@ -72,13 +72,13 @@ def run(workload: Workload, rules: Rules = RULES) -> Trace:
     """
     config = ScriptConfig.from_json(workload.config)
     graph = compile_graph(config, rules)
-    sensors, rejected = admitted(workload, config, rules)
+    sensors, rejected = admit(workload, config, rules)
     streams = evaluate(graph, sensors, rules)
     placement = place(graph, config.workers, config.cap_percent, rules)
-    return Trace(PRODUCER, [*rejected, *results(graph, streams), *hosted(placement)])
+    return Trace(PRODUCER, [*rejected, *results(graph, streams), *hosted_sensors(placement)])
 
 
-def admitted(
+def admit(
     workload: Workload, config: ScriptConfig, rules: Rules
 ) -> tuple[Mapping[str, Stream], Sequence[Rejected]]:
     """Return the streams of all sensors, and the arrivals that are refused.

@@ -144,7 +144,7 @@ class Scope:
                 yield letter, beginning._replace(arrived=(*beginning.arrived, letter))
 
     def _told(self, beginning: Beginning) -> str:
-        script = f"x = {said(self.scripts[beginning.script])}"
+        script = f"x = {source_text(self.scripts[beginning.script])}"
         if not beginning.arrived:
             return f"the script is {script}; nothing has arrived"
         return f"arrived for {script} is tuple {len(beginning.arrived)}"
@@ -155,19 +155,19 @@ def _action(letter: Letter) -> str:
     return f"A tuple of {letter.sensor} arrives, stamped {letter.at_ms} ms{value}"
 
 
-def said(expression: Expression) -> str:
+def source_text(expression: Expression) -> str:
     """An expression of a scope in the language of scripts."""
     match expression:
         case Sensor(sensor):
             return f'"{sensor}"'
         case Union(parts):
-            return f"union({', '.join(map(said, parts))})"
+            return f"union({', '.join(map(source_text, parts))})"
         case Across(op, parts):
-            return f"{op}({', '.join(map(said, parts))})"
+            return f"{op}({', '.join(map(source_text, parts))})"
         case Window(op, source, length_ms, slide_ms):
-            return f"{op}({said(source)}, {length_ms}, {slide_ms})"
+            return f"{op}({source_text(source)}, {length_ms}, {slide_ms})"
         case Arithmetic(op, left, right):
-            return f"{said(left)} {op} {said(right)}"
+            return f"{source_text(left)} {op} {source_text(right)}"
     raise ValueError(expression)
 
 

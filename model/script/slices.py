@@ -138,7 +138,7 @@ class Partial(NamedTuple):
     """How many units are 1; what is folded together has the same."""
 
 
-def in_units(values: Sequence[float]) -> Units:
+def to_units(values: Sequence[float]) -> Units:
     """These values, exactly."""
     if all(map(float.is_integer, values)):
         return Units(list(map(int, values)), 1)
@@ -147,14 +147,14 @@ def in_units(values: Sequence[float]) -> Units:
     return Units([above * (scale // below) for above, below in ratios], scale)
 
 
-def of_values(values: Sequence[float], units: Units) -> Partial:
+def partial_of(values: Sequence[float], units: Units) -> Partial:
     """Of these values, at least one, which are so many units."""
     whole, scale = units
     squares = sum(map(mul, whole, whole))
     return Partial(len(whole), sum(whole), squares, min(values), max(values), scale)
 
 
-def rescaled(part: Partial, scale: int) -> Partial:
+def rescale(part: Partial, scale: int) -> Partial:
     """Return the same part in smaller units, of which ``scale`` are 1."""
     factor = scale // part.scale
     return part._replace(
@@ -162,7 +162,7 @@ def rescaled(part: Partial, scale: int) -> Partial:
     )
 
 
-def merged(one: Partial, other: Partial) -> Partial:
+def merge_partials(one: Partial, other: Partial) -> Partial:
     """Return the part of all values of two parts of one scale."""
     return Partial(
         one.n + other.n,

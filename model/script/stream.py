@@ -29,7 +29,7 @@ def before(points: Sequence[Point], until_us: int) -> Sequence[Point]:
     return points[: bisect_left(points, (until_us,))]
 
 
-def known(values: dict[int, float], until_us: int) -> Stream:
+def known_stream(values: dict[int, float], until_us: int) -> Stream:
     """A stream of one value a stamp; what is not finite is undefined."""
     stamps = sorted(stamp for stamp in values if stamp < until_us)
     # Adding 0 makes 0 of -0, so that equal values look alike.
@@ -38,7 +38,7 @@ def known(values: dict[int, float], until_us: int) -> Stream:
     return Stream(points, until_us, undefined)
 
 
-def rounded(exact: Fraction) -> float:
+def to_float(exact: Fraction) -> float:
     """To float64, once; infinite where it is too large."""
     return quotient(exact.numerator, exact.denominator)
 

@@ -21,7 +21,7 @@ from model.script.evaluation import evaluate
 from model.script.graph import Graph
 from model.script.placement import Placement, load_cap
 from model.script.rules import RULES
-from model.script.run import admitted
+from model.script.run import admit
 from model.script.stream import Stream
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
@@ -221,7 +221,7 @@ def evaluated(seen: Looked) -> list[Stream]:
     """What all tuples mean, computed at once."""
     config, flush = seen.room.config, seen.room.plan.flush
     workload = Workload("script", tuple(seen.events), config.to_json(), flush=flush)
-    return evaluate(seen.graph, admitted(workload, config, RULES)[0], RULES)
+    return evaluate(seen.graph, admit(workload, config, RULES)[0], RULES)
 
 
 def counted(seed: int, **settings: object) -> Looked:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from model.script.graph import compile_graph
-from model.script.machine import Found, State, Told, Worker
+from model.script.machine import Effect, Notice, Worker, WorkerState
 from model.script.placement import Placement
 from model.script.rules import RULES, Rules
 from model.script.run import Records
@@ -164,7 +164,7 @@ class ModelMachine:
 
     def hear(self, content: object) -> Sequence[Finding]:
         """Take a message of another worker; return what follows, in order."""
-        assert isinstance(content, Told)
+        assert isinstance(content, Notice)
         return [*self._findings(self._worker.hear(content))]
 
     def end_batch(self) -> Sequence[Finding]:
@@ -181,10 +181,10 @@ class ModelMachine:
 
     def restore(self, saved: object) -> None:
         """Forget everything and go on from a checkpoint."""
-        assert isinstance(saved, State)
+        assert isinstance(saved, WorkerState)
         self._worker.restore(saved)
 
-    def _findings(self, found: Iterable[Found]) -> Iterator[Finding]:
+    def _findings(self, found: Iterable[Effect]) -> Iterator[Finding]:
         records = self._records
         for each in found:
             if isinstance(each, Rejected):
@@ -194,7 +194,7 @@ class ModelMachine:
             if stream.undefined:
                 yield Finding(records.undefined(node, sorted(stream.undefined)))
             readers, is_last = self._readers.get(node, ()), stream.until_us == END_US
-            for told in each.told():
+            for told in each.notices():
                 point = told.point
                 if point is not None:
                     stamp_us = point[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from model.join import run
-from model.join.oracle import joined
+from model.join.oracle import nested_loop_join
 from model.vocabulary import System, Trace, Workload
 from model.vocabulary.join import Match, Receive, Rejected
 from tests.properties.straggler import Straggler, assert_refused
@@ -85,7 +85,7 @@ def forgets() -> System:
 
     def system(workload: Workload, /) -> Trace:
         case = {e.source_id: n for n, batch in enumerate(workload.batches()) for e in batch}
-        trace = joined(workload)
+        trace = nested_loop_join(workload)
         kept = [each for each in trace.of(Match) if case[each.r_id] == case[each.s_id]]
         return Trace("forgets", [*kept, *trace.of(Rejected)])
 
@@ -96,7 +96,7 @@ def doubles() -> System:
     """A System whose matches come twice, in two epochs."""
 
     def system(workload: Workload, /) -> Trace:
-        trace = joined(workload)
+        trace = nested_loop_join(workload)
         last = sum(1 for _ in workload.batches())
         again = [each._replace(batch=last) for each in trace.of(Match)]
         return Trace("doubles", [*trace.steps(), *again])

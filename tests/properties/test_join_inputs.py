@@ -5,7 +5,7 @@ import argparse
 import pandas as pd
 import pytest
 
-from model.join.oracle import joined
+from model.join.oracle import nested_loop_join
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Match, Rejected
 from properties.data import inputs
@@ -39,13 +39,13 @@ def test_flights_with_weather_match_as_a_table_would_say() -> None:
     assert len(left.merge(right, on=["origin", "time_hour"])) == MATCHES
     (case,) = cases("flights")
     assert len(case.workload.arrivals) == FLIGHTS + READINGS
-    trace = joined(case.workload)
+    trace = nested_loop_join(case.workload)
     assert (len(trace.of(Match)), len(trace.of(Rejected))) == (MATCHES, 0)
 
 
 def test_january_has_many_that_are_too_late() -> None:
     (case,) = cases("january")
-    trace = joined(case.workload)
+    trace = nested_loop_join(case.workload)
     assert len(trace.of(Match)) > 50_000
     assert {each.stream for each in trace.of(Rejected)} == {"R", "S"}
 
@@ -54,7 +54,7 @@ def test_stations_are_two_and_the_queries_share_a_chain() -> None:
     (case,) = cases("stations")
     keys = {(event.stream, event.key) for event in case.workload.arrivals}
     assert keys == {("R", "JFK"), ("S", "LGA")}
-    found = {match.query for match in joined(case.workload).of(Match)}
+    found = {match.query for match in nested_loop_join(case.workload).of(Match)}
     assert found == {name for name, _ in case.workload.config["queries"]}
     assert len(found) == 2
 
@@ -65,7 +65,7 @@ def test_recordings_where_they_are(name: str) -> None:
     if reason is not None:
         pytest.skip(reason)
     (case,) = cases(name)
-    trace = joined(case.workload)
+    trace = nested_loop_join(case.workload)
     # 1,200 messages in each of three sessions, less what came too late.
     assert len(trace.of(Match)) > (3_500 if name == "iot_umts" else 100_000)
     assert trace.of(Rejected)

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from model.checking.claims import Outcome
 from model.join import run
-from model.join.oracle import joined
+from model.join.oracle import nested_loop_join
 from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import RESULTS, And, Apart, Band, Equi, Ineq, Match, Predicate, Rejected
 from properties.errors import UsageError
@@ -107,7 +107,7 @@ def test_times_near_the_end_are_refused() -> None:
 
 def test_epochs_of_matches_are_not_compared_but_their_number_is() -> None:
     each = workload()
-    expected = joined(each)
+    expected = nested_loop_join(each)
     later = [match._replace(batch=4) for match in expected.of(Match)]
     rejected = expected.of(Rejected)
     assert later

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from model.join.oracle import joined
+from model.join.oracle import nested_loop_join
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import RESULTS, Equi
 from properties.cli import render
@@ -28,7 +28,7 @@ def undetermined() -> Judgement:
         "made", INPUT, "key and value within 2, +-5s, late after [3s]", workload, in_order=True
     )
     expected = run_reference(ROOM, workload, MODEL, RESULTS)
-    return judge(ROOM, case, joined, RESULTS, expected)
+    return judge(ROOM, case, nested_loop_join, RESULTS, expected)
 
 
 def printed(width: int, is_terminal: bool) -> list[str]:

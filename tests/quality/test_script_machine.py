@@ -10,7 +10,7 @@ import pytest
 from model.script import machine
 from model.script.evaluation import Slices
 from model.script.intake import Intake
-from model.script.machine import NOTHING, Found, Share, State, Told, Worker, share_of
+from model.script.machine import NOTHING, Effect, Notice, Share, Worker, WorkerState, share_of
 from model.script.placement import Placement
 from model.script.slices import Units
 from model.vocabulary import Event, ScriptConfig, Workload
@@ -83,17 +83,17 @@ Bug: TypeAlias = tuple[Any, str, Callable[..., Any]]
 """Where, what, and what stands there instead."""
 
 
-def _applied_twice(self: Worker, told: Told) -> Sequence[Found]:
+def _applied_twice(self: Worker, told: Notice) -> Sequence[Effect]:
     if told.point is not None:
         self._state.logs[told.node].last_us = -1
     return _HEAR(self, told)
 
 
-def _without_notices(self: Worker, told: Told) -> Sequence[Found]:
+def _without_notices(self: Worker, told: Notice) -> Sequence[Effect]:
     return NOTHING if told.point is None else _HEAR(self, told)
 
 
-def _at_the_first_result(self: Worker, told: Told) -> Sequence[Found]:
+def _at_the_first_result(self: Worker, told: Notice) -> Sequence[Effect]:
     until_us = END_US if told.until_us is None else told.until_us
     return _HEAR(self, told._replace(until_us=until_us))
 
@@ -120,22 +120,22 @@ def _in_old_units(self: Slices, units: Units) -> list[int]:
     return whole
 
 
-def _without_pending(self: Worker, saved: State) -> None:
+def _without_pending(self: Worker, saved: WorkerState) -> None:
     _RESTORE(self, saved)
     for log in self._state.logs.values():
         log.points.clear()
 
 
-def _without_identities(self: Worker, saved: State) -> None:
+def _without_identities(self: Worker, saved: WorkerState) -> None:
     _RESTORE(self, saved)
     for clock in self._state.clocks.values():
         clock.ids.clear()
 
 
-def _with_later(part: str) -> Callable[[Worker, State], None]:
+def _with_later(part: str) -> Callable[[Worker, WorkerState], None]:
     """A part of the state stays as it was when the worker failed."""
 
-    def restore(self: Worker, saved: State) -> None:
+    def restore(self: Worker, saved: WorkerState) -> None:
         kept = getattr(self._state, part)
         _RESTORE(self, saved)
         self._state = self._state._replace(**{part: kept})
@@ -143,7 +143,7 @@ def _with_later(part: str) -> Callable[[Worker, State], None]:
     return restore
 
 
-def _no_copy(self: Worker) -> State:
+def _no_copy(self: Worker) -> WorkerState:
     """What is saved goes on changing."""
     return self._state
 
@@ -161,7 +161,7 @@ def _share(change: Callable[[Share], Mapping[str, Any]]) -> Callable[..., Share]
     return planted
 
 
-def _only_ends(self: Worker) -> list[Found]:
+def _only_ends(self: Worker) -> list[Effect]:
     """The end of a sensor is told one after the other, and the last one is forgotten."""
     numbers = sorted(self._share.sensors.values())
     for number in numbers[:-1]:

@@ -14,7 +14,7 @@ from html import escape
 from typing import NamedTuple
 
 from model.checking.explorer import Path
-from model.join.scopes import Protocol, Scope, State, emitted, named
+from model.join.scopes import Protocol, Scope, State, describe_emitted, name_tuples
 from model.join.state import Action, Block, Message, Worker, goes_right, unacknowledged
 from model.vocabulary.join import R
 
@@ -102,7 +102,7 @@ def _draw(arrow: MessageArrow) -> str:
 
 def _label(message: Message) -> str:
     if isinstance(message, Block):
-        return f"[{named(message.stream, message.tuples)}]"
+        return f"[{name_tuples(message.stream, message.tuples)}]"
     return f"ACK {message.stream}{message.number or ''}"
 
 
@@ -114,7 +114,7 @@ def _words(scope: Scope, path: Path[State, Action]) -> Iterator[str]:
         is_last = at == len(after.chain.workers) - 1 and at > 0
         x = LEFT + at * COLUMN + (10 if is_last else -10)
         anchor = "start" if is_last else "end"
-        text = escape(_text(before, action) + emitted(scope, before, after))
+        text = escape(_text(before, action) + describe_emitted(scope, before, after))
         y = TOP + row * ROW
         if text:
             yield f'<text x="{x}" y="{y + 4}" text-anchor="{anchor}">{text}</text>'
@@ -127,7 +127,7 @@ def _text(before: State, action: Action) -> str:
     if action.what == "admit":
         chain = before.chain
         rank = chain.admitted_r if action.stream == R else chain.admitted_s
-        return f"{named(action.stream, (rank,))} enters "
+        return f"{name_tuples(action.stream, (rank,))} enters "
     return f"{action.what} {action.stream} "
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from model.join import chain
 from model.join.oracle import admission, matches
-from model.join.run import Run, run
+from model.join.run import SeededRun, run
 from model.join.state import Action, ChainState, Lane, Listed, Worker, is_quiet
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Match
@@ -22,7 +22,7 @@ def test_merges_and_splits_change_no_result(seed: int) -> None:
 
 
 def after(state: ChainState, action: Action) -> ChainState:
-    setup = Run(workload(1), {"changes": 1}, lambda n: 0).setup
+    setup = SeededRun(workload(1), {"changes": 1}, lambda n: 0).setup
     return chain.after(setup, state, action)[0]
 
 
@@ -44,7 +44,7 @@ def test_the_newest_of_s_go_right_with_all_of_r() -> None:
 def test_what_lies_in_one_part_has_not_passed_the_other(
     stream: str, n: int, wm_us: tuple[int, int]
 ) -> None:
-    setup = Run(workload(1), {"changes": 1}, lambda n: 0).setup
+    setup = SeededRun(workload(1), {"changes": 1}, lambda n: 0).setup
     setup = replace(setup, content=Listed((0, 1), (3, 2), lambda _r, _s: 0))
     whole = ChainState((Worker(Lane((0, 1), wm_us=9), Lane((0, 1), wm_us=9)),), (), (), changes=1)
     parted, _ = chain.after(setup, whole, Action("split", 0, stream, n))

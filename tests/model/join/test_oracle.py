@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from model.join import run
-from model.join.oracle import Gate, admission, holds, joined, matches, quick_matches
+from model.join.oracle import Gate, admission, holds, matches, nested_loop_join, quick_matches
 from model.vocabulary import Event, JoinConfig, Workload
 from model.vocabulary.join import (
     REASON_LATE,
@@ -164,7 +164,7 @@ def test_a_stream_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_joined_is_what_the_chain_finds_in_its_first_possible_epoch(seed: int) -> None:
     drawn = workload(seed)
-    expected, found = joined(drawn), run(drawn)
+    expected, found = nested_loop_join(drawn), run(drawn)
     assert expected.of(Rejected) == found.of(Rejected)
     later = {match[:3]: match.batch for match in found.of(Match)}
     assert later.keys() == {match[:3] for match in expected.of(Match)}

@@ -16,16 +16,16 @@ from typing import TypeAlias
 
 from model.script.evaluation import evaluate, known_at_first
 from model.script.graph import SENSOR, Graph, compile_graph
-from model.script.machine import Found, Rise, State, Told, Worker
+from model.script.machine import Effect, Notice, Rise, Worker, WorkerState
 from model.script.placement import Placement
 from model.script.rules import RULES, Rules
-from model.script.run import admitted
+from model.script.run import admit
 from model.script.stream import Stream
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import Rejected
 
 Placing: TypeAlias = Callable[[Graph, ScriptConfig], Placement]
-Input: TypeAlias = Event | Told | None
+Input: TypeAlias = Event | Notice | None
 """What a worker is given; ``None`` is the end."""
 
 
@@ -50,13 +50,13 @@ class Desk:
     """A worker with what it was given and found since it was saved."""
 
     worker: Worker
-    saved: State
+    saved: WorkerState
     given: list[Input] = field(default_factory=list)
-    kept: list[Found] = field(default_factory=list)
+    kept: list[Effect] = field(default_factory=list)
     """What it found before it was saved."""
-    found: list[Found] = field(default_factory=list)
+    found: list[Effect] = field(default_factory=list)
 
-    def take(self, given: Input) -> list[Found]:
+    def take(self, given: Input) -> list[Effect]:
         """Give the worker something; return what follows."""
         self.given.append(given)
         if given is None:
@@ -73,7 +73,7 @@ class Desk:
         self.kept += self.found
         self.given, self.found = [], []
 
-    def go_back(self) -> list[Found]:
+    def go_back(self) -> list[Effect]:
         """Start again from where the worker was saved; return what it finds again."""
         again, self.given, self.found = self.given, [], []
         self.worker.restore(self.saved)
@@ -152,7 +152,7 @@ class Interleaving:
     def differences(self) -> list[str]:
         """Return what was found out otherwise than is computed from all tuples at once."""
         config = ScriptConfig.from_json(self.workload.config)
-        sensors, rejected = admitted(self.workload, config, self._rules)
+        sensors, rejected = admit(self.workload, config, self._rules)
         expected, found = evaluate(self.graph, sensors, self._rules), self.streams()
         wrong = [
             f"node {number} is {stream}; expected {expected[number]}"
@@ -163,7 +163,7 @@ class Interleaving:
             wrong.append(f"rejected are {self.rejected()}; expected {rejected}")
         return wrong
 
-    def _found(self) -> Iterator[Found]:
+    def _found(self) -> Iterator[Effect]:
         for desk in self.desks:
             yield from desk.kept
             yield from desk.found
@@ -178,10 +178,10 @@ class Interleaving:
             if end and not any(left for (_, to), left in self._arrivals.items() if to == worker):
                 yield worker, end
 
-    def _send(self, sender: int, found: Iterable[Found]) -> None:
+    def _send(self, sender: int, found: Iterable[Effect]) -> None:
         """Put what others read on its way."""
         for each in found:
             if isinstance(each, Rise):
                 for reader in self.placement.readers.get(each.node, ()):
-                    self._messages.setdefault((sender, reader), deque()).extend(each.told())
-                    self.told += len(each.told())
+                    self._messages.setdefault((sender, reader), deque()).extend(each.notices())
+                    self.told += len(each.notices())

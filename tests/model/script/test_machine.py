@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.script.graph import compile_graph
-from model.script.machine import Found, Rise, Told, Worker
+from model.script.machine import Effect, Notice, Rise, Worker
 from model.script.placement import Placement
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import (
@@ -90,14 +90,14 @@ def event(seq: int, sensor: str, at_ms: float, value: float = 1.0) -> Event:
     return Event(seq, seq, sensor, round(at_ms * MS), value, round(at_ms * MS))
 
 
-def rise_of(found: Sequence[Found]) -> Rise:
+def rise_of(found: Sequence[Effect]) -> Rise:
     """The one thing that was found out, which is a rise."""
     (rise,) = found
     assert isinstance(rise, Rise)
     return rise
 
 
-def rises(found: Sequence[Found]) -> list[tuple[int, tuple[tuple[int, float], ...], int]]:
+def rises(found: Sequence[Effect]) -> list[tuple[int, tuple[tuple[int, float], ...], int]]:
     """Node, new points and the stamp until which it is known."""
     made = [each for each in found if isinstance(each, Rise)]
     return [(each.node, each.stream.points, each.stream.until_us) for each in made]
@@ -135,11 +135,11 @@ def test_being_told_twice_changes_nothing() -> None:
     assert not worker.take(event(0, "a", 5))
     assert rises(worker.take(event(1, "a", 35))) == [(x, ((9 * MS, 1.0),), 39 * MS)]
     assert not other.take(event(2, "b", 5, 7.0))
-    (told,) = rise_of(other.take(event(3, "b", 15))).told()
-    assert told == Told(y, (9 * MS, 7.0), 19 * MS)
+    (told,) = rise_of(other.take(event(3, "b", 15))).notices()
+    assert told == Notice(y, (9 * MS, 7.0), 19 * MS)
     assert rises(worker.hear(told)) == [(z, ((9 * MS, -6.0),), 19 * MS)]
     assert not worker.hear(told)
-    (second,) = rise_of(other.take(event(4, "b", 25))).told()
+    (second,) = rise_of(other.take(event(4, "b", 25))).notices()
     assert rises(worker.hear(second)) == [(z, ((19 * MS, 0.0),), 29 * MS)]
     assert not worker.hear(told)
     assert not worker.hear(told._replace(until_us=None))
@@ -151,15 +151,15 @@ def test_results_of_one_rise_are_told_one_by_one() -> None:
         assert not worker.take(event(n, "a", 10 * n))
     rise = rise_of(worker.take(event(3, "b", 21)))
     node = rise.node
-    assert rise.told() == [
-        Told(node, (9 * MS, 1.0), None),
-        Told(node, (19 * MS, 1.0), 29 * MS),
+    assert rise.notices() == [
+        Notice(node, (9 * MS, 1.0), None),
+        Notice(node, (19 * MS, 1.0), 29 * MS),
     ]
 
 
 def test_an_empty_window_is_a_notice() -> None:
     worker, _ = workers(window("sum", A, 10, 10))
-    assert rise_of(worker.take(event(0, "a", 30))).told() == [Told(1, None, 39 * MS)]
+    assert rise_of(worker.take(event(0, "a", 30))).notices() == [Notice(1, None, 39 * MS)]
 
 
 def test_one_worker_speaks_of_a_rejected_arrival() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from model.script.slices import Units, answer, in_units, of_values
+from model.script.slices import Units, answer, partial_of, to_units
 
 WHOLE = st.integers(-100, 100).map(float)
 ANY = st.floats(allow_nan=False, allow_infinity=False).map(lambda value: value + 0.0)
@@ -24,10 +24,10 @@ def _rounded(exact: Fraction) -> float:
 @example([0.1, 0.2, -0.3], 1)
 @example([5e-324, 1e308, 1e308], 2)
 def test_aggregates_are_those_of_fractions(values: list[float], at: int) -> None:
-    whole, scale = in_units(values)
+    whole, scale = to_units(values)
     cut = at % len(values)
     parts = [
-        of_values(values[slice(*ends)], Units(whole[slice(*ends)], scale))
+        partial_of(values[slice(*ends)], Units(whole[slice(*ends)], scale))
         for ends in ((0, cut), (cut, len(values)))
         if ends[0] < ends[1]
     ]
@@ -54,4 +54,4 @@ def test_aggregates_are_those_of_fractions(values: list[float], at: int) -> None
 def test_units_are_the_smallest_that_are_needed(
     values: list[float], units: tuple[list[int], int]
 ) -> None:
-    assert in_units(values) == units
+    assert to_units(values) == units
