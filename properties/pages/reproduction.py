@@ -12,7 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from model.checking.claims import Outcome
 from properties.cli.render import markdown
@@ -21,7 +21,7 @@ from properties.pages.evidence import MEASURED, PROMISES, Promise
 from properties.rooms import find_rooms, sort_names
 from sim.report.contents import Entry, NumbersTable, Report, ReportedFinding, Status
 from sim.report.words import version, written
-from sim.sweep.experiment import Reproduction
+from sim.sweep.experiment import Record, Reproduction
 from sim.sweep.reading import catalogue
 from sim.sweep.store import as_json
 
@@ -213,7 +213,7 @@ def read_summary(path: Path) -> Report:
         ) from error
 
 
-def _record(entry: Entry) -> dict[str, Any]:
+def _record(entry: Entry) -> Record:
     return {
         **{name: getattr(entry, name) for name in TEXTS},
         "verdict": entry.verdict.value if entry.verdict else None,
@@ -234,7 +234,7 @@ def _record(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _entry(record: Mapping[str, Any]) -> Entry:
+def _entry(record: Record) -> Entry:
     verdict = record["verdict"]
     texts = {name: str(record[name]) for name in TEXTS}
     return Entry(
@@ -255,7 +255,7 @@ def _entry(record: Mapping[str, Any]) -> Entry:
     )
 
 
-def _read_finding(record: Mapping[str, Any]) -> ReportedFinding:
+def _read_finding(record: Record) -> ReportedFinding:
     return ReportedFinding(
         record["says"],
         Reproduction(record["verdict"]),

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from sim.kernel.run import TimedRun
-from sim.report.drawing import BLACK, BLUE, GREEN, ORANGE, Line, Panel, draw_timed_run, save
+from sim.report.drawing import BLACK, BLUE, GREEN, ORANGE, Panel, PanelLine, draw_timed_run, save
 
 VIOLET = "#AA4499"
 
@@ -24,21 +24,21 @@ def plot_run(run: TimedRun, path: Path) -> None:
 
 
 PANELS = (
-    Panel("Tuples served", "thousand a second", (Line("served_hz", "all instances", 1e3),)),
+    Panel("Tuples served", "thousand a second", (PanelLine("served_hz", "all instances", 1e3),)),
     Panel(
         "Tuples that have arrived and are not served",
         "tuples",
-        (Line("waiting", "at senders, under way\nand at instances"),),
+        (PanelLine("waiting", "at senders, under way\nand at instances"),),
     ),
     Panel(
         "Time in which an instance works",
         "%",
-        (Line("busiest", "busiest", 0.01), Line("idlest", "idlest", 0.01)),
+        (PanelLine("busiest", "busiest", 0.01), PanelLine("idlest", "idlest", 0.01)),
     ),
     Panel(
         "Makespan of a window over that of a fluid, and what times are known",
         "%",
-        (Line("rho", "rho", 0.01), Line("wrong", "times off by", 0.01)),
+        (PanelLine("rho", "rho", 0.01), PanelLine("wrong", "times off by", 0.01)),
     ),
 )
 

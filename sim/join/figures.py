@@ -6,24 +6,24 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sim.join.room import ChainRun
-from sim.report.drawing import Line, Panel, draw_timed_run, save
+from sim.report.drawing import Panel, PanelLine, draw_timed_run, save
 
 PANELS = (
-    Panel("Workers in the chain", "workers", (Line("workers", "workers"),)),
+    Panel("Workers in the chain", "workers", (PanelLine("workers", "workers"),)),
     Panel(
         "Utilisation: tuples held by a worker, of its capacity",
         "%",
-        (Line("utilisation", "mean", 0.01), Line("fullest", "fullest worker", 0.01)),
+        (PanelLine("utilisation", "mean", 0.01), PanelLine("fullest", "fullest worker", 0.01)),
     ),
     Panel(
         "Tuples held by all workers",
         "tuples",
-        (Line("held", "held"), Line("waiting", "waiting\nin the log")),
+        (PanelLine("held", "held"), PanelLine("waiting", "waiting\nin the log")),
     ),
     Panel(
         "Largest block, and share of arrivals that is shed",
         "tuples, %",
-        (Line("block_size", "block (tuples)"), Line("shed", "shed (%)", 0.01)),
+        (PanelLine("block_size", "block (tuples)"), PanelLine("shed", "shed (%)", 0.01)),
     ),
 )
 

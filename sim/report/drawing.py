@@ -1,9 +1,9 @@
-"""What all plots share, as SVG: the same run gives the same bytes.
+"""Plots of timed runs as SVG files; the same run gives the same bytes.
 
 Rules of this file:
 
-* No global state: figures are built without pyplot, settings hold for one file.
-* A figure has a white ground of its own, so that it is readable on a dark page, too. Lines differ
+* No global state: figures are built without pyplot, and settings apply to one file.
+* A figure has its own white background, so that it is readable on a dark page, too. Lines differ
   in more than their colour.
 """
 
@@ -27,13 +27,20 @@ Columns: TypeAlias = Mapping[str, FloatArray]
 
 SECOND_US = 1e6
 UNITS_OF_TIME = ((1e6, "seconds"), (1e3, "milliseconds"), (1.0, "microseconds"))
+LineStyle: TypeAlias = str | tuple[int, tuple[int, ...]]
 TIME_LABEL = "time since the start of the run (s)"
-# Okabe and Ito: told apart by most people who do not see all colours.
+# Okabe and Ito: most people with colour blindness can tell these apart.
 BLUE, ORANGE, BLACK, GREEN = "#0072B2", "#D55E00", "#333333", "#009E73"
 PURPLE, YELLOW, GREY = "#CC79A7", "#E69F00", "#777777"
-STYLES = ((BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), (BLACK, ":"), (PURPLE, (0, (5, 1, 1, 1))))
+STYLES: tuple[tuple[str, LineStyle], ...] = (
+    (BLUE, "-"),
+    (ORANGE, "--"),
+    (GREEN, "-."),
+    (BLACK, ":"),
+    (PURPLE, (0, (5, 1, 1, 1))),
+)
 FAULT_COLOURS = {"pause": GREY, "slow": YELLOW, "fail": ORANGE, "congest": BLUE}
-SETTINGS: dict[Any, Any] = {
+SETTINGS: dict[Any, Any] = {  # Matplotlib types each key as a literal
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9.0,
@@ -44,12 +51,12 @@ SETTINGS: dict[Any, Any] = {
     "legend.frameon": False,
     "lines.linewidth": 1.3,
     "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "straggler",  # names of parts depend on nothing but the figure
+    "svg.hashsalt": "straggler",  # ids depend on the figure alone
 }
 
 
 def save(draw: Callable[..., Figure], arguments: Sequence[object], path: Path) -> None:
-    """Write the figure that ``draw`` makes of its arguments."""
+    """Write the figure that ``draw`` returns for its arguments."""
     with rc_context(SETTINGS):
         draw(*arguments).savefig(path, format="svg", metadata={"Date": None, "Creator": None})
 
@@ -61,7 +68,7 @@ def panels(
     xlabel: str,
     heights: Sequence[float] | None = None,
 ) -> tuple[Figure, list[Axes]]:
-    """Return a figure with a title and panels below one another that share their x axis."""
+    """Return a figure with a title, and panels below one another with a common x axis."""
     figure = Figure(figsize=size, layout="constrained", facecolor="white")
     FigureCanvasSVG(figure)
     figure.suptitle(title, fontsize=10.0, x=0.01, ha="left")
@@ -78,10 +85,10 @@ def line(
     unit: float,
     label: str,
     colour: str,
-    style: Any,
+    style: LineStyle,
     time_us: float = SECOND_US,
 ) -> None:
-    """Draw a column as a line; rows in which nothing was measured are bridged."""
+    """Draw a column as a line that bridges rows without a value."""
     column = series[name]
     known = ~np.isnan(column)
     times = series["time_us"][known] / time_us
@@ -91,21 +98,21 @@ def line(
 # ------------------------------------------------------------------------- runs of every room
 
 
-class Line(NamedTuple):
+class PanelLine(NamedTuple):
     """A column of a run's series, drawn as a line."""
 
     column: str
     label: str
     unit: float = 1.0
-    """What is drawn as 1; a percentage has the unit 0.01."""
+    """The amount that is drawn as 1; a percentage has the unit 0.01."""
 
 
 class Panel(NamedTuple):
-    """What one panel of a room shows."""
+    """One panel of a room: its title, its axis and its lines."""
 
     title: str
     ylabel: str
-    lines: tuple[Line, ...]
+    lines: tuple[PanelLine, ...]
     is_from_0: bool = True
     """Whether the axis starts at 0."""
 
@@ -113,7 +120,7 @@ class Panel(NamedTuple):
 LATENCY: Mapping[str, str] = {"latency_us": "mean"}
 LAG: Mapping[str, str] = {"watermark_lag_us": "lag"}
 MOST_LINES = 4
-"""Workers beyond this number are drawn as rows of a map: more lines cannot be told apart."""
+"""Most workers that are drawn as lines; more of them are rows of a map."""
 
 
 def draw_timed_run(
@@ -124,12 +131,12 @@ def draw_timed_run(
     latency: Mapping[str, str] = LATENCY,
     lag: Mapping[str, str] = LAG,
 ) -> Figure:
-    """Draw a timed run over its time: what every room has, and then the room's ``own`` panels.
+    """Draw a timed run over time: the panels of every room, and then the room's ``own`` panels.
 
-    Shared panels are the faults of the plan; queue length and utilisation of each worker, from the
-    columns ``queue_0``, ..., ``utilisation_0``, ...; the watermark's lag; and latency. ``lag`` and
-    ``latency`` have the columns (us) of the last two, each with the label of its line. Columns that
-    the series does not have are left out, and so is a panel without any.
+    The panels of every room are the faults of the plan; queue length and utilisation of each
+    worker, from the columns ``queue_0``, ..., ``utilisation_0``, ...; the lag of the watermark; and
+    latency. ``lag`` and ``latency`` map columns (us) of the last two to the labels of their lines.
+    Columns that the series lacks are omitted, and so is a panel without columns.
     """
     series = run.series
     end_us = float(series["time_us"][-1])
@@ -173,7 +180,7 @@ def _of_room(series: Columns, panel: Panel) -> Callable[[Axes], None]:
             line(axes, series, name, unit, label, *style)
         if panel.is_from_0:
             highest = max(float(np.nanmax(series[each.column], initial=0)) for each in panel.lines)
-            axes.set_ylim(0, None if highest > 0 else 1)  # not hundredths of nothing
+            axes.set_ylim(0, None if highest > 0 else 1)  # an axis to 1 if all values are 0
         else:
             axes.margins(y=0.1)
         _legend(axes)
@@ -182,15 +189,15 @@ def _of_room(series: Columns, panel: Panel) -> Callable[[Axes], None]:
 
 
 def _of_times(series: Columns, title: str, labels: Mapping[str, str]) -> Callable[[Axes], None]:
-    """Draw columns in microseconds, in the unit of time in which they are easy to read."""
+    """Draw columns of times (us) in a unit of time that makes them easy to read."""
     longest_us = max(float(np.nanmax(series[name], initial=0.0)) for name in labels)
     unit, ylabel = next((each for each in UNITS_OF_TIME if longest_us >= each[0] / 2), (1.0, "us"))
-    lines = tuple([Line(name, label, unit) for name, label in labels.items()])
+    lines = tuple([PanelLine(name, label, unit) for name, label in labels.items()])
     return _of_room(series, Panel(title, ylabel, lines))
 
 
 def _workers(series: Columns, prefix: str) -> dict[str, str]:
-    """Return the columns of workers, each with the worker's name."""
+    """Return the columns of workers, each with the name of its worker."""
     names = {name: name.removeprefix(prefix) for name in series if name.startswith(prefix)}
     return {
         name: f"worker {worker}" if worker.isdigit() else worker
@@ -202,16 +209,16 @@ def _workers(series: Columns, prefix: str) -> dict[str, str]:
 def _by_worker(
     run: TimedRun, workers: Mapping[str, str], title: str, ylabel: str, unit: float
 ) -> Callable[[Axes], None]:
-    """Draw a column of each worker: lines of a few workers, a map of many."""
+    """Draw a column of each worker: lines for few workers, a map for many."""
     series = run.series
     if sum(label.startswith("worker") for label in workers.values()) <= MOST_LINES:
-        lines = tuple([Line(name, label, unit) for name, label in workers.items()])
+        lines = tuple([PanelLine(name, label, unit) for name, label in workers.items()])
         return _of_room(series, Panel(title, ylabel, lines))
 
     def draw(axes: Axes) -> None:
         edges_s = np.append(0.0, series["time_us"]) / SECOND_US
         rows = np.array([series[name] for name in workers]) / unit
-        # Rasterized: a shape of each worker and moment would make a file of megabytes.
+        # Rasterized: one shape per worker and moment would make a file of megabytes.
         shown = axes.pcolormesh(
             edges_s,
             np.arange(len(workers) + 1) - 0.5,
@@ -224,7 +231,7 @@ def _by_worker(
         axes.set_ylabel("worker")
         axes.grid(visible=False)
         names = [label.removeprefix("worker ") for label in workers.values()]
-        # At most 16 of them fit; others such as the corrector come last.
+        # At most 16 numbers fit; names such as that of the corrector come last.
         step = -(-len(names) // 16)
         kept = [n for n in range(len(names)) if n % step == 0 or not names[n].isdigit()]
         axes.set_yticks(kept, [names[n] for n in kept], fontsize=7.0)
@@ -244,7 +251,7 @@ def _legend(axes: Axes) -> None:
 
 
 def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
-    """Draw each fault as a bar in a row of its own, with its name beside the row."""
+    """Draw each fault as a bar in its own row, with its description beside the row."""
     axes.set_title("Faults")
     axes.set_yticks([])
     axes.set_ylim(len(faults) - 0.5, -0.5)
@@ -255,7 +262,7 @@ def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
             colour = FAULT_COLOURS[fault.kind]
             axes.barh(row, end_s - start_s, 0.7, start_s, color=colour, zorder=3)
         is_over = span is not None and span[0] * SECOND_US > end_us
-        text = f"{_named(fault)}, after the end" if is_over else _named(fault)
+        text = f"{_description(fault)}, after the end" if is_over else _description(fault)
         axes.annotate(
             text,
             (1.0, row),
@@ -268,7 +275,7 @@ def _draw_faults(axes: Axes, faults: Schedule, end_us: float) -> None:
 
 
 def _shade(axes: Axes, faults: Schedule, end_us: float) -> None:
-    """Shade the times of the faults; a map would hide that."""
+    """Shade the times of the faults; a map hides the shade."""
     for fault in faults:
         span = _span_s(fault)
         if span is not None and span[0] * SECOND_US <= end_us:
@@ -276,7 +283,7 @@ def _shade(axes: Axes, faults: Schedule, end_us: float) -> None:
 
 
 def _frame(axes: Axes, faults: Schedule, workers: Sequence[str]) -> None:
-    """Frame faults on a map: each in the row of the worker concerned, if there is one."""
+    """Frame each fault on a map, in the row of its worker if there is one."""
     for fault in faults:
         span = _span_s(fault)
         target = fault[0].rpartition(">")[2]
@@ -287,13 +294,13 @@ def _frame(axes: Axes, faults: Schedule, workers: Sequence[str]) -> None:
 
 
 def _span_s(fault: Fault) -> tuple[float, float] | None:
-    """Return when a fault begins and ends; ``None`` for one that hits a message by number."""
+    """Return the start and end (s) of a fault; ``None`` for a fault of one message."""
     if isinstance(fault, Pause | Slow | Fail | Congest):
         return fault.at_us / SECOND_US, (fault.at_us + fault.for_us) / SECOND_US
     return None
 
 
-def _named(fault: Fault) -> str:
+def _description(fault: Fault) -> str:
     match fault:
         case Pause() | Fail():
             return f"{fault.kind} {fault.worker}"

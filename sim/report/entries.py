@@ -6,7 +6,7 @@ docs/sweeps.md has the format. The caller reads Parquet files and passes their c
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import isfinite
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome
 from sim.report.contents import (
@@ -33,21 +33,22 @@ from sim.report.words import (
     with_limits,
     written,
 )
-from sim.sweep.experiment import Label, Reproduction
+from sim.sweep.experiment import Label, Record, Reproduction
+from sim.sweep.jobs import Figure
 from sim.sweep.statistics import mean_interval
 
-Columns: TypeAlias = Mapping[str, Sequence[Any]]
+Columns: TypeAlias = Mapping[str, Sequence[Figure]]
 """A table of results, by column."""
 Key: TypeAlias = tuple[Label, ...]
 """A combination of levels, one of each factor."""
 CHARTS_MAX = 12
-"""For levels of factors that are neither axis nor series; beyond, there are only numbers."""
+"""Most charts of an experiment; further combinations of levels have numbers only."""
 
 
-def entry_of(record: Mapping[str, Any], columns: Columns) -> Entry:
-    """An experiment from its record and its table of results.
+def entry_of(record: Record, columns: Columns) -> Entry:
+    """Return an experiment from its record and its table of results.
 
-    Raises ``ValueError``, ``KeyError`` or ``TypeError`` for what is no such thing.
+    Raise ``ValueError``, ``KeyError`` or ``TypeError`` for other data.
     """
     rows = len(columns["run"])
     if rows != record["rows"]:
@@ -88,7 +89,7 @@ def entry_of(record: Mapping[str, Any], columns: Columns) -> Entry:
     )
 
 
-def _numbers(record: Mapping[str, Any], published: Mapping[str, Any] | None) -> str:
+def _numbers(record: Record, published: Record | None) -> str:
     values = (published or {}).get("values") or {}
     return values_in_words(values, names_of(record))
 
@@ -96,8 +97,8 @@ def _numbers(record: Mapping[str, Any], published: Mapping[str, Any] | None) -> 
 # ------------------------------------------------------------------------------------ findings
 
 
-def finding_of(record: Mapping[str, Any], names: Names = NO_NAMES) -> ReportedFinding:
-    """An expectation from what is stored of it."""
+def finding_of(record: Record, names: Names = NO_NAMES) -> ReportedFinding:
+    """Return an expectation from its record."""
     unit = _unit(record)
     cells = (
         ReportedCell(
@@ -115,23 +116,23 @@ def finding_of(record: Mapping[str, Any], names: Names = NO_NAMES) -> ReportedFi
     )
 
 
-def _unit(record: Mapping[str, Any]) -> Unit:
-    """Of the measure, or of a ratio, which has none."""
+def _unit(record: Record) -> Unit:
+    """Return the unit of the measure; a ratio has none."""
     known = [cell["estimate"] for cell in record["cells"] if cell["estimate"] is not None]
     return Unit("") if record["compare"] == "ratio" else unit_of(record["measure"], known)
 
 
-def _number(cell: Mapping[str, Any], unit: Unit) -> str:
+def _number(cell: Record, unit: Unit) -> str:
     if cell["estimate"] is None:
         return "not known"
     return with_limits(cell["estimate"], cell["low"], cell["high"], unit)
 
 
-def _sentence(record: Mapping[str, Any], unit: Unit, names: Names) -> str:
-    """The range of all cells if all is as expected, otherwise the first that is not."""
+def _sentence(record: Record, unit: Unit, names: Names) -> str:
+    """Describe the range of all cells if all are as expected, otherwise the first that is not."""
     cells = record["cells"]
-    telling = [cell for cell in cells if cell["outcome"] == record["outcome"]] or cells
-    known = [cell for cell in telling if cell["estimate"] is not None]
+    decisive = [cell for cell in cells if cell["outcome"] == record["outcome"]] or cells
+    known = [cell for cell in decisive if cell["estimate"] is not None]
     if not known:
         return str(record["sentence"])
     name = spoken(record["measure"], names)
@@ -149,7 +150,7 @@ def _sentence(record: Mapping[str, Any], unit: Unit, names: Names) -> str:
 # ------------------------------------------------------------------------------------ measures
 
 
-class Measured(NamedTuple):
+class SeedMean(NamedTuple):
     """A measure at one combination of levels: mean and confidence limits over its seeds."""
 
     estimate: float
@@ -158,20 +159,20 @@ class Measured(NamedTuple):
     seeds: int
 
 
-def names_of(record: Mapping[str, Any]) -> Names:
-    """What a reader calls things; results of earlier sweeps do not say it."""
+def names_of(record: Record) -> Names:
+    """Return readable names; records of earlier sweeps have none."""
     return record["experiment"].get("labels") or {}
 
 
-def levels_of(record: Mapping[str, Any]) -> dict[str, list[Label]]:
-    """What the levels of each factor are called, in the order of the grid."""
+def levels_of(record: Record) -> dict[str, list[Label]]:
+    """Return the names of the levels of each factor, in the order of the grid."""
     return {
         name: [level["label"] for level in levels] for name, levels in record["factors"].items()
     }
 
 
-def measured(record: Mapping[str, Any], columns: Columns, measure: str) -> dict[Key, Measured]:
-    """A measure at every combination of levels at which there is a number."""
+def seed_means(record: Record, columns: Columns, measure: str) -> dict[Key, SeedMean]:
+    """Return the means of a measure at every combination of levels that has a number."""
     found: dict[Key, list[float]] = {}
     rows = zip(*(columns[factor] for factor in record["factors"]), columns[measure], strict=True)
     for *key, value in rows:
@@ -181,38 +182,38 @@ def measured(record: Mapping[str, Any], columns: Columns, measure: str) -> dict[
     return {key: _mean(values, confidence) for key, values in found.items()}
 
 
-def _mean(values: Sequence[float], confidence: float) -> Measured:
+def _mean(values: Sequence[float], confidence: float) -> SeedMean:
     if len(values) == 1:
-        return Measured(values[0], values[0], values[0], 1)
+        return SeedMean(values[0], values[0], values[0], 1)
     mean = mean_interval(values, confidence)
-    return Measured(mean.estimate, mean.low, mean.high, len(values))
+    return SeedMean(mean.estimate, mean.low, mean.high, len(values))
 
 
-def measure_unit(measure: str, found: Mapping[Key, Measured], names: Names) -> Unit:
-    """In what to write a measure."""
+def measure_unit(measure: str, found: Mapping[Key, SeedMean], names: Names) -> Unit:
+    """Choose the unit of a measure."""
     return unit_of(measure, [each.estimate for each in found.values()], names)
 
 
 def level_unit(factor: str, levels: Sequence[Label], names: Names) -> Unit:
-    """In what to write the levels of a factor."""
+    """Choose the unit of the levels of a factor."""
     return unit_of(factor, [level for level in levels if not isinstance(level, str)], names)
 
 
 def scaled(level: Label, unit: Unit) -> Label:
-    """A level in its unit; names have none."""
+    """Return a level in its unit; names have none."""
     return level if isinstance(level, str) else level / unit.size
 
 
 def level_text(level: Label, unit: Unit) -> str:
-    """The same as text, without the unit."""
+    """Return a level in its unit as text, without the unit."""
     return level if isinstance(level, str) else written(level / unit.size)
 
 
-def table_of(record: Mapping[str, Any], columns: Columns) -> NumbersTable:
-    """A row for every combination of levels, a column for every measure that is a number."""
+def table_of(record: Record, columns: Columns) -> NumbersTable:
+    """Return a table: a row per combination of levels, a column per numeric measure."""
     levels, called = levels_of(record), names_of(record)
     numbers = [name for name in record["measures"] if not _is_text(columns[name])]
-    found = {name: measured(record, columns, name) for name in numbers}
+    found = {name: seed_means(record, columns, name) for name in numbers}
     level_units = [level_unit(*each, called) for each in levels.items()]
     units = [measure_unit(*each, called) for each in found.items()]
     rows = []
@@ -225,12 +226,12 @@ def table_of(record: Mapping[str, Any], columns: Columns) -> NumbersTable:
     return NumbersTable(header, tuple(rows), len(levels))
 
 
-def _is_text(column: Sequence[Any]) -> bool:
+def _is_text(column: Sequence[Figure]) -> bool:
     return any(isinstance(value, str) for value in column)
 
 
-def _cell(found: Measured | None, unit: Unit) -> str:
-    # The heading says the unit.
+def _cell(found: SeedMean | None, unit: Unit) -> str:
+    # The heading has the unit.
     return "" if found is None else with_limits(*found[:3], Unit("", size=unit.size))
 
 
@@ -238,23 +239,24 @@ def _cell(found: Measured | None, unit: Unit) -> str:
 
 
 class _Plot(NamedTuple):
-    """What is drawn, over what."""
+    """The measure to draw, its axis, its series and its numbers."""
 
     x: str
     y: str
     series: str | None
     levels: Mapping[str, Sequence[Label]]
-    """Those that are drawn, of all factors."""
-    found: Mapping[Key, Measured]
+    """Levels to draw, for every factor."""
+    found: Mapping[Key, SeedMean]
     x_unit: Unit
     y_unit: Unit
     names: Names
 
 
-def charts_of(record: Mapping[str, Any], columns: Columns) -> tuple[tuple[Chart, ...], int]:
-    """One, or one for every combination of levels of factors that one does not show.
+def charts_of(record: Record, columns: Columns) -> tuple[tuple[Chart, ...], int]:
+    """Return the charts of an experiment and the number of charts that would be too many.
 
-    The second is how many combinations are too many to be drawn.
+    There is one chart for every combination of levels of the factors that are neither axis nor
+    series.
     """
     asked = record["experiment"]["plot"]
     if not asked:
@@ -269,7 +271,7 @@ def charts_of(record: Mapping[str, Any], columns: Columns) -> tuple[tuple[Chart,
         lines = tuple(line for line in _lines(plot, here) if line.points)
         if lines:
             chart = Chart(
-                ", ".join(_named(plot, name, level) for name, level in here.items()),
+                ", ".join(_level_name(plot, name, level) for name, level in here.items()),
                 Axis(plot.x_unit.label, "x" in log),
                 Axis(plot.y_unit.label, "y" in log),
                 lines,
@@ -280,20 +282,20 @@ def charts_of(record: Mapping[str, Any], columns: Columns) -> tuple[tuple[Chart,
     return tuple(_side_by_side(drawn)), len(charts) - len(drawn)
 
 
-def _plot(record: Mapping[str, Any], columns: Columns, asked: Mapping[str, Any]) -> _Plot:
+def _plot(record: Record, columns: Columns, asked: Record) -> _Plot:
     x, y, names = asked["x"], asked["y"], names_of(record)
     where = asked.get("where") or {}
     levels = {
         name: [level for level in known if level in where.get(name, known)]
         for name, known in levels_of(record).items()
     }
-    found = measured(record, columns, y)
+    found = seed_means(record, columns, y)
     units = level_unit(x, levels[x], names), measure_unit(y, found, names)
     return _Plot(x, y, asked["series"] or None, levels, found, *units, names)
 
 
 def _side_by_side(charts: Sequence[Chart]) -> Iterator[Chart]:
-    """Several show the same part of the axis, so that they can be compared."""
+    """Give all charts the same range of ``y``, so that they can be compared."""
     if len(charts) < 2:
         yield from charts
         return
@@ -305,7 +307,7 @@ def _side_by_side(charts: Sequence[Chart]) -> Iterator[Chart]:
         yield chart._replace(reach=(min(seen), max(seen)))
 
 
-def _named(plot: _Plot, factor: str, level: Label) -> str:
+def _level_name(plot: _Plot, factor: str, level: Label) -> str:
     unit = level_unit(factor, plot.levels[factor], plot.names)
     return f"{spoken(factor, plot.names)} {level_text(level, unit)}{unit.symbol}"
 
@@ -315,9 +317,9 @@ def _lines(plot: _Plot, here: Mapping[str, Label]) -> Iterator[Curve]:
         yield Curve(in_words(plot.y, plot.names), tuple(_points(plot, here)))
         return
     for level in plot.levels[plot.series]:
-        # A number by itself would not say of what.
+        # A number alone would not name its factor.
         is_name = isinstance(level, str) and not level.isdecimal()
-        label = level if is_name else _named(plot, plot.series, level)
+        label = level if is_name else _level_name(plot, plot.series, level)
         yield Curve(str(label), tuple(_points(plot, {**here, plot.series: level})))
 
 
@@ -330,8 +332,8 @@ def _points(plot: _Plot, here: Mapping[str, Label]) -> Iterator[Point]:
             yield Point(scaled(x, plot.x_unit), estimate, low, high)
 
 
-def _marks(plot: _Plot, published: Any) -> Iterator[Mark]:
-    """Published numbers of the measure: one for all places, or one a place."""
+def _marks(plot: _Plot, published: object) -> Iterator[Mark]:
+    """Yield published numbers of the measure: one for all places, or one per place."""
     levels = plot.levels[plot.x]
     if isinstance(published, list) and len(published) == len(levels):
         published = dict(zip(map(str, levels), published, strict=True))

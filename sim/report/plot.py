@@ -1,9 +1,12 @@
-"""A chart as SVG that lies in the page and wears its colours, light or dark.
+"""A chart as an SVG element of the page, in the page's colours, light or dark.
 
 Rules of this file:
 
-1. A picture is drawn with stand-ins for colours, which are not those that are seen.
-2. The same chart gives the same bytes.
+1. Matplotlib draws with placeholder colours; they become variables of the style sheet, so that one
+   picture serves both colour schemes.
+2. Ids inside a picture begin with the name of the picture because one page has many pictures.
+3. Invisible and unused parts are removed: two thirds of Matplotlib's output.
+4. The same chart gives the same bytes.
 """
 
 import io
@@ -33,9 +36,9 @@ from sim.report.drawing import SETTINGS
 from sim.sweep.experiment import Label
 
 SIZE_INCHES = (5.9, 4.1)
-"""Small, so that its letters can be read where the page is as narrow as a phone."""
+"""Small, so that its letters are readable on a page as narrow as a phone."""
 PANEL_INCHES = (4.7, 3.5)
-"""Of one of several side by side."""
+"""Size of a chart that stands beside others."""
 COLOURS = 7
 INK, MUTED, GRID = "#010101", "#010102", "#010103"
 SERIES = tuple(f"#0102{number:02x}" for number in range(COLOURS))
@@ -44,16 +47,16 @@ VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--rule"} | {
 }
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h", "p")
-"""Not as many as colours, so that both come together again as late as possible."""
+"""Their number differs from that of colours, so that pairs of both repeat late."""
 DASHES = ("-", "--", "-.", ":")
 LEVELS_MAX = 9
-"""Where there are no more, the axis is marked at each of them."""
+"""Most levels for which the axis has a tick at each level."""
 LETTERS = 7.8
-"""That fit beside one another under an inch of the axis."""
+"""Number of letters that fit under one inch of the axis."""
 LEGEND_PIXELS, LETTER_PIXELS, SAMPLE_PIXELS, ROW_INCHES = 71, 7.2, 55, 0.24
-"""Of an inch of the legend, of a letter in it and of what stands before a name; height of a row."""
+"""Width of an inch of the legend, of a letter and of the sample before a name; row height."""
 NEAR_0 = 0.95
-"""An axis begins at 0 unless the least value is more than so much of the greatest one."""
+"""An axis begins at 0 unless the least value exceeds this share of the greatest value."""
 STYLE = {
     **SETTINGS,
     "font.size": 12.0,
@@ -72,7 +75,7 @@ STYLE = {
 
 
 def svg(chart: Chart, name: str, description: str) -> Markup:
-    """The chart as an element; ``name`` must be unique in the page, ``description`` is read out."""
+    """Return the chart as an element; ``name`` is unique in the page, ``description`` its label."""
     written = io.StringIO()
     with rc_context(STYLE):
         draw(chart).savefig(
@@ -85,16 +88,16 @@ def svg(chart: Chart, name: str, description: str) -> Markup:
 
 
 def draw(chart: Chart) -> Figure:
-    """The figure, in colours that only stand for others."""
+    """Draw the figure in placeholder colours."""
     figure = Figure(figsize=_size(chart), layout="constrained")
     FigureCanvasSVG(figure)
     axes = figure.subplots()
     axes.set_xlabel(chart.x.label)
-    # Above its axis, where there is room for all of it, and nobody has to turn the head.
+    # Above its axis there is room for the whole label, and nobody has to turn the head.
     axes.set_title(chart.y.label, fontsize="medium", pad=9.0)
     places = _places(chart)
     is_by_name = places is not None
-    # A line by itself is what the axis says.
+    # A single line needs no name beside that of the axis.
     lines = chart.lines if len(chart.lines) > 1 else [chart.lines[0]._replace(label="here")]
     for number, line in enumerate(lines):
         _draw_line(axes, line, places, _look(number, len(chart.lines), is_by_name))
@@ -109,7 +112,7 @@ def draw(chart: Chart) -> Figure:
         rows = -(-len(labels) // columns)
         columns = -(-len(labels) // rows)  # rows are as even as can be
         figure.legend(handles, labels, loc="outside upper left", ncols=columns, handlelength=2.2)
-        # The more rows it has, the higher the figure, so that the plot keeps its size.
+        # Further rows of the legend make the figure higher, so that the plot keeps its size.
         figure.set_figheight(figure.get_figheight() + (rows - 1) * ROW_INCHES)
     return figure
 
@@ -119,7 +122,7 @@ def _size(chart: Chart) -> tuple[float, float]:
 
 
 def _places(chart: Chart) -> dict[Label, int] | None:
-    """Where names stand along the axis, or a number by itself; ``None`` where there are more."""
+    """Return places of names, or of a single number, on the axis; ``None`` for several numbers."""
     levels = list(dict.fromkeys(point.x for line in chart.lines for point in line.points))
     if len(levels) > 1 and all(_is_number(level) for level in levels):
         return None
@@ -135,22 +138,22 @@ def _at(x: Label, places: dict[Label, int] | None) -> float:
 
 
 class Look(NamedTuple):
-    """What a line has that others have not."""
+    """The look that distinguishes a line from others."""
 
     colour: str
     mark: str
     dash: str
     shift: float
-    """To the side, so that marks over the same name lie beside one another."""
+    """Shift to the side, so that marks over the same name lie beside one another."""
     size: float
 
 
 def _look(number: int, count: int, is_by_name: bool) -> Look:
     colour, mark = SERIES[number % len(SERIES)], MARKS[number % len(MARKS)]
     if is_by_name:
-        # Names have no order, so that no line leads from one to the next.
+        # Names have no order, so no line joins them.
         return Look(colour, mark, "none", (number - (count - 1) / 2) * 0.6 / count, 1.4)
-    # Thinner and thinner, so that of lines that lie on one another the lower one is seen, too.
+    # Each line is thinner than the one before, so that a line under another remains visible.
     size = 1.5 - number / (count - 1) / 2 if count > 1 else 1.0
     return Look(colour, mark, DASHES[number // 2 % len(DASHES)], 0.0, size)
 
@@ -160,7 +163,7 @@ def _draw_line(axes: Axes, line: Curve, places: dict[Label, int] | None, look: L
     axes.errorbar(
         [_at(point.x, places) + look.shift for point in line.points],
         [point.estimate for point in line.points],
-        # A limit may be infinite: then there is nothing to draw.
+        # An infinite limit is not drawn.
         yerr=np.where(np.isfinite(reach), np.maximum(reach, 0), 0),
         label=line.label,
         color=look.colour,
@@ -214,7 +217,7 @@ def _mark_x(axes: Axes, chart: Chart, places: dict[Label, int] | None) -> None:
 
 
 def _is_even(levels: Sequence[float]) -> bool:
-    """Whether marks at every level keep clear of one another."""
+    """Return whether ticks at every level are far enough apart."""
     gaps = np.diff(levels)
     return len(gaps) == 0 or bool(gaps.min() >= (levels[-1] - levels[0]) / LEVELS_MAX)
 
@@ -258,7 +261,7 @@ _Part = ElementTree.Element
 
 
 def picture(written: str, name: str, description: str, variables: Mapping[str, str]) -> Markup:
-    """The root element of an SVG file; ``variables`` are those of its colours."""
+    """Return the root element of an SVG file; ``variables`` replace its placeholder colours."""
     root = ElementTree.fromstring(written)
     for part in root.iter():
         part.tag = part.tag.removeprefix(f"{{{SVG}}}")
@@ -266,12 +269,12 @@ def picture(written: str, name: str, description: str, variables: Mapping[str, s
     known = _names(root, written, name)
     for part in root.iter():
         part.attrib = {
-            key: _at_home(key, value, known, variables)
+            key: _rewritten(key, value, known, variables)
             for key, value in part.attrib.items()
             if (key != "id" or value in known) and not _UNTURNED.fullmatch(value)
         }
-    _dress(root)
-    (slim,) = _slimmed(root)
+    _share_styles(root)
+    (slim,) = _visible(root)
     slim.attrib = {
         "viewBox": root.attrib["viewBox"],
         "role": "img",
@@ -282,14 +285,14 @@ def picture(written: str, name: str, description: str, variables: Mapping[str, s
 
 
 def _names(root: _Part, written: str, name: str) -> dict[str, str]:
-    """New names of all parts that others refer to."""
+    """Return a new id for each id that is referred to."""
     known = [part.attrib["href"].removeprefix("#") for part in root.iter("use")]
     known += _REFERENCE.findall(written)
     return {old: f"{name}-{number}" for number, old in enumerate(dict.fromkeys(known))}
 
 
-def _at_home(key: str, value: str, known: Mapping[str, str], variables: Mapping[str, str]) -> str:
-    """An attribute as it is in the page."""
+def _rewritten(key: str, value: str, known: Mapping[str, str], variables: Mapping[str, str]) -> str:
+    """Return the value of an attribute as the page needs it."""
     if key == "id":
         return known[value]
     if key == "href":
@@ -303,8 +306,8 @@ def _at_home(key: str, value: str, known: Mapping[str, str], variables: Mapping[
     return _REFERENCE.sub(lambda found: f"url(#{known[found[1]]})", value)
 
 
-def _dress(root: _Part) -> None:
-    """Where all uses of a mark look the same, the mark says so, and not each of them."""
+def _share_styles(root: _Part) -> None:
+    """Move a style that all uses of a mark share to the mark."""
     marks = {f"#{part.attrib['id']}": part for part in root.iter("path") if "id" in part.attrib}
     uses: dict[str, list[_Part]] = {}
     for use in root.iter("use"):
@@ -318,24 +321,24 @@ def _dress(root: _Part) -> None:
                 use.attrib.pop("style", None)
 
 
-def _slimmed(part: _Part) -> list[_Part]:
-    """What there is to see of a part: itself, what is in it, or nothing."""
-    # A style sheet in a picture would hold for the page.
+def _visible(part: _Part) -> list[_Part]:
+    """Return the visible rest of a part: itself, its children, or nothing."""
+    # A style sheet in a picture would apply to the whole page.
     if part.tag in ("style", "metadata") or part.attrib.get("style") == _UNSEEN:
         return []
-    part[:] = _merged([each for child in part for each in _slimmed(child)])
+    part[:] = _merged([each for child in part for each in _visible(child)])
     part.tail = None
     if part.tag != "text":
         part.text = None
     if part.tag in ("g", "defs") and len(part) == 0:
         return []
-    if part.tag == "path" and not part.attrib.get("d"):  # outside of what is shown
+    if part.tag == "path" and not part.attrib.get("d"):  # outside of the visible area
         return []
     return list(part) if part.tag == "g" and not part.attrib else [part]
 
 
 def _merged(parts: list[_Part]) -> list[_Part]:
-    """Neighbouring paths that are drawn in the same way, such as intervals of a line, are one."""
+    """Join neighbouring paths with the same style, such as the intervals of a line."""
     merged: list[_Part] = []
     for part in parts:
         last = merged[-1] if merged else None
@@ -351,7 +354,7 @@ def _merged(parts: list[_Part]) -> list[_Part]:
 
 
 def _style_of(part: _Part) -> dict[str, str] | None:
-    """All attributes of a path but its way, if others do not refer to it."""
+    """Return all attributes of a path except its ``d``; ``None`` if others may refer to it."""
     if part.tag != "path" or "id" in part.attrib:
         return None
     return {key: value for key, value in part.attrib.items() if key != "d"}

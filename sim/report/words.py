@@ -1,4 +1,4 @@
-"""Names and numbers of results as a reader sees them."""
+"""Names, units and numbers of results, written for readers."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Unit(NamedTuple):
-    """What a figure is called with its unit, and how much of it one is."""
+    """The name of a figure with its unit, the unit's symbol, and its size in raw units."""
 
     label: str
     symbol: str = ""
@@ -16,18 +16,18 @@ class Unit(NamedTuple):
 
 _TIMES = (("s", 1e6), ("ms", 1e3))
 _RATES = {"_mhz": 1e-6, "_per_s": 1.0, "_hz": 1.0}
-"""Ends of names, and how much of them one a second is."""
+"""Suffixes of names, each with the size of one per second in its raw unit."""
 _ASIDE = re.compile(r" \([^)]*\)$")
 _DURATION = re.compile(r"(\w+_us)( from)? ([\d.]+)(?: to ([\d.]+))?")
 
 
 Names = Mapping[str, str]
-"""What an experiment says that factors, measures and published numbers are called."""
+"""Readable names of factors, measures and published numbers, by name in the experiment."""
 NO_NAMES: Names = {}
 
 
 def in_words(name: str, names: Names = NO_NAMES) -> str:
-    """What a setting or a measure is called, without its unit."""
+    """Return the readable name of a setting or measure, without its unit."""
     if name in names:
         return names[name]
     for suffix in ("_us", *_RATES):
@@ -36,12 +36,12 @@ def in_words(name: str, names: Names = NO_NAMES) -> str:
 
 
 def spoken(name: str, names: Names) -> str:
-    """The same in a sentence: without the explanation or the unit that a label has at its end."""
+    """Return the name for a sentence, without the explanation or unit in parentheses at its end."""
     return _ASIDE.sub("", in_words(name, names))
 
 
 def unit_of(name: str, values: Sequence[float], names: Names = NO_NAMES) -> Unit:
-    """In what to write these values: microseconds in something longer, if they are long."""
+    """Choose the unit of values: long times are not written in microseconds."""
     words = in_words(name, names)
     for suffix, size in _RATES.items():
         if name.endswith(suffix):
@@ -56,7 +56,7 @@ def unit_of(name: str, values: Sequence[float], names: Names = NO_NAMES) -> Unit
 
 
 def written(value: float) -> str:
-    """A number with the digits that matter."""
+    """Return a number with its significant digits."""
     if 1e3 <= abs(value) < 1e12:
         return f"{value:,.0f}"
     rounded = f"{value:.4g}"
@@ -65,7 +65,7 @@ def written(value: float) -> str:
 
 
 def with_limits(estimate: float, low: float, high: float, unit: Unit) -> str:
-    """A number in its unit with its confidence limits, where they can be told from the number."""
+    """Return a number in its unit, with its confidence limits if they look different."""
     number, *limits = (written(value / unit.size) for value in (estimate, low, high))
     if limits == [number, number]:
         return f"{number}{unit.symbol}"
@@ -73,11 +73,11 @@ def with_limits(estimate: float, low: float, high: float, unit: Unit) -> str:
 
 
 def levels_in_words(label: str, names: Names = NO_NAMES) -> str:
-    """Levels of factors as a sweep writes them: ``window_us 500000, tag / shuffle``."""
-    told = _DURATION.sub(lambda found: _duration(found, names), label)
+    """Return readable levels from those of a sweep, such as ``window_us 500000, tag / shuffle``."""
+    text = _DURATION.sub(lambda found: _duration(found, names), label)
     for name in names:
-        told = re.sub(rf"(^|, ){name} ", rf"\g<1>{spoken(name, names)} ", told)
-    return told.replace("_", " ")
+        text = re.sub(rf"(^|, ){name} ", rf"\g<1>{spoken(name, names)} ", text)
+    return text.replace("_", " ")
 
 
 def _duration(found: re.Match[str], names: Names) -> str:
@@ -89,12 +89,12 @@ def _duration(found: re.Match[str], names: Names) -> str:
 
 
 def values_in_words(values: Mapping[str, object], names: Names = NO_NAMES) -> str:
-    """Published numbers with their names and units."""
-    told = []
+    """Return published numbers with their names and units."""
+    parts = []
     for name, value in values.items():
         unit = unit_of(name, list(_numbers(value)), names)
-        told.append(f"{unit.label} {_value(value, unit)}")
-    return "; ".join(told)
+        parts.append(f"{unit.label} {_value(value, unit)}")
+    return "; ".join(parts)
 
 
 def _numbers(value: object) -> Iterator[float]:
@@ -114,5 +114,5 @@ def _value(value: object, unit: Unit) -> str:
 
 
 def version(code: str) -> str:
-    """A digest of sources, as long as it takes to tell two of them apart."""
+    """Return a digest of sources, shortened; it still tells versions apart."""
     return code[:12]

@@ -5,7 +5,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sim.kernel.run import TimedRun
-from sim.report.drawing import Line, Panel, draw_timed_run, save
+from sim.report.drawing import Panel, PanelLine, draw_timed_run, save
 
 
 def plot_run(run: TimedRun, path: Path) -> None:
@@ -18,15 +18,15 @@ PANELS = (
         "Tuples of sensors that workers are sent",
         "a second",
         (
-            Line("tuples_hz", "all workers"),
-            Line("most_hz", "most"),
-            Line("least_hz", "least"),
+            PanelLine("tuples_hz", "all workers"),
+            PanelLine("most_hz", "most"),
+            PanelLine("least_hz", "least"),
         ),
     ),
     Panel(
         "Results that workers send each other",
         "a second",
-        (Line("results_hz", "all workers"),),
+        (PanelLine("results_hz", "all workers"),),
     ),
 )
 

@@ -10,8 +10,8 @@ from sim.report.drawing import (
     BLUE,
     GREEN,
     ORANGE,
-    Line,
     Panel,
+    PanelLine,
     draw_timed_run,
     line,
     panels,
@@ -46,15 +46,18 @@ PANELS = (
     Panel(
         "Tuples that first answers contained",
         "% of the window's tuples",
-        (Line("coverage", "contained", 0.01), Line("required_coverage", "required", 0.01)),
+        (
+            PanelLine("coverage", "contained", 0.01),
+            PanelLine("required_coverage", "required", 0.01),
+        ),
         is_from_0=False,
     ),
     Panel(
         "Error, mean over all windows answered so far",
         "relative error (%)",
         (
-            Line("first_error", "first answers", 0.01),
-            Line("current_error", "current answers,\ncorrected from history", 0.01),
+            PanelLine("first_error", "first answers", 0.01),
+            PanelLine("current_error", "current answers,\ncorrected from history", 0.01),
         ),
     ),
 )

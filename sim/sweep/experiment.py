@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, NamedTuple, TypeAlias
 
+Record: TypeAlias = dict[str, Any]
+"""An object of a JSON or TOML file."""
+
 EFFORTS = ("quick", "full")
 """Sizes of an experiment: a small grid, or the whole one."""
 

@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from math import isfinite
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
+from sim.sweep.experiment import Record
 from sim.sweep.jobs import Done, Job
 
 TIMES = "times.jsonl"
 
 
-def time_of(done: Done) -> dict[str, Any]:
+def time_of(done: Done) -> Record:
     """Return the record of a job's time, one line of the file of times."""
     return {
         "kind": kind_of(done.job),

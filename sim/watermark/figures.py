@@ -6,7 +6,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from sim.kernel.run import TimedRun
-from sim.report.drawing import Line, Panel, draw_timed_run, save
+from sim.report.drawing import Panel, PanelLine, draw_timed_run, save
 
 
 def plot_run(run: TimedRun, path: Path) -> None:
@@ -15,11 +15,11 @@ def plot_run(run: TimedRun, path: Path) -> None:
 
 
 PANELS = (
-    Panel("Disorder of the last arrivals", "D", (Line("disorder", "mean of the tasks"),)),
+    Panel("Disorder of the last arrivals", "D", (PanelLine("disorder", "mean of the tasks"),)),
     Panel(
         "Tuples that answers contained",
         "% of the window's tuples",
-        (Line("coverage", "mean", 0.01),),
+        (PanelLine("coverage", "mean", 0.01),),
         is_from_0=False,
     ),
 )

@@ -16,7 +16,7 @@ from sim.kernel.faults import schedule_of
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
-from sim.report.drawing import Line, Panel, draw_timed_run, save
+from sim.report.drawing import Panel, PanelLine, draw_timed_run, save
 from sim.slack.figures import plot_run as plot_slack
 from sim.watermark.figures import plot_run as plot_watermark
 from tests.sim.test_windows_faults import run as run_windows
@@ -132,7 +132,7 @@ def test_times_have_a_unit_in_which_they_can_be_read(
 
 def test_a_room_adds_panels_and_names_lines(tmp_path: Path) -> None:
     seen = {"latency_us": np.ones(10), "watermark_lag_us": np.ones(10), "wait_us": np.ones(10)}
-    panel = Panel("Own", "%", (Line("share", "kept", 0.01),), is_from_0=False)
+    panel = Panel("Own", "%", (PanelLine("share", "kept", 0.01),), is_from_0=False)
     words = words_of(
         made_up(1, **seen, share=np.ones(10)),
         tmp_path,
