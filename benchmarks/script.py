@@ -38,8 +38,8 @@ from benchmarks._windows import in_a_folder
 from model.vocabulary import ScriptConfig
 from model.vocabulary import script as words
 from properties.data.inputs import recordings_by_name
-from properties.script import sensors
-from properties.script.parser import parse
+from properties.script import inputs
+from properties.script.language import parse
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.session import session
 from spark_impl.script import Plan, ScriptQuery, compile_plan, results
@@ -51,7 +51,7 @@ ROWS, FILES = 500_000, 2
 ONE_BY_ONE = 16
 GOAL = 10.0
 YEAR_HOURS = 8_760
-EXAMPLES = Path(sensors.__file__).parent / "examples"
+EXAMPLES = Path(inputs.__file__).parent / "examples"
 BRIDGE = """\
 strain = stddev("{0}", 1_000, 500)
 mean = avg("{0}", 1_000, 500)
@@ -197,8 +197,8 @@ def seconds(history: Path, start: Callable[[], list[StreamingQuery]], network: N
 
 def weather(spark: SparkSession, place: Path) -> dict[str, float]:
     """A year of it: the twelve scripts, and the first script beside PySpark."""
-    known = sensors.load("weather")
-    events = sensors.weather(YEAR_HOURS)
+    known = inputs.load_sensors("weather")
+    events = inputs.weather_events(YEAR_HOURS)
     rows = pa.Table.from_pylist([event._asdict() for event in events], schema=schema_of())
     flows = tuple(
         parse(path.read_text(encoding="utf-8"), path.stem, known)

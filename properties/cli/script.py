@@ -11,12 +11,11 @@ from model.vocabulary import ScriptConfig
 from properties.cli import render, script_run
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError, counted
-from properties.script import sensors
-from properties.script.files import InvalidScriptsError, read, read_workflows
+from properties.script import inputs
 from properties.script.formatter import formatted
+from properties.script.inputs import InvalidScriptsError, read_script, read_workflows
 from properties.script.picture import picture
-from properties.script.plan import make_plan
-from properties.script.plan_table import print_plan
+from properties.script.plan import make_plan, print_plan
 from properties.script.queries import different, used
 
 SUMMARY = "sensor scripts: are they right, in the usual form, what is computed for them, and run"
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _known(args: argparse.Namespace) -> Mapping[str, int] | None:
-    return None if args.sensors is None else sensors.load(args.sensors)
+    return None if args.sensors is None else inputs.load_sensors(args.sensors)
 
 
 def _check(args: argparse.Namespace) -> int:
@@ -87,7 +86,7 @@ def _check(args: argparse.Namespace) -> int:
 
 def _format(args: argparse.Namespace) -> int:
     out = render.console()
-    texts = [read(path) for path in args.files]
+    texts = [read_script(path) for path in args.files]
     read_workflows(args.files, None)
     changed = [
         (path, usual)
@@ -123,7 +122,7 @@ def _explain(args: argparse.Namespace) -> int:
     known = _known(args)
     flows = read_workflows(different(args.files), known)
     if known is None:
-        known = dict.fromkeys(used(flows), sensors.USUAL_PER_HOUR)
+        known = dict.fromkeys(used(flows), inputs.USUAL_PER_HOUR)
     try:
         config = ScriptConfig(
             tuple(flows), tuple(known.items()), args.workers, cap_percent=args.cap_percent

@@ -17,9 +17,9 @@ from properties.data.durations import duration
 from properties.errors import UsageError, counted
 from properties.judging.systems import local_master, session_of
 from properties.script import inputs, limits
-from properties.script.plan_table import print_query
+from properties.script.execution import SUFFIXES, Found, compute, explain, readable, write
+from properties.script.plan import print_query
 from properties.script.queries import CAP_PERCENT, WORKERS, add_watermark, asked, query
-from properties.script.running import SUFFIXES, Found, compute, explain, readable, write
 
 DEFAULT = "weather"
 SHOWN = 12

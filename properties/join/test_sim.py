@@ -11,14 +11,14 @@ from model.join.claims import CASES, judge, over_all
 from model.join.run import run as model_run
 from model.vocabulary import Trace
 from model.vocabulary.join import Match, Rejected
-from properties.join.machine import SparkMachine
-from properties.join.timed import TimedCase, clusters_of_chains, recordings_on_chains
+from properties.join.strategies import TimedCase, clusters_of_chains, recordings_on_chains
 from properties.judging.judge import broken_sentences
 from sim.join import ChainRun, simulate
 from sim.join.machine import MachineOf
 from sim.join.model_chain import ModelChain
 from sim.kernel.link import Tier, Tiers
 from sim.kernel.plain import from_plain, to_plain
+from tests.harness.join_machine import SparkMachine
 from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 100

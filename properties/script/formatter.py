@@ -25,7 +25,7 @@ from model.vocabulary.script import (
     Workflow,
     children,
 )
-from properties.script.parser import LARK, parse, with_plain_line_ends
+from properties.script.language import LARK, parse, with_plain_line_ends
 
 WIDTH = 100
 """Columns; a longer call has an argument a line."""

@@ -9,9 +9,8 @@ from model.vocabulary import ScriptConfig
 from model.vocabulary.script import CLUSTER, WATERMARKS, Sensor, Workflow, walk
 from properties.data.durations import parse_duration_us, write_duration
 from properties.errors import UsageError, counted, in_options
-from properties.script import limits, sensors
-from properties.script.files import Texts, read_all, workflows
-from properties.script.inputs import Network
+from properties.script import inputs, limits
+from properties.script.inputs import Network, Texts, read_all, workflows
 
 BATCHES = 4
 """Micro-batches where ``--batches`` does not say otherwise."""
@@ -76,10 +75,10 @@ def asked(args: argparse.Namespace) -> Texts:
     What is wrong whatever the input is, is refused: raises :class:`UsageError` with one sentence.
     """
     texts = read_all(different(args.scripts or ()))
-    known = None if args.sensors is None else sensors.load(args.sensors)
+    known = None if args.sensors is None else inputs.load_sensors(args.sensors)
     written = workflows(texts, known)
     if written:
-        per_hour = dict.fromkeys(used(written), sensors.USUAL_PER_HOUR) if known is None else known
+        per_hour = dict.fromkeys(used(written), inputs.USUAL_PER_HOUR) if known is None else known
         # Of the lateness an input may have one, which is not known yet.
         config = _config(args, written, Network("", "", (), per_hour, lateness="0s"))
         limits.refuse_impossible(config, (), "")

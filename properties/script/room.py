@@ -3,7 +3,9 @@
 import argparse
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import isfinite
+from typing import Any
 
 from model.checking import diff
 from model.checking.claims import Judgement, Verdict
@@ -15,7 +17,20 @@ from model.script.placement import components, hash_baseline, load_cap
 from model.script.scopes import EVERYDAY, SCOPES, explore
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Trace, Workload
-from model.vocabulary.script import REASON_LATE, WORDS, Hosted, Rejected, Result, Undefined
+from model.vocabulary.script import (
+    CLUSTER,
+    REASON_LATE,
+    WORDS,
+    Hosted,
+    Name,
+    Rejected,
+    Result,
+    Sensor,
+    Statement,
+    Undefined,
+    Workflow,
+    walk,
+)
 from properties.cases import make_case, select_inputs
 from properties.data.tables import Columns
 from properties.errors import UsageError, counted
@@ -33,8 +48,8 @@ from properties.rooms import (
 )
 from properties.script import inputs, limits, queries
 from properties.script.errata import ERRATA
+from properties.script.formatter import written
 from properties.script.plan import Plan, as_float, make_plan
-from properties.script.simpler import settings, simpler
 from properties.wiring import (
     compare_sides,
     judge_guard,
@@ -233,6 +248,69 @@ def _describe_share(share: Share) -> str:
         f" ({share.predicted_per_hour:,.0f} by the rates) and {share.bytes_received:,} bytes,"
         f" sends {share.results_sent:,} results, is busy {share.busy:.0%}"
     )
+
+
+# ------------------------------------------------------------- counterexamples that people read
+
+
+def simpler(workload: Workload) -> Iterator[Workload]:
+    """Yield workloads with the same arrivals and less to compute.
+
+    They have fewer scripts or statements, one worker, a fixed watermark, or fewer sensors.
+    """
+    config = ScriptConfig.from_json(workload.config)
+    flows = config.workflows
+    found: list[tuple[Workflow, ...]] = [(flow,) for flow in flows] if len(flows) > 1 else []
+    found += [(*flows[:n], *flows[n + 1 :]) for n in range(len(flows)) if len(flows) > 2]
+    for n, flow in enumerate(flows):
+        found += [(*flows[:n], each, *flows[n + 1 :]) for each in _shorter(flow)]
+    configs = [replace(config, workflows=each) for each in found]
+    if config.workers > 1:
+        configs.append(replace(config, workers=1))
+    if config.watermark != "fixed":
+        configs.append(replace(config, watermark="fixed", cluster=CLUSTER))
+    used = config.asked_for | _named(flows) | {event.key for event in workload.arrivals}
+    kept = tuple(pair for pair in config.sensors if pair[0] in used)
+    if len(kept) < len(config.sensors):
+        configs.append(replace(config, sensors=kept))
+    for each in configs:
+        yield workload.with_(config=each.to_json())
+
+
+def _shorter(flow: Workflow) -> Iterator[Workflow]:
+    """Yield the workflow without one of the statements that no other one needs."""
+    for statement in reversed(flow.statements):
+        others = tuple(each for each in flow.statements if each is not statement)
+        if others and statement.name not in _names(others):
+            yield Workflow(flow.name, others)
+
+
+def _names(statements: Sequence[Statement]) -> set[str]:
+    nodes = (node for each in statements for node, _ in walk(each.expression))
+    return {node.name for node in nodes if isinstance(node, Name)}
+
+
+def _named(flows: Sequence[Workflow]) -> set[str]:
+    statements = (each for flow in flows for each in flow.statements)
+    nodes = (node for each in statements for node, _ in walk(each.expression))
+    return {node.id for node in nodes if isinstance(node, Sensor)}
+
+
+def settings(workload: Workload) -> Mapping[str, Any]:
+    """Return the scripts as text, and the settings with which they run."""
+    config = ScriptConfig.from_json(workload.config)
+    scripts = {
+        flow.name: "; ".join(written(each.name, each.expression) for each in flow.statements)
+        for flow in config.workflows
+    }
+    names = ["workers", "lateness_us", "cap_percent"]
+    if config.watermark != "fixed":
+        names += ["watermark", "cluster"]
+    return {**{name: getattr(config, name) for name in names}, **_quoted(scripts)}
+
+
+def _quoted(scripts: Mapping[str, str]) -> dict[str, str]:
+    return {f"the script {name}": f"[{text}]" for name, text in scripts.items()}
 
 
 EXPLORER = Explorer(scopes=tuple(SCOPES), everyday=EVERYDAY, variants=VARIANTS, explore=explore)

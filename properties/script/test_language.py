@@ -6,7 +6,7 @@ from lark import Token
 
 from model.vocabulary.script import Workflow, problems
 from properties.script.formatter import formatted, unparse, written
-from properties.script.parser import LARK, ScriptError, parse
+from properties.script.language import LARK, ScriptError, parse
 from properties.script.strategies import SENSORS, workflows
 from tests.harness.stream_packs import collect
 
@@ -21,10 +21,10 @@ def refused(text: str) -> ScriptError | None:
         flow = parse(text, "w", SENSORS)
     except ScriptError as error:
         lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
-        for fault in error.faults:
+        for fault in error.mistakes:
             assert 1 <= fault.line <= len(lines)
             assert 1 <= fault.column <= len(lines[fault.line - 1]) + 1
-            head, excerpt, mark = fault.told("w.script")
+            head, excerpt, mark = fault.lines("w.script")
             assert head.startswith(f"w.script:{fault.line}:{fault.column}: ")
             assert "\n" not in head + excerpt
             assert mark.strip() == "^" * fault.width
@@ -57,7 +57,7 @@ def test_a_damaged_script_is_refused_where_the_damage_is(case: tuple[str, int]) 
     if error is not None:
         # What comes before has not changed, and was right.
         line = text.count("\n", 0, statement) + 1
-        assert min(fault.line for fault in error.faults) >= line
+        assert min(fault.line for fault in error.mistakes) >= line
     else:
         # Whatever it says now, it can be written again.
         flow = parse(text, "w", SENSORS)
@@ -70,7 +70,7 @@ def test_damage_is_done_and_often_seen(seed: int) -> None:
     meant = sum(error is None for error in found)
     assert 10 < meant < 190
     # Not always where the damage is: a name may be missed later.
-    lines = [error.faults[0].line for error in found if error is not None]
+    lines = [error.mistakes[0].line for error in found if error is not None]
     assert max(lines) > min(lines)
 
 

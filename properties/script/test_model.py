@@ -28,7 +28,7 @@ from model.vocabulary import ScriptConfig, System, Trace, Workload
 from model.vocabulary.script import Rejected, Result
 from properties.judging.judge import broken_sentences
 from properties.script.formatter import unparse
-from properties.script.parser import parse
+from properties.script.language import parse
 from properties.script.strategies import SENSORS, cases, configs
 from tests.harness.stream_packs import collect
 

@@ -38,7 +38,6 @@ from model.vocabulary.script import (
 )
 from properties.judging.judge import broken_sentences
 from properties.judging.plan_counterexamples import SeededPlan
-from properties.script.machine import SparkScripts
 from properties.script.room import compare
 from properties.script.strategies import SENSORS, TimedCase, timed_cases
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
@@ -53,6 +52,7 @@ from sim.script.settings import prepare
 from sim.script.tuning import ScriptTuning
 from sim.script.workflows import SETS
 from sim.sweep.statistics import clopper_pearson
+from tests.harness.script_machine import SparkScripts
 from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 200

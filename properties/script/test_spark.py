@@ -24,7 +24,7 @@ from properties.cli import main as cli
 from properties.cli import script_run
 from properties.data.tables import Columns
 from properties.script import inputs
-from properties.script.parser import parse
+from properties.script.language import parse
 from properties.script.queries import config_of
 from properties.script.strategies import SENSORS, cases
 from spark_impl.script import run_workloads

@@ -1,7 +1,7 @@
 """Queries whose driver is killed: windows of two rooms in turn, chains, and sensor scripts."""
 
 from model.vocabulary import ScriptConfig, SlackConfig, WatermarkConfig, Workload
-from properties.script.parser import parse
+from properties.script.language import parse
 from sim.kernel.log import simulate_arrivals
 from sim.scenarios import umts
 from tests.harness import join_driver, windows_driver

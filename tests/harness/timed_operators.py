@@ -30,19 +30,15 @@ from model.vocabulary.script import (
 )
 from properties.generators.streams import UNIT_US, arrival_orders, timings
 from properties.generators.streams import configs as slack_configs
-from properties.grouping.machine import SparkMachine as Routers
 from properties.grouping.strategies import replaying
 from properties.grouping.strategies import timed_cases as grouping_cases
-from properties.join.machine import SparkMachine as Chain
-from properties.join.timed import TimedCase as ChainCase
-from properties.join.timed import clusters_of_chains
+from properties.join.strategies import TimedCase as ChainCase
+from properties.join.strategies import clusters_of_chains
 from properties.judging.judge import broken_sentences
 from properties.judging.plan_counterexamples import SeededPlan, smallest, told
 from properties.rooms import Room, find_room
-from properties.script.machine import WAYS, SparkScripts
 from properties.script.strategies import timed_cases as script_cases
 from properties.watermark.strategies import configs as watermark_configs
-from properties.windows.machine import SparkMachine as Task
 from sim import grouping, join, script, slack, watermark
 from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Duplicate, Fail
@@ -54,6 +50,10 @@ from sim.kernel.trigger import At
 from sim.script.tuning import ScriptTuning
 from spark_impl.slack.room import SLACK
 from spark_impl.watermark.room import WATERMARK
+from tests.harness.grouping_machine import SparkMachine as Routers
+from tests.harness.join_machine import SparkMachine as Chain
+from tests.harness.script_machine import WAYS, SparkScripts
+from tests.harness.windows_machine import SparkMachine as Task
 
 SHOWN_SENTENCES = 8
 SECONDS_MAX = 20.0

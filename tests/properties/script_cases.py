@@ -9,7 +9,7 @@ from typing import Any
 
 from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import MILLISECOND_US
-from properties.script.parser import parse
+from properties.script.language import parse
 
 SECOND = 3_600
 """Once a second, in an hour."""

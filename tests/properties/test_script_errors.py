@@ -3,7 +3,7 @@
 import pytest
 
 from properties.script.formatter import formatted, unparse
-from properties.script.parser import ScriptError, parse
+from properties.script.language import ScriptError, parse
 
 SENSORS = ("S1", "S2", "temp")
 WINDOW = "a stream with a length and a slide, both in milliseconds"
@@ -181,7 +181,7 @@ WRONG = {
 def test_an_error_says_where_and_what(text: str) -> None:
     with pytest.raises(ScriptError) as caught:
         parse(text, "w", SENSORS)
-    first = caught.value.faults[0]
+    first = caught.value.mistakes[0]
     assert (first.line, first.column, first.sentence) == WRONG[text]
     assert str(caught.value) == f"line {first.line}, column {first.column}: {first.sentence}"
 
@@ -189,10 +189,10 @@ def test_an_error_says_where_and_what(text: str) -> None:
 def test_all_mistakes_in_the_meaning_are_told_twenty_at_most() -> None:
     with pytest.raises(ScriptError) as caught:
         parse("A = B + C\nD = E", "w")
-    assert [(each.line, each.column) for each in caught.value.faults] == [(1, 5), (1, 9), (2, 5)]
+    assert [(each.line, each.column) for each in caught.value.mistakes] == [(1, 5), (1, 9), (2, 5)]
     with pytest.raises(ScriptError) as caught:
         parse("\n".join(f"A{n} = B{n}" for n in range(99)), "w")
-    assert len(caught.value.faults) == 20
+    assert len(caught.value.mistakes) == 20
 
 
 def test_a_union_that_doubles_line_by_line_is_refused() -> None:
@@ -200,7 +200,7 @@ def test_a_union_that_doubles_line_by_line_is_refused() -> None:
     assert len(parse("\n".join(lines[:16]), "w").statements) == 16
     with pytest.raises(ScriptError) as caught:
         parse("\n".join(lines), "w")
-    first = caught.value.faults[0]
+    first = caught.value.mistakes[0]
     said = "a union has at most 100_000 parts, those of unions in it included"
     assert (first.line, first.column, first.sentence) == (17, 7, said)
 
@@ -208,7 +208,7 @@ def test_a_union_that_doubles_line_by_line_is_refused() -> None:
 def test_the_line_is_shown_with_a_mark_below() -> None:
     with pytest.raises(ScriptError) as caught:
         parse('A = "S1"\r\n\tB = agv(A, 1, 1)  # why', "w")
-    assert caught.value.faults[0].told("x.script")[1:] == [
+    assert caught.value.mistakes[0].lines("x.script")[1:] == [
         "    \tB = agv(A, 1, 1)  # why",
         "    \t    ^^^",
     ]
@@ -217,16 +217,16 @@ def test_the_line_is_shown_with_a_mark_below() -> None:
 def test_the_mark_stands_below_letters_that_are_wide_or_have_no_width() -> None:
     with pytest.raises(ScriptError) as caught:
         parse('A = union("温度", "e\u0301") + 湿度', "w")
-    fault = caught.value.faults[0]
+    fault = caught.value.mistakes[0]
     assert (fault.line, fault.column) == (1, 25)
-    assert fault.told("x.script")[2] == "    " + " " * 25 + "^" * 4
+    assert fault.lines("x.script")[2] == "    " + " " * 25 + "^" * 4
 
 
 def test_of_a_long_line_the_part_around_the_error_is_shown() -> None:
     text = "A = " + " + ".join(['"S1"'] * 90) + " + @"
     with pytest.raises(ScriptError) as caught:
         parse(text, "w")
-    _, excerpt, mark = caught.value.faults[0].told("x.script")
+    _, excerpt, mark = caught.value.mistakes[0].lines("x.script")
     assert excerpt.endswith('"S1" + @')
     assert excerpt[mark.index("^")] == "@"
     assert len(excerpt) <= 104

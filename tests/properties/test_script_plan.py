@@ -15,13 +15,12 @@ from model.script.claims import judge
 from model.vocabulary import ScriptConfig, Workload
 from model.vocabulary.script import Result
 from properties.judging.judge import broken_sentences
-from properties.script import sensors
+from properties.script import inputs
+from properties.script.execution import explained
 from properties.script.formatter import formatted
-from properties.script.parser import ScriptError, parse
+from properties.script.language import ScriptError, parse
 from properties.script.picture import picture
-from properties.script.plan import make_plan
-from properties.script.plan_table import summary_of
-from properties.script.running import explained
+from properties.script.plan import make_plan, summary_of
 from spark_impl.script import compile_plan
 from tests.properties.straggler import Straggler, assert_refused
 
@@ -34,8 +33,8 @@ HOURS = 9 * 24
 
 
 def config_of(paths: list[Path], workers: int = 3) -> ScriptConfig:
-    read = (parse(path.read_text(encoding="utf-8"), path.stem, sensors.WEATHER) for path in paths)
-    return ScriptConfig(tuple(read), tuple(sensors.WEATHER.items()), workers)
+    read = (parse(path.read_text(encoding="utf-8"), path.stem, inputs.WEATHER) for path in paths)
+    return ScriptConfig(tuple(read), tuple(inputs.WEATHER.items()), workers)
 
 
 # --------------------------------------------------------------------------------------- examples
@@ -50,19 +49,19 @@ def test_there_are_a_dozen_examples_in_the_usual_form() -> None:
 
 
 def test_examples_have_results_on_recorded_weather_and_they_are_right() -> None:
-    events = sensors.weather(HOURS)
+    events = inputs.weather_events(HOURS)
     workload = Workload("script", events, config_of(EXAMPLES).to_json())
     trace = run(workload)
     found = {(each.workflow, each.name) for each in trace.of(Result)}
     assert {workflow for workflow, _ in found} == {path.stem for path in EXAMPLES}
     # The naive meaning takes its time: of some of them, and three days.
     some = [path for path in EXAMPLES if path.stem in ("comfort", "fog", "wind")]
-    short = Workload("script", sensors.weather(36), config_of(some).to_json())
+    short = Workload("script", inputs.weather_events(36), config_of(some).to_json())
     assert not broken_sentences(judge(short, run(short)).verdicts)
 
 
 def test_the_warmest_day_is_that_of_the_table() -> None:
-    events = sensors.weather(48)
+    events = inputs.weather_events(48)
     first_us = min(event.event_time_us for event in events)
     day = [path for path in EXAMPLES if path.stem == "network_mean"]
     results = run(Workload("script", events, config_of(day).to_json())).of(Result)
@@ -82,13 +81,13 @@ def test_the_first_script_of_the_page_is_right_and_its_error_is_the_one_shown() 
         :2
     ]
     assert formatted(script) == script
-    flow = parse(script, "first", sensors.WEATHER)
-    config = ScriptConfig((flow,), tuple(sensors.WEATHER.items()))
-    results = run(Workload("script", sensors.weather(24), config.to_json())).of(Result)
+    flow = parse(script, "first", inputs.WEATHER)
+    config = ScriptConfig((flow,), tuple(inputs.WEATHER.items()))
+    results = run(Workload("script", inputs.weather_events(24), config.to_json())).of(Result)
     assert {each.name for each in results} == {"ewr", "jfk", "both", "inland"}
     with pytest.raises(ScriptError) as caught:
         parse(script.replace("avg", "agv", 1), "first")
-    assert caught.value.faults[0].told("weather.script") == error.splitlines()
+    assert caught.value.mistakes[0].lines("weather.script") == error.splitlines()
 
 
 # ---------------------------------------------------------------------------------------- command

@@ -12,9 +12,8 @@ from properties.cases import why_missing
 from properties.data.tables import Columns
 from properties.rooms import find_room
 from properties.script import inputs, limits
-from properties.script.files import examples, read_workflows
-from properties.script.sensors import BRIDGE, WEATHER
-from properties.script.simpler import simpler
+from properties.script.inputs import BRIDGE, WEATHER, examples, read_workflows
+from properties.script.room import simpler
 from tests.properties.straggler import Straggler, assert_refused
 
 MODEL = "model.script:make_system"
@@ -143,11 +142,11 @@ def test_a_system_that_adds_in_float64_is_close_enough(straggler: Straggler, fol
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--cap-percent", "50"), ("--cap-percent is 50", "at least 100")),
+        (("--cap-percent", "50"), ("--cap-percent is 50", ">= 100")),
         (("--workers", "0"), ("--workers is 0",)),
         (("--watermark", "literal"), ("--watermark is 'literal'", "fixed, disorder, scaled")),
         (("--watermark", "scaled"), ("--watermark scaled needs --lateness",)),
-        (("--cluster", "0"), ("--cluster is 0", "at least 1")),
+        (("--cluster", "0"), ("--cluster is 0", ">= 1")),
         (("--cluster", "20000"), ("--cluster is 20000; at most 10,000",)),
         (("--workers", "500"), ("--workers is 500; at most 128",)),
         (("--window", "5s"), ("--window", "the scripts say")),
@@ -237,7 +236,7 @@ def test_the_bridge_with_its_examples() -> None:
     network = inputs.load("munich_bridge", 0, Columns(), None)
     sent = {event.key for event in network.events}
     assert sent == set(network.per_hour) == set(BRIDGE)
-    measured = inputs.rates(network.events)
+    measured = inputs.count_per_hour(network.events)
     for sensor, rate in BRIDGE.items():
         assert measured[sensor] == pytest.approx(rate, rel=0.02)
 

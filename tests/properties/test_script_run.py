@@ -15,10 +15,11 @@ from model.vocabulary import Event, ScriptConfig, Workload
 from model.vocabulary.script import Rejected, Result, Undefined
 from properties.cli import script_run
 from properties.data.durations import parse_duration_us
-from properties.script import inputs, running
-from properties.script.parser import parse
+from properties.script import execution as running
+from properties.script import inputs
+from properties.script.execution import Found
+from properties.script.language import parse
 from properties.script.queries import WORKERS, config_of
-from properties.script.running import Found
 from tests.properties.straggler import Straggler, assert_refused
 
 PAGE = Path(__file__).parents[2] / "docs" / "script.md"

@@ -6,12 +6,12 @@ import pytest
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And
-from properties.join.machine import SparkMachine
 from properties.judging.plan_counterexamples import SeededPlan, smallest, told
 from sim.join import simulate
 from sim.kernel.plan import Plan
 from sim.kernel.source import Recording, Row
 from spark_impl.windows.ledger import Ledger
+from tests.harness.join_machine import SparkMachine
 from tests.harness.stream_packs import collect
 from tests.harness.timed_operators import OPERATORS, report
 

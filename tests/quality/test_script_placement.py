@@ -16,7 +16,7 @@ from model.vocabulary import ScriptConfig
 from model.vocabulary.script import Arithmetic, Expression, Sensor, Statement, Workflow
 from properties.script import formatter
 from properties.script.formatter import text_of, unparse
-from properties.script.parser import parse
+from properties.script.language import parse
 from properties.script.strategies import configs
 from tests.harness.stream_packs import collect
 

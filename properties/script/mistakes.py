@@ -1,4 +1,4 @@
-"""What is wrong with a script, as its author sees it: where, what, and what instead."""
+"""Mistakes of a script as its author sees them: place, reason, and what to write instead."""
 
 import re
 from collections.abc import Collection
@@ -11,53 +11,70 @@ from rich.cells import cell_len
 from model.vocabulary.script import MILLISECOND_US, SPAN_MAX_MS, Problem
 from model.vocabulary.settings import nearest
 from properties.data.durations import UNITS_US
-from properties.script.grammar import SEPARATORS, TOLD
 
+TOKEN_NAMES = {
+    "PLUS": "an operator",
+    "MINUS": "an operator",
+    "TIMES": "an operator",
+    "OVER": "an operator",
+    "NAME": "a name",
+    "TEXT": "a sensor in quotes",
+    "NUMBER": "a number",
+    "_END": "the end of the statement",
+    "$END": "the end of the statement",
+    "EQUAL": "'='",
+    "LPAR": "'('",
+    "RPAR": "')'",
+    "COMMA": "','",
+}
+"""Names of the grammar's tokens in error messages."""
+SEPARATORS = re.compile("[_\u2009\u202f]")
+"""Characters that may stand between the digits of a number."""
 LINE_MAX = 100
-"""Characters of a line that are shown beside an error."""
+"""Most characters of a line that are shown with a mistake."""
 WRITTEN = re.compile(r"\d[\d_\u2009\u202f]*(\.\d+)?([eE][+-]?\d{1,3})?$", re.ASCII)
-"""A number that was just read."""
+"""A number at the end of a text."""
 QUOTED = re.compile(r'"([\d_]*\d(?:\.\d+)?) ?([a-z]*)"$', re.ASCII | re.IGNORECASE)
-"""What may be a time that stands in quotes."""
+"""A quoted text that may be meant as a time."""
 OPEN = re.compile(r"""#[^\n]*|"[^"\n]*"|[();]""")
 
 
-class Fault(NamedTuple):
-    """One error of a script."""
+class ScriptMistake(NamedTuple):
+    """One mistake of a script."""
 
     line: int
-    """From 1."""
+    """Line number, from 1."""
     column: int
-    """From 1, in characters."""
+    """Character in the line, from 1."""
     sentence: str
-    """Without a full stop."""
+    """Reason, without a full stop."""
     excerpt: str
-    """The line, or what of it is around the error."""
+    """The line, or the part of it around the mistake."""
     before: int
-    """Characters of the excerpt before the error."""
+    """Number of characters of the excerpt before the mistake."""
     width: int
-    """Characters that are wrong, at least 1."""
+    """Number of wrong characters, at least 1."""
 
-    def told(self, name: str) -> list[str]:
-        """As lines for a terminal; ``name`` is that of the script."""
+    def lines(self, name: str) -> list[str]:
+        """Return lines for a terminal; ``name`` is that of the script."""
         before, wrong = self.excerpt[: self.before], self.excerpt[self.before :][: self.width]
-        # A tab is as wide below as above; some letters are as wide as two others.
+        # Tabs stay tabs; some letters are two columns wide.
         indent = "".join("\t" if each == "\t" else " " * cell_len(each) for each in before)
         mark = "^" * max(1, cell_len(wrong))
         head = f"{name}:{self.line}:{self.column}: {self.sentence}"
         return [head, f"    {self.excerpt}", f"    {indent}{mark}"]
 
 
-class Stop(Exception):  # noqa: N818 - what stops is no error yet
-    """What ends the reading."""
+class Stop(Exception):  # noqa: N818 - becomes a ScriptError once its place in the text is known
+    """The first mistake in the spelling, which ends the parsing."""
 
     def __init__(self, at: int, word: str, sentence: str, known: tuple[str, ...] = ()) -> None:
         super().__init__(sentence)
         self.problem = Problem(at, word, sentence, known)
 
 
-def fault(text: str, problem: Problem) -> Fault:
-    """A problem as it shows in the text."""
+def locate(text: str, problem: Problem) -> ScriptMistake:
+    """Return a problem with its place in the text."""
     at = min(problem.at, len(text))
     start = text.rfind("\n", 0, at) + 1
     whole = text[start:].split("\n", 1)[0]
@@ -68,7 +85,7 @@ def fault(text: str, problem: Problem) -> Fault:
     hint = nearest(problem.word.strip('"'), problem.known) or _quoted_time(problem.word)
     sentence = problem.sentence + hint
     line = text.count("\n", 0, at) + 1
-    return Fault(line, before + 1, sentence, _printable(excerpt), before - first, width)
+    return ScriptMistake(line, before + 1, sentence, _printable(excerpt), before - first, width)
 
 
 def _printable(line: str) -> str:
@@ -76,21 +93,22 @@ def _printable(line: str) -> str:
 
 
 def unexpected(text: str, error: UnexpectedToken) -> Stop:
-    """A token where none, or another one, should be."""
+    """Return the mistake of a token in the wrong place."""
     token: Token = error.token
     at = len(text.rstrip()) if token.type == "$END" else token.start_pos or 0
     is_end = token.type in ("$END", "_END")
     found = "the statement ends here" if is_end else f"{str(token)!r} cannot stand here"
     accepts = error.accepts or ()
-    # Where an operand has to come, the one operator that may is a sign.
+    # Before an operand the only possible operator is a sign.
     operators = () if "PLUS" in accepts else ("MINUS",)
-    told = _listed([TOLD[kind] for kind in TOLD if kind in accepts and kind not in operators])
+    kinds = [kind for kind in TOKEN_NAMES if kind in accepts and kind not in operators]
+    expected = _list([TOKEN_NAMES[kind] for kind in kinds])
     hint = _hint(text, token, accepts) or _open(text, at)
     word = "" if is_end else str(token)
-    return Stop(at, word, f"{found}; expected {told}{hint}")
+    return Stop(at, word, f"{found}; expected {expected}{hint}")
 
 
-def _listed(names: list[str]) -> str:
+def _list(names: list[str]) -> str:
     *most, last = dict.fromkeys(names)
     return f"{', '.join(most)} or {last}" if most else last
 
@@ -110,14 +128,14 @@ def _hint(text: str, token: Token, accepts: Collection[str]) -> str:
 
 
 def _in_milliseconds(number: str, unit: str) -> str:
-    """A time with a unit, as it has to be written."""
+    """Return how a time with a unit has to be written."""
     ms = Decimal(SEPARATORS.sub("", number)) * UNITS_US[unit.lower()] / MILLISECOND_US
     is_whole = 1 <= ms <= SPAN_MAX_MS and ms == int(ms)
     return f": {number}{unit} is {int(ms):_}" if is_whole else ", and whole"
 
 
 def _quoted_time(word: str) -> str:
-    """A hint, where a sensor is not one and may be meant as a length or a slide."""
+    """Return a hint if an unknown sensor may be meant as a length or a slide."""
     found = QUOTED.match(word)
     if not found:
         return ""
@@ -126,12 +144,12 @@ def _quoted_time(word: str) -> str:
         return f"; a length or a slide has no quotes: {number}"
     if unit.lower() not in UNITS_US:
         return ""
-    told = _in_milliseconds(number, unit)
-    return f"; a length or a slide has no quotes and is in milliseconds{told}"
+    written = _in_milliseconds(number, unit)
+    return f"; a length or a slide has no quotes and is in milliseconds{written}"
 
 
 def _open(text: str, at: int) -> str:
-    """Where the innermost parenthesis is that is still open."""
+    """Return a hint on the innermost parenthesis that is still open."""
     opened: list[int] = []
     for found in OPEN.finditer(text, 0, at):
         if found.group() == "(":
@@ -149,7 +167,7 @@ def _open(text: str, at: int) -> str:
 
 
 def meaningless(text: str, at: int) -> Stop:
-    """A character that begins nothing."""
+    """Return the mistake of a character that begins no token."""
     character = text[at]
     if character == '"':
         line = text[at:].split("\n", 1)[0]

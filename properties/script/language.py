@@ -1,10 +1,12 @@
-"""Reads a script: text in, a workflow out, or errors that say where and what instead.
+"""The language of sensor scripts: its grammar (for lark, LALR), and the parser of scripts.
 
 Rules of this file:
 
-* The first mistake in the spelling ends the reading; of mistakes in the meaning all are shown.
-* It stands here, above model and Spark, because both take trees: a text becomes a tree once, and
-  what runs cannot read it in two ways.
+* A line end ends a statement, except within parentheses: there it is removed before the grammar
+  sees it.
+* The grammar knows calls, but not functions: the parser says in words which arguments one takes.
+* The first mistake in the spelling ends the parsing; mistakes in the meaning are all shown.
+* Model and Spark take trees, never texts, so that they cannot read one text in two ways.
 """
 
 from collections.abc import Collection, Iterator
@@ -12,7 +14,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from lark import Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
+from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
 
 from model.vocabulary.script import (
     ACROSS_OPS,
@@ -36,11 +38,46 @@ from model.vocabulary.script import (
     problems,
     walk,
 )
-from properties.script.faults import Fault, Stop, fault, meaningless, unexpected
-from properties.script.grammar import MINUS_SIGN, SEPARATORS, TIMES_SIGN, make_lark
+from properties.script.mistakes import (
+    SEPARATORS,
+    ScriptMistake,
+    Stop,
+    locate,
+    meaningless,
+    unexpected,
+)
 
+GRAMMAR = r"""
+start: _line (_END _line)*
+_line: statement?
+statement: NAME "=" expression
+?expression: term | expression PLUS term -> arithmetic | expression MINUS term -> arithmetic
+?term: factor | term TIMES factor -> arithmetic | term OVER factor -> arithmetic
+?factor: atom | MINUS factor -> negative
+?atom: NUMBER -> number
+     | TEXT -> quoted
+     | NAME -> unquoted
+     | NAME "(" [expression ("," expression)*] ")" -> call
+     | "(" expression ")"
+
+PLUS: "+"
+MINUS: "-" | "\u2212"
+TIMES: "*" | "\u00d7"
+OVER: "/"
+NAME: /[^\W\d]\w*/
+TEXT: /"[^"\x00-\x1f\x7f-\x9f\u2028\u2029]*"/
+NUMBER: /[0-9][0-9_\u2009\u202f]*(\.[0-9]+)?([eE][+-]?[0-9]+)?/
+_END: /(;|\n)/
+COMMENT: /\#[^\n]*/
+SPACE: /[ \t\u00a0\u2009\u202f]+/
+%ignore COMMENT
+%ignore SPACE
+"""
+
+MINUS_SIGN = "\u2212"
+TIMES_SIGN = "\u00d7"
 SHOWN_MAX = 20
-"""Errors of one script."""
+"""Most mistakes that are shown of one script."""
 MEANT = {
     **{name: name for name in FUNCTIONS},
     "average": "avg",
@@ -56,37 +93,38 @@ MEANT = {
     "merge": "union",
     "median": "",
 }
-"""What functions are called elsewhere, in small letters: such words are no misspellings, and the
-closest function is another one (of ``mean``, none; of ``median``, which there is not, ``min``)."""
+"""Functions by their names in other languages, in small letters; empty: there is no such function.
+
+Such a word is no misspelling, so the closest name would mislead: that of ``median`` is ``min``."""
 
 
 class ScriptError(ValueError):
-    """A script that means nothing; the message is the first of its faults."""
+    """A script with mistakes; the message is the first one."""
 
-    def __init__(self, faults: tuple[Fault, ...]) -> None:
-        first = faults[0]
+    def __init__(self, mistakes: tuple[ScriptMistake, ...]) -> None:
+        first = mistakes[0]
         super().__init__(f"line {first.line}, column {first.column}: {first.sentence}")
-        self.faults = faults
+        self.mistakes = mistakes
 
 
 def parse(text: str, name: str, sensors: Collection[str] | None = None) -> Workflow:
-    """The workflow that a script describes, called ``name``.
+    """Parse a script into a workflow called ``name``.
 
-    With ``sensors`` every sensor must be one of them. Raises :class:`ScriptError`.
+    If ``sensors`` are given, every sensor must be one of them. Raise :class:`ScriptError`.
     """
     text = with_plain_line_ends(text)
     try:
         workflow = Workflow(name, tuple(_statements(text)))
     except Stop as stop:
-        raise ScriptError((fault(text, stop.problem),)) from None
-    found = [fault(text, each) for each in islice(problems(workflow, sensors), SHOWN_MAX)]
+        raise ScriptError((locate(text, stop.problem),)) from None
+    found = [locate(text, each) for each in islice(problems(workflow, sensors), SHOWN_MAX)]
     if found:
         raise ScriptError(tuple(found))
     return workflow
 
 
 def with_plain_line_ends(text: str) -> str:
-    """The text with a line feed where a line ends, and nothing else."""
+    """Return the text with a line feed at every line end."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -106,12 +144,12 @@ def _statements(text: str) -> Iterator[Statement]:
 
 
 def _resolved(statement: Statement, names: Collection[str]) -> Statement:
-    """What is quoted and the name of an earlier statement is no sensor."""
+    """Turn sensors into names where an earlier statement has that name."""
     nodes = [node for node, _ in walk(statement.expression)]
     if not any(isinstance(node, Sensor) and node.id in names for node in nodes):
         return statement
     if depth_of(statement.expression) > DEPTH_MAX:
-        return statement  # which is one of its problems
+        return statement  # too deep, which is reported as a problem
     return replace(statement, expression=_with_names(statement.expression, names))
 
 
@@ -131,12 +169,26 @@ def _with_names(expression: Expression, names: Collection[str]) -> Expression:
     return expression
 
 
+class _LineEnds:
+    """Filter that removes line ends within parentheses."""
+
+    always_accept = ("_END",)
+
+    def process(self, stream: Iterator[Token]) -> Iterator[Token]:
+        """Yield the tokens that the grammar sees."""
+        opened = 0
+        for token in stream:
+            opened += (token.type == "LPAR") - (token.type == "RPAR" and opened > 0)
+            if token.type != "_END" or token == ";" or not opened:
+                yield token
+
+
 # ----------------------------------------------------------------------------- from text to trees
 
 
 @v_args(inline=True)
-class _Reading(Transformer[Token, Any]):
-    """Makes nodes while lark reads: nothing here remembers anything."""
+class _TreeBuilder(Transformer[Token, Any]):
+    """Stateless transformer that makes nodes while lark reads."""
 
     def start(self, *statements: Statement) -> list[Statement]:
         return list(statements)
@@ -182,7 +234,14 @@ class _Reading(Transformer[Token, Any]):
         return _aggregate(function, parts)
 
 
-LARK = make_lark(_Reading())
+LARK = Lark(
+    GRAMMAR,
+    parser="lalr",
+    lexer="basic",
+    postlex=_LineEnds(),
+    transformer=_TreeBuilder(),
+    maybe_placeholders=False,
+)
 
 
 def _at(token: Token) -> int:
@@ -195,7 +254,7 @@ def _refuse_function(token: Token) -> None:
 
 
 def _takes(function: str) -> str:
-    """What a function takes, in words."""
+    """Return which arguments a function takes, in words."""
     if function == "union":
         return "union takes streams"
     window = "a stream with a length and a slide, both in milliseconds"
@@ -210,7 +269,7 @@ def _streams(function: Token, parts: tuple[Expression, ...]) -> tuple[Expression
 
 
 def _aggregate(function: Token, parts: tuple[Expression, ...]) -> Expression:
-    """Of windows or of streams: the kinds of the arguments decide."""
+    """Return an aggregate of a window or across streams, by the kinds of the arguments."""
     source, *spans = parts
     if function in ACROSS_OPS and not any(is_constant(part) for part in parts):
         return Across(str(function), parts, at=_at(function))
