@@ -3,20 +3,19 @@
 Rules of this file:
 
 * A trace is judged against its workload alone; the reference machine is not asked.
-* Each promise names the kinds of steps it is read from; without them it is undetermined. A
-  promise that the workload cannot put to the test (no flush, another control) is left out.
-* Each promise has a guard, the case without which it could hold without a test. One trace need not
-  contain it, all of them together must (``over_all``).
-* A counterexample is the smallest one found, in sentences.
+* A promise that the workload cannot put to the test (no flush, another control) is left out.
+* How a promise is judged, see ``model/windows/claims.py``; how many traces are, see
+  ``model/checking/claims.py``.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias, TypeVar
 
-from model.checking import claims
-from model.checking.claims import Judgement, Verdict
-from model.slack import assumption_claims, clock_claims, coverage_claims, requirement_claims
-from model.slack.evidence import Observed, Truth, observed_in, truth_of
-from model.vocabulary import SlackConfig, Trace, Workload
+from model.checking.claims import ClaimSet, Judgement, Verdict
+from model.slack import clock_claims, coverage_claims, requirement_claims
+from model.slack.evidence import Truth, observed_in, truth_of
+from model.vocabulary import SlackConfig, Step, Trace, Workload
 from model.vocabulary.slack import (
     Cleared,
     Correlation,
@@ -28,50 +27,61 @@ from model.vocabulary.slack import (
     Result,
     Revision,
 )
-from model.windows import exactness_claims
-from model.windows.judging import Claim, is_flushed, verdicts_of
+from model.windows import claims, exactness_claims
+from model.windows.claims import claim, is_flushed
 
-# --------------------------------------------------------------------------------------- guards
+StepT = TypeVar("StepT", bound=Step)
 
+Evidence: TypeAlias = claims.Evidence[SlackConfig, Progress]
 
-def guards(workload: Workload, trace: Trace) -> Mapping[str, int]:
-    """How often the interesting cases occurred."""
-    truth = truth_of(workload)
-    return _guards(truth, observed_in(truth, trace))
+# ---------------------------------------------------------------------------------------- cases
 
 
-def _guards(truth: Truth, observed: Observed) -> Mapping[str, int]:
-    trace = observed.trace
-    late_windows: dict[tuple[int, int], int] = {}
-    event_times: dict[tuple[int, int], int] = {}
-    for task, _, _, source_id, event_time_us in {late[:5] for late in trace.of(Late)}:
-        late_windows[task, source_id] = late_windows.get((task, source_id), 0) + 1
-        event_times[task, source_id] = event_time_us
-    corrected: dict[tuple[int, int], int] = {}
-    for revision in trace.of(Revision):
-        at = revision.task, revision.batch
-        corrected[at] = corrected.get(at, 0) + 1
-    spec = truth.config.windows
+def _mixed_tuples(evidence: Evidence) -> int:
+    """Count the tuples that were late for some of their windows and in time for others."""
+    late_windows: Counter[tuple[int, int, int]] = Counter()
+    for task, _, _, source_id, event_time_us in {late[:5] for late in _steps(evidence, Late)}:
+        late_windows[task, source_id, event_time_us] += 1
+    spec = evidence.truth.config.windows
+    return sum(
+        late < len(spec.indices(event_time_us))
+        for (_, _, event_time_us), late in late_windows.items()
+    )
+
+
+def _corrections(evidence: Evidence) -> Counter[tuple[int, int]]:
+    """Count the windows that each correction revised, by (task, batch)."""
+    return Counter((revision.task, revision.batch) for revision in _steps(evidence, Revision))
+
+
+def _tasks_with_a_delay(evidence: Evidence) -> int:
+    truth = evidence.truth
     last_batch = truth.batches if truth.flush else truth.batches - 1
-    return {
-        "late pairs": sum(map(len, observed.late.values())),
-        "mixed tuples": sum(
-            count < len(spec.indices(event_times[identity]))
-            for identity, count in late_windows.items()
-        ),
-        "corrections": len(corrected),
-        "corrections of several windows": sum(windows > 1 for windows in corrected.values()),
-        "correlated windows": len(trace.of(Correlation)),
-        "judged windows": len(trace.of(Judged)),
-        "misses": sum(judged.miss for judged in trace.of(Judged)),
-        "redelivered tuples": len(truth.deliveries),
-        "rejected arrivals": len(trace.of(Rejected)),
-        "tasks with a delay": sum(
-            truth.max_delay_us.get((task, last_batch), 0) > 0 for task in range(truth.config.tasks)
-        ),
-        "windows": len(truth.windows),
-    }
+    return sum(
+        truth.max_delay_us.get((task, last_batch), 0) > 0 for task in range(truth.config.tasks)
+    )
 
+
+def _steps(evidence: Evidence, word: type[StepT]) -> Sequence[StepT]:
+    return evidence.observed.trace.of(word)
+
+
+CASES: Mapping[str, Callable[[Evidence], int]] = {
+    "late pairs": lambda seen: sum(map(len, seen.observed.late.values())),
+    "mixed tuples": _mixed_tuples,
+    "corrections": lambda seen: len(_corrections(seen)),
+    "corrections of several windows": lambda seen: sum(
+        windows > 1 for windows in _corrections(seen).values()
+    ),
+    "correlated windows": lambda seen: len(_steps(seen, Correlation)),
+    "judged windows": lambda seen: len(_steps(seen, Judged)),
+    "misses": lambda seen: sum(judged.miss for judged in _steps(seen, Judged)),
+    "redelivered tuples": lambda seen: len(seen.truth.deliveries),
+    "rejected arrivals": lambda seen: len(_steps(seen, Rejected)),
+    "tasks with a delay": _tasks_with_a_delay,
+    "windows": lambda seen: len(seen.truth.windows),
+}
+"""Function that counts a case, by its name."""
 
 # --------------------------------------------------------------------------------------- claims
 
@@ -80,168 +90,166 @@ def _is_adaptive(truth: Truth) -> bool:
     return truth.config.control != "fixed"
 
 
-CLAIMS: tuple[Claim[SlackConfig, Progress], ...] = (
-    Claim(
-        "eventual exactness",
-        exactness_claims.eventual_exactness,
-        ((Final,),),
-        "late pairs",
-        is_flushed,
-        needs_identities=True,
+def _is_conformal(truth: Truth) -> bool:
+    return truth.config.control == "conformal"
+
+
+CLAIMS: ClaimSet[Evidence] = ClaimSet(
+    (
+        claim(
+            "eventual exactness",
+            exactness_claims.eventual_exactness,
+            ((Final,),),
+            "late pairs",
+            is_flushed,
+            needs_identities=True,
+        ),
+        claim(
+            "nothing owed after the flush",
+            exactness_claims.nothing_owed,
+            ((Late,), (Cleared,)),
+            "late pairs",
+            is_flushed,
+        ),
+        claim(
+            "wrong answers are pending",
+            exactness_claims.wrong_answers_are_pending,
+            ((Result,), (Late,)),
+            "late pairs",
+            needs_identities=True,
+        ),
+        claim(
+            "each pair once",
+            exactness_claims.each_pair_once,
+            ((Result,), (Late,)),
+            "late pairs",
+            needs_identities=True,
+        ),
+        claim("one writer", exactness_claims.one_writer, ((Result,),), "late pairs"),
+        claim(
+            "final answers are the latest",
+            exactness_claims.final_answers_are_the_latest,
+            ((Final,), (Result, Revision)),
+            "late pairs",
+        ),
+        claim(
+            "corrections do not wait",
+            exactness_claims.corrections_do_not_wait,
+            ((Late,), (Cleared,), (Progress,)),
+            "late pairs",
+        ),
+        claim(
+            "alpha within 0 and 1",
+            clock_claims.alpha_is_a_share,
+            ((Judged, Progress),),
+            "judged windows",
+            lambda truth: truth.config.control != "pd",
+        ),
+        claim(
+            "slack within 0 and the largest delay",
+            clock_claims.slack_is_bounded,
+            ((Result, Progress),),
+            "tasks with a delay",
+            _is_adaptive,
+        ),
+        claim(
+            "watermark never decreases",
+            clock_claims.watermark_is_monotone,
+            ((Progress,),),
+            "tasks with a delay",
+        ),
+        claim(
+            "an in-order stream has no slack and nothing late",
+            clock_claims.in_order_is_never_late,
+            ((Progress, Result),),
+            "windows",
+            lambda truth: _is_adaptive(truth) and clock_claims.is_in_order(truth),
+        ),
+        claim(
+            "slack that covers every delay leaves nothing late",
+            clock_claims.enough_slack_is_never_late,
+            ((Result, Progress),),
+            "tasks with a delay",
+            clock_claims.has_enough_slack,
+        ),
+        claim(
+            "judgements measure what was recorded",
+            clock_claims.judgements_are_measured,
+            ((Judged,), (Result,)),
+            "judged windows",
+            needs_identities=True,
+        ),
+        claim(
+            "misses within the conformal bound",
+            clock_claims.misses_are_bounded,
+            ((Judged,),),
+            "misses",
+            _is_conformal,
+        ),
+        claim(
+            "slack follows alpha",
+            coverage_claims.slack_follows_alpha,
+            ((Progress,), (Judged, Progress)),
+            "tasks with a delay",
+            _is_adaptive,
+        ),
+        claim(
+            "what is late came later than the slack",
+            coverage_claims.late_is_later_than_the_slack,
+            ((Late,), (Result,)),
+            "late pairs",
+            needs_identities=True,
+        ),
+        claim(
+            "the controller answers for its misses",
+            coverage_claims.misses_are_answered_for,
+            ((Judged,), (Result,)),
+            "misses",
+            _is_conformal,
+            needs_identities=True,
+        ),
+        claim(
+            "pd steers the mean coverage",
+            clock_claims.pd_telescopes,
+            ((Judged,),),
+            "judged windows",
+            lambda truth: truth.config.control in ("pd", "pd-clamped"),
+        ),
+        claim(
+            "required coverage is right",
+            requirement_claims.required_coverage_is_right,
+            ((Judged,),),
+            "judged windows",
+            needs_identities=True,
+        ),
+        claim(
+            "measured misses are true misses",
+            requirement_claims.misses_are_true,
+            ((Judged,),),
+            "misses",
+            requirement_claims.can_be_compared,
+            needs_identities=True,
+        ),
+        claim(
+            "delay and value are compared as they came",
+            coverage_claims.correlations_are_right,
+            ((Revision,),),
+            "correlated windows",
+            needs_identities=True,
+        ),
     ),
-    Claim(
-        "nothing owed after the flush",
-        exactness_claims.nothing_owed,
-        ((Late,), (Cleared,)),
-        "late pairs",
-        is_flushed,
-    ),
-    Claim(
-        "wrong answers are pending",
-        exactness_claims.wrong_answers_are_pending,
-        ((Result,), (Late,)),
-        "late pairs",
-        needs_identities=True,
-    ),
-    Claim(
-        "each pair once",
-        exactness_claims.each_pair_once,
-        ((Result,), (Late,)),
-        "late pairs",
-        needs_identities=True,
-    ),
-    Claim("one writer", exactness_claims.one_writer, ((Result,),), "late pairs"),
-    Claim(
-        "final answers are the latest",
-        exactness_claims.final_answers_are_the_latest,
-        ((Final,), (Result, Revision)),
-        "late pairs",
-    ),
-    Claim(
-        "corrections do not wait",
-        exactness_claims.corrections_do_not_wait,
-        ((Late,), (Cleared,), (Progress,)),
-        "late pairs",
-    ),
-    Claim(
-        "alpha within 0 and 1",
-        clock_claims.alpha_is_a_share,
-        ((Judged, Progress),),
-        "judged windows",
-        lambda truth: truth.config.control != "pd",
-    ),
-    Claim(
-        "slack within 0 and the largest delay",
-        clock_claims.slack_is_bounded,
-        ((Result, Progress),),
-        "tasks with a delay",
-        _is_adaptive,
-    ),
-    Claim(
-        "watermark never decreases",
-        clock_claims.watermark_is_monotone,
-        ((Progress,),),
-        "tasks with a delay",
-    ),
-    Claim(
-        "an in-order stream has no slack and nothing late",
-        clock_claims.in_order_is_never_late,
-        ((Progress, Result),),
-        "windows",
-        lambda truth: _is_adaptive(truth) and clock_claims.is_in_order(truth),
-    ),
-    Claim(
-        "slack that covers every delay leaves nothing late",
-        clock_claims.enough_slack_is_never_late,
-        ((Result, Progress),),
-        "tasks with a delay",
-        clock_claims.has_enough_slack,
-    ),
-    Claim(
-        "judgements measure what was recorded",
-        clock_claims.judgements_are_measured,
-        ((Judged,), (Result,)),
-        "judged windows",
-        needs_identities=True,
-    ),
-    Claim(
-        "misses within the conformal bound",
-        clock_claims.misses_are_bounded,
-        ((Judged,),),
-        "misses",
-        lambda truth: truth.config.control == "conformal",
-    ),
-    Claim(
-        "slack follows alpha",
-        coverage_claims.slack_follows_alpha,
-        ((Progress,), (Judged, Progress)),
-        "tasks with a delay",
-        _is_adaptive,
-    ),
-    Claim(
-        "what is late came later than the slack",
-        coverage_claims.late_is_later_than_the_slack,
-        ((Late,), (Result,)),
-        "late pairs",
-        needs_identities=True,
-    ),
-    Claim(
-        "the controller answers for its misses",
-        coverage_claims.misses_are_answered_for,
-        ((Judged,), (Result,)),
-        "misses",
-        lambda truth: truth.config.control == "conformal",
-        needs_identities=True,
-    ),
-    Claim(
-        "pd steers the mean coverage",
-        clock_claims.pd_telescopes,
-        ((Judged,),),
-        "judged windows",
-        lambda truth: truth.config.control in ("pd", "pd-clamped"),
-    ),
-    Claim(
-        "required coverage is right",
-        requirement_claims.required_coverage_is_right,
-        ((Judged,),),
-        "judged windows",
-        needs_identities=True,
-    ),
-    Claim(
-        "measured misses are true misses",
-        requirement_claims.misses_are_true,
-        ((Judged,),),
-        "misses",
-        requirement_claims.can_be_compared,
-        needs_identities=True,
-    ),
-    Claim(
-        "delay and value are compared as they came",
-        assumption_claims.correlations_are_right,
-        ((Revision,),),
-        "correlated windows",
-        needs_identities=True,
-    ),
+    CASES,
 )
 
-
-GUARDS: Mapping[str, str] = {claim.name: claim.guard for claim in CLAIMS}
-"""The case without which a claim has not been put to the test, by the name of the claim."""
-
-
-def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
-    """Judge a trace: one verdict for every promise that the workload puts to the test."""
-    return judge(workload, trace).verdicts
+over_all = CLAIMS.over_all
 
 
 def judge(workload: Workload, trace: Trace) -> Judgement:
-    """Verdicts and guards together, which costs hardly more than either."""
+    """Judge every promise that the workload puts to the test, and count the cases."""
     truth = truth_of(workload)
-    observed = observed_in(truth, trace)
-    counts = _guards(truth, observed)
-    return Judgement(verdicts_of(CLAIMS, truth, observed, counts), counts)
+    return CLAIMS.judge(Evidence(truth, observed_in(truth, trace)))
 
 
-def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim (:func:`model.checking.claims.over_all`)."""
-    return claims.over_all(cases, GUARDS)
+def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
+    """Return the verdicts on a trace without the counts."""
+    return judge(workload, trace).verdicts

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from model.slack.evidence import Observed, Truth
 from model.vocabulary.slack import Judged, Late, Progress, Result
-from model.windows.findings import Findings, name_of
+from model.windows.claims import Findings, name_of
 
 TOLERANCE = 1e-9
 

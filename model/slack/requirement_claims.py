@@ -21,8 +21,8 @@ import numpy as np
 from model.slack.evidence import Observed, Truth
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import Judged
+from model.windows.claims import Findings, name_of
 from model.windows.evidence import Window
-from model.windows.findings import Findings, name_of
 
 SOME = 200
 SMALL = 32

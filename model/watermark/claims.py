@@ -6,59 +6,75 @@ Rules of this file:
 * A promise that the workload cannot put to the test (no flush, no corrections) is left out.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from typing import TypeAlias
 
-from model.checking import claims
-from model.checking.claims import Judgement, Verdict
+from model.checking.claims import ClaimSet, Judgement, Verdict
 from model.vocabulary import Trace, WatermarkConfig, Workload
 from model.vocabulary.answers import Cleared, Final, Late, Rejected, Result, Revision
 from model.vocabulary.watermark import Clock
 from model.watermark import clock_claims
 from model.watermark.clock_claims import has_every_clock, waits_by_disorder
-from model.watermark.evidence import Observed, Truth, closings, moments_of, observed_in, truth_of
-from model.windows import exactness_claims
-from model.windows.judging import Claim, verdicts_of
+from model.watermark.evidence import Moment, Truth, closings, moments_of, observed_in, truth_of
+from model.windows import claims, exactness_claims
+from model.windows.claims import claim
 
 STORMY = Fraction(1, 5)
-"""Disorder from which on a moment counts as stormy."""
+"""Least disorder of a stormy moment."""
 
-# --------------------------------------------------------------------------------------- guards
+Evidence: TypeAlias = claims.Evidence[WatermarkConfig, Clock]
 
-
-def _guards(truth: Truth, observed: Observed) -> Mapping[str, int]:
-    trace = observed.trace
-    moments = [moment for task in moments_of(truth, observed).values() for moment in task]
-    if not has_every_clock(truth):
-        moments = []
-    pairs = [moment for moment in moments if moment.n > 1]
-    return {
-        "arrivals": len(trace.of(Clock)),
-        "calm arrivals": sum(moment.inv == 0 for moment in pairs),
-        "stormy arrivals": sum(moment.disorder >= STORMY for moment in pairs),
-        "reversed clusters": sum(moment.disorder == 1 for moment in pairs),
-        "held watermarks": sum(
-            moment.clock.t_max_us - moment.clock.wait_us < moment.clock.wm_us for moment in moments
-        ),
-        "early answers": _early_answers(truth, observed),
-        "late pairs": sum(map(len, observed.late.values())),
-        "corrections": len({(step.task, step.batch) for step in trace.of(Revision)}),
-        "redelivered tuples": len(truth.deliveries),
-        "rejected arrivals": len(trace.of(Rejected)),
-        "windows": len(truth.windows),
-    }
+# ---------------------------------------------------------------------------------------- cases
 
 
-def _early_answers(truth: Truth, observed: Observed) -> int:
-    """Answers to windows that a watermark M behind would still have left open."""
-    config, closing_of = truth.config, closings(observed)
+def _moments(evidence: Evidence) -> Sequence[Moment]:
+    """Return the moments of all tasks; none if some clocks are not recorded."""
+    if not has_every_clock(evidence.truth):
+        return ()
+    by_task = moments_of(evidence.truth, evidence.observed).values()
+    return [moment for moments in by_task for moment in moments]
+
+
+def _count(is_case: Callable[[Moment], bool]) -> Callable[[Evidence], int]:
+    """Return a function that counts the moments of a case, in clusters with a pair."""
+    return lambda seen: sum(is_case(moment) for moment in _moments(seen) if moment.n > 1)
+
+
+def _held_watermarks(evidence: Evidence) -> int:
+    return sum(
+        moment.clock.t_max_us - moment.clock.wait_us < moment.clock.wm_us
+        for moment in _moments(evidence)
+    )
+
+
+def _early_answers(evidence: Evidence) -> int:
+    """Count the answers to windows that a watermark M behind would still have left open."""
+    config, closing_of = evidence.truth.config, closings(evidence.observed)
     early = 0
-    for result in observed.trace.of(Result):
+    for result in evidence.observed.trace.of(Result):
         end_us = result.start_us + config.size_us
         closing = closing_of(result.task, end_us)
         early += closing is not None and closing.t_max_us - config.max_wait_us < end_us
     return early
 
+
+CASES: Mapping[str, Callable[[Evidence], int]] = {
+    "arrivals": lambda seen: len(seen.observed.trace.of(Clock)),
+    "calm arrivals": _count(lambda moment: moment.inv == 0),
+    "stormy arrivals": _count(lambda moment: moment.disorder >= STORMY),
+    "reversed clusters": _count(lambda moment: moment.disorder == 1),
+    "held watermarks": _held_watermarks,
+    "early answers": _early_answers,
+    "late pairs": lambda seen: sum(map(len, seen.observed.late.values())),
+    "corrections": lambda seen: len(
+        {(step.task, step.batch) for step in seen.observed.trace.of(Revision)}
+    ),
+    "redelivered tuples": lambda seen: len(seen.truth.deliveries),
+    "rejected arrivals": lambda seen: len(seen.observed.trace.of(Rejected)),
+    "windows": lambda seen: len(seen.truth.windows),
+}
+"""Function that counts a case, by its name."""
 
 # --------------------------------------------------------------------------------------- claims
 
@@ -73,136 +89,134 @@ def _is_corrected_to_the_end(truth: Truth) -> bool:
 
 MONOTONE = "the wait is monotone in the disorder"
 
-CLAIMS: tuple[Claim[WatermarkConfig, Clock], ...] = (
-    Claim(
-        "watermark within the wait of the largest event time",
-        clock_claims.watermark_is_near,
-        ((Clock,),),
-        "arrivals",
+CLAIMS: ClaimSet[Evidence] = ClaimSet(
+    (
+        claim(
+            "watermark within the wait of the largest event time",
+            clock_claims.watermark_is_near,
+            ((Clock,),),
+            "arrivals",
+        ),
+        claim(
+            "watermark never decreases", clock_claims.clocks_are_monotone, ((Clock,),), "arrivals"
+        ),
+        claim(
+            "watermark follows the wait",
+            clock_claims.watermark_follows,
+            ((Clock,),),
+            "held watermarks",
+            has_every_clock,
+        ),
+        claim(
+            "every accepted arrival has a clock",
+            clock_claims.every_arrival_has_a_clock,
+            ((Clock,),),
+            "arrivals",
+            has_every_clock,
+        ),
+        claim(
+            "pairs out of order are counted",
+            clock_claims.inversions_are_counted,
+            ((Clock,),),
+            "stormy arrivals",
+            has_every_clock,
+        ),
+        claim(
+            "the wait is that of the reading",
+            clock_claims.waits_are_those_of_the_reading,
+            ((Clock,),),
+            "stormy arrivals",
+            has_every_clock,
+        ),
+        claim(
+            MONOTONE, clock_claims.wait_is_monotone, ((Clock,),), "stormy arrivals", has_every_clock
+        ),
+        claim(
+            "calm is not waited for",
+            clock_claims.calm_is_not_waited_for,
+            ((Clock,),),
+            "calm arrivals",
+            waits_by_disorder,
+        ),
+        claim(
+            "reversal is waited for",
+            clock_claims.reversal_is_waited_for,
+            ((Clock,),),
+            "reversed clusters",
+            has_every_clock,
+        ),
+        claim(
+            "windows close at the watermark",
+            clock_claims.windows_close_at_the_watermark,
+            ((Clock,), (Result,)),
+            "early answers",
+            has_every_clock,
+        ),
+        claim(
+            "late means closed",
+            clock_claims.late_means_closed,
+            ((Late,), (Clock,)),
+            "late pairs",
+            has_every_clock,
+            needs_identities=True,
+        ),
+        claim(
+            "each pair once",
+            exactness_claims.each_pair_once,
+            ((Result,), (Late,)),
+            "late pairs",
+            needs_identities=True,
+        ),
+        claim("one writer", exactness_claims.one_writer, ((Result,),), "late pairs"),
+        claim(
+            "final answers are the latest",
+            exactness_claims.final_answers_are_the_latest,
+            ((Final,), (Result, Revision)),
+            "late pairs",
+        ),
+        claim(
+            "eventual exactness",
+            exactness_claims.eventual_exactness,
+            ((Final,),),
+            "corrections",
+            _is_corrected_to_the_end,
+            needs_identities=True,
+        ),
+        claim(
+            "nothing owed after the flush",
+            exactness_claims.nothing_owed,
+            ((Late,), (Cleared,)),
+            "corrections",
+            _is_corrected_to_the_end,
+        ),
+        claim(
+            "wrong answers are pending",
+            exactness_claims.wrong_answers_are_pending,
+            ((Result,), (Late,)),
+            "corrections",
+            _is_corrected,
+            needs_identities=True,
+        ),
+        claim(
+            "corrections do not wait",
+            exactness_claims.corrections_do_not_wait,
+            ((Late,), (Cleared,), (Clock,)),
+            "corrections",
+            _is_corrected,
+        ),
     ),
-    Claim("watermark never decreases", clock_claims.clocks_are_monotone, ((Clock,),), "arrivals"),
-    Claim(
-        "watermark follows the wait",
-        clock_claims.watermark_follows,
-        ((Clock,),),
-        "held watermarks",
-        has_every_clock,
-    ),
-    Claim(
-        "every accepted arrival has a clock",
-        clock_claims.every_arrival_has_a_clock,
-        ((Clock,),),
-        "arrivals",
-        has_every_clock,
-    ),
-    Claim(
-        "pairs out of order are counted",
-        clock_claims.inversions_are_counted,
-        ((Clock,),),
-        "stormy arrivals",
-        has_every_clock,
-    ),
-    Claim(
-        "the wait is that of the reading",
-        clock_claims.waits_are_those_of_the_reading,
-        ((Clock,),),
-        "stormy arrivals",
-        has_every_clock,
-    ),
-    Claim(MONOTONE, clock_claims.wait_is_monotone, ((Clock,),), "stormy arrivals", has_every_clock),
-    Claim(
-        "calm is not waited for",
-        clock_claims.calm_is_not_waited_for,
-        ((Clock,),),
-        "calm arrivals",
-        waits_by_disorder,
-    ),
-    Claim(
-        "reversal is waited for",
-        clock_claims.reversal_is_waited_for,
-        ((Clock,),),
-        "reversed clusters",
-        has_every_clock,
-    ),
-    Claim(
-        "windows close at the watermark",
-        clock_claims.windows_close_at_the_watermark,
-        ((Clock,), (Result,)),
-        "early answers",
-        has_every_clock,
-    ),
-    Claim(
-        "late means closed",
-        clock_claims.late_means_closed,
-        ((Late,), (Clock,)),
-        "late pairs",
-        has_every_clock,
-        needs_identities=True,
-    ),
-    Claim(
-        "each pair once",
-        exactness_claims.each_pair_once,
-        ((Result,), (Late,)),
-        "late pairs",
-        needs_identities=True,
-    ),
-    Claim("one writer", exactness_claims.one_writer, ((Result,),), "late pairs"),
-    Claim(
-        "final answers are the latest",
-        exactness_claims.final_answers_are_the_latest,
-        ((Final,), (Result, Revision)),
-        "late pairs",
-    ),
-    Claim(
-        "eventual exactness",
-        exactness_claims.eventual_exactness,
-        ((Final,),),
-        "corrections",
-        _is_corrected_to_the_end,
-        needs_identities=True,
-    ),
-    Claim(
-        "nothing owed after the flush",
-        exactness_claims.nothing_owed,
-        ((Late,), (Cleared,)),
-        "corrections",
-        _is_corrected_to_the_end,
-    ),
-    Claim(
-        "wrong answers are pending",
-        exactness_claims.wrong_answers_are_pending,
-        ((Result,), (Late,)),
-        "corrections",
-        _is_corrected,
-        needs_identities=True,
-    ),
-    Claim(
-        "corrections do not wait",
-        exactness_claims.corrections_do_not_wait,
-        ((Late,), (Cleared,), (Clock,)),
-        "corrections",
-        _is_corrected,
-    ),
+    CASES,
 )
 
-
-GUARDS: Mapping[str, str] = {claim.name: claim.guard for claim in CLAIMS}
-"""The case without which a claim has not been put to the test, by the name of the claim."""
-
-
-def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
-    """Judge a trace: one verdict for every promise that the workload puts to the test."""
-    return judge(workload, trace).verdicts
+over_all = CLAIMS.over_all
 
 
 def judge(workload: Workload, trace: Trace) -> Judgement:
-    """Verdicts and guards together, which costs hardly more than either."""
+    """Judge every promise that the workload puts to the test, and count the cases."""
     truth = truth_of(workload)
-    observed = observed_in(truth, trace)
-    counts = _guards(truth, observed)
-    return Judgement(verdicts_of(CLAIMS, truth, observed, counts), counts)
+    return CLAIMS.judge(Evidence(truth, observed_in(truth, trace)))
 
 
-def over_all(cases: Iterable[Judgement]) -> tuple[Verdict, ...]:
-    """Judgements of many traces, summed up by claim (:func:`model.checking.claims.over_all`)."""
-    return claims.over_all(cases, GUARDS)
+def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:
+    """Return the verdicts on a trace without the counts."""
+    return judge(workload, trace).verdicts

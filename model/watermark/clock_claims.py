@@ -13,7 +13,7 @@ from itertools import pairwise
 from model.vocabulary.answers import Late, Result
 from model.vocabulary.watermark import Clock
 from model.watermark.evidence import Moment, Observed, Truth, arrivals_by_task, closings, moments_of
-from model.windows.findings import Findings, name_of
+from model.windows.claims import Findings, name_of
 
 
 def has_every_clock(truth: Truth) -> bool:

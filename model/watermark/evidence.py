@@ -10,6 +10,7 @@ Rules of this file:
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from itertools import accumulate
 from math import isfinite
 from typing import NamedTuple, TypeAlias
@@ -69,6 +70,7 @@ class Moment(NamedTuple):
         return Fraction(self.inv, pairs) if pairs else Fraction(1)
 
 
+@lru_cache(maxsize=1)  # many claims look at one trace
 def moments_of(truth: Truth, observed: Observed) -> Mapping[int, Sequence[Moment]]:
     """Return the moments of all clocks in the order of arrival, by task.
 

@@ -51,7 +51,7 @@ class Arrived(NamedTuple):
 # ---------------------------------------------------------------------------------------- truth
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Truth(Generic[QueryT_co]):
     """Everything that the arrivals alone determine."""
 
@@ -184,7 +184,7 @@ class Tick(Protocol):
 TickT_co = TypeVar("TickT_co", bound=Tick, covariant=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Observed(Generic[TickT_co]):
     """The steps of a trace that concern answers, by window."""
 

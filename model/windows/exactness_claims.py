@@ -12,8 +12,8 @@ from itertools import combinations, islice
 from typing import NamedTuple
 
 from model.vocabulary.answers import Cleared, Final, Late
+from model.windows.claims import Findings, name_of, tuples_of
 from model.windows.evidence import Arrived, Observed, Tick, Truth, Window
-from model.windows.findings import Findings, name_of, tuples_of
 from model.windows.query import Query
 
 SOME = 1_000

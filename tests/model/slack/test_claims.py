@@ -2,7 +2,7 @@
 
 from model.checking.claims import Judgement, Outcome, Verdict, combine
 from model.slack import run
-from model.slack.claims import CLAIMS, check, guards, judge, over_all
+from model.slack.claims import CLAIMS, check, judge, over_all
 from model.vocabulary import Trace, Workload
 from model.vocabulary.slack import (
     Cleared,
@@ -108,7 +108,7 @@ def test_guards_count_the_interesting_cases() -> None:
     rejected = STREAM.arrivals[0]._replace(seq=5, source_id=9, value=-1.0)
     workload = STREAM.with_(arrivals=(*STREAM.arrivals, again, rejected))
     trace = run(workload)
-    assert guards(workload, trace) == {
+    assert judge(workload, trace).guards == {
         "late pairs": len({late[:4] for late in trace.of(Late)}),
         "mixed tuples": 0,
         "corrections": len(trace.of(Correction)),
@@ -122,7 +122,7 @@ def test_guards_count_the_interesting_cases() -> None:
         "windows": 7,
     }
     mixed = STREAM.with_(arrivals=stream_of((20, 1.0), (18, 1.0)), cuts=())
-    assert guards(mixed, run(mixed))["mixed tuples"] == 1
+    assert judge(mixed, run(mixed)).guards["mixed tuples"] == 1
 
 
 def test_many_traces_hold_if_the_interesting_case_occurred_in_one_of_them() -> None:
@@ -135,7 +135,7 @@ def test_many_traces_hold_if_the_interesting_case_occurred_in_one_of_them() -> N
 
 def test_many_traces_are_broken_if_one_is() -> None:
     broken = Verdict("one writer", Outcome.BROKEN, "The stream wrote twice.")
-    counts = {claim.guard: 1 for claim in CLAIMS}
+    counts = {claim.guard: 1 for claim in CLAIMS.claims}
     holds = Verdict("one writer", Outcome.HOLDS, "")
     unknown = Verdict("one writer", Outcome.UNDETERMINED, "")
     cases = [Judgement((verdict,), counts) for verdict in (holds, broken, unknown)]

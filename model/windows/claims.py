@@ -1,0 +1,154 @@
+"""How a promise about a windowed trace is judged: its evidence, its counterexamples, its gaps.
+
+Rules of this file:
+
+* A promise names the kinds of steps it is read from; without them it is undetermined.
+* The counterexample shown is the smallest one found, in sentences.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from model.checking.claims import Claim, Outcome, Verdict
+from model.vocabulary.answers import Cleared, Late, Revision
+from model.vocabulary.trace import kind_of
+from model.windows.evidence import Observed, Tick, Truth, Window
+from model.windows.query import Query
+
+QueryT = TypeVar("QueryT", bound=Query)
+TickT = TypeVar("TickT", bound=Tick)
+
+SHOWN_TUPLES = 8
+
+# ------------------------------------------------------------------------------------- evidence
+
+
+@dataclass(frozen=True)
+class Evidence(Generic[QueryT, TickT]):
+    """The truth of a workload, and what a trace of it shows."""
+
+    truth: Truth[QueryT]
+    observed: Observed[TickT]
+
+    @cached_property
+    def nothing_was_late(self) -> bool:
+        """Whether no late pair is recorded, and every answer contains every tuple."""
+        return not self.observed.late and not self._lacks_tuples()
+
+    def _lacks_tuples(self) -> bool:
+        """Return whether some closed window was answered without all its tuples."""
+        for window in self.observed.closed:
+            results = self.observed.results.get(window)
+            n_rcv = results[0].n_rcv if results else 0
+            if n_rcv < len(self.truth.windows.get(window, ())):
+                return True
+        return False
+
+
+# ------------------------------------------------------------------------------ counterexamples
+
+
+class Findings:
+    """The counterexamples to one claim: their number, and the smallest one in sentences."""
+
+    __slots__ = ("_size", "count", "sentence", "undetermined", "witness")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._size = 0
+        self.sentence = ""
+        self.witness: tuple[str, ...] = ()
+        self.undetermined = ""
+        """Reason why nothing can be said; empty if something can."""
+
+    def add(self, size: int, sentence: str, *witness: str) -> None:
+        """Add a counterexample; ``size`` says how much a reader has to take in."""
+        self.count += 1
+        if self.count == 1 or (size, sentence) < (self._size, self.sentence):
+            self._size = size
+            self.sentence = sentence
+            self.witness = witness
+
+
+def name_of(truth: Truth[Query], window: Window) -> str:
+    """Return a window as a person would write it."""
+    task, start_us, key = window
+    of_key = f", key {key!r}" if truth.config.keyed else ""
+    return f"window [{start_us}, {truth.end_us(window)}) of task {task}{of_key}"
+
+
+def tuples_of(truth: Truth[Query], window: Window) -> str:
+    """Return the distinct tuples of a window, in a sentence."""
+    found = truth.windows.get(window, ())
+    if not found:
+        return "No accepted tuple belongs to it."
+    shown = ", ".join(
+        f"#{arrived.source_id} at {arrived.event_time_us} with {arrived.value:g} "
+        f"(batch {arrived.batch})"
+        for arrived in found[:SHOWN_TUPLES]
+    )
+    more = f", and {len(found) - SHOWN_TUPLES} more" if len(found) > SHOWN_TUPLES else ""
+    return f"Its {len(found)} distinct tuples: {shown}{more}."
+
+
+# --------------------------------------------------------------------------------------- claims
+
+
+def is_flushed(truth: Truth[Query]) -> bool:
+    """Return whether the stream is flushed in the end."""
+    return truth.flush
+
+
+def claim(
+    name: str,
+    judge: Callable[[Truth[QueryT], Observed[TickT], Findings], None],
+    needs: Sequence[Sequence[type]],
+    guard: str,
+    applies: Callable[[Truth[QueryT]], bool] = lambda _truth: True,
+    *,
+    needs_identities: bool = False,
+) -> Claim[Evidence[QueryT, TickT]]:
+    """Return a claim that ``judge`` checks by adding counterexamples to the findings.
+
+    At least one kind of step of each group in ``needs`` must be recorded. With
+    ``needs_identities`` the claim says nothing about a source that redelivers while ``dedup`` is
+    off.
+    """
+
+    def check(evidence: Evidence[QueryT, TickT]) -> tuple[()] | Verdict:
+        findings = Findings()
+        judge(evidence.truth, evidence.observed, findings)
+        if findings.count:
+            in_all = f" ({findings.count:,} counterexamples in all.)" if findings.count > 1 else ""
+            sentence = findings.sentence + in_all
+            return Verdict(name, Outcome.BROKEN, sentence, findings.witness)
+        if findings.undetermined:
+            return Verdict(name, Outcome.UNDETERMINED, findings.undetermined)
+        return ()
+
+    def gap(evidence: Evidence[QueryT, TickT]) -> str:
+        missing = _missing_kinds(needs, evidence)
+        if missing:
+            return f"The trace has no {missing} steps."
+        truth = evidence.truth
+        if needs_identities and truth.deliveries and not truth.config.dedup:
+            return "The source delivers a tuple twice although dedup is off."
+        return ""
+
+    return Claim(name, guard, check, lambda evidence: applies(evidence.truth), gap)
+
+
+def _missing_kinds(needs: Sequence[Sequence[type]], evidence: Evidence[QueryT, TickT]) -> str:
+    """Return the first kinds of steps that are needed and missing.
+
+    Kinds about late pairs may be missing if nothing was late.
+    """
+    for group in needs:
+        is_about_late = set(group) <= {Late, Cleared, Revision}
+        if is_about_late and evidence.nothing_was_late:
+            continue
+        if not any(evidence.observed.trace.of(word) for word in group):
+            return " or ".join(kind_of(word) for word in group)
+    return ""
