@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable
 
+from model.vocabulary.settings import TOO_LONG_US
 from properties.data.durations import write_duration
 
 
@@ -20,6 +21,8 @@ def in_options(sentence: str, options: Iterable[tuple[str, str]]) -> str:
             said = sentence.removeprefix(setting)
             if setting.endswith("_us"):
                 said = re.sub(r"^ is (-?\d+)\b", _with_unit, said)
+                said = said.replace(" it must be an integer", " it must be a duration")
+                said = said.replace("less than 2^61", f"less than {write_duration(TOO_LONG_US)}")
             return option + said
     return sentence
 

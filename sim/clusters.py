@@ -42,7 +42,7 @@ class ClusterSettings(Settings):
         str, Setting("distribution of the work of a tuple", choices=("exponential", "constant"))
     ] = "exponential"
     service_us: Annotated[float, Setting("mean work of a tuple at speed 1", above=0)] = 5_000.0
-    tuple_bytes: Annotated[int, Setting("size of a tuple on a link")] = 100
+    tuple_bytes: Annotated[int, Setting("size of a tuple on a link", above=0)] = 100
     loss: Annotated[float, Setting("share of messages that a link loses; each is sent again")] = 0.0
     retry_us: Annotated[float, Setting("time until a lost message is sent again")] = 200_000.0
     faults: Annotated[

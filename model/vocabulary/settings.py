@@ -107,26 +107,25 @@ class Setting:
     """``dataclasses.MISSING`` if a value must be given."""
 
     def expected(self, none: str = "None") -> str:
-        """Return what is allowed, as the end of a sentence; ``none`` is the word for ``None``."""
+        """Return what a value may be, as the end of a sentence; ``none`` stands for ``None``."""
         kinds = {int: "an integer", float: "a finite number", bool: "True or False", str: "a text"}
         words = [one_of(self.choices) if self.choices else kinds[self.kind]]
         for name, sign in _SIGNS.items():
             if (bound := getattr(self, name)) is not None:
                 words.append(f"{'and ' if len(words) > 1 else ''}{sign} {bound:,}")
-        each = f"a list, each {' '.join(words)}" if self.is_tuple else " ".join(words)
-        return f"{each}, or {none}" if self.is_optional else each
+        return " ".join(words) + (f", or {none}" if self.is_optional else "")
 
     def check(self, value: object, name: str = "") -> None:
-        """Raise ``ValueError`` unless ``value`` is allowed."""
+        """Raise ``ValueError`` unless ``value`` is allowed; for a tuple, name its bad element."""
         name = name or self.name
         if value is None and self.is_optional:
             return
         if self.is_tuple:
-            require(isinstance(value, tuple), name, value, self.expected())
+            require(isinstance(value, tuple), name, value, "a list")
         for each in value if isinstance(value, tuple) and self.is_tuple else (value,):
-            require(self._is_allowed(each), name, value, self.expected())
+            require(self._is_allowed(each), name, each, self.expected())
             if name.endswith("_us") and is_number(each):
-                require(each < TOO_LONG_US, name, value, "less than 2^61")
+                require(each < TOO_LONG_US, name, each, "less than 2^61")
 
     def _is_allowed(self, value: Any) -> bool:
         if self.kind is bool or self.kind is str:
@@ -146,23 +145,23 @@ class Setting:
         if self.is_optional and text == self.none:
             return None
         parts = text.split(",") if self.is_tuple else (text,)
-        values = tuple([self._parse(each.strip(), name, text) for each in parts])
+        values = tuple([self._parse(each.strip(), name) for each in parts])
         value = values if self.is_tuple else values[0]
         self.check(value, name)
         return value
 
-    def _parse(self, part: str, name: str, text: str) -> int | float | str | bool:
+    def _parse(self, part: str, name: str) -> int | float | str | bool:
         if self.kind is str:
             if self.choices:
                 look_up(name, part, dict.fromkeys(self.choices))
             return part
         if self.kind is bool:
-            require(part in _YES_NO, name, text, "yes or no")
+            require(part in _YES_NO, name, part, "yes or no")
             return _YES_NO[part]
         try:
             value: int | float = self.kind(part)
         except ValueError:
-            require(False, name, text, self.expected(self.none))
+            require(False, name, part, self.expected(self.none))
             raise
         return value
 

@@ -120,7 +120,7 @@ def test_the_literal_formula_is_broken_and_a_counterexample_is_stored(
         ("--control max", ("--control is an option of room slack, not of watermark",)),
         ("--policy tag", ("--policy is an option of room grouping, not of watermark",)),
         ("--reading printed", ("--reading is 'printed'", "disorder, literal, scaled")),
-        ("--k 0", ("--k is 0", "greater than 0")),
+        ("--k 0", ("--k is 0", "an integer > 0")),
         ("--max-wait 80000000000h", ("'80000000000h'",)),
         ("--k 3000000000", ("--max-wait is", "less than 2^63")),
         ("--k 10001", ("--k is 10001", "at most 10,000")),

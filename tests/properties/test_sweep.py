@@ -97,13 +97,13 @@ def test_everything_that_is_left_behind(straggler: Straggler, tmp_path: Path) ->
 
 @pytest.mark.usefixtures("in_one_process")
 def test_a_broken_expectation_and_a_failed_run_are_told(straggler: Straggler) -> None:
-    text = SMALL.replace("[full]", "0 = { speeds = [0] }\n[full]")
+    text = SMALL.replace("[full]", '0 = { faults = "explode worker-0 1 2" }\n[full]')
     text = text.replace("at_least = -1000", "at_most = -1000").replace('"*"', '"shuffle"')
     text = text.replace("however few seeds", r"however few \u001b seeds")  # XML has no such sign
     done = sweep(straggler, "--junit", "junit.xml", text=text)
     assert done.code == 1
     assert "failed, seed 1, load=backlog tuples=400" in done.err
-    assert "policy=tag speeds=0: speeds is '0'; it must be above 0" in done.err
+    assert "policy=tag faults=explode worker-0 1 2: there is no fault 'explode'" in done.err
     assert "    again: straggler sim grouping --seed 1 --set load=backlog" in done.err
     assert "small, broken: TAG is not a thousand times slower" in done.out
     assert "; the ratio of share at slower 2.5, tag / shuffle is" in done.out

@@ -11,7 +11,7 @@ from spark_impl.runtime.session import EnvironmentProblem
 from tests.properties.test_cli_spark import PATIENCE_S, start
 from tests.sim.experiments import SMALL
 
-FAILS = "0 = { speeds = [0] }"
+FAILS = '0 = { faults = "explode worker-0 1 2" }'
 HAS_NO_BALANCE = "'1.5' = { window_tuples = 300 }"
 """Levels of an experiment. A balance is that of windows behind the first one that are full."""
 
@@ -27,7 +27,7 @@ def test_spark_and_processes_give_the_same_files(tmp_path: Path) -> None:
             out, err = straggler.communicate(timeout=PATIENCE_S)
         assert straggler.returncode == 3, (out, err)
         assert "1 experiment, 12 runs, 4 failed: 1 undetermined" in out
-        assert err.count("speeds is '0'; it must be above 0") == 4
+        assert err.count("there is no fault 'explode'") == 4
         (tmp_path / "scratch").rmdir()  # nothing is left in it
         folder = tmp_path / place
         table = pq.read_table(folder / "small-quick.parquet")

@@ -73,14 +73,14 @@ def test_the_stated_cluster_has_unequal_workers_and_two_tiers() -> None:
 @pytest.mark.parametrize(
     ("key", "text", "message"),
     [
-        ("speeds", "1,0", "speeds is '0'; it must be above 0"),
+        ("speeds", "1,0", "speeds is 0.0; it must be a finite number > 0"),
         ("speeds", "1,,2", "speeds is ''; it must be a finite number"),
         ("tiers", "node,moon", "tiers is 'moon'; it must be one of none, process, node, rack, els"),
-        ("queue_limit", "-1", "queue_limit is -1; it must be at least 0"),
-        ("queue_limit", "few", "queue_limit is 'few'; it must be an integer, or none"),
+        ("queue_limit", "-1", "queue_limit is -1; it must be an integer >= 0"),
+        ("queue_limit", "few", "queue_limit is 'few'; it must be an integer >= 0, or none"),
         ("when_full", "explode", "when_full is 'explode'; it must be one of block, drop"),
         ("service", "slow", "service is 'slow'; it must be one of exponential, constant"),
-        ("service_us", "-1", "service_us is '-1'; it must be above 0"),
+        ("service_us", "-1", "service_us is -1.0; it must be a finite number > 0"),
         ("tuple_bytes", "0", "Cluster.tuple_bytes is 0; it must be above 0"),
         ("loss", "1", "Noise.loss is 1.0; it must be below 1, or no retry ever arrives"),
         ("loss", "-0.1", "Noise.loss is -0.1; it must be between 0 and 1"),

@@ -173,7 +173,7 @@ def test_a_run_that_fails_stops_nothing_and_is_told(tmp_path: Path) -> None:
     assert results.rows == 4
     assert results.outcome is Outcome.UNDETERMINED
     first = results.failed[0]
-    assert first.error == "zipf is '-1'; it must be at least 0"
+    assert first.error == "zipf is -1.0; it must be a finite number >= 0"
     assert first.again.startswith("straggler sim grouping --seed 0 --set load=backlog --set ")
     assert "--set policy=shuffle --set zipf=-1" in first.again
     assert len(list((tmp_path / "runs").iterdir())) == 4

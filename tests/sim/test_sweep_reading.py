@@ -163,7 +163,10 @@ def test_what_cannot_be_understood_is_one_sentence(other: dict[str, Any], words:
         ({"base": {"tuples": "many"}}, "base.tuples is 'many'; it must be an integer"),
         ({"base": {"tuples": [1, 2]}}, "base.tuples is '1,2'; it must be an integer"),
         ({"base": {"zipf": "no"}}, "base.zipf is 'no'; it must be a finite number"),
-        ({"base": {"theta": True}}, "base.theta is 'yes'; it must be a finite number, or auto"),
+        (
+            {"base": {"theta": True}},
+            "base.theta is 'yes'; it must be a finite number >= 1e-15 and < 1, or auto",
+        ),
         ({"full": {"base": {"keys": 0.5}}}, "full.base.keys is '0.5'; it must be an integer"),
         ({"factors": {"keys": [3, "x"]}}, "factors.keys is 'x'; it must be an integer"),
         ({"factors": {"slow": {"a": {"load": "x"}}}}, "factors.slow.a.load is 'x'; it must be"),

@@ -74,7 +74,7 @@ def test_every_setting_of_the_query_has_its_default() -> None:
     [
         ({"reading": "printed"}, "reading is 'printed'; it must be one of disorder"),
         ({"control": "fixed"}, "there is no setting 'control'"),
-        ({"corrections": "maybe"}, "corrections is 'maybe'; it must be one of yes, no"),
+        ({"corrections": "maybe"}, "corrections is 'maybe'; it must be yes or no"),
         ({"scenario": "phase"}, "did you mean 'phases'?"),
     ],
 )

@@ -80,7 +80,7 @@ def test_partition_i_holds_the_rows_of_instance_i(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("instances", "policy", "settings", "sentence"),
     [
-        (0, "tag", {}, "instances is 0; it must be greater than 0"),
+        (0, "tag", {}, "instances is 0; it must be an integer > 0"),
         ("4", "tag", {}, "instances is '4'; it must be an integer"),
         (2, "tags", {}, "policy is 'tags'; it must be one of key, "),
         (2, "tag", {"times_us": [1, 0]}, r"the times \[1, 0\] are not 2 whole microseconds"),

@@ -48,7 +48,7 @@ def test_times_hold_from_their_micro_batch_on() -> None:
             {"latency_us": [0, 10**13]},
             "latency_us is 10000000000000; it must be at most 1000000000000",
         ),
-        ({"tiers": [0, 4]}, "each an integer >= 0 and <= 3"),
+        ({"tiers": [0, 4]}, "tiers is 4; it must be an integer >= 0 and <= 3"),
         ({"tiers": 3}, "tiers is 3; it must be a list"),
         ({"times_us": [[0, [1, 0]]]}, "times_us is 0; it must be at least 1"),
         ({"times_us": [[0, [1, 10**400]]]}, "it must be at most 1000000000000"),
