@@ -8,7 +8,7 @@ READY := .venv/ready-$(subst /,-,$(PYTHON))
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 
 .DEFAULT_GOAL := help
-.PHONY: help setup diff test check bench clean java
+.PHONY: help setup diff test check bench docs clean java
 # Two targets that each want every core only slow each other down.
 .NOTPARALLEL:
 
@@ -33,6 +33,9 @@ check: $(READY) ## style, types, layers, tidiness
 
 bench: java $(READY) ## figures, into benchmarks/results; one only: make bench NAME=slack
 	@$(BIN)/python -m benchmarks $(NAME)
+
+docs: java $(READY) ## the generated pages of docs/, from code and stored measurements
+	@$(BIN)/python -m benchmarks.pages
 
 clean: ## remove everything that make and the tests made, .venv included
 	@rm -rf .venv build dist *.egg-info .hypothesis .mypy_cache .ruff_cache .pytest_cache \
