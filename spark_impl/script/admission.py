@@ -1,4 +1,4 @@
-"""Which arrivals of a sensor are let in (docs/script.md, section 4)."""
+"""Admission of the arrivals of a sensor (docs/script.md, section 4)."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from spark_impl.script.arithmetic import Tuples
 from spark_impl.windows.disorder import inversions, sizes, wait_us
 
 REASONS = (REASON_NOT_FINITE, REASON_LATE)
-"""A rejected arrival has a position in this list."""
+"""Reasons of rejections; a record holds the position in this list."""
 
 
 class Arrivals(NamedTuple):
@@ -24,50 +24,50 @@ class Arrivals(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """How far behind the latest tuple of its sensor a tuple may lie."""
+    """How far a tuple may lie behind the latest tuple of its sensor."""
 
     longest_us: int | None = None
-    """``None``: as far as it likes."""
+    """The longest delay; ``None``: no limit."""
     watermark: str = "fixed"
-    """Always the longest, or by the disorder of the last arrivals."""
+    """``fixed`` waits for the longest delay; others follow the disorder of the last arrivals."""
     cluster: int = 50
-    """How many arrivals these are."""
+    """The number of these last arrivals."""
 
 
 def waiting_of(config: ScriptConfig) -> Waiting:
-    """What a set of workflows asks for."""
+    """Return the waiting rule of a configuration."""
     return Waiting(config.lateness_us, config.watermark, config.cluster)
 
 
 class Clock(NamedTuple):
-    """Where a sensor stands."""
+    """The progress of one sensor."""
 
     latest_us: int = -1
-    """Latest event time that it has had; -1 before that."""
+    """Latest event time so far; -1 before the first one."""
     wm_us: int = 0
     inv: int = 0
-    """Pairs of the cluster that are out of order."""
+    """Number of pairs in the cluster that are out of order."""
     cluster: Ints = np.empty(0, np.int64)
     """Event times of the last arrivals, in their order, if the watermark follows their disorder."""
 
 
 class Admitted(NamedTuple):
-    """What became of some arrivals."""
+    """The outcome of some arrivals."""
 
     source_id: Ints
     tuples: Tuples
-    """Those that were let in."""
+    """The admitted tuples."""
     rejected: Ints
-    """Arrival numbers."""
+    """Arrival numbers of the rejected ones."""
     reasons: Ints
     clock: Clock
 
 
 def admit(arrivals: Arrivals, known: Ints, clock: Clock, waiting: Waiting) -> Admitted:
-    """Judge arrivals one after the other; ``known`` are the identities that were let in before.
+    """Admit or reject arrivals, one after the other.
 
-    The deliveries of a tuple have the same event time, so identities that lie below the watermark
-    need not be known: a redelivery is late there.
+    ``known`` are the identities that were admitted before. All deliveries of a tuple have the same
+    event time, so identities below the watermark need not be known: a redelivery is late there.
     """
     finite = np.isfinite(arrivals.values)
     if waiting.watermark == "fixed":
@@ -90,14 +90,14 @@ def admit(arrivals: Arrivals, known: Ints, clock: Clock, waiting: Waiting) -> Ad
 
 
 def _new(ids: Ints, known: Ints) -> Bools:
-    """Which are neither known nor a repetition."""
+    """Return which identities are neither known nor repeated."""
     first = np.zeros(len(ids), np.bool_)
     first[np.unique(ids, return_index=True)[1]] = True
     return first & ~np.isin(ids, known)
 
 
 def _fixed(ts: Ints, finite: Bools, clock: Clock, longest_us: int | None) -> tuple[Ints, Clock]:
-    """The watermark before each arrival, and where the sensor stands after them."""
+    """Return the watermark before each arrival, and the clock after them."""
     latest = np.maximum.accumulate(np.concatenate(([clock.latest_us], np.where(finite, ts, -1))))
     wm = np.full(len(latest), clock.wm_us)
     if longest_us is not None:
@@ -108,11 +108,11 @@ def _fixed(ts: Ints, finite: Bools, clock: Clock, longest_us: int | None) -> tup
 def _by_disorder(
     ts: Ints, finite: Bools, again: Ints, clock: Clock, waiting: Waiting
 ) -> tuple[Ints, Clock]:
-    """The same, where the last arrivals say how long to wait.
+    """Return the same if the disorder of the last arrivals decides how long to wait.
 
-    ``again`` are redeliveries. Those that are late count in the cluster, and which are depends on
-    what counted before them: they are guessed, until the guess is what follows from it. A guess
-    that is right up to some redelivery yields one that is right for the next one, too.
+    ``again`` are redeliveries. The late ones count in the cluster, and which ones are late depends
+    on what counted before them. So they are guessed, until the guess is what follows from it. A
+    guess that is right up to some redelivery yields one that is right for the next one, too.
     """
     recognised = again
     while True:
@@ -127,7 +127,7 @@ def _by_disorder(
 
 
 def _followed(times: Ints, clock: Clock, waiting: Waiting) -> tuple[Ints, Clock]:
-    """The watermark before the first of some arrivals that count, and after each of them."""
+    """Return the watermark before the first of some counted arrivals and after each of them."""
     assert waiting.longest_us is not None  # the configuration says so
     if not len(times):
         return np.array([clock.wm_us]), clock

@@ -1,13 +1,16 @@
-"""Sums without rounding (docs/script.md, section 5), and the aggregates made of them.
+"""Exact sums, the aggregates made of them, and operations (docs/script.md, section 5).
 
-A float64 is an integer times a power of two, so sums are sums of integers: in 64 bits where they
-fit, as they do for measurements with few digits, else as Python's, which have no limit.
+A float64 is an integer times a power of two, so sums are sums of integers: in 64 bits if they fit,
+as they do for measurements with few digits, else as Python's integers, which have no limit.
 
 Rules of this file:
 
-* Integers are an array of dtype int64, or of objects; arithmetic is the same for both. Whoever adds
-  or multiplies makes room first (:func:`roomy`).
-* What is not finite is NaN: it is no result.
+* Integers are an array of dtype int64, or of objects; arithmetic is the same for both. A caller
+  that adds or multiplies makes room first (:func:`widen`).
+* A value that is not finite is NaN: it is no result.
+* An operation takes in all tuples of one stamp before it computes. So there is at most one result
+  a stamp, whatever comes first.
+* Tuples come when they are known: none is older than those that were taken before.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,11 +22,11 @@ from spark_impl.runtime.arrays import Column, Floats, Ints
 from spark_impl.script.graph import Node
 
 Integers: TypeAlias = Column
-"""Of dtype int64 or object."""
+"""Arrays of dtype int64 or object."""
 
 _ROOM = 1 << 62
 _SURE = 1 << 53
-"""Integers up to here are float64 numbers."""
+"""Integers up to this one are float64 numbers."""
 _DIGITS = 53
 
 
@@ -35,18 +38,18 @@ class Scaled(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """Aggregated values, one element each: how many, their sum, the sum of their squares."""
+    """Aggregates with one element each: count, sum, and sum of squares."""
 
     n: Ints
     total: Scaled
     squares: Scaled
-    """Empty where nobody asks for it."""
+    """Empty if no window needs it."""
     least: Floats
     greatest: Floats
 
 
-def scaled(values: Floats) -> Scaled:
-    """Finite numbers as integers with the largest unit that all are multiples of, or 1."""
+def to_scaled(values: Floats) -> Scaled:
+    """Return finite numbers as integers, with the largest unit that all are multiples of, or 1."""
     whole = np.abs(values) < _SURE
     if whole.all() and (values == np.rint(values)).all():
         return Scaled(values.astype(np.int64), 0)
@@ -63,22 +66,22 @@ def scaled(values: Floats) -> Scaled:
     return Scaled(digits.astype(object) << shift.astype(object), unit)
 
 
-def rescaled(numbers: Scaled, unit: int) -> Integers:
-    """The integers for a smaller unit."""
+def rescale(numbers: Scaled, unit: int) -> Integers:
+    """Return the integers for a smaller unit."""
     shift = numbers.unit - unit
-    return roomy(numbers.integers, 1 << shift) << shift if shift else numbers.integers
+    return widen(numbers.integers, 1 << shift) << shift if shift else numbers.integers
 
 
-def joined(first: Scaled, second: Scaled) -> Scaled:
-    """Both, one behind the other."""
+def concat(first: Scaled, second: Scaled) -> Scaled:
+    """Return two arrays of numbers, one behind the other."""
     if not len(first.integers):
         return second
     unit = min(first.unit, second.unit)
-    return Scaled(np.concatenate((rescaled(first, unit), rescaled(second, unit))), unit)
+    return Scaled(np.concatenate((rescale(first, unit), rescale(second, unit))), unit)
 
 
-def roomy(integers: Integers, factor: int) -> Integers:
-    """The same integers, in a type that has room for products with ``factor``."""
+def widen(integers: Integers, factor: int) -> Integers:
+    """Return the same integers in a type with room for products with ``factor``."""
     if integers.dtype != object and len(integers):
         largest = max(int(integers.max()), -int(integers.min()))
         if largest * factor >= _ROOM:
@@ -87,18 +90,18 @@ def roomy(integers: Integers, factor: int) -> Integers:
 
 
 def narrow(integers: Integers) -> Integers:
-    """The same integers, in 64 bits if they fit."""
+    """Return the same integers, in 64 bits if they fit."""
     if integers.dtype == object and all(-_ROOM < each < _ROOM for each in integers):
         return integers.astype(np.int64)
     return integers
 
 
 def fold(values: Floats, starts: Ints, squares: bool) -> Folded:
-    """Runs of finite values aggregated; run i begins at ``starts[i]``, none is empty."""
-    numbers, unit = scaled(values)
+    """Aggregate runs of finite values; run i begins at ``starts[i]``, no run is empty."""
+    numbers, unit = to_scaled(values)
     squared = numbers[:0]
     if squares:
-        squared = _sums(roomy(numbers, int(np.abs(numbers).max())) ** 2, starts)
+        squared = _sums(widen(numbers, int(np.abs(numbers).max())) ** 2, starts)
     return Folded(
         np.diff(starts, append=len(values)),
         Scaled(_sums(numbers, starts), unit),
@@ -109,17 +112,17 @@ def fold(values: Floats, starts: Ints, squares: bool) -> Folded:
 
 
 def _sums(integers: Integers, starts: Ints) -> Integers:
-    return np.add.reduceat(roomy(integers, len(integers)), starts)
+    return np.add.reduceat(widen(integers, len(integers)), starts)
 
 
-def running(numbers: Scaled) -> Scaled:
-    """Sums of all before each, and of all: a difference of two is the sum between them."""
-    integers = roomy(numbers.integers, len(numbers.integers))
+def cumulate(numbers: Scaled) -> Scaled:
+    """Return the sums of all numbers before each position, and of all numbers."""
+    integers = widen(numbers.integers, len(numbers.integers))
     return Scaled(np.concatenate(([0], np.cumsum(integers))).astype(integers.dtype), numbers.unit)
 
 
-def finished(op: str, folded: Folded) -> Floats:
-    """The aggregate ``op``, rounded once; NaN where it is not finite."""
+def aggregate(op: str, folded: Folded) -> Floats:
+    """Return the aggregate ``op``, rounded once; NaN if it is not finite."""
     if op in ("max", "min"):
         return folded.greatest if op == "max" else folded.least
     if op == "count":
@@ -130,15 +133,15 @@ def finished(op: str, folded: Folded) -> Floats:
     if op == "avg":
         return ratio(total.integers, n, total.unit)
     longest = int(n.max(initial=1))
-    square = roomy(total.integers, int(np.abs(total.integers).max(initial=1))) ** 2
-    spread = roomy(folded.squares.integers, longest) * n - square
-    return np.sqrt(ratio(spread, roomy(n, longest) * n, folded.squares.unit))
+    square = widen(total.integers, int(np.abs(total.integers).max(initial=1))) ** 2
+    spread = widen(folded.squares.integers, longest) * n - square
+    return np.sqrt(ratio(spread, widen(n, longest) * n, folded.squares.unit))
 
 
 def ratio(numerators: Integers, denominators: Integers, unit: int) -> Floats:
-    """Quotients times ``2**unit``, rounded once; NaN where that is beyond all float64 numbers."""
+    """Return quotients times ``2**unit``, rounded once; NaN beyond the range of float64."""
     if _fits(numerators) and _fits(denominators) and abs(unit) < 900:
-        # Far enough from the ends of the range for the power of two to be exact.
+        # Far from the ends of the range, multiplying by the power of two is exact.
         quotient = numerators.astype(np.float64) / denominators.astype(np.float64)
         return np.asarray(np.ldexp(quotient, unit), np.float64) + 0.0
     up, down = 1 << max(unit, 0), 1 << max(-unit, 0)
@@ -166,10 +169,10 @@ _ARITHMETIC: Mapping[str, Callable[[Floats, Floats], Floats]] = {
 
 
 class Tuples(NamedTuple):
-    """Some tuples of a stream."""
+    """Tuples of a stream."""
 
     ts: Ints
-    """Microseconds."""
+    """Stamps in microseconds."""
     values: Floats
 
 
@@ -182,11 +185,11 @@ def operate(
     latest: Mapping[int, float],
     fresh: Mapping[int, Tuples],
 ) -> tuple[Tuples, dict[int, float]]:
-    """What an operation gives on tuples that were not known before, and the latest values after.
+    """Return the results of an operation on new tuples, and the latest values afterwards.
 
-    ``constants`` are the inputs that are numbers, ``latest`` the values that inputs had before,
-    where they had one, ``fresh`` the new tuples of every other input. A value that is not finite
-    is NaN.
+    ``constants`` are the inputs that are numbers. ``latest`` holds the values that inputs had
+    before, if they had one. ``fresh`` holds the new tuples of every other input. A value that is
+    not finite is NaN.
     """
     stamps = np.unique(np.concatenate([each.ts for each in fresh.values()]))
     after = dict(latest)
@@ -197,7 +200,7 @@ def operate(
     for number, (ts, given) in fresh.items():
         order = np.lexsort((given, ts))  # of equal stamps the greatest is the latest
         place = np.searchsorted(ts[order], stamps, side="right")
-        # Element 0 is what was there before.
+        # Element 0 is the value from before.
         every = np.concatenate(([latest.get(number, np.nan)], given[order]))
         values[number] = every[place]
         defined &= (place > 0) | (number in latest)
@@ -216,4 +219,4 @@ def _applied(op: str, inputs: Sequence[Floats]) -> Floats:
         return inputs[0]
     rows = np.stack(inputs, axis=1)
     starts = np.arange(0, rows.size, len(inputs))
-    return finished(op, fold(rows.ravel(), starts, squares=False))
+    return aggregate(op, fold(rows.ravel(), starts, squares=False))

@@ -1,9 +1,9 @@
-"""A worker's state, and what it is given and finds, as bytes: arrays of records.
+"""A worker's state, inputs and outputs as bytes: arrays of records.
 
 Rules of this file:
 
-* Nothing here computes. What is read back equals what was written.
-* Integers that 64 bits cannot hold are written as text.
+* Nothing here computes. Decoding returns what was encoded.
+* Integers that do not fit into 64 bits are written as text.
 """
 
 import json
@@ -35,14 +35,14 @@ SCHEMAS = {
     ),
     "rejected": pa.schema([("seq", pa.int64()), ("reason", pa.string())]),
 }
-"""Columns of the tables, behind those of grouping."""
+"""Columns of the result tables, behind the grouping columns."""
 
 
 ARRIVAL = np.dtype(
     [("node", "<i4"), ("seq", "<i8"), ("source_id", "<i8"), ("ts", "<i8"), ("value", "<f8")]
 )
 TUPLE = np.dtype([("node", "<i4"), ("ts", "<i8"), ("value", "<f8")])
-"""In messages a tuple without a value says until when its stream is known."""
+"""In messages, a tuple without a value says until when its stream is known."""
 UNDEFINED = np.dtype([("node", "<i4"), ("ts", "<i8")])
 REJECTED = np.dtype([("seq", "<i8"), ("reason", "<i8")])
 _LOG = np.dtype([("node", "<i4"), ("source_id", "<i8"), ("ts", "<i8"), ("value", "<f8")])
@@ -74,14 +74,14 @@ class Kept(NamedTuple):
     slices: bytes
     taken: bytes
     large: str
-    """Sums of slices that 64 bits cannot hold, as JSON: hexadecimal, by stream."""
+    """Sums of slices that do not fit into 64 bits, as JSON: hexadecimal, by stream."""
     latest: bytes
     known: bytes
     seq: int
 
 
-def kept(state: State) -> Kept:
-    """A state as bytes."""
+def encode_state(state: State) -> Kept:
+    """Return a state as bytes."""
     latest = [
         (number, each, value) for number, row in state.latest.items() for each, value in row.items()
     ]
@@ -104,8 +104,8 @@ def kept(state: State) -> Kept:
     )
 
 
-def restored(share: Share, data: Kept) -> State:
-    """The state that :func:`kept` wrote for a worker."""
+def decode_state(share: Share, data: Kept) -> State:
+    """Return the state of a worker that :func:`encode_state` encoded."""
     logs = {n: Log(until_us=us) for n, us in _from_stamps(data.until)}
     for number, rows in _split(np.frombuffer(data.logs, _LOG)):
         tuples = Tuples(rows["ts"].copy(), rows["value"].copy())
@@ -124,8 +124,8 @@ def restored(share: Share, data: Kept) -> State:
     return State(logs, clocks, slices, latest, dict(_from_stamps(data.known)), data.seq)
 
 
-def arrivals_of(blocks: Iterable[bytes]) -> dict[int, Arrivals]:
-    """Arrivals by sensor, each in their order."""
+def decode_arrivals(blocks: Iterable[bytes]) -> dict[int, Arrivals]:
+    """Return arrivals by sensor, each in their order."""
     every = np.concatenate([np.empty(0, ARRIVAL), *(np.frombuffer(b, ARRIVAL) for b in blocks)])
     every = every[np.lexsort((every["seq"], every["node"]))]
     return {
@@ -134,8 +134,8 @@ def arrivals_of(blocks: Iterable[bytes]) -> dict[int, Arrivals]:
     }
 
 
-def message(messages: Mapping[int, Message]) -> bytes:
-    """Results for another worker."""
+def encode_message(messages: Mapping[int, Message]) -> bytes:
+    """Return results for another worker as bytes."""
     parts = {
         number: (np.append(each.tuples.ts, each.until_us), np.append(each.tuples.values, np.nan))
         for number, each in messages.items()
@@ -143,8 +143,8 @@ def message(messages: Mapping[int, Message]) -> bytes:
     return _by_node(TUPLE, parts)
 
 
-def messages_of(blocks: Iterable[bytes]) -> dict[int, Message]:
-    """What some :func:`message` calls wrote, for each stream together."""
+def decode_messages(blocks: Iterable[bytes]) -> dict[int, Message]:
+    """Return the content of some :func:`encode_message` calls, combined for each stream."""
     every = np.concatenate([np.empty(0, TUPLE), *(np.frombuffer(b, TUPLE) for b in blocks)])
     found = {}
     for number, rows in _split(every[np.argsort(every["node"], kind="stable")]):
@@ -154,25 +154,25 @@ def messages_of(blocks: Iterable[bytes]) -> dict[int, Message]:
     return found
 
 
-def tuples(found: Mapping[int, Tuples]) -> bytes:
-    """Tuples by node."""
+def encode_tuples(found: Mapping[int, Tuples]) -> bytes:
+    """Return tuples by node as bytes."""
     return _by_node(TUPLE, found)
 
 
-def stamps(found: Mapping[int, Ints]) -> bytes:
-    """Stamps by node."""
+def encode_stamps(found: Mapping[int, Ints]) -> bytes:
+    """Return stamps by node as bytes."""
     return _by_node(UNDEFINED, {number: (ts,) for number, ts in found.items()})
 
 
-def rejections(seq: Ints, reasons: Ints) -> bytes:
-    """Rejected arrivals."""
+def encode_rejections(seq: Ints, reasons: Ints) -> bytes:
+    """Return rejected arrivals as bytes."""
     out = np.empty(len(seq), REJECTED)
     out["seq"], out["reason"] = seq, reasons
     return out.tobytes()
 
 
 def _by_node(dtype: np.dtype[Any], parts: Mapping[int, Sequence[Column]]) -> bytes:
-    """Records of all nodes; the columns of each node are those of the dtype behind the first."""
+    """Return the records of all nodes; the first field is the node, the others are its columns."""
     sizes = [len(columns[0]) for columns in parts.values()]
     out = np.empty(sum(sizes), dtype)
     if parts:
@@ -184,7 +184,7 @@ def _by_node(dtype: np.dtype[Any], parts: Mapping[int, Sequence[Column]]) -> byt
 
 
 def _split(rows: Records) -> Iterator[tuple[int, Records]]:
-    """The records of each node, which stand together."""
+    """Yield the records of each node; they stand together."""
     if len(rows):
         bounds = [0, *(np.flatnonzero(np.diff(rows["node"])) + 1).tolist(), len(rows)]
         for low, high in pairwise(bounds):

@@ -1,8 +1,7 @@
-"""A plan as tables: what is computed, how streams are cut, what workers do.
+"""A plan as tables: what is computed, how streams are cut, and the work of each worker.
 
-Rules of this file:
-
-* A computation is called by the first statement that says it, one without a name by its number.
+A computation is named after the first statement that contains it; one without a name is called by
+its number.
 """
 
 import sys
@@ -19,7 +18,7 @@ Row = Mapping[str, Any]
 
 
 def computations(plan: Plan) -> list[Row]:
-    """A row for each window and operation.
+    """Return a row for each window and operation.
 
     ``number``, ``says``, ``names``, ``worker``, ``to`` (other workers that read the result) and
     ``per_hour`` (tuples, at most).
@@ -42,7 +41,7 @@ def computations(plan: Plan) -> list[Row]:
 
 
 def cuttings(plan: Plan) -> list[Row]:
-    """A row for each stream that windows are over.
+    """Return a row for each stream that windows are over.
 
     ``stream``, ``panes`` (whether it is cut into panes), ``combs`` (pairs of milliseconds), and the
     steps an hour that either way costs: ``panes_cost`` and ``edges_cost``.
@@ -61,7 +60,7 @@ def cuttings(plan: Plan) -> list[Row]:
 
 
 def workers(plan: Plan) -> list[Row]:
-    """A row for each worker: ``worker``, ``sensors`` that it is sent, and their ``per_hour``."""
+    """Return a row for each worker: ``worker``, ``sensors`` sent to it, and their ``per_hour``."""
     nodes = plan.graph.nodes
     return [
         {
@@ -76,7 +75,7 @@ def workers(plan: Plan) -> list[Row]:
 
 
 def figures(plan: Plan) -> Row:
-    """What the plan comes to, beside placing sensors by their hash; tuples an hour."""
+    """Return the totals of a plan, beside those of placement by hash; rates are tuples an hour."""
     placed, baseline = plan.placement, plan.baseline
     return {
         "written": plan.graph.written,
@@ -93,7 +92,7 @@ def figures(plan: Plan) -> Row:
 
 
 def _float(rate: Fraction) -> float:
-    # Those of operations on operations may double line by line.
+    # Rates of operations on operations may double with every statement.
     return float(min(rate, _LARGEST))
 
 
@@ -105,14 +104,14 @@ def _names(plan: Plan) -> dict[int, tuple[str, ...]]:
 
 
 def _called(plan: Plan, names: Mapping[int, tuple[str, ...]], number: int) -> str:
-    """How a node is called within the text of another one."""
+    """Return the name of a node within the text of another one."""
     if plan.graph.nodes[number].kind in (SENSOR, NUMBER, UNION):
         return _said(plan, names, number)
     return names.get(number, (f"#{number}",))[0]
 
 
 def _said(plan: Plan, names: Mapping[int, tuple[str, ...]], number: int) -> str:
-    """What a node computes, in the language of scripts."""
+    """Return the computation of a node, in the language of scripts."""
     node = plan.graph.nodes[number]
     if node.kind == SENSOR:
         return f'"{node.sensor}"'

@@ -4,7 +4,7 @@ Rules of this file:
 
 * Nodes are numbered in the order in which they are first needed: workflows and statements as
   given, from left to right, inputs before what is made of them.
-* Nothing here knows of workers or tuples.
+* Nothing here depends on workers or tuples.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ _ORDERED = ("-", "/")
 
 
 class Node(NamedTuple):
-    """What is computed once."""
+    """A computation that is done once."""
 
     kind: str
     op: str = ""
@@ -47,11 +47,11 @@ class Node(NamedTuple):
     slide_ms: int = 0
     sensor: str = ""
     value: float = 0.0
-    """Of a number."""
+    """The value of a number."""
 
 
 class Output(NamedTuple):
-    """What one statement has to do with the graph."""
+    """The connection of one statement with the graph."""
 
     workflow: str
     name: str
@@ -59,19 +59,19 @@ class Output(NamedTuple):
     recorded: bool
     """Whether its tuples are results."""
     own: tuple[int, ...]
-    """The windows and operations that are written in it."""
+    """The windows and operations that are written in the statement."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes, inputs before what is made of them, and the statements that they are made for."""
+    """Nodes, each behind its inputs, and the statements that need them."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
     per_hour: Mapping[str, int]
-    """Tuples of every sensor in an hour."""
+    """Number of tuples an hour, by sensor."""
     written: int
-    """Windows and operations as scripts have them, before equal ones were made one."""
+    """Number of windows and operations in the scripts, before equal ones were shared."""
 
     @cached_property
     def computed(self) -> tuple[int, ...]:
@@ -91,7 +91,7 @@ class Graph:
 
     @cached_property
     def windows(self) -> Mapping[int, tuple[int, ...]]:
-        """By stream: the windows over it."""
+        """Windows over each stream, by stream."""
         found: dict[int, list[int]] = {}
         for number in self.computed:
             node = self.nodes[number]
@@ -101,7 +101,7 @@ class Graph:
 
     @cached_property
     def rates(self) -> tuple[Fraction, ...]:
-        """The tuples that each node has in an hour, at most."""
+        """Upper bound of the tuples an hour of each node."""
         found: list[Fraction] = []
         for node in self.nodes:
             if node.kind == SENSOR:
@@ -113,7 +113,7 @@ class Graph:
         return tuple(found)
 
     def parts(self, number: int) -> tuple[int, ...]:
-        """What a stream consists of: the parts of a union with repetitions, or itself."""
+        """Return the parts of a stream: those of a union with repetitions, or the stream itself."""
         node = self.nodes[number]
         return node.inputs if node.kind == UNION else (number,)
 
@@ -123,14 +123,14 @@ class Graph:
 
 
 def make_graph(config: ScriptConfig) -> Graph:
-    """Share what is equal."""
+    """Return the graph of a configuration, with equal nodes shared."""
     shared = _Sharing()
     outputs = list(chain.from_iterable(map(shared.outputs, config.workflows)))
     return Graph(tuple(shared.nodes), tuple(outputs), dict(config.sensors), shared.written)
 
 
 class _Sharing:
-    """The graph while it is made."""
+    """The graph under construction."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -138,7 +138,7 @@ class _Sharing:
         self._numbers: dict[Node, int] = {}
 
     def outputs(self, workflow: Workflow) -> Iterator[Output]:
-        """What the statements of a workflow become."""
+        """Yield the outputs of the statements of a workflow."""
         names: dict[str, Output] = {}
         for statement in workflow.statements:
             own: dict[int, None] = {}
@@ -153,7 +153,7 @@ class _Sharing:
     def _node(
         self, expression: Expression, names: Mapping[str, Output], own: dict[int, None]
     ) -> int:
-        """The node of an expression; windows and operations that are written in it go to own."""
+        """Return the node of an expression; add its windows and operations to ``own``."""
         if isinstance(expression, Name):
             return names[expression.name].node
         if isinstance(expression, Sensor):
@@ -194,7 +194,7 @@ class _Sharing:
 
 
 def readers(graph: Graph) -> Mapping[int, tuple[int, ...]]:
-    """By sensor or result: the windows and operations that read it."""
+    """Return the windows and operations that read a sensor or result, by its node."""
     found: dict[int, list[int]] = {}
     for number, streams in graph.reads.items():
         for each in streams:

@@ -1,12 +1,12 @@
-"""One worker and one micro-batch: what is known then and was not known before.
+"""One worker and one micro-batch: compute what is known now and was not known before.
 
 Rules of this file:
 
-* A stream is a log of tuples and a stamp until which it is known. Whatever reads it takes the
-  tuples between the stamps until which it was known before and is now, so neither the order of
-  arrival nor micro-batches can change a result.
+* A stream is a log of tuples and a stamp until which it is known. A reader takes the tuples between
+  the stamp until which it was known before and the stamp until which it is known now. So neither
+  the order of arrival nor micro-batches can change a result.
 * Results of other workers come as tuples and stamps, and are read like any other stream.
-* Nothing is kept that no reader will look at again.
+* Tuples that no reader will look at again are not kept.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,28 +21,28 @@ from spark_impl.script.admission import Arrivals, Clock, Waiting, admit
 from spark_impl.script.arithmetic import NO_TUPLES, Tuples, operate
 from spark_impl.script.graph import NUMBER, WINDOW
 from spark_impl.script.plan import Share
-from spark_impl.script.slices import Folds, Slices, added, known_until_us, needed
+from spark_impl.script.slices import Folds, Slices, add_tuples, known_until_us, prune
 
 _NONE = np.empty(0, np.int64)
 
 
 class Log(NamedTuple):
-    """Tuples of a stream that somebody has not read yet, by their stamps."""
+    """Tuples of a stream that some reader has not read yet, ordered by stamp."""
 
     tuples: Tuples = NO_TUPLES
     source_id: Ints = _NONE
-    """Of a sensor."""
+    """Identities of the tuples of a sensor."""
     until_us: int = 0
-    """Nothing else is in the stream below."""
+    """Stamp until which the stream is known: no earlier tuple will be added."""
 
     def between(self, since_us: int, until_us: int) -> Tuples:
-        """Those from one stamp on to before another one."""
+        """Return the tuples from one stamp on to before another one."""
         ts, values = self.tuples
         low, high = np.searchsorted(ts, (since_us, until_us))
         return Tuples(ts[low:high], values[low:high])
 
     def from_(self, since_us: int) -> "Log":
-        """Without what lies before a stamp."""
+        """Return the log without the tuples before a stamp."""
         low = int(np.searchsorted(self.tuples.ts, since_us))
         if not low:
             return self
@@ -50,7 +50,7 @@ class Log(NamedTuple):
         return Log(Tuples(ts[low:], values[low:]), self.source_id[low:], self.until_us)
 
     def with_(self, tuples: Tuples, until_us: int, source_id: Ints | None = None) -> "Log":
-        """With more tuples; those of a sensor have an identity."""
+        """Return the log with more tuples; those of a sensor have an identity."""
         if not len(tuples.ts):
             return self._replace(until_us=until_us)
         ts = np.concatenate((self.tuples.ts, tuples.ts))
@@ -88,32 +88,32 @@ class Message(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a micro-batch brings to a worker."""
+    """The input of a worker in a micro-batch."""
 
     arrivals: Mapping[int, Arrivals] = {}
-    """By sensor."""
+    """Arrivals, by sensor."""
     messages: Mapping[int, Message] = {}
-    """By window or operation of another worker."""
+    """Results of other workers, by window or operation."""
     flush: bool = False
 
 
 class Found(NamedTuple):
-    """What a worker has to tell of a micro-batch."""
+    """The output of a worker in a micro-batch."""
 
     results: Mapping[int, Tuples]
-    """By window or operation: tuples that are known now."""
+    """Tuples that are known now, by window or operation."""
     undefined: Mapping[int, Ints]
-    """By window or operation: stamps without a finite result."""
+    """Stamps without a finite result, by window or operation."""
     messages: Mapping[int, Message]
-    """By window or operation that others read."""
+    """Results for other workers, by window or operation."""
     rejected: Ints
     reasons: Ints
     known_us: int
-    """Before this stamp all results of the worker are there."""
+    """All results of the worker before this stamp are known."""
 
 
 def advance(share: Share, waiting: Waiting, state: State, given: Given) -> tuple[State, Found]:
-    """Take in what a micro-batch brings, and find all that follows from it."""
+    """Process a micro-batch: take in its input, and compute everything that follows from it."""
     step = _Step(share, waiting, state)
     step.take_in(given)
     for number in share.computed:
@@ -142,7 +142,7 @@ class _Step:
         self._reasons: list[Ints] = [_NONE]
 
     def take_in(self, given: Given) -> None:
-        """Arrivals, results of others, and the end."""
+        """Take in arrivals, results of other workers, and the end of the streams."""
         if given.arrivals:
             require_later(min(int(each.seq[0]) for each in given.arrivals.values()), self._seq)
             self._seq = max(int(each.seq[-1]) for each in given.arrivals.values())
@@ -165,7 +165,7 @@ class _Step:
                 self._logs[number] = self._logs.get(number, Log())._replace(until_us=END_US)
 
     def compute(self, number: int) -> None:
-        """A window or an operation, with all that it reads up to date."""
+        """Compute a window or an operation; everything that it reads is up to date."""
         before_us = self._known_us.get(number, 0)
         if self._graph.nodes[number].kind == WINDOW:
             tuples, until_us = self._window(number, before_us)
@@ -197,11 +197,11 @@ class _Step:
         return Tuples(*self._folds[source].windows(node)), until_us
 
     def _taken(self, source: int, until_us: int) -> Folds:
-        """The slices of a stream with what is known of it now."""
+        """Return the slices of a stream with everything that is known of it now."""
         before = self._slices.get(source, Slices())
         fresh = self._between(source, before.until_us, until_us)
         combs, squares = self._share.cuttings[source].combs, self._share.squares(source)
-        self._slices[source] = added(before, combs, *fresh, until_us, squares)
+        self._slices[source] = add_tuples(before, combs, *fresh, until_us, squares)
         return Folds(self._slices[source], before.until_us)
 
     def _operation(self, number: int, before_us: int) -> tuple[Tuples, int]:
@@ -224,7 +224,7 @@ class _Step:
         return min(self._logs.get(part, Log()).until_us for part in self._graph.parts(stream))
 
     def _between(self, stream: int, since_us: int, until_us: int) -> Tuples:
-        """Tuples of a stream, a union's with repetitions, in any order."""
+        """Return tuples of a stream in any order; those of a union with repetitions."""
         parts = [
             self._logs.get(part, Log()).between(since_us, until_us)
             for part in self._graph.parts(stream)
@@ -234,11 +234,11 @@ class _Step:
         return Tuples(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def after(self) -> State:
-        """What is worth keeping."""
+        """Return the state to keep."""
         nodes = self._graph.nodes
         for source in self._folds:
             windows = [nodes[each] for each in self._share.windows[source]]
-            self._slices[source] = needed(self._slices[source], windows)
+            self._slices[source] = prune(self._slices[source], windows)
         logs = {
             number: log.from_(min([log.until_us, *self._read_us(number)]))
             for number, log in self._logs.items()
@@ -246,7 +246,7 @@ class _Step:
         return State(logs, self._clocks, self._slices, self._latest, self._known_us, self._seq)
 
     def _read_us(self, stream: int) -> Iterable[int]:
-        """Until when each reader has read a stream."""
+        """Yield for each reader of a stream the stamp until which it has read."""
         for reader in self._share.readers.get(stream, ()):
             node = self._graph.nodes[reader]
             if node.kind == WINDOW:
@@ -255,7 +255,7 @@ class _Step:
                 yield self._known_us.get(reader, 0)
 
     def found(self) -> Found:
-        """What there is to tell."""
+        """Return the output of the micro-batch."""
         rejected, reasons = np.concatenate(self._rejected), np.concatenate(self._reasons)
         stamps = (self._known_us.get(each, 0) for each in self._share.computed)
         known_us = min(stamps, default=END_US)

@@ -1,4 +1,4 @@
-"""Which worker computes what, and which sensors it is sent (docs/script.md, section 8).
+"""Placement of computations and of sensors on workers (docs/script.md, section 8).
 
 Rules of this file:
 
@@ -19,7 +19,7 @@ WHOLE, LARGE_SPLIT, ALL_SPLIT, BY_HASH = "whole", "large ones split", "all split
 
 
 class Piece(NamedTuple):
-    """Units that stay together, and what they read."""
+    """Units that stay together, and the sensors that they read."""
 
     units: tuple[int, ...]
     sensors: frozenset[int]
@@ -28,7 +28,7 @@ class Piece(NamedTuple):
 
     @property
     def order(self) -> tuple[int, int]:
-        """The largest one first, of equals the one with the smallest unit."""
+        """Sort key: the largest piece first; of equal ones the one with the smallest unit."""
         return -self.load, min(self.units)
 
 
@@ -38,13 +38,13 @@ class Placement(NamedTuple):
     way: str
     worker: Mapping[int, int]
     hosts: tuple[frozenset[int], ...]
-    """By worker: the sensors that it is sent."""
+    """Sensors sent to each worker, by worker."""
     loads: tuple[int, ...]
     communication: Fraction
 
 
 class Placing:
-    """What all ways to place a graph on some workers have in common."""
+    """Common ground of all ways to place a graph on some workers."""
 
     def __init__(self, graph: Graph, workers: int, cap_percent: int) -> None:
         self._graph = graph
@@ -58,10 +58,10 @@ class Placing:
             for n, streams in graph.reads.items()
             if any(each in self._rate for each in streams)
         }
-        """By unit: its sensors."""
+        """The sensors of each unit."""
 
     def best(self) -> Placement:
-        """What is taken of the ways there are."""
+        """Return the best of all ways."""
         whole = self.placed(WHOLE)
         if max(whole.loads) <= self.cap:
             return whole
@@ -69,7 +69,7 @@ class Placing:
         return min(found, key=lambda each: (max(*each.loads, self.cap), each.communication))
 
     def placed(self, way: str) -> Placement:
-        """One of the ways; ``ValueError`` for another one."""
+        """Return the placement of one way. Raise ``ValueError`` for an unknown way."""
         if way == WHOLE:
             return self._placed(way, self._longest_first(self._components))
         if way == LARGE_SPLIT:
@@ -83,7 +83,7 @@ class Placing:
         raise ValueError(msg)
 
     def baseline(self) -> Placement:
-        """Every sensor sent to the hash of its name, and on to where it is needed."""
+        """Return the placement that sends every sensor to its hash, and on to its readers."""
         placed = self.placed(BY_HASH)
         hosts = tuple(
             own | {sensor for sensor, at in self._hashed().items() if at == worker}
@@ -106,12 +106,12 @@ class Placing:
         return self._piece([unit])
 
     def _within_cap(self, component: Piece) -> list[Piece]:
-        """The component, or its units if it is too large."""
+        """Return the component, or its units if it is too large."""
         return [component] if component.load <= self.cap else [*map(self._unit, component.units)]
 
     @cached_property
     def _components(self) -> list[Piece]:
-        """Units that hang together by sensors, or by what reads results of both."""
+        """Units that share a sensor, or have a common reader of their results."""
         root = list(range(len(self._graph.nodes)))
 
         def found(number: int) -> int:
@@ -129,7 +129,7 @@ class Placing:
         return [self._piece(units) for units in together.values()]
 
     def _longest_first(self, pieces: Iterable[Piece]) -> dict[int, int]:
-        """LPT."""
+        """Place the largest piece first, each on the least loaded worker (LPT)."""
         loads = [0] * self._workers
         worker: dict[int, int] = {}
         for piece in sorted(pieces, key=lambda each: each.order):
@@ -139,7 +139,7 @@ class Placing:
         return worker
 
     def _least_added(self, pieces: Iterable[Piece]) -> dict[int, int]:
-        """Each where it adds least, of those that stay within the cap."""
+        """Place each piece where it adds the least load, if possible within the cap."""
         loads = [0] * self._workers
         hosts: list[set[int]] = [set() for _ in loads]
         worker: dict[int, int] = {}
@@ -156,7 +156,7 @@ class Placing:
         return worker
 
     def _by_hash(self) -> dict[int, int]:
-        """Each unit where the largest part of its rates is hashed to."""
+        """Place each unit where the largest part of its rates is hashed to."""
         at = self._hashed()
         return {
             unit: _most((at[each], self._rate[each]) for each in sensors)
@@ -168,7 +168,7 @@ class Placing:
         return {each: task_of(names[each].sensor, self._workers) for each in self._rate}
 
     def _placed(self, way: str, units: Mapping[int, int]) -> Placement:
-        """Units as given, and what reads results alone where most of them come from."""
+        """Return a placement of units; every other computation goes where most of its input is."""
         graph, worker = self._graph, dict(units)
         for number, streams in graph.reads.items():
             if number not in worker:
@@ -187,7 +187,7 @@ class Placing:
 
 
 def _most(parts: Iterable[tuple[int, Fraction | int]]) -> int:
-    """The worker that has most."""
+    """Return the worker with the largest total."""
     totals: dict[int, Fraction | int] = {}
     for place, rate in parts:
         totals[place] = totals.get(place, 0) + rate

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* A plan is plain data: it travels to the workers, and shows as tables.
+* A plan is plain data: it travels to the workers, and can be shown as tables.
 * Everything in it follows from the configuration alone.
 """
 
@@ -19,27 +19,27 @@ from spark_impl.script.slices import Cutting, cut
 
 @dataclass(frozen=True)
 class Share:
-    """What one worker has to do."""
+    """The part of one worker in a plan."""
 
     worker: int
     graph: Graph
     cuttings: Mapping[int, Cutting]
     sensors: tuple[int, ...]
-    """That it is sent."""
+    """Sensors sent to it."""
     foreign: tuple[int, ...]
-    """Results of other workers that it is sent."""
+    """Results of other workers that are sent to it."""
     computed: tuple[int, ...]
-    """Windows and operations, inputs before what is made of them."""
+    """Windows and operations, each behind its inputs."""
     sent: Mapping[int, tuple[int, ...]]
-    """By window or operation: other workers that read its results."""
+    """Other workers that read the results of a window or operation."""
     says: frozenset[int]
-    """Sensors whose rejected arrivals it records; somebody else does for the others."""
+    """Sensors whose rejected arrivals it records; other workers record the others."""
     recorded: frozenset[int]
     """Windows and operations whose tuples are results of some statement."""
 
     @cached_property
     def windows(self) -> Mapping[int, tuple[int, ...]]:
-        """By stream: the windows over it that are computed here."""
+        """The windows over a stream that are computed here, by stream."""
         here = set(self.computed)
         found = {
             source: tuple(number for number in numbers if number in here)
@@ -48,12 +48,12 @@ class Share:
         return {source: numbers for source, numbers in found.items() if numbers}
 
     def squares(self, source: int) -> bool:
-        """Whether a window over a stream needs the squares of its values."""
+        """Return whether a window over a stream needs the squares of its values."""
         return any(self.graph.nodes[number].op == "stddev" for number in self.windows[source])
 
     @cached_property
     def readers(self) -> Mapping[int, tuple[int, ...]]:
-        """By sensor or result: the windows and operations here that read it."""
+        """The windows and operations here that read a sensor or result, by its node."""
         here = set(self.computed)
         found = {
             stream: tuple(number for number in numbers if number in here)
@@ -68,21 +68,21 @@ class Plan:
 
     graph: Graph
     cuttings: Mapping[int, Cutting]
-    """By stream: how it is cut for the windows over it."""
+    """How a stream is cut for the windows over it, by stream."""
     placement: Placement
     baseline: Placement
-    """What hashing sensors would send."""
+    """The placement that sends sensors to the hash of their names."""
     cap: float
-    """The load that no worker should have more of, tuples an hour."""
+    """The load that no worker should exceed, in tuples an hour."""
 
     @property
     def workers(self) -> int:
-        """How many there are."""
+        """Number of workers."""
         return len(self.placement.hosts)
 
     @cached_property
     def hosts(self) -> Mapping[str, tuple[int, ...]]:
-        """By sensor: the workers that it is sent to."""
+        """The workers that a sensor is sent to, by sensor."""
         found: dict[str, list[int]] = {}
         for worker, own in enumerate(self.placement.hosts):
             for number in sorted(own):
@@ -91,17 +91,17 @@ class Plan:
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
-        """By sensor that is asked for: its node."""
+        """The node of each sensor that some computation reads."""
         return {self.graph.nodes[number].sensor: number for number in self.graph.asked_for}
 
     @cached_property
     def statements(self) -> Mapping[int, tuple[Output, ...]]:
-        """By node: the statements of which its tuples are results."""
+        """The statements whose results are the tuples of a node, by node."""
         return _by_node((each.node, each) for each in self.graph.outputs if each.recorded)
 
     @cached_property
     def writers(self) -> Mapping[int, tuple[Output, ...]]:
-        """By window or operation: the statements in which it is written."""
+        """The statements that contain a window or operation, by its node."""
         return _by_node((number, each) for each in self.graph.outputs for number in each.own)
 
     @cached_property
@@ -110,11 +110,11 @@ class Plan:
         return any(share.sent for share in map(self.share, range(self.workers)))
 
     def hosted(self) -> list[Hosted]:
-        """What workers are sent, as steps of a trace."""
+        """Return which sensors are sent to which workers, as steps of a trace."""
         return [Hosted(worker, name) for name, workers in self.hosts.items() for worker in workers]
 
     def share(self, worker: int) -> Share:
-        """What one worker has to do."""
+        """Return the part of one worker."""
         graph, at = self.graph, self.placement.worker
         own = self.placement.hosts[worker]
         computed = tuple(number for number in graph.computed if at[number] == worker)

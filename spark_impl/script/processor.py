@@ -1,7 +1,7 @@
-"""The stateful operator: blocks for a worker in, one row of what it found out.
+"""Spark's side of a micro-batch: files to blocks, the stateful operator, and rows to tables.
 
-The state of a worker is one value in Spark's state store. It is bounded by what lies between the
-watermarks of sensors and their latest tuples, and by the slices of windows that are open.
+The state of a worker is one value in Spark's state store. It is bounded by the tuples between the
+watermarks of sensors and their latest tuples, and by the slices of open windows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,14 +39,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def tables(plan: Plan, results: bytes, undefined: bytes, rejected: bytes) -> dict[str, pa.Table]:
-    """The tables of one row of the processor."""
+def result_tables(
+    plan: Plan, results: bytes, undefined: bytes, rejected: bytes
+) -> dict[str, pa.Table]:
+    """Return the result tables of one row of the processor.
+
+    A node is one computation; its tuples are results of every statement with the same computation.
+    """
     made = np.frombuffer(results, encoding.TUPLE)
     without = np.frombuffer(undefined, encoding.UNDEFINED)
     refused = np.frombuffer(rejected, encoding.REJECTED)
-    rows, workflows, names = _said(plan.statements, made["node"])
+    rows, workflows, names = _repeat_for_statements(plan.statements, made["node"])
     found = {"result": [workflows, names, made["ts"][rows], made["value"][rows]]}
-    rows, workflows, names = _said(plan.writers, without["node"])
+    rows, workflows, names = _repeat_for_statements(plan.writers, without["node"])
     found["undefined"] = [workflows, names, without["ts"][rows]]
     reasons = pa.array(REASONS).take(pa.array(refused["reason"]))
     found["rejected"] = [np.ascontiguousarray(refused["seq"]), reasons]
@@ -60,8 +65,10 @@ def tables(plan: Plan, results: bytes, undefined: bytes, rejected: bytes) -> dic
     }
 
 
-def _said(outputs: Mapping[int, Sequence[Output]], nodes: Ints) -> tuple[Ints, pa.Array, pa.Array]:
-    """Every row once for each statement of its node: which row, workflow and name."""
+def _repeat_for_statements(
+    outputs: Mapping[int, Sequence[Output]], nodes: Ints
+) -> tuple[Ints, pa.Array, pa.Array]:
+    """Repeat rows for each statement of their node; return row, workflow and name of each."""
     used, which = np.unique(nodes, return_inverse=True)
     listed = [outputs[int(number)] for number in used]
     flat = [output for each in listed for output in each]
@@ -79,9 +86,9 @@ def _said(outputs: Mapping[int, Sequence[Output]], nodes: Ints) -> tuple[Ints, p
 def pack_files(
     batches: Iterable[pa.RecordBatch], store: Store, plan: Plan, since_us: int
 ) -> Iterator[pa.RecordBatch]:
-    """Stage for ``mapInArrow``: paths of files to rows (grouping columns, slot, kind, block).
+    """Turn paths of files into rows (grouping columns, slot, kind, block), for ``mapInArrow``.
 
-    No tuple is read that changes no result stamped from ``since_us`` on.
+    Tuples that change no result stamped from ``since_us`` on are left out.
     """
     groups = store.groups
     router, numbers = Router(plan, since_us), slots(plan.workers)
@@ -103,7 +110,7 @@ def pack_files(
 def _history_rows(
     place: str, groups: Sequence[pa.Field], router: Router
 ) -> Iterator[dict[str, Any]]:
-    """A file of the history, by combination of the grouping columns' values and by worker."""
+    """Yield the blocks of a history file, by values of the grouping columns and by worker."""
     names = [field.name for field in groups]
     for table in tables_of(place, groups, COLUMNS):
         for group, part in split(table, names) if names else [((), table)]:
@@ -115,17 +122,17 @@ def _history_rows(
                 yield {**row, "worker": worker, "kind": ARRIVALS, "block": block}
 
 
-TOLD = pa.schema([*TABLES["worker"], *(field for field in BLOCK if field.name != "worker")])
-"""What the driver is told: where workers stand, and messages, with the worker that they are for."""
+REPORT = pa.schema([*TABLES["worker"], *(field for field in BLOCK if field.name != "worker")])
+"""Rows for the driver: the progress of workers, and messages with the worker that receives them."""
 
 
 def write_tables(
     batches: Iterable[pa.RecordBatch], store: Store, plan: Plan, batch: int
 ) -> Iterator[pa.RecordBatch]:
-    """Stage for ``mapInArrow``: output rows of the processor to what the driver is told.
+    """Write the output of the processor to tables; yield the rows for the driver (``mapInArrow``).
 
-    On the way every partition writes its part of the tables. A part is named after the partition,
-    so a task that Spark runs twice writes the same files.
+    Every partition writes its part of the tables. A part is named after the partition, so a task
+    that Spark runs twice writes the same files.
     """
     names = [field.name for field in store.groups]
     found: dict[str, list[pa.Table]] = {}
@@ -136,7 +143,7 @@ def write_tables(
             rows.append({**group, "worker": row["to"], "kind": MESSAGE, "block": row["messages"]})
             continue
         rows.append({**group, "worker": row["worker"], "known_us": row["known_us"]})
-        made = tables(plan, row["results"], row["undefined"], row["rejected"])
+        made = result_tables(plan, row["results"], row["undefined"], row["rejected"])
         for name, table in made.items():
             found.setdefault(name, []).append(_placed(table, group, store.since_us))
     context = TaskContext.get()
@@ -145,11 +152,11 @@ def write_tables(
         schema = store.schema(TABLES[name])
         store.write(name, batch, pa.concat_tables([each.cast(schema) for each in parts]), part)
     if rows:
-        yield from pa.Table.from_pylist(rows, store.schema(TOLD)).to_batches()
+        yield from pa.Table.from_pylist(rows, store.schema(REPORT)).to_batches()
 
 
 def _placed(table: pa.Table, group: Mapping[str, Any], since_us: int) -> pa.Table:
-    """The rows that are stamped late enough, behind the grouping columns."""
+    """Return the rows from ``since_us`` on, behind the grouping columns."""
     if "ts_us" in table.column_names:
         table = table.filter(pc.field("ts_us") >= since_us)
     columns = [pa.array([value] * table.num_rows) for value in group.values()]
@@ -159,7 +166,7 @@ def _placed(table: pa.Table, group: Mapping[str, Any], since_us: int) -> pa.Tabl
 ARRIVALS, MESSAGE, FLUSH = range(3)
 """Kinds of blocks."""
 STATE_NAME = "worker"
-"""Name of the one state variable."""
+"""Name of the only state variable."""
 _TYPES = {"large": StringType(), "seq": LongType()}
 STATE = StructType(
     [StructField(name, _TYPES.get(name, BinaryType())) for name in encoding.Kept._fields]
@@ -168,7 +175,7 @@ _RECORDS = ("results", "undefined", "rejected", "messages")
 
 
 def input_schema(groups: StructType) -> StructType:
-    """Rows that reach the processor; a flush has no block."""
+    """Return the columns of the processor's input; a flush has no block."""
     ours = [
         StructField(SLOT, IntegerType()),
         StructField("kind", IntegerType()),
@@ -178,9 +185,9 @@ def input_schema(groups: StructType) -> StructType:
 
 
 def output_schema(groups: StructType) -> StructType:
-    """Rows that leave it: what a worker found, as records.
+    """Return the columns of the processor's output, as records.
 
-    A row says what is new (``to`` is NULL), or is a message to one other worker.
+    A row is either the news of a worker (``to`` is NULL), or a message to one other worker.
     """
     ours = [
         StructField("worker", IntegerType()),
@@ -200,17 +207,17 @@ class ScriptProcessor(StatefulProcessor):
         self._shares: dict[int, Share] = {}
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Open the one state variable."""
+        """Open the only state variable."""
         self._state = handle.getValueState(STATE_NAME, STATE)
 
     def handleInputRows(  # noqa: N802 (the name is Spark's)
         self,
         key: Any,
         rows: "Iterator[pd.DataFrame]",
-        timerValues: Any,  # noqa: N803
+        timerValues: Any,  # noqa: N803 (the name is Spark's)
     ) -> "Iterator[pd.DataFrame]":
-        """Process what one micro-batch brought to one worker."""
-        # Imported here: the process that prepares a query on the driver would wait for it.
+        """Process the rows of one micro-batch for one worker."""
+        # Imported here because the driver process that prepares a query need not wait for it.
         import pandas as pd
 
         worker = task_of_slot(int(key[-1]), self._plan.workers)
@@ -224,29 +231,29 @@ class ScriptProcessor(StatefulProcessor):
         stored = self._state.get()
         before = State()
         if stored is not None:
-            before = encoding.restored(share, encoding.Kept(*stored))
+            before = encoding.decode_state(share, encoding.Kept(*stored))
         given = Given(
-            encoding.arrivals_of(blocks[ARRIVALS]),
-            encoding.messages_of(blocks[MESSAGE]),
+            encoding.decode_arrivals(blocks[ARRIVALS]),
+            encoding.decode_messages(blocks[MESSAGE]),
             bool(blocks[FLUSH]),
         )
         after, found = advance(share, self._waiting, before, given)
-        self._state.update(tuple(encoding.kept(after)))
+        self._state.update(tuple(encoding.encode_state(after)))
         who = dict(zip(self._names, (*key[:-1], worker), strict=True))
         yield pd.DataFrame([{**who, **row} for row in _output_rows(share, found)], dtype=object)
 
     def close(self) -> None:
-        """Nothing to release."""
+        """Release nothing."""
 
 
 def _output_rows(share: Share, found: Found) -> Iterator[dict[str, Any]]:
-    """What was found, then a message to every other worker that is concerned."""
+    """Yield the news of a worker, then a message to every other worker that needs one."""
     yield {
         "known_us": found.known_us,
         "to": None,
-        "results": encoding.tuples(found.results),
-        "undefined": encoding.stamps(found.undefined),
-        "rejected": encoding.rejections(found.rejected, found.reasons),
+        "results": encoding.encode_tuples(found.results),
+        "undefined": encoding.encode_stamps(found.undefined),
+        "rejected": encoding.encode_rejections(found.rejected, found.reasons),
         "messages": None,
     }
     nothing = dict.fromkeys(("known_us", *_RECORDS))
@@ -254,4 +261,4 @@ def _output_rows(share: Share, found: Found) -> Iterator[dict[str, Any]]:
         chosen = {
             number: each for number, each in found.messages.items() if other in share.sent[number]
         }
-        yield {**nothing, "to": other, "messages": encoding.message(chosen)}
+        yield {**nothing, "to": other, "messages": encoding.encode_message(chosen)}

@@ -1,4 +1,4 @@
-"""The streaming query of all scripts, and what a user asks its store."""
+"""The interface for users: the streaming query of all scripts, and the results in its store."""
 
 import io
 import os
@@ -25,7 +25,7 @@ from spark_impl.script.admission import waiting_of
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import (
     FLUSH,
-    TOLD,
+    REPORT,
     ScriptProcessor,
     input_schema,
     output_schema,
@@ -41,17 +41,17 @@ class ScriptQuery:
     """One query for all workflows of ``config``, over a history, with its results in ``store``.
 
     ``source`` is a history: a folder of Parquet files in the order of their modification times
-    (:class:`Landing` writes such folders), with sensors in the column ``key``.
-    ``store`` is a folder; whoever opens it again goes on where the query stopped. Both have to be
+    (:class:`Landing` writes such folders), with sensors in the column ``key``. ``store`` is a
+    folder; a query that opens it again resumes where the last one stopped. Both folders must be
     reachable under the same path from the driver and from all workers.
 
     ``group_columns`` are further columns of the history: every combination of their values is a
     query of its own. Results stamped before ``since_us`` are left to the query whose scripts were
-    in force then. ``files`` is how many files make a micro-batch, which changes no result.
+    in force then. ``files`` is the number of files in a micro-batch; it changes no result.
 
-    Raises :class:`InputProblem` with one sentence, and writes nothing, when the
-    source cannot be read or the store belongs to another query; and when it is to run while another
-    query, here or elsewhere, writes the same store.
+    Raise :class:`InputProblem` with one sentence, and write nothing, if the source cannot be read
+    or the store belongs to another query. A run raises it, too, while another query, here or
+    elsewhere, writes the same store.
     """
 
     def __init__(
@@ -88,27 +88,27 @@ class ScriptQuery:
 
     @property
     def store(self) -> Store:
-        """Where the results are."""
+        """The store of the results."""
         return self._store
 
     def run_available(self) -> None:
         """Process everything that is in the source now."""
         more = True
-        while more:  # what workers have for each other comes with the next micro-batch
+        while more:  # messages between workers come with the next micro-batch
             last = self._store.committed()
             self._run.to_the_end(self._store.root, partial(self._begin, availableNow=True))
             more = self._store.sent_after(last)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
-        """Start the query and leave it running; files are taken as they come."""
+        """Start the query and leave it running; it takes files as they come."""
         begin = partial(self._begin, processingTime=interval)
         return self._run.alone(self._store.root, begin)[0]
 
     def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
-        """Process what is in the source, then end all streams.
+        """Process everything that is in the source, then end all streams.
 
         ``wanted`` chooses among the combinations of the grouping columns' values. The request is
-        durable: a flush that was interrupted is carried out, once, by the next run.
+        durable: if a flush is interrupted, the next run carries it out, once.
         """
         self.run_available()
         rows = [
@@ -122,9 +122,9 @@ class ScriptQuery:
             self.run_available()
 
     def explain(self) -> str:
-        """Spark's physical plan of a micro-batch up to the results, which are written behind it.
+        """Return Spark's physical plan of a micro-batch, without the final writing.
 
-        Nothing is run. What Spark is given to compute is :attr:`plan`.
+        Nothing is run. :attr:`plan` says what is computed.
         """
         self._refuse_empty()
         found = io.StringIO()
@@ -133,7 +133,7 @@ class ScriptQuery:
         return found.getvalue().strip()
 
     def known_until_us(self) -> int:
-        """Before this stamp all results are there, for every combination of grouping columns."""
+        """Return the stamp before which all results of all groups are there."""
         known = self._store.known().values()
         workers = set(self._plan.placement.worker.values())
         stamps = [own.get(worker, 0) for own in known for worker in workers]
@@ -141,23 +141,23 @@ class ScriptQuery:
 
     def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
         self._refuse_empty()
-        # Only now is it sure that nobody else makes a store of it, or adds to it.
+        # Only under the lock is it sure that nobody else creates the store, or adds to it.
         open_store(self._store, self._config)
         checkpoint = self._store.checkpoint
         return self._run.begin(held, self._answers(), checkpoint, self._finish, **trigger)
 
     def _answers(self) -> DataFrame:
-        """The stream part: output rows of the processor."""
+        """Return the stream part: output rows of the processor."""
         store, plan = self._store, self._plan
         groups = from_arrow_schema(pa.schema(store.groups))
         names = tuple(field.name for field in groups)
-        if plan.exchanges:  # what workers have for each other comes beside the history
+        if plan.exchanges:  # messages between workers come beside the history
             history = paths(self._spark, literal(self._source), self._files)
             messages = paths(self._spark, literal(store.control), None, is_removed=True)
             files = history.union(messages)
         else:
             files = paths(self._spark, either(self._source, store.control), self._files)
-        # What was long ago is in the clusters from which later watermarks follow.
+        # Watermarks by disorder depend on clusters, and so on all earlier tuples.
         reads_us = store.since_us if self._config.watermark == "fixed" else 0
         pack = partial(pack_files, store=store, plan=plan, since_us=reads_us)
         return (
@@ -172,11 +172,11 @@ class ScriptQuery:
         )
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
-        """Everything that a micro-batch writes; Spark calls for it, again after a crash."""
+        """Write everything of a micro-batch. After a crash, Spark calls it again."""
         self._refuse_empty()
         store = self._store
         store.begin(batch)
-        told = store.schema(TOLD)
+        told = store.schema(REPORT)
         write = partial(write_tables, store=store, plan=self._plan, batch=batch)
         rows = answers.mapInArrow(write, from_arrow_schema(told)).toArrow().cast(told)
         is_message = rows.column("block").is_valid()
@@ -191,18 +191,18 @@ class ScriptQuery:
 
 
 def results(spark: SparkSession, store: str | Path, *later: str | Path) -> DataFrame:
-    """Results of a query: the grouping columns, ``workflow``, ``name``, ``ts_us`` and ``value``.
+    """Return results: the grouping columns, ``workflow``, ``name``, ``ts_us`` and ``value``.
 
-    With the stores of ``later`` queries, whose scripts came into force one after the other, each
-    one's results up to where the next one's begin. A micro-batch that is being written, or that a
-    crash cut short, does not show. Raises :class:`InputProblem` when one of them
-    is not the store of a query, or when they are not in the order of time.
+    ``later`` are stores of queries whose scripts came into force one after the other; the results
+    of each end where those of the next begin. A micro-batch that is being written, or that a crash
+    interrupted, does not show. Raise :class:`InputProblem` if one of them is not the store of a
+    query, or if they are not in the order of time.
     """
     return _joined(spark, "result", [store, *later])
 
 
 def undefined(spark: SparkSession, store: str | Path, *later: str | Path) -> DataFrame:
-    """Stamps without a finite result: the grouping columns, ``workflow``, ``name`` and ``ts_us``.
+    """Return stamps without a finite result: grouping columns, ``workflow``, ``name``, ``ts_us``.
 
     Arguments and errors are those of :func:`results`.
     """
@@ -210,7 +210,7 @@ def undefined(spark: SparkSession, store: str | Path, *later: str | Path) -> Dat
 
 
 def rejected(spark: SparkSession, store: str | Path) -> DataFrame:
-    """Arrivals that took part in nothing: the grouping columns, ``seq`` and ``reason``."""
+    """Return arrivals that took part in nothing: the grouping columns, ``seq`` and ``reason``."""
     place = load_store(Path(store).absolute())
     return _table(spark, place, "rejected")
 
@@ -229,7 +229,7 @@ def _joined(spark: SparkSession, table: str, stores: list[str | Path]) -> DataFr
 
 
 def _table(spark: SparkSession, store: Store, name: str) -> DataFrame:
-    """A table with its complete micro-batches."""
+    """Return a table with its complete micro-batches."""
     schema = from_arrow_schema(store.schema(TABLES[name]))
     last = store.committed()
     if last < 0 or not (store.root / name).exists():

@@ -1,7 +1,7 @@
-"""How far back a query must read when its scripts come into force at a stamp (docs/script.md).
+"""Routing of arrivals to the workers that need their sensors.
 
-A window needs what its length reaches back to. An operation needs the latest values of its streams,
-which may be as old as the stream: for it everything is read.
+Arrivals travel in blocks: one binary for thousands. A sensor that no computation reads goes no
+further than this; a sensor that several workers need goes to all of them.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,12 @@ from spark_impl.windows.blocks import coded
 
 
 def needed_since_us(graph: Graph, since_us: int) -> Mapping[int, int]:
-    """By sensor that is asked for: no earlier tuple changes any result stamped from then on."""
+    """Return from when on each sensor must be read, by sensor.
+
+    No earlier tuple changes any result stamped from ``since_us`` on. A window needs the tuples
+    within its length. An operation needs the latest values of its streams, which may be as old as
+    the stream: everything is read for it.
+    """
     reading = readers(graph)
     needed: dict[int, int] = {}
     for number in reversed(range(len(graph.nodes))):
@@ -43,7 +48,7 @@ COLUMNS = {
 
 
 class Router:
-    """Knows which worker needs which tuples."""
+    """Sends each tuple to the workers that need it."""
 
     def __init__(self, plan: Plan, since_us: int = 0) -> None:
         nodes = len(plan.graph.nodes)
@@ -56,9 +61,9 @@ class Router:
             self._hosted[worker, sorted(own)] = True
 
     def blocks(self, table: pa.Table) -> dict[int, bytes]:
-        """By worker: the arrivals that it is sent, if there are any.
+        """Return the arrivals for each worker that has any.
 
-        Raises :class:`InputProblem` for an arrival that cannot be.
+        Raise :class:`InputProblem` for an arrival with a missing value or a time out of range.
         """
         codes, keys = coded(table.column("key"))
         numbers = np.array([self._numbers.get(key, -1) for key in keys], np.int32)

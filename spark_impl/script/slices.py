@@ -1,9 +1,9 @@
-"""Windows over one stream, folded from slices of it that they share (docs/script.md, 5 and 7).
+"""Windows over one stream, folded from slices that they share (docs/script.md, 5 and 7).
 
 Rules of this file:
 
-* Tuples come when they are known: none is older than what was taken before.
-* A slice is called by where it begins. No window begins or ends within one, so what holds for its
+* Tuples come when they are known: none is older than those that were taken before.
+* A slice is identified by its begin. No window begins or ends within a slice, so what holds for its
   begin holds for all of its tuples.
 """
 
@@ -22,12 +22,12 @@ from spark_impl.script.arithmetic import (
     Folded,
     Integers,
     Scaled,
-    finished,
+    aggregate,
+    concat,
+    cumulate,
     fold,
-    joined,
     narrow,
-    roomy,
-    running,
+    widen,
 )
 from spark_impl.script.graph import HOUR_MS, Node
 
@@ -40,7 +40,7 @@ class Comb(NamedTuple):
 
 
 class Cutting(NamedTuple):
-    """The combs of a stream, and what both ways would cost in steps an hour."""
+    """The combs of a stream, and the costs of both ways to cut it, in steps an hour."""
 
     combs: tuple[Comb, ...]
     panes_cost: Fraction
@@ -53,8 +53,8 @@ class Cutting(NamedTuple):
 
 
 def cut(windows: Sequence[Node], per_hour: Fraction) -> Cutting:
-    """The cheaper way to cut a stream of so many tuples an hour."""
-    # Windows of the same length and slide fold the same slices.
+    """Return the cheaper way to cut a stream with so many tuples an hour."""
+    # Windows with the same length and slide fold the same slices.
     panes, edges = _ways(tuple(sorted({(w.length_ms, w.slide_ms) for w in windows})))
     panes_cost, edges_cost = (way.cost(per_hour) for way in (panes, edges))
     cheaper = panes if panes_cost <= edges_cost else edges
@@ -65,16 +65,16 @@ class _Way(NamedTuple):
     combs: tuple[Comb, ...]
     cuts_in_an_hour: Fraction
     spans_in_an_hour: Fraction
-    """How many hours of slices windows fold in an hour."""
+    """Hours of slices that windows fold in an hour."""
 
     def cost(self, per_hour: Fraction) -> Fraction:
         slices = min(self.cuts_in_an_hour, per_hour)
         return per_hour * len(self.combs) + self.spans_in_an_hour * slices
 
 
-@lru_cache(maxsize=1024)  # most streams have windows as others have
+@lru_cache(maxsize=1024)  # many streams have equal windows
 def _ways(spans: tuple[tuple[int, int], ...]) -> tuple[_Way, _Way]:
-    """Panes, and cuts at edges."""
+    """Return both ways: panes, and cuts at edges."""
     panes = (Comb(reduce(gcd, chain.from_iterable(spans)), 0),)
     folded = sum((Fraction(length, slide) for length, slide in spans), Fraction())
 
@@ -86,7 +86,7 @@ def _ways(spans: tuple[tuple[int, int], ...]) -> tuple[_Way, _Way]:
 
 
 def _edges(spans: Sequence[tuple[int, int]]) -> tuple[Comb, ...]:
-    """A comb for all begins and one for all ends of each window, without those that add no cut."""
+    """Return combs for the begins and ends of all windows, without those that add no cut."""
     found: list[Comb] = []
     offsets = {(slide, offset) for length, slide in spans for offset in (0, -length % slide)}
     for every, offset in sorted(offsets):  # a comb lies within one that is not wider
@@ -105,19 +105,19 @@ NO_SLICES = Folded(_NONE, _NOTHING, _NOTHING, np.empty(0), np.empty(0))
 
 
 class Slices(NamedTuple):
-    """The slices of a stream that windows still need, by where they begin."""
+    """The slices of a stream that windows still need, ordered by begin."""
 
     starts: Ints = _NONE
-    """Microseconds."""
+    """Begins, in microseconds."""
     folded: Folded = NO_SLICES
     until_us: int = 0
-    """All tuples before are in them."""
+    """All tuples before this stamp are in the slices."""
 
 
-def added(
+def add_tuples(
     slices: Slices, combs: Sequence[Comb], ts: Ints, values: Floats, until_us: int, squares: bool
 ) -> Slices:
-    """The slices with tuples that were not known before, in any order."""
+    """Return the slices with tuples that were not known before, in any order."""
     if not len(ts):
         return slices._replace(until_us=until_us)
     order = np.argsort(ts, kind="stable")
@@ -127,7 +127,7 @@ def added(
 
 
 def _begins(combs: Sequence[Comb], ts: Ints) -> Ints:
-    """Where the slices of some tuples begin: at the last cut before."""
+    """Return the begin of the slice of each tuple: the last cut before it."""
     found = [
         ts - (ts - offset * MILLISECOND_US) % (every * MILLISECOND_US) for every, offset in combs
     ]
@@ -135,12 +135,12 @@ def _begins(combs: Sequence[Comb], ts: Ints) -> Ints:
 
 
 def _merged(old: Slices, starts: Ints, new: Folded) -> tuple[Ints, Folded]:
-    """Slices and later ones; the last of the former may go on as the first of the latter."""
+    """Append later slices; the first of them may continue the last old one."""
     kept = old.folded
     both = Folded(
         np.concatenate((kept.n, new.n)),
-        joined(kept.total, new.total),
-        joined(kept.squares, new.squares),
+        concat(kept.total, new.total),
+        concat(kept.squares, new.squares),
         np.concatenate((kept.least, new.least)),
         np.concatenate((kept.greatest, new.greatest)),
     )
@@ -160,11 +160,11 @@ def _merged(old: Slices, starts: Ints, new: Folded) -> tuple[Ints, Folded]:
 
 
 def _added_up(integers: Integers, runs: Ints) -> Integers:
-    return np.add.reduceat(roomy(integers, 2), runs) if len(integers) else integers
+    return np.add.reduceat(widen(integers, 2), runs) if len(integers) else integers
 
 
 class Folds:
-    """The windows over a stream between two stamps until which it was known."""
+    """The windows over a stream that became known with the last tuples."""
 
     def __init__(self, slices: Slices, since_us: int) -> None:
         self._slices = slices
@@ -172,13 +172,13 @@ class Folds:
 
     @cached_property
     def _running(self) -> tuple[Ints, Scaled, Scaled]:
-        """How many there are before each slice, their sums, and the sums of their squares."""
+        """Counts before each slice, their sums, and the sums of their squares."""
         folded = self._slices.folded
         n = np.concatenate(([0], np.cumsum(folded.n)))
-        return n, running(folded.total), running(folded.squares)
+        return n, cumulate(folded.total), cumulate(folded.squares)
 
     def windows(self, window: Node) -> tuple[Ints, Floats]:
-        """Stamps of the windows that are complete now and were not before, and their values.
+        """Return stamps and values of the windows that are complete now and were not before.
 
         A value that is not finite is NaN.
         """
@@ -188,16 +188,16 @@ class Folds:
         last = np.minimum((starts + length_us) // slide_us, self._slices.until_us // slide_us)
         ends = _union(first, last) * slide_us
         low, high = np.searchsorted(starts, ends - length_us), np.searchsorted(starts, ends)
-        return ends - MILLISECOND_US, finished(window.op, self._folded(window.op, low, high))
+        return ends - MILLISECOND_US, aggregate(window.op, self._folded(window.op, low, high))
 
     def _folded(self, op: str, low: Ints, high: Ints) -> Folded:
-        """Slices from low to high, together."""
+        """Return the aggregates of the slices from low to high."""
         folded = self._slices.folded
         n, *sums = self._running
         total, squares = (
             Scaled(each.integers[high] - each.integers[low], each.unit)
             if len(each.integers) == len(n)
-            else folded.squares  # which nobody asks for
+            else folded.squares  # no window needs it
             for each in sums
         )
         least, greatest = folded.least[:0], folded.greatest[:0]
@@ -209,13 +209,13 @@ class Folds:
 
 
 def _reduced(least_or_greatest: np.ufunc, values: Floats, bounds: Ints) -> Floats:
-    """Of the values between every two bounds."""
+    """Reduce the values between every two bounds."""
     padded = np.append(values, 0.0)  # a bound may be the end
     return np.asarray(least_or_greatest.reduceat(padded, bounds)[::2], np.float64)
 
 
 def _union(first: Ints, last: Ints) -> Ints:
-    """All numbers that lie in one of some ranges, both of whose ends never go back."""
+    """Return all numbers that lie in one of some ranges, both of whose ends never decrease."""
     if not len(first):
         return first
     before = np.concatenate((first[:1] - 1, np.maximum.accumulate(last)[:-1]))
@@ -225,8 +225,8 @@ def _union(first: Ints, last: Ints) -> Ints:
     return np.repeat(low - skipped, sizes) + np.arange(int(sizes.sum()))
 
 
-def needed(slices: Slices, windows: Sequence[Node]) -> Slices:
-    """Only those slices that lie in a window which is not complete."""
+def prune(slices: Slices, windows: Sequence[Node]) -> Slices:
+    """Return only the slices in some window that is not complete."""
     if not len(slices.starts):
         return slices
     last = np.zeros_like(slices.starts)
@@ -247,7 +247,7 @@ def needed(slices: Slices, windows: Sequence[Node]) -> Slices:
 
 
 def known_until_us(window: Node, source_us: int) -> int:
-    """Until when a window is known, by when its source is."""
+    """Return until when a window is known, given until when its source is known."""
     if source_us == END_US:
         return END_US
     slide_us = window.slide_ms * MILLISECOND_US

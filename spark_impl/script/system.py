@@ -22,7 +22,7 @@ from spark_impl.script.processor import (
     MESSAGE,
     STATE_NAME,
     ScriptProcessor,
-    tables,
+    result_tables,
 )
 from spark_impl.script.query import ScriptQuery
 from spark_impl.script.router import Router
@@ -61,7 +61,7 @@ class WorkerInProcess:
         given = pd.DataFrame({"kind": [kind], "block": [block]}, dtype=object)
         frame: Any = self._tester.testInPandas(self._worker, given)
         own, *messages = frame.to_dict("records")
-        found = tables(self._plan, own["results"], own["undefined"], own["rejected"])
+        found = result_tables(self._plan, own["results"], own["undefined"], own["rejected"])
         steps = _steps({name: table.to_pylist() for name, table in found.items()})
         return Said(steps, [(row["to"], row["messages"]) for row in messages], own["known_us"])
 

@@ -18,7 +18,7 @@ from model.vocabulary.settings import look_up
 from sim.script.machine import Finding, Machine, Message
 from sim.script.placements import PLAN
 from spark_impl.script.admission import Waiting, waiting_of
-from spark_impl.script.encoding import messages_of
+from spark_impl.script.encoding import decode_messages
 from spark_impl.script.placement import ALL_SPLIT, BY_HASH, LARGE_SPLIT, WHOLE
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE
@@ -137,7 +137,7 @@ class SparkMachine:
         for reader, data in messages:
             number = self._sent.get(reader, 0)
             self._sent[reader] = number + 1
-            streams = messages_of([data]).values()
+            streams = decode_messages([data]).values()
             stamps_us = [stamp_us for each in streams for stamp_us in each.tuples.ts.tolist()]
             block = _Block(self._worker, number, data)
             yield Finding(messages=[Message(reader, block, tuple(stamps_us))])

@@ -51,7 +51,7 @@ MISTAKES = {
         "self._slices.until_us // slide_us + 1)",
     ),
     "slices are forgotten when nothing more comes into them": Mistake(
-        slices.needed, "last > slices.until_us", "slices.starts > slices.until_us"
+        slices.prune, "last > slices.until_us", "slices.starts > slices.until_us"
     ),
     "a slice begins at the first cut of all combs": Mistake(
         slices._begins, "np.maximum", "np.minimum"
@@ -78,7 +78,7 @@ MISTAKES = {
         plan.Plan.share, "if self.hosts[graph.nodes[n].sensor][0] == worker", ""
     ),
     "what was computed once is recorded once": Mistake(
-        processor._said,
+        processor._repeat_for_statements,
         "[outputs[int(number)] for number in used]",
         "[outputs[int(number)][:1] for number in used]",
     ),

@@ -160,21 +160,21 @@ BUGS: dict[str, dict[str, Plant]] = {
     "script": {
         "state in memory outlives a crash": outlives_crashes(ScriptProcessor),
         "latest values are not restored": Mistake(
-            encoding.restored, "latest.setdefault(number, {})[each] = value", "pass"
+            encoding.decode_state, "latest.setdefault(number, {})[each] = value", "pass"
         ).plant,
         "clusters are not restored": Mistake(
-            encoding.restored,
+            encoding.decode_state,
             'clocks[number]._replace(cluster=rows["ts"].copy())',
             "clocks[number]",
         ).plant,
         "identities are not restored": Mistake(
-            encoding.restored, 'rows["source_id"].copy()', '-1 - rows["source_id"]'
+            encoding.decode_state, 'rows["source_id"].copy()', '-1 - rows["source_id"]'
         ).plant,
         "results go to one other worker at most": Mistake(
             script_plan.Plan.share, "tuple(sorted(others))", "tuple(sorted(others))[:1]"
         ).plant,
         "of a message the first stream is read": Mistake(
-            encoding.messages_of, "return found", "return dict([*found.items()][:1])"
+            encoding.decode_messages, "return found", "return dict([*found.items()][:1])"
         ).plant,
     },
 }

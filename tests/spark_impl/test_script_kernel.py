@@ -26,8 +26,8 @@ from model.vocabulary.script import (
 )
 from spark_impl.script import admission, compile_plan, run_in_process
 from spark_impl.script.admission import Arrivals, Clock, waiting_of
-from spark_impl.script.arithmetic import Folded, Scaled, Tuples, finished, fold, scaled
-from spark_impl.script.encoding import kept, restored
+from spark_impl.script.arithmetic import Folded, Scaled, Tuples, aggregate, fold, to_scaled
+from spark_impl.script.encoding import decode_state, encode_state
 from spark_impl.script.kernel import Given, Log, State, advance
 from spark_impl.script.slices import Slices
 from tests.spark_impl import brute_script
@@ -160,7 +160,7 @@ def test_sums_are_rounded_once(op: str) -> None:
         large += folded.squares.integers.dtype == object
         parts = np.split(values, starts[1:])
         expected = [brute_script.aggregate(op, part.tolist()) for part in parts]
-        found = finished(op, folded)
+        found = aggregate(op, folded)
         for ours, theirs in zip(found.tolist(), expected, strict=True):
             assert ours == theirs or (isnan(ours) and theirs == np.inf), (seed, op)
     assert 5 < large < 35, "one way to add was never taken"
@@ -169,7 +169,7 @@ def test_sums_are_rounded_once(op: str) -> None:
 def test_numbers_are_multiples_of_their_unit() -> None:
     for seed in range(40):
         values = random_values(seed)
-        numbers, unit = scaled(values)
+        numbers, unit = to_scaled(values)
         again = [Fraction(int(each)) * Fraction(2) ** unit for each in numbers]
         assert again == [Fraction(each) for each in values.tolist()]
 
@@ -178,9 +178,9 @@ def test_sums_beyond_float64_are_no_results() -> None:
     ones = np.array([1])
     empty = np.empty(0)
     huge = Folded(ones, Scaled(np.array([1 << 1024], object), 0), Scaled(ones, 0), empty, empty)
-    assert isnan(finished("sum", huge)[0])
+    assert isnan(aggregate("sum", huge)[0])
     fine = huge._replace(n=np.array([4]))
-    assert finished("avg", fine)[0] == 2.0**1022
+    assert aggregate("avg", fine)[0] == 2.0**1022
 
 
 def test_state_is_read_as_it_was_written() -> None:
@@ -194,11 +194,11 @@ def test_state_is_read_as_it_was_written() -> None:
     for values in (given.values, np.array([1.0, 2.0, 3.0])):
         arrivals = {0: given._replace(values=values), 1: given._replace(values=-values)}
         state, _ = advance(share, waiting_of(config), State(), Given(arrivals))
-        assert plain(restored(share, kept(state))) == plain(state)
+        assert plain(decode_state(share, encode_state(state))) == plain(state)
         assert state.slices[2].starts.tolist() == [2_000]
         back = {0: arrivals[0]._replace(ts=rows[::-1] * 3_000)}
         state, _ = advance(share, waiting_of(moving), State(), Given(back))
-        assert plain(restored(share, kept(state))) == plain(state)
+        assert plain(decode_state(share, encode_state(state))) == plain(state)
         assert (state.clocks[0].inv, state.clocks[0].cluster.tolist()) == (1, [3_000, 0])
 
 
