@@ -1,11 +1,11 @@
-"""What balance means: imbalance, and how much of it there must be and may be at most.
+"""Balance of a window: imbalance, its least possible value, and its largest probable value.
 
 Source: docs/grouping.md, section 7. The upper bound is an exponential potential, as in Talwar and
 Wieder, "Balanced Allocations: the Weighted Case".
 
 Rules of this file:
 
-* Candidate sets are what matters of keys: keys with the same candidates are one, with the sum of
+* Keys matter by their candidate sets alone: keys with the same candidates are one, with the sum of
   their shares (or counts).
 * Time is in microseconds, speed in tuples a microsecond, shares are numbers that sum to 1.
 """
@@ -20,33 +20,33 @@ from scipy.sparse import coo_array
 from scipy.special import logsumexp
 
 Masses = Mapping[frozenset[int], float]
-"""Share, or count, of the keys with these candidates."""
+"""Share, or count, of the keys with a set of candidates."""
 
 SUBSETS_MAX = 16
-"""Instances up to which all subsets are looked at."""
+"""Largest number of instances whose subsets are all tried."""
 
 
 # ------------------------------------------------------------------------------------- imbalance
 
 
 def work_us(counts: Sequence[int], times_us: Sequence[int]) -> list[int]:
-    """l_i, what instances are busy with their tuples."""
+    """Return l_i, the time that each instance is busy with its tuples."""
     return [count * time_us for count, time_us in zip(counts, times_us, strict=True)]
 
 
 def imbalance(counts: Sequence[int], times_us: Sequence[int]) -> float:
-    """I, what the sources report: by how much the largest work exceeds the mean."""
+    """Return I, as the sources report it: the excess of the largest work over the mean."""
     work = work_us(counts, times_us)
     return max(work) * len(work) / sum(work) - 1
 
 
 def rho(counts: Sequence[int], times_us: Sequence[int]) -> float:
-    """By how much the makespan exceeds that of a fluid, which is what is promised."""
+    """Return the excess of the makespan over that of a fluid, which is what is promised."""
     return max(work_us(counts, times_us)) * total_speed(times_us) / sum(counts) - 1
 
 
 def total_speed(times_us: Sequence[int]) -> float:
-    """S."""
+    """Return S, the sum of all speeds."""
     return sum(1 / time_us for time_us in times_us)
 
 
@@ -54,7 +54,7 @@ def total_speed(times_us: Sequence[int]) -> float:
 
 
 def masses(candidates: Iterable[tuple[frozenset[int], float]]) -> Masses:
-    """Keys with the same candidates are one."""
+    """Sum up the masses of keys with the same candidates."""
     summed: dict[frozenset[int], float] = {}
     for instances, mass in candidates:
         summed[instances] = summed.get(instances, 0.0) + mass
@@ -62,9 +62,9 @@ def masses(candidates: Iterable[tuple[frozenset[int], float]]) -> Masses:
 
 
 def least_time_us(given: Masses, times_us: Sequence[int]) -> float:
-    """lambda* by subsets, for at most 16 instances: max of mass(B)/S(B).
+    """Return lambda* by subsets, for at most 16 instances: max of mass(B)/S(B).
 
-    With counts for masses it is what the makespan of every router is at least.
+    With counts for masses, no router has a smaller makespan.
     """
     n = len(times_us)
     if n > SUBSETS_MAX:
@@ -84,7 +84,7 @@ def least_time_us(given: Masses, times_us: Sequence[int]) -> float:
 
 
 def least_time_by_splitting_us(given: Masses, times_us: Sequence[int]) -> float:
-    """lambda* as a linear programme: split every mass so that the largest work is least."""
+    """Return lambda* by a linear programme: split every mass so that the largest work is least."""
     pairs = [(row, i) for row, instances in enumerate(given) for i in sorted(instances)]
     rows, columns = np.array([row for row, _ in pairs]), np.array([i for _, i in pairs])
     parts, n = len(pairs), len(times_us)
@@ -113,10 +113,10 @@ def least_time_by_splitting_us(given: Masses, times_us: Sequence[int]) -> float:
 
 
 def rho_of_uniform_pairs(n: int, slow: int, times_slower: float, light_share: float) -> float:
-    """What rho is at least with many light keys whose two candidates are uniform.
+    """Return the least rho with many light keys whose two candidates are uniform.
 
-    Of n instances ``slow`` are so many times slower. The work of the keys both of whose
-    candidates are slow has nowhere else to go.
+    ``slow`` of the n instances are ``times_slower`` as slow as the others. The work of keys whose
+    two candidates are both slow has nowhere else to go.
     """
     both_slow = slow * (slow - 1) / (n * (n - 1))
     speeds = slow / times_slower + (n - slow)
@@ -124,7 +124,7 @@ def rho_of_uniform_pairs(n: int, slow: int, times_slower: float, light_share: fl
 
 
 def least_work_us(given: Masses, times_us: Sequence[int]) -> float:
-    """lambda* by the way that is quicker: subsets of few instances, splitting for many."""
+    """Return lambda* in the quicker way: subsets of few instances, splitting for many."""
     few = len(times_us) <= SUBSETS_MAX
     return (least_time_us if few else least_time_by_splitting_us)(given, times_us)
 
@@ -133,11 +133,11 @@ def least_work_us(given: Masses, times_us: Sequence[int]) -> float:
 
 
 def largest_work_us(lambda_us: float, m: int, times_us: Sequence[int], delta: float) -> float:
-    """What max l_i exceeds with probability delta at most.
+    """Return the bound that max l_i exceeds with probability delta at most.
 
-    For m tuples whose keys are drawn independently, one sender, loads that start at 0 and count
-    times, and candidates that are fixed before the draws; ``lambda_us`` is lambda* of the shares
-    that the keys are drawn with.
+    The bound holds for m tuples whose keys are drawn independently, one sender, loads that start at
+    0 and count times, and candidates that are fixed before the draws. ``lambda_us`` is lambda* of
+    the key shares.
     """
 
     def bound_us(log_a: float) -> float:
@@ -151,7 +151,7 @@ def largest_work_us(lambda_us: float, m: int, times_us: Sequence[int], delta: fl
 
 
 def _bound_us(a: float, lambda_us: float, m: int, times_us: Sequence[int], delta: float) -> float:
-    """The bound for one a > 0."""
+    """Return the bound for one a > 0."""
     largest = a * max(times_us)
     growth = lambda_us * m * expm1(largest) / largest
     terms = [_log_expm1(largest) - _log_expm1(a * time_us) for time_us in times_us]
@@ -159,16 +159,16 @@ def _bound_us(a: float, lambda_us: float, m: int, times_us: Sequence[int], delta
 
 
 def _log_expm1(x: float) -> float:
-    """ln(e^x - 1) without overflow, and without cancellation near 0."""
+    """Return ln(e^x - 1) without overflow, and without cancellation near 0."""
     return x + log1p(-exp(-x)) if x > 1 else log(expm1(x))
 
 
 def tuples_above(times_us: Sequence[int]) -> int:
-    """How many tuples of the slowest instance the makespan may be above that of a fluid.
+    """Return how many tuples of the slowest instance the makespan may be above that of a fluid.
 
-    With two candidates, drawn by speed, a tuple is put on an instance that is more than h tuples
-    above only if both of them are. So the share of the speed that is above is squared with every
-    h, and ends where it is less than that of a single instance (docs/grouping.md, section 7).
+    With two candidates drawn by speed, a tuple goes to an instance that is more than h tuples above
+    only if both candidates are. So the share of the speed that is above is squared with every h. It
+    ends when it is less than the share of a single instance (docs/grouping.md, section 7).
     """
     slowest_us = max(times_us)
     least_share = 1 / (total_speed(times_us) * slowest_us)

@@ -3,10 +3,10 @@
 Rules of this file:
 
 * The bounds judge every window by itself: its candidates and times are fixed before its tuples
-  come. It has to be known what keys are drawn from. Work is measured as loads are, by c_i: for
-  ``tag`` that is time, for ``pkg`` tuples.
-* How close a router is to a fluid is judged on average over windows, in tuples: however long
-  windows are, and of any policy by what ``tag`` could do.
+  come. The distribution of the keys must be known. Work is measured as loads are, by c_i: for
+  ``tag`` in time, for ``pkg`` in tuples.
+* The distance of a router from a fluid is judged on average over windows, in tuples. It does not
+  depend on the length of windows, and every policy is compared with what ``tag`` could do.
 """
 
 from collections import Counter
@@ -29,24 +29,25 @@ CLOSE = "the makespan is that of a fluid but for a few tuples"
 ROUNDING = 1e-9
 
 Weights: TypeAlias = Mapping[str, int] | Callable[[Event], Mapping[str, int]]
-"""What keys are drawn with: one distribution for all tuples, or that of the source of each. The
-bound adds up what each tuple is expected to cost, so tuples need not be drawn alike."""
+"""Weights that keys are drawn with: for all tuples alike, or by the source of each tuple. The bound
+adds up what each tuple is expected to cost, so tuples need not be drawn alike.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """How the tuples of a window are spread."""
+    """The spread of a window's tuples over the instances."""
 
     window: int
     counts: tuple[int, ...]
     """Tuples at each instance."""
     times_us: tuple[int, ...]
     work: int
-    """The largest one, as loads measure it."""
+    """Largest work of an instance, as loads measure it."""
     least_work: float
-    """What every router with these candidates has to give some instance."""
+    """Work that every router with these candidates has to give some instance."""
     bound: float
-    """What this one may give any instance, except with probability delta."""
+    """Work that this router may give any instance, except with probability delta."""
 
     @property
     def rho(self) -> float:
@@ -55,17 +56,17 @@ class Balance:
 
     @property
     def imbalance(self) -> float:
-        """I, which hides it."""
+        """Imbalance I, which hides bad balance."""
         return balance.imbalance(self.counts, self.times_us)
 
 
 def balances(
     workload: Workload, trace: Trace, weights: Weights, delta: float
 ) -> tuple[Balance, ...]:
-    """Return windows in order; keys are drawn with these weights, whatever came before.
+    """Return the balance of every window, in order, if keys are drawn with these weights.
 
-    Raises ``ValueError`` for what the bound does not hold for: several senders, and several
-    windows of a policy whose loads go on.
+    Raises ``ValueError`` if the bound does not apply: for several senders, and for several windows
+    of a policy whose loads go on.
     """
     seen = evidence_of(workload, trace)
     if seen.config.senders > 1:
@@ -96,7 +97,7 @@ def _balance(seen: Evidence, window: Window, weights: Weights, delta: float) -> 
 
 
 def _drawn(window: Window, weights: Weights) -> list[tuple[Mapping[str, int], int]]:
-    """Return the distributions that the tuples of a window are drawn from, with their numbers."""
+    """Return the distributions that a window's tuples are drawn from, with numbers of tuples."""
     if isinstance(weights, Mapping):
         return [(weights, len(window.arrivals))]
     found = [weights(event) for event in window.arrivals]
@@ -151,29 +152,29 @@ def check(workload: Workload, trace: Trace, weights: Weights, delta: float) -> t
 
 
 class Closeness(NamedTuple):
-    """How far a window is from the best that can be done with the candidates of ``tag``."""
+    """Distance of a window from the optimum with the candidates of ``tag``."""
 
     window: int
     counts: tuple[int, ...]
     """Tuples at each instance."""
     times_us: tuple[int, ...]
     fluid_us: float
-    """The makespan of a fluid that every key spreads over its candidates as is best."""
+    """Makespan of a fluid whose keys are spread over their candidates in the best way."""
 
     @property
     def above(self) -> float:
-        """By how many tuples of the slowest instance the makespan is above that of the fluid."""
+        """Excess of the makespan over the fluid's, in tuples of the slowest instance."""
         makespan_us = max(balance.work_us(self.counts, self.times_us))
         return (makespan_us - self.fluid_us) / max(self.times_us)
 
     @property
     def rho_of_candidates(self) -> float:
-        """What the candidates alone cost: rho of the fluid."""
+        """Cost of the candidates alone: rho of the fluid."""
         return self.fluid_us * balance.total_speed(self.times_us) / sum(self.counts) - 1
 
 
 def closeness(workload: Workload, trace: Trace) -> tuple[Closeness, ...]:
-    """Return every full window but the first, in which no key is known to be heavy."""
+    """Return the closeness of every full window but the first, which knows no heavy keys."""
     seen = evidence_of(workload, trace)
     tag = evidence_of(workload.with_(config={**workload.config, "policy": "tag"}), trace)
     full = seen.config.window_tuples
@@ -194,8 +195,9 @@ def _fluid_us(window: Window, table: Table) -> float:
 def check_closeness(workload: Workload, trace: Trace) -> Verdict:
     """Judge whether the makespan is that of a fluid but for a few tuples of every sender.
 
-    How few follows from the times (:func:`model.grouping.balance.tuples_above`): two, unless there
-    are many instances that are nearly alike. Undetermined without a full window after the first.
+    The times say how few (:func:`model.grouping.balance.tuples_above`): two, unless there are many
+    instances that are nearly alike. Without a full window after the first, the verdict is
+    undetermined.
     """
     found = closeness(workload, trace)
     if not found:

@@ -1,13 +1,16 @@
-"""Hashes of keys, and the instances that they point at.
+"""Hashes of keys, and the instances that each policy allows for a key.
 
-Source: docs/grouping.md, section 2. SplitMix64's last steps are those of Steele, Lea, Flood, "Fast
-Splittable Pseudorandom Number Generators"; weighted rendezvous hashing is that of Schindelhauer and
-Schomaker, "Weighted Distributed Hash Tables".
+Source: docs/grouping.md, sections 2 and 3, which name the papers. SplitMix64's last steps are those
+of Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators"; weighted rendezvous hashing
+is that of Schindelhauer and Schomaker, "Weighted Distributed Hash Tables".
 
 Rules of this file:
 
-* Text is hashed once, by ``text_hash``; everything else is arithmetic on what came out of it, in
-  unsigned 64 bits.
+* Text is hashed once, by ``text_hash``; everything else is arithmetic on the result, in unsigned
+  64 bits.
+* One function a policy maps the table and a key to a set; ``rules`` chooses from the set. A policy
+  without a set for a key has all instances.
+* Sums are float64, added in the order in which the page names their terms.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +27,7 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def mix(z: int) -> int:
-    """SplitMix64's finalizer, a permutation of the unsigned 64-bit integers."""
+    """Return SplitMix64's finalizer of z, a permutation of the unsigned 64-bit integers."""
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & _BITS_64
     z = (z ^ (z >> 27)) * 0x94D049BB133111EB & _BITS_64
     return z ^ (z >> 31)
@@ -32,44 +35,44 @@ def mix(z: int) -> int:
 
 @lru_cache(maxsize=1 << 14)
 def text_hash(key: str, seed: int) -> int:
-    """XXH64 of a key, unsigned."""
+    """Return the XXH64 of a key, unsigned."""
     return stable_hash(key, seed) & _BITS_64
 
 
 def numbered_hash(text: int, j: int) -> int:
-    """``h(k, j)`` for a key whose text hash is given; j = 1, 2, ..."""
+    """Return ``h(k, j)`` of a key by its text hash; j = 1, 2, ..."""
     return mix((text + j * _GOLDEN) & _BITS_64)
 
 
 def unit_hash(text: int, j: int) -> float:
-    """``u(k, j)``, in (0, 1]."""
+    """Return ``u(k, j)``, in (0, 1]."""
     return ((numbered_hash(text, j) >> 11) + 0.5) / (1 << 53)
 
 
 def first_instance(text: int, n: int) -> int:
-    """The instance that every key has."""
+    """Return the first instance of a key."""
     return numbered_hash(text, 1) % n
 
 
 def second_instance(text: int, n: int) -> int:
-    """Another one; with a single instance the same."""
+    """Return another instance; with a single instance the same."""
     return (first_instance(text, n) + 1 + numbered_hash(text, 2) % (n - 1)) % n if n > 1 else 0
 
 
 def rendezvous(text: int, times_us: Sequence[int]) -> list[int]:
-    """All instances in the key's weighted order; i is the first one with probability s_i/S."""
+    """Return all instances in the key's weighted order; i is first with probability s_i/S."""
     distance = list(map(mul, _exponentials(text, len(times_us)), times_us))
     return sorted(range(len(distance)), key=distance.__getitem__)
 
 
 @lru_cache(maxsize=1 << 14)
 def _exponentials(text: int, n: int) -> tuple[float, ...]:
-    """``-ln(u(k, i+1))`` of every instance; keys come again, and times change."""
+    """Return ``-ln(u(k, i+1))`` of every instance; cached, because keys come again."""
     return tuple([-log(unit_hash(text, i + 1)) for i in range(n)])
 
 
 SLACK = 0.0001
-"""``d-choices``: by how much an instance may have more than its share."""
+"""Excess over its share that an instance may have (``d-choices``)."""
 
 
 def _text(table: Table, key: str) -> int:
@@ -77,28 +80,28 @@ def _text(table: Table, key: str) -> int:
 
 
 def everywhere(table: Table, _key: str) -> set[int]:
-    """All instances."""
+    """Return all instances."""
     return set(range(table.n))
 
 
 def one(table: Table, key: str) -> set[int]:
-    """``key``: the first instance."""
+    """Return the first instance (``key``)."""
     return {first_instance(_text(table, key), table.n)}
 
 
 def two(table: Table, key: str) -> set[int]:
-    """``pkg``: the first and the second."""
+    """Return the first and the second instance (``pkg``)."""
     text = _text(table, key)
     return {first_instance(text, table.n), second_instance(text, table.n)}
 
 
 def hot_everywhere(table: Table, key: str) -> set[int]:
-    """``w-choices``: all for heavy keys, else two."""
+    """Return all instances for a heavy key, else two (``w-choices``)."""
     return everywhere(table, key) if key in table.heavy else two(table, key)
 
 
 def cold_one(table: Table, key: str) -> set[int]:
-    """``dag``: all for heavy keys, else the first."""
+    """Return all instances for a heavy key, else the first (``dag``)."""
     return everywhere(table, key) if key in table.heavy else one(table, key)
 
 
@@ -106,7 +109,7 @@ def cold_one(table: Table, key: str) -> set[int]:
 
 
 def hot_some(table: Table, key: str) -> set[int]:
-    """``d-choices``: two, and for heavy keys as many more hashes as all of them need."""
+    """Return two instances, and for a heavy key as many more as needed (``d-choices``)."""
     found = two(table, key)
     if key in table.heavy:
         text = _text(table, key)
@@ -117,7 +120,7 @@ def hot_some(table: Table, key: str) -> set[int]:
 
 
 def choices(shares: Sequence[float], n: int) -> int:
-    """d: the smallest number of choices with which the heavy keys fit, or n.
+    """Return d: the smallest number of choices with which the heavy keys fit, or n.
 
     Source: Nasir, Morales, Kourtellis, Serafini, "When Two Choices Are not Enough".
     """
@@ -138,7 +141,7 @@ def _fit(shares: Sequence[float], n: int, d: int) -> bool:
 
 
 def mapped(table: Table, key: str) -> set[int]:
-    """``dkg``: where the map says; while it is learnt, the first."""
+    """Return the instance that the map names; while the map is learnt, the first (``dkg``)."""
     if table.placement is None:
         return one(table, key)
     at = table.placement.keys.get(key)
@@ -146,13 +149,13 @@ def mapped(table: Table, key: str) -> set[int]:
 
 
 def bucket_of(config: GroupingConfig, key: str) -> int:
-    """One of 2n."""
+    """Return one of 2n buckets."""
     text = text_hash(key, config.hash_seed)
     return numbered_hash(text, 3) % (2 * config.instances)
 
 
 def place(config: GroupingConfig, heavy: Mapping[str, int], tuples: Sequence[int]) -> Placement:
-    """Largest first, each on the instance with the least weight so far.
+    """Place the largest weight first, each on the instance with the least weight so far.
 
     ``heavy`` has the counts of heavy keys, ``tuples`` how many fell into each bucket. Source:
     Graham, "Bounds on Multiprocessing Timing Anomalies".
@@ -178,7 +181,7 @@ def place(config: GroupingConfig, heavy: Mapping[str, int], tuples: Sequence[int
 
 
 def drawn_by_speed(table: Table, key: str) -> set[int]:
-    """``tag-literal``: for heavy keys one draw by speed for every q tuples, else two."""
+    """Return one draw by speed for every q tuples of a heavy key, else two (``tag-literal``)."""
     if key not in table.heavy:
         return two(table, key)
     text = _text(table, key)
@@ -188,7 +191,7 @@ def drawn_by_speed(table: Table, key: str) -> set[int]:
 
 
 def draw_tuples(config: GroupingConfig) -> int:
-    """q, by default the tuples that a key at theta has in a window."""
+    """Return q, by default the number of tuples that a key at theta has in a window."""
     if config.draw_tuples is not None:
         return config.draw_tuples
     return ceil(config.window_tuples * config.theta_share)
@@ -199,7 +202,7 @@ def _reached(sums: Sequence[float], mark: float) -> int:
 
 
 def enough(table: Table, key: str) -> set[int]:
-    """``tag``: as much of the rendezvous order as the key's share needs, two at least."""
+    """Return as much of the rendezvous order as the key's share needs (``tag``)."""
     order = rendezvous(_text(table, key), table.times_us)
     if key not in table.heavy:
         return set(order[:2])

@@ -1,12 +1,12 @@
-"""What a workload says of itself, and what a trace says about it, side by side.
+"""Evidence of the claims: a workload, its windows, and a trace of it.
 
 Source: docs/grouping.md, sections 1 and 4.
 
 Rules of this file:
 
 * Windows, senders and frequencies come from the workload, by counting. Heavy keys are those that
-  the trace names: whether it may name them is a claim. A count that cannot be is taken for the
-  nearest one that can.
+  the trace names: whether it may name them is a claim. An impossible count is replaced by the
+  nearest possible one.
 """
 
 from collections import Counter
@@ -29,12 +29,12 @@ class Window:
 
     @property
     def frequencies(self) -> Counter[str]:
-        """How many tuples each key has."""
+        """Number of tuples, by key."""
         return Counter(event.key for event in self.arrivals)
 
 
 def windows_of(workload: Workload, config: GroupingConfig) -> tuple[Window, ...]:
-    """A window ends with the micro-batch that fills it."""
+    """Return the windows of a workload; a window ends with the micro-batch that fills it."""
     found: list[Window] = []
     held: list[Event] = []
     first = 0
@@ -54,17 +54,17 @@ class Evidence:
     windows: tuple[Window, ...]
     trace: Trace
     routes: dict[int, list[Route]]
-    """By arrival."""
+    """Routes of the trace, by arrival."""
     heavy: dict[int, list[Heavy]]
-    """By window."""
+    """Heavy keys that the trace names, by window."""
     _tables: dict[int, Table] = field(default_factory=dict, compare=False, repr=False)
 
     def sender(self, event: Event) -> int:
-        """The sender that an arrival comes to."""
+        """Return the sender that an arrival comes to."""
         return event.seq % self.config.senders
 
     def table(self, window: Window) -> Table:
-        """What the policy makes of the heavy keys that the trace names; it is remembered."""
+        """Return the policy's table for the heavy keys that the trace names; it is remembered."""
         number = window.number
         if number not in self._tables:
             self._tables[number] = self._table(window)
@@ -91,7 +91,7 @@ class Evidence:
         return place(self.config, weights, tuples)
 
     def full_summaries(self) -> int:
-        """Senders that saw more keys in a window than a summary has counters."""
+        """Count the senders that saw more keys in a window than a summary has counters."""
         k = counters(self.config)
         return sum(
             len({event.key for event in window.arrivals if self.sender(event) == sender}) > k
@@ -100,18 +100,18 @@ class Evidence:
         )
 
     def instance(self, event: Event) -> int | None:
-        """Where an arrival went, if it went to one place that there is."""
+        """Return the instance of an arrival; ``None`` unless it went to exactly one that exists."""
         routes = self.routes.get(event.seq, [])
         known = len(routes) == 1 and 0 <= routes[0].instance < self.config.instances
         return routes[0].instance if known else None
 
     def counts(self, window: Window) -> tuple[int, ...]:
-        """Tuples of a window at each instance."""
+        """Return the number of tuples of a window at each instance."""
         found = Counter(self.instance(event) for event in window.arrivals)
         return tuple([found[i] for i in range(self.config.instances)])
 
     def places(self, window: Window) -> dict[str, set[int]]:
-        """Where the keys of a window went."""
+        """Return the instances that each key of a window went to."""
         places: dict[str, set[int]] = {}
         for event in window.arrivals:
             at = self.instance(event)
@@ -120,9 +120,9 @@ class Evidence:
 
 
 def evidence_of(workload: Workload, trace: Trace) -> Evidence:
-    """Sort what a trace says.
+    """Collect the evidence of a trace.
 
-    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    Raises ``ValueError`` with one sentence if the configuration is invalid.
     """
     config = GroupingConfig.from_json(workload.config)
     routes: dict[int, list[Route]] = {}

@@ -1,6 +1,16 @@
-"""Partial aggregates at the instances, and the answers that they merge to.
+"""The machine of the room: senders route and learn, instances aggregate; and a run of it.
 
-Source: docs/grouping.md, section 6.
+Source: docs/grouping.md, as a whole; section 6 for the aggregates.
+
+Rules of this file:
+
+* The machine only carries things from one part to the next: routers choose, summaries count, rules
+  make tables, instances aggregate.
+* A sender may route its tuples one by one or several at once; the result is the same. The keys of
+  a micro-batch enter its summary together, when its part of the micro-batch ends.
+* All that senders know are values, and the same tuples make the same of them: routes depend on no
+  restart and on no replay. A run needs nothing for faults.
+* A run has no times: every micro-batch is routed and served at once.
 """
 
 from collections import defaultdict
@@ -25,7 +35,7 @@ from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial,
 
 
 class Aggregate(NamedTuple):
-    """Of at least one value."""
+    """The partial aggregate of at least one value."""
 
     n: int
     total: float
@@ -37,7 +47,7 @@ class Aggregate(NamedTuple):
 
 
 def aggregate(values: Sequence[float], top: int) -> Aggregate:
-    """Of the values that one instance got, in their order."""
+    """Aggregate the values that one instance got, in their order."""
     descending = sorted(values, reverse=True)
     return Aggregate(
         len(values),
@@ -50,7 +60,7 @@ def aggregate(values: Sequence[float], top: int) -> Aggregate:
 
 
 def merge_aggregates(partials: Iterable[Aggregate], top: int) -> Aggregate:
-    """Of all of them, in the order of their instances."""
+    """Merge partial aggregates, in the order of their instances."""
     merged, *others = partials
     for other in others:
         merged = _both(merged, other, top)
@@ -69,15 +79,15 @@ def _both(a: Aggregate, b: Aggregate, top: int) -> Aggregate:
 
 
 class Saved(NamedTuple):
-    """What all senders hold: a value."""
+    """The state of all senders, as a value."""
 
     table: Table
     tuples: int
-    """Tuples of the window that were routed."""
+    """Number of tuples of the window that were routed."""
     states: tuple[SenderState, ...]
     summaries: tuple[Summary, ...]
     parts: tuple[tuple[str, ...], ...]
-    """Keys that each sender has routed of the micro-batch that it is in."""
+    """Keys that each sender has routed in the current micro-batch."""
 
 
 class Machine:
@@ -110,14 +120,14 @@ class Machine:
         return where
 
     def end_batch(self, sender: int) -> None:
-        """End a sender's part of a micro-batch: the keys of it enter the sender's summary."""
+        """End a sender's part of a micro-batch: its keys enter the sender's summary."""
         keys, self._parts[sender] = self._parts[sender], []
         if keys:
             before = self._summaries[sender]
             self._summaries[sender] = enter_batch(self.config, self._table.rules, before, keys)
 
     def is_full(self, tuples: int) -> bool:
-        """Say whether a micro-batch ends the window, at whose end it has so many tuples."""
+        """Return whether a micro-batch ends the window, which then has so many tuples."""
         return tuples >= self.config.window_tuples
 
     def rebalance(self, times_us: tuple[int, ...]) -> Sequence[Heavy]:
@@ -131,7 +141,7 @@ class Machine:
         return list(_heavy_keys(self._table))
 
     def saved(self) -> Saved:
-        """Return what the senders hold; instances keep what they have, whatever happens."""
+        """Return the state of the senders; instances keep what they have, whatever happens."""
         parts = tuple(map(tuple, self._parts))
         return Saved(self._table, self._tuples, tuple(self._states), tuple(self._summaries), parts)
 
@@ -145,7 +155,7 @@ class Machine:
     # ----------------------------------------------------------------------------- the instances
 
     def serve(self, instance: int, window: int, event: Event) -> Sequence[Step]:
-        """Let an instance take in a tuple of a window; return what can be seen of it at once."""
+        """Let an instance take in a tuple of a window; return the steps that it causes at once."""
         if not isfinite(event.value):
             return (Rejected(event.seq, REASON_NOT_FINITE),)
         self._got[window, instance, event.key].append((event.seq, event.value))
@@ -154,7 +164,7 @@ class Machine:
     def results(self) -> Iterator[Step]:
         """Yield the partial aggregates, and the answers that they merge to.
 
-        Values are added in order of arrival, in whichever order they were served.
+        Values are added in order of arrival, whatever the order in which they were served.
         """
         top = self.config.top
         partials = defaultdict(list)
@@ -179,7 +189,7 @@ PRODUCER = "model"
 def run(workload: Workload, rules: Rules = RULES) -> Trace:
     """Return the reference trace of a workload.
 
-    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    Raises ``ValueError`` with one sentence if the configuration is invalid.
     """
     config = GroupingConfig.from_json(workload.config)
     machine, steps = Machine(config, rules), list[Step]()
@@ -196,7 +206,7 @@ def run(workload: Workload, rules: Rules = RULES) -> Trace:
 
 
 def routes(machine: Machine, arrivals: Sequence[Event]) -> list[Route]:
-    """Route a micro-batch: every sender its part of it."""
+    """Route a micro-batch, each sender its part."""
     senders = machine.config.senders
     parts: dict[int, list[Event]] = defaultdict(list)
     for event in arrivals:

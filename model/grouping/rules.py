@@ -1,11 +1,13 @@
-"""Routers: from the table of the window, a sender's state and a key to an instance and a state.
+"""The rules of a router: which instance a tuple goes to, and the table of the next window.
 
-Source: docs/grouping.md, section 3.
+Source: docs/grouping.md, sections 1, 3 and 4.
 
 Rules of this file:
 
-* A router is a pure function; what a sender knows is in its ``SenderState`` and nowhere else.
-* Candidates come in the order of preference among equals, so that the first least load is it.
+* A router is a pure function of the table, a sender's state and a key; it returns an instance and
+  the next state. A sender knows nothing but its ``SenderState``.
+* Candidates come in the order of preference among equals, so the first least load is preferred.
+* A rebalance needs what senders have counted, and nothing about where they have routed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,22 +30,22 @@ from model.grouping.state import (
 from model.vocabulary import GroupingConfig
 
 VIRTUAL_EACH = 10
-"""``cg``: virtual workers an instance."""
+"""Number of virtual workers of an instance (``cg``)."""
 TRIES = 64
-"""``cg``: hashes that are tried."""
+"""Number of hashes that are tried (``cg``)."""
 
 
 Router = Callable[[Table, SenderState, str], tuple[int, SenderState]]
 
 
 def initial_state(config: GroupingConfig, sender: int) -> SenderState:
-    """A sender that has seen nothing."""
+    """Return the state of a sender that has seen nothing."""
     n = config.instances
     return SenderState(sender, (0,) * n, virtual=(0,) * (VIRTUAL_EACH * n), buckets=(0,) * (2 * n))
 
 
 def begin_window(table: Table, state: SenderState) -> SenderState:
-    """The sender at the start of a window."""
+    """Return the state of a sender at the start of a window."""
     afresh = table.config.policy in table.rules.afresh
     loads = (0,) * table.n if afresh else state.loads
     return state._replace(loads=loads, sent=frozenset())
@@ -78,7 +80,7 @@ def route_all(
 
 
 def least(candidates: Sequence[int], loads: Sequence[int]) -> int:
-    """The first one with the least load."""
+    """Return the first candidate with the least load."""
     if len(candidates) == 2:  # As nearly every key has it; a call of min takes three times as long.
         one, other = candidates
         return one if loads[one] <= loads[other] else other
@@ -103,14 +105,14 @@ def _in_turns(table: Table, state: SenderState, _key: str) -> tuple[int, SenderS
 
 
 def _learning(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
-    """``dkg``: counts buckets until there is a map."""
+    """Count buckets until there is a map (``dkg``)."""
     if table.placement is None:
         state = state._replace(buckets=_more(state.buckets, bucket_of(table.config, key)))
     return _least_load(table, state, key)
 
 
 def _by_score(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
-    """``dag``: a heavy key likes to go where it has been, and where there is little."""
+    """Send a heavy key where it has been before, and where there is little load (``dag``)."""
     if key not in table.heavy:
         return _least_load(table, state, key)
     n, alpha, total = table.n, table.config.alpha, sum(state.loads)
@@ -127,7 +129,7 @@ def _by_score(table: Table, state: SenderState, key: str) -> tuple[int, SenderSt
 
 
 def _by_virtual_workers(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
-    """``cg``: the first virtual worker of the key's sequence with room, else the least loaded."""
+    """Take the key's first virtual worker with room, else the least loaded one (``cg``)."""
     text = text_hash(key, table.config.hash_seed)
     loads, n = state.virtual, len(state.virtual)
     tried = (numbered_hash(text, j) % n for j in range(1, TRIES + 1))
@@ -142,7 +144,7 @@ def _by_virtual_workers(table: Table, state: SenderState, key: str) -> tuple[int
 
 
 def owners(times_us: Sequence[int]) -> tuple[int, ...]:
-    """``cg``: the instance of every virtual worker, in blocks by speed."""
+    """Return the instance of every virtual worker, in blocks by speed (``cg``)."""
     speeds = [1 / time_us for time_us in times_us]
     total, n = sum(speeds), VIRTUAL_EACH * len(speeds)
     shares = [n * speed / total for speed in speeds]
@@ -163,16 +165,16 @@ ROUTERS: Mapping[str, Router] = {
     "dag": _by_score,
     "cg": _by_virtual_workers,
 }
-"""Those that are not simply to the least load of the candidates."""
+"""Routers of the policies that do not simply take the candidate with the least load."""
 
 
 TIER_WEIGHTS = (4, 3, 2, 1)
 WEIGHT_UNIT = 12
-"""Divided by any of the weights it is an integer."""
+"""Load unit that every weight divides."""
 
 
 def times(_config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ...]:
-    """Work is time."""
+    """Return the times of a tuple as its costs."""
     return times_us
 
 
@@ -205,22 +207,22 @@ RULES = Rules(
 
 
 class Learnt(NamedTuple):
-    """What senders know at the end of a window."""
+    """Knowledge of the senders at the end of a window."""
 
     tuples: int
-    """N, of all senders."""
+    """Number N of tuples of all senders."""
     summaries: Sequence[Summary]
     buckets: Sequence[Sequence[int]]
-    """``dkg``: tuples in each bucket, by sender."""
+    """Number of tuples in each bucket, by sender (``dkg``)."""
 
 
 def first_table(config: GroupingConfig, rules: Rules) -> Table:
-    """Of window 0, in which no key is heavy."""
+    """Return the table of window 0, in which no key is heavy."""
     return _table(config, rules, 0, config.times_of(0), {}, 0, None)
 
 
 def rebalance(before: Table, learnt: Learnt, times_us: tuple[int, ...]) -> Table:
-    """The table of the next window, in which a tuple takes these times."""
+    """Return the table of the next window, in which a tuple takes these times."""
     config, rules = before.config, before.rules
     merged = merge_all(config, rules, learnt.summaries)
     limit = config.theta_share * learnt.tuples
@@ -234,7 +236,7 @@ def rebalance(before: Table, learnt: Learnt, times_us: tuple[int, ...]) -> Table
 
 
 def merge_all(config: GroupingConfig, rules: Rules, summaries: Sequence[Summary]) -> Summary:
-    """Sender 0 with 1, the result with 2, and so on."""
+    """Merge sender 0 with 1, the result with 2, and so on."""
     k = rules.counters(config)
     merged, *others = summaries
     for each in others:
@@ -245,7 +247,7 @@ def merge_all(config: GroupingConfig, rules: Rules, summaries: Sequence[Summary]
 def enter_batch(
     config: GroupingConfig, rules: Rules, before: Summary, keys: Sequence[str]
 ) -> Summary:
-    """A summary after the tuples of one more micro-batch."""
+    """Return a summary after the tuples of one more micro-batch."""
     k = rules.counters(config)
     return merge_summaries(before, rules.floor(before, k), count_keys(keys), 0, k)
 

@@ -1,11 +1,11 @@
-"""Every small stream through the routers, cut everywhere, and what planted bugs do to it.
+"""Every small stream through the routers, cut everywhere, and the planted bugs that break them.
 
 Rules of this file:
 
-* A state is what has arrived. Two ways to arrive are two states, for promises are about all that
-  was routed; what is counted is streams.
+* A state is the stream that has arrived. Two orders of arrival are two states, because promises
+  are about all that was routed; what is counted is streams.
 * A capital letter is a tuple of the key in small letters whose value is not finite.
-* A planted bug is explored where it is at home, which is a scope of its policy.
+* A planted bug is explored in its home, a scope of its policy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ from model.vocabulary import Event, GroupingConfig, Workload
 
 
 class Stream(NamedTuple):
-    """What has arrived: a letter a tuple, and where micro-batches end."""
+    """The stream that has arrived: a letter a tuple, and where micro-batches end."""
 
     keys: str = ""
     cuts: tuple[int, ...] = ()
@@ -45,10 +45,10 @@ class Scope:
     config: GroupingConfig
     keys: str
     tuples: int
-    """At most."""
+    """Largest number of tuples."""
 
     def workload(self, stream: Stream) -> Workload:
-        """Values are powers of two, so that a sum says which tuples it counts."""
+        """Return a stream as a workload; values are powers of two, so sums name their tuples."""
         arrivals = tuple(
             Event(seq, seq, key.lower(), 100, nan if key.isupper() else float(1 << seq), 100)
             for seq, key in enumerate(stream.keys)
@@ -57,7 +57,7 @@ class Scope:
         return Workload("grouping", arrivals, self.config.to_json(), cuts)
 
     def machine(self) -> Machine[Stream, str]:
-        """A tuple arrives, or a micro-batch ends."""
+        """Return the transition system: a tuple arrives, or a micro-batch ends."""
         return Machine([Stream()], self._actions, _action, _told)
 
     def _actions(self, stream: Stream) -> Iterator[tuple[str, Stream]]:
@@ -87,7 +87,7 @@ def _told(stream: Stream) -> str:
 
 
 def _config(policy: str) -> GroupingConfig:
-    """Three unequal instances whose speeds are turned round, and windows of two tuples."""
+    """Return three unequal instances whose speeds are reversed, and windows of two tuples."""
     return GroupingConfig(
         3,
         policy,
@@ -118,7 +118,7 @@ HOMES = {
 
 
 def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Stream]]:
-    """The promises, each with the case without which it would not be put to the test."""
+    """Return the promises, each with the case without which it would be untested."""
 
     def judged(stream: Stream) -> Judgement:
         workload = scope.workload(stream)
@@ -137,7 +137,7 @@ def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Stream]]:
 def explore(scope: str, variant: str | None = None) -> Exploration[Stream, str]:
     """Search a scope; with a variant, until the promise that it breaks is broken.
 
-    Raises KeyError for a name that does not exist.
+    Raises KeyError for an unknown name.
     """
     chosen = SCOPES[scope]
     bug = None if variant is None else VARIANTS[variant]

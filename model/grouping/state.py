@@ -1,14 +1,16 @@
-"""Space-Saving summaries of keys, and how they merge.
+"""The state of the room: summaries of keys, the table of a window, and the state of a sender.
 
-Source: docs/grouping.md, section 4; Metwally, Agrawal, El Abbadi, "Efficient Computation of
-Frequent and Top-k Elements in Data Streams"; Agarwal, Cormode, Huang, Phillips, Wei, Yi, "Mergeable
-Summaries".
+Source: docs/grouping.md, sections 1, 3 and 4; Metwally, Agrawal, El Abbadi, "Efficient Computation
+of Frequent and Top-k Elements in Data Streams"; Agarwal, Cormode, Huang, Phillips, Wei, Yi,
+"Mergeable Summaries".
 
 Rules of this file:
 
-* A summary is a value: nothing here changes one.
+* A summary, a table and a sender's state are values: nothing changes them. A table only remembers
+  the candidates that it has found, because keys come again.
 * With N tuples, K counters and true frequency f: ``counted - error <= f <= counted``,
   ``error <= N/K``, and a key with ``f > N/K`` has a counter.
+* A decision that a planted bug may replace is an entry of ``Rules``; ``rules`` has the right ones.
 """
 
 from collections import Counter
@@ -22,7 +24,7 @@ from model.vocabulary import GroupingConfig
 
 
 class Count(NamedTuple):
-    """A counter: at least the true frequency, and by how much too large at most."""
+    """A counter: an upper bound of the true frequency, and its largest error."""
 
     counted: int
     error: int
@@ -32,22 +34,22 @@ Summary = Mapping[str, Count]
 
 
 def counters(config: GroupingConfig) -> int:
-    """K, the most counters that a summary has."""
+    """Return K, the largest number of counters of a summary."""
     return ceil(1 / config.eps_share)
 
 
 def floor_of(summary: Summary, k: int) -> int:
-    """What a key without a counter may have at most."""
+    """Return the largest frequency that a key without a counter may have."""
     return min(each.counted for each in summary.values()) if len(summary) == k else 0
 
 
 def count_keys(keys: Iterable[str]) -> Summary:
-    """The keys of a micro-batch, counted; its floor is 0."""
+    """Count the keys of a micro-batch exactly; the floor of this summary is 0."""
     return {key: Count(count, 0) for key, count in Counter(keys).items()}
 
 
 def merge_summaries(a: Summary, floor_a: int, b: Summary, floor_b: int, k: int) -> Summary:
-    """The summary of both; of more than k keys those with the largest counts stay."""
+    """Merge two summaries; the k keys with the largest counts stay."""
     lacks_a, lacks_b = Count(floor_a, floor_a), Count(floor_b, floor_b)
     counted = {
         key: a.get(key, lacks_a).counted + b.get(key, lacks_b).counted for key in sorted({*a, *b})
@@ -69,24 +71,24 @@ class Rules:
     """The decisions of a router; ``variants`` replace some of them."""
 
     candidates: Mapping[str, Candidates]
-    """C(k), by policy."""
+    """Function that returns C(k), by policy."""
     costs: Mapping[str, Costs]
-    """c_i where it is not 1, by policy."""
+    """Function that returns c_i, by policy; other policies have c_i = 1."""
     least: Callable[[Sequence[int], Sequence[int]], int]
-    """From candidates in preference and loads: the one that is taken."""
+    """Return one of the candidates, which come in order of preference, by their loads."""
     charged: Callable[["Table", int], int]
-    """The instance whose load increases when one is taken."""
+    """Return the instance whose load increases when one is chosen."""
     afresh: Collection[str]
     """Policies that start every window with loads 0."""
     counters: Callable[[GroupingConfig], int]
-    """K of a summary."""
+    """Return K, the number of counters of a summary."""
     floor: Callable[[Summary, int], int]
-    """floor(X) of a summary with at most K counters."""
+    """Return floor(X) of a summary with at most K counters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """``dkg``: where heavy keys and the buckets of the other ones live."""
+    """Instances of heavy keys, and of the buckets of all other keys (``dkg``)."""
 
     keys: Mapping[str, int]
     buckets: tuple[int, ...]
@@ -94,38 +96,38 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Heavy keys, times, and what a policy derives from them."""
+    """Heavy keys and times of a window, and what a policy derives from them."""
 
     config: GroupingConfig
     rules: Rules
     window: int
     times_us: tuple[int, ...]
     costs: tuple[int, ...]
-    """c_i."""
+    """Load c_i that a tuple adds to each instance."""
     heavy: Mapping[str, Count] = field(default_factory=dict)
     tuples: int = 0
-    """N, those of the window before; 0 in window 0."""
+    """Number N of tuples of the window before; 0 in window 0."""
     placement: Placement | None = None
     owners: tuple[int, ...] = ()
-    """``cg``: the instance of every virtual worker."""
+    """Instance of every virtual worker (``cg``)."""
     _found: dict[str, tuple[int, ...]] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def n(self) -> int:
-        """How many instances there are."""
+        """Number of instances."""
         return self.config.instances
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """s_i, in tuples a microsecond."""
+        """Speeds s_i, in tuples a microsecond."""
         return _speeds(self.times_us)
 
     def share(self, key: str) -> float:
-        """p_k of a heavy key, else 0."""
+        """Return p_k of a heavy key, else 0."""
         return self.heavy[key].counted / self.tuples if key in self.heavy else 0.0
 
     def candidates(self, key: str) -> tuple[int, ...]:
-        """C(k), the instance that is preferred among equals first."""
+        """Return C(k), with the instance that is preferred among equals first."""
         found = self._found.get(key)
         if found is None:
             found = self.in_preference(self.rules.candidates[self.config.policy](self, key))
@@ -133,7 +135,7 @@ class Table:
         return found
 
     def in_preference(self, instances: set[int]) -> tuple[int, ...]:
-        """By latency, then by index."""
+        """Sort instances by latency, then by index."""
         latency_us = self.config.latency_us
         if latency_us:
             # Sorting is stable: of equal latencies the lower index comes first.
@@ -143,21 +145,20 @@ class Table:
 
 @lru_cache(maxsize=1 << 8)
 def _speeds(times_us: tuple[int, ...]) -> tuple[float, ...]:
-    """Every key asks for them."""
     return tuple([1 / time_us for time_us in times_us])
 
 
 class SenderState(NamedTuple):
-    """What a sender knows; a policy that does not need a field leaves it as it is."""
+    """The state of a sender; a policy ignores the fields that it does not need."""
 
     sender: int
     loads: tuple[int, ...]
-    """L_i."""
+    """Loads L_i."""
     routed: int = 0
-    """Tuples routed so far."""
+    """Number of tuples routed so far."""
     sent: frozenset[tuple[str, int]] = frozenset()
-    """``dag``: heavy keys and where they have been sent to in this window."""
+    """Heavy keys, and the instances that they were sent to in this window (``dag``)."""
     virtual: tuple[int, ...] = ()
-    """``cg``: loads of virtual workers."""
+    """Loads of virtual workers (``cg``)."""
     buckets: tuple[int, ...] = ()
-    """``dkg``: tuples that fell into each bucket in window 0."""
+    """Number of tuples in each bucket in window 0 (``dkg``)."""

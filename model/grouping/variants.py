@@ -4,7 +4,7 @@ Rules of this file:
 
 * A variant is the rules of a router with entries replaced. Its example is a smallest workload on
   which the reference keeps the promise and the variant does not.
-* For every variant there is a factory of its name, for ``--system model.grouping.variants:NAME``.
+* Every variant has a factory of its name, for ``--system model.grouping.variants:NAME``.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from model.vocabulary import Event, GroupingConfig, Workload
 
 PAPER = "TAG, read literally"
 AGREEMENT = "equal to the reference"
-"""Not a claim: with ``eps <= theta/2`` one counter too few breaks no bound of a heavy key."""
+"""Not a claim: with ``eps <= theta/2``, one counter too few breaks no bound of a heavy key."""
 
 
 _variant = partial(Variant, system=system)
@@ -74,7 +74,7 @@ def _with_candidates(policy: str, found: Callable[[Table, str], set[int]]) -> Ru
 
 
 def _case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:
-    """One tuple a letter, two instances unless said otherwise."""
+    """Return a workload with one tuple a letter, and two instances unless said otherwise."""
     arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
     return Workload("grouping", arrivals, {"instances": 2, "window_tuples": 1, **config}, cuts)
 

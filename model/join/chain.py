@@ -93,7 +93,7 @@ def _can_forward(setup: Setup, state: ChainState) -> Iterator[Action]:
 
 
 def forwards(setup: Setup, state: ChainState, at: int, stream: str) -> Iterator[Action]:
-    """Blocks of a stream that one worker may send now."""
+    """Yield the blocks of a stream that one worker may send now."""
     if not sends(state, at, stream):
         return
     worker = state.workers[at]
@@ -119,7 +119,7 @@ def _forward(setup: Setup, state: ChainState, action: Action) -> Step:
 
 
 def _arrivals(setup: Setup, state: ChainState) -> Iterator[tuple[int, int, int, Message]]:
-    """Receiving worker, boundary, position in the channel, message."""
+    """Yield receiving worker, boundary, position in the channel and message."""
     for at in range(len(state.workers) - 1):
         for to_right, channel in ((True, state.right[at]), (False, state.left[at])):
             for position in setup.network.deliverable(channel):
@@ -224,7 +224,7 @@ def _can_cut(_setup: Setup, state: ChainState) -> Iterator[Action]:
 
 
 def _cut(setup: Setup, state: ChainState, action: Action) -> Step:
-    """Everything on the connection is lost; both sides send again what is not acknowledged."""
+    """Lose everything on a connection; both sides send again what is not acknowledged."""
     at, rules = action.worker, setup.rules
     left, right = state.workers[at], state.workers[at + 1]
     again_r = tuple([rules.resent(copy, left) for copy in left.r.copies if copy.sent < 0])
@@ -237,21 +237,21 @@ def _cut(setup: Setup, state: ChainState, action: Action) -> Step:
 
 
 def can_merge(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    """Every two neighbours."""
+    """Yield a merge for every two neighbours."""
     if state.changes and is_quiet(state):
         for at in range(len(state.workers) - 1):
             yield Action("merge", at)
 
 
 def merge(setup: Setup, state: ChainState, action: Action) -> Step:
-    """Two neighbours become one; what lies left in R and right in S meets now."""
+    """Merge two neighbours; R of the left worker and S of the right one meet now."""
     left, right = state.workers[action.worker], state.workers[action.worker + 1]
     pairs = setup.content.join(R, left.r.store, right.s.store)
     return _replace_workers(state, action.worker, 2, (merge_workers(left, right),)), pairs
 
 
 def merge_workers(left: Worker, right: Worker) -> Worker:
-    """The two as one worker: older tuples of R lie further right, of S further left."""
+    """Return two workers as one: older tuples of R lie further right, of S further left."""
     return Worker(
         right.r._replace(
             store=right.r.store + left.r.store, heard_us=max(left.r.heard_us, right.r.heard_us)
@@ -263,7 +263,7 @@ def merge_workers(left: Worker, right: Worker) -> Worker:
 
 
 def can_split(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    """Every worker: n of R go right and S stays, or all of R goes right with n of S.
+    """Yield the splits of every worker: n of R go right and S stays, or R goes right with n of S.
 
     R that goes right is its oldest, S its newest.
     """
@@ -276,7 +276,7 @@ def can_split(_setup: Setup, state: ChainState) -> Iterator[Action]:
 
 
 def split(setup: Setup, state: ChainState, action: Action) -> Step:
-    """One worker becomes two; no r is left of an s that it met."""
+    """Split one worker into two; no r ends up left of an s that it met."""
     _, at, stream, n, _ = action
     r, s = state.workers[at].r.store, state.workers[at].s.store
     if stream == R:
@@ -288,9 +288,9 @@ def split(setup: Setup, state: ChainState, action: Action) -> Step:
 def split_into(
     setup: Setup, state: ChainState, at: int, left: tuple[Ranks, Ranks], right: tuple[Ranks, Ranks]
 ) -> ChainState:
-    """A worker replaced by two with these stores of R and of S; both know what it knew.
+    """Replace a worker by two with these stores of R and of S; both know what the worker knew.
 
-    But what the one holds has not passed the other, if its way still leads there.
+    The watermark of a store that has not passed the other worker yet is lowered to its tuples.
     """
     worker, content = state.workers[at], setup.content
     parts = [
@@ -336,11 +336,11 @@ TABLE = {
 
 
 def possible(setup: Setup, state: ChainState) -> Iterator[Action]:
-    """Everything that may happen next."""
+    """Yield everything that may happen next."""
     for transition in (setup.table or TABLE).values():
         yield from transition.guard(setup, state)
 
 
 def after(setup: Setup, state: ChainState, action: Action) -> Step:
-    """The state that follows, and the pairs that were found on the way."""
+    """Return the state that follows an action, and the pairs that were found on the way."""
     return (setup.table or TABLE)[action.what].effect(setup, state, action)

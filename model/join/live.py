@@ -6,11 +6,11 @@ Rules of this file:
 
 * The source of S and the end of the chain are two things here, with a queue between them: that is
   where a change at the end goes wrong.
-* ``ADDING`` and ``REMOVING`` are tables of their own; all that happens between workers is that of
+* ``ADDING`` and ``REMOVING`` are tables of their own; between workers the actions are those of
   ``chain.TABLE``.
 
-A MARK is the end of the old queue, for nothing enters it after the change; END is that the leaving
-worker has nothing left, and nothing on its way.
+MARK is the end of the old queue: nothing enters that queue after the change. END says that the
+leaving worker has nothing left and nothing under way.
 """
 
 from collections.abc import Callable, Iterator
@@ -198,11 +198,11 @@ def _can_read_any(setup: Setup, state: ChainState) -> Iterator[Action]:
 
 
 OPEN_AT_ONCE = {**ADDING, "forward": chain.TABLE["forward"]}
-"""The new boundary is never closed."""
+"""Planted bug: the new boundary is never closed."""
 REDIRECTED_AT_ONCE = {
     **REMOVING,
     "gets no more S": Transition(_can_redirect_at_once, _redirect),
 }
-"""R that is still at the leaving worker does not meet what is redirected."""
+"""Planted bug: R that is still at the leaving worker does not meet S that is redirected."""
 END_IGNORED = {**REMOVING, "read the new queue": Transition(_can_read_any, _read_new)}
-"""The neighbour reads its own source while tuples come from the leaving worker."""
+"""Planted bug: the neighbour reads its own source while tuples come from the leaving worker."""

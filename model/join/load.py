@@ -1,11 +1,12 @@
-"""How many workers, how large a block, how much to shed, and what it costs on the network.
+"""Load of a chain: number of workers, block size, share to shed, and bytes on the network.
 
 Source: docs/join.md, sections 7 and 8.
 
 Rules of this file:
 
-* Pure arithmetic: numbers in, numbers out. Time is a number that the caller brings.
-* ``utilisation`` is tuples held divided by ``capacity``, the tuples that make a utilisation of 1.
+* Pure arithmetic: numbers in, numbers out. The caller brings the time.
+* ``utilisation`` is the tuples held divided by ``capacity``, the tuples that make a utilisation
+  of 1.
 """
 
 from collections.abc import Callable
@@ -20,14 +21,17 @@ from model.vocabulary.settings import Setting, Settings
 
 @dataclass(frozen=True, slots=True)
 class Limits(Settings):
-    """Utilisations at which the chain changes.
+    """Utilisations at which a chain reacts.
 
     Raises ``ValueError`` unless ``0 < tau0 < tau1 / 2 < tau1 <= tau2 <= 1``.
     """
 
     tau0: Annotated[float, Setting("utilisation below which workers leave")] = 0.25
+    """Utilisation below which there are too many workers."""
     tau1: Annotated[float, Setting("utilisation above which tuples are shed")] = 0.8
+    """Utilisation above which tuples are shed."""
     tau2: Annotated[float, Setting("utilisation above which workers are added")] = 0.8
+    """Utilisation above which there are too few workers."""
     out_after_us: Annotated[int, Setting("time above tau2 until workers are added")] = 30_000_000
     in_after_us: Annotated[int, Setting("time below tau0 until workers leave")] = 300_000_000
 
@@ -41,24 +45,24 @@ class Limits(Settings):
 
     @property
     def aim(self) -> float:
-        """tau*, the utilisation after a change."""
+        """Utilisation tau* that a change aims at."""
         return self.tau1 / 2
 
 
 class Watch(NamedTuple):
-    """Since when the utilisation has been too high or too low."""
+    """Times since when the utilisation has been too high, or too low (us)."""
 
     high_since_us: int | None = None
     low_since_us: int | None = None
 
 
 def workers_for(workers: int, utilisation: float, limits: Limits) -> int:
-    """m', with which the mean utilisation comes closest to the aim."""
+    """Return m', the number of workers whose mean utilisation comes closest to the aim."""
     return max(1, floor(workers * utilisation / limits.aim + 0.5))
 
 
 def is_idle(utilisation: float, limits: Limits) -> bool:
-    """Whether there are too many workers."""
+    """Return whether there are too many workers."""
     return utilisation < limits.tau0
 
 
@@ -70,7 +74,7 @@ def watch(
     limits: Limits,
     idle: Callable[[float, Limits], bool] = is_idle,
 ) -> tuple[Watch, int]:
-    """What to remember, and the number of workers from now on."""
+    """Return what to remember, and the number of workers from now on."""
     high = seen.high_since_us if seen.high_since_us is not None else now_us
     low = seen.low_since_us if seen.low_since_us is not None else now_us
     if utilisation > limits.tau2:
@@ -88,7 +92,7 @@ def watch(
 
 
 def shed_share(utilisation: float, tau1: float, base: float = 0.0, power: int = 1) -> float:
-    """Share of arrivals that is shed: ``base + (1 - base) * x**power`` above ``tau1``, else 0.
+    """Return the share of arrivals to shed: ``base + (1 - base) * x**power`` above tau1, else 0.
 
     ``power`` is 1 (linear) or 2 (quadratic); x is 0 at ``tau1`` and 1 at full utilisation.
     """
@@ -99,9 +103,10 @@ def shed_share(utilisation: float, tau1: float, base: float = 0.0, power: int = 
 
 
 def sheds(did: bool, smoothed: float, tau1: float, margin: float) -> bool:
-    """Whether to shed, from whether one did: it stops only ``margin`` below where it starts.
+    """Return whether to shed; ``did`` says whether the chain shed before.
 
-    Without a margin a base share greater than 0 switches shedding on and off at ``tau1``.
+    Shedding stops only ``margin`` below where it starts. Without a margin, a base share greater
+    than 0 switches shedding on and off at ``tau1``.
     """
     return smoothed > (tau1 - margin if did else tau1)
 
@@ -109,7 +114,7 @@ def sheds(did: bool, smoothed: float, tau1: float, margin: float) -> bool:
 def share_to_shed(
     did: bool, smoothed: float, tau1: float, base: float, power: int, margin: float
 ) -> float:
-    """Share of arrivals to shed from now on; 0 for none, ``base`` where shedding only goes on."""
+    """Return the share of arrivals to shed from now on; ``base`` if shedding merely goes on."""
     if not sheds(did, smoothed, tau1, margin):
         return 0.0
     return max(base, shed_share(smoothed, tau1, base, power))
@@ -119,7 +124,7 @@ def share_to_shed(
 
 
 def block_size(utilisation: float, capacity: int, workers: int, tau1: float, largest: int) -> int:
-    """zeta(tau): the largest block that keeps every worker below ``tau1`` while the mean is."""
+    """Return zeta(tau): the largest block that keeps workers below tau1 while the mean is."""
     if workers == 1:
         return largest
     allowed = floor(2 * capacity * (tau1 - utilisation) / (workers - 1))
@@ -127,7 +132,7 @@ def block_size(utilisation: float, capacity: int, workers: int, tau1: float, lar
 
 
 def fullest(mean: float, zeta: int, capacity: int, workers: int) -> float:
-    """Utilisation of the fullest worker if each neighbour holds at most zeta tuples less."""
+    """Return the utilisation of the fullest worker if neighbours hold at most zeta tuples less."""
     return mean + zeta * (workers - 1) / (2 * capacity)
 
 
@@ -136,26 +141,26 @@ def fullest(mean: float, zeta: int, capacity: int, workers: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What a chain carries."""
+    """The stream that a chain carries, and the sizes of its messages."""
 
     tuples_per_s: float
-    """Of both streams."""
+    """Tuples of both streams together."""
     workers: int
     tuple_bytes: float
     header_bytes: float
     headers: int = 2
-    """A block and hop: the block's own and the acknowledgement's."""
+    """Headers for a block and hop: the block's own and the acknowledgement's."""
     out_bytes_per_s: float = 0.0
 
     def least(self) -> float:
-        """Bytes/s without headers."""
+        """Return the bytes/s without headers."""
         return self.tuples_per_s * (self.workers - 1) * self.tuple_bytes + self.out_bytes_per_s
 
     def bytes_per_s(self, mean_block: float) -> float:
-        """Bytes/s with blocks of this mean size."""
+        """Return the bytes/s with blocks of this mean size."""
         headers = self.headers * self.header_bytes / mean_block
         return self.least() + self.tuples_per_s * (self.workers - 1) * headers
 
     def overhead_bound(self, mean_block: float) -> float:
-        """At most so much more than the least, as a share."""
+        """Return the share by which headers exceed the least, at most."""
         return self.headers * self.header_bytes / (mean_block * self.tuple_bytes)

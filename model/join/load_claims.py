@@ -4,9 +4,7 @@ Source: docs/join.md, sections 7 and 8.
 
 Rules of this file:
 
-* A run is a list of moments, or the bytes that were counted. Who measured them is not asked.
-* Each promise has a guard, the case without which it could hold without a test. One run need not
-  contain it, all of them together must (``over_all``).
+* A run is a list of moments, or the bytes that were counted, whoever measured them.
 * What is drawn by lot is held to a bound with a stated probability of error.
 """
 
@@ -31,7 +29,7 @@ ERROR = 1e-9
 """Probability that a share drawn as asked is called wrong (Hoeffding's inequality)."""
 ROUNDING = 1e-9
 SLACK = 0.05
-"""By so much measured bytes may be off, as a share."""
+"""Relative deviation allowed for measured bytes."""
 
 
 class Moment(NamedTuple):
@@ -40,23 +38,23 @@ class Moment(NamedTuple):
     at_us: int
     workers: int
     mean: float
-    """Utilisation of the workers: tuples held, divided by ``capacity``."""
+    """Mean utilisation of the workers: tuples held, divided by ``capacity``."""
     fullest: float
     """Utilisation of the fullest worker."""
     smoothed: float
-    """Utilisation that shedding goes by."""
+    """Utilisation that shedding follows."""
     share: float
-    """Of the arrivals from now on, to be shed."""
+    """Share of the arrivals from now on that is to be shed."""
     offered: int
     """Arrivals since the last moment."""
     shed: int
-    """Of these, shed."""
+    """Number of ``offered`` arrivals that were shed."""
     wanted: int
-    """Workers that were decided on; it may take until they are there."""
+    """Number of workers that was decided on; it may take time until they are there."""
 
 
 class Rule(NamedTuple):
-    """What a run was told."""
+    """The settings that a run followed."""
 
     limits: Limits
     capacity: int
@@ -102,7 +100,7 @@ def _changes(run: Moments) -> int:
 
 
 def _is_promised(moment: Moment, rule: Rule) -> bool:
-    """Whether the mean is not above tau1, and a block need not be smaller than a tuple."""
+    """Return whether the mean is not above tau1, and a block need not be smaller than a tuple."""
     spare = 2 * rule.capacity * (rule.limits.tau1 - moment.mean)
     return spare >= 0 and spare >= moment.workers - 1
 
@@ -132,7 +130,7 @@ def _other_shares(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
 
 
 def _other_counts(moments: Sequence[Moment]) -> Iterator[str]:
-    """All or nothing is exact; in between, so many tuples as chance allows."""
+    """Yield wrong numbers of shed tuples: all or nothing is exact, other shares are random."""
     offered, shed, expected = 0, 0, 0.0
     for before, moment in pairwise(moments):
         if before.share in (0.0, 1.0):

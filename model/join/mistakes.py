@@ -1,11 +1,11 @@
-"""What planted bugs do instead of the protocol: decisions and transitions.
+"""The decisions and transitions of planted bugs, which replace those of the protocol.
 
 Source: docs/join.md, section 3, turned round.
 
 Rules of this file:
 
-* Each function replaces one entry of the rules or of the table; ``variants`` says which and why it
-  is wrong.
+* Each function replaces one entry of the rules or of the table; ``variants`` says which one, and
+  why it is wrong.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -66,27 +66,27 @@ def _join(setup: Setup, state: ChainState, at: int, block: Block) -> Step:
 
 
 def answer_then_wait(setup: Setup, state: ChainState, action: Action) -> Step:
-    """A block is acknowledged and put aside."""
+    """Acknowledge a block and put it aside."""
     state, block = _take_block(state, action)
     state = _put_aside(state, action.worker, block)
     return _answer(setup, state, action.worker, block), NO_PAIRS
 
 
 def join_then_wait(setup: Setup, state: ChainState, action: Action) -> Step:
-    """A block is joined and put aside."""
+    """Join a block and put it aside."""
     state, block = _take_block(state, action)
     state, pairs = _join(setup, state, action.worker, block)
     return _put_aside(state, action.worker, block), pairs
 
 
 def join_at_last(setup: Setup, state: ChainState, action: Action) -> Step:
-    """A block that was put aside is joined."""
+    """Join a block that was put aside."""
     state, block = _take_aside(state, action)
     return _join(setup, state, action.worker, block)
 
 
 def answer_at_last(setup: Setup, state: ChainState, action: Action) -> Step:
-    """A block that was put aside is acknowledged."""
+    """Acknowledge a block that was put aside."""
     state, block = _take_aside(state, action)
     return _answer(setup, state, action.worker, block), NO_PAIRS
 
@@ -106,7 +106,7 @@ def in_two(
     name: str,
     second: Callable[[Setup, ChainState, Action], Step],
 ) -> Mapping[str, Transition]:
-    """The table with a receipt in two steps."""
+    """Return the table with a receipt in two steps."""
     receive = Transition(chain.TABLE["receive"].guard, first)
     return {**chain.TABLE, "receive": receive, name: Transition(_can_go_on(name), second)}
 
@@ -115,26 +115,26 @@ def in_two(
 
 
 def both_visible(worker: Worker, block: Block) -> Copies:
-    """Copies of whichever stream is the other one."""
+    """Return the copies of the other stream, for blocks of either stream."""
     return lanes(worker, block.stream)[1].copies
 
 
 def can_forget(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    """Where there is a copy of S."""
+    """Yield the workers that have a copy of S."""
     for at, worker in enumerate(state.workers):
         if worker.s.copies:
             yield Action("forgets a copy of", at, S)
 
 
 def forget(_setup: Setup, state: ChainState, action: Action) -> Step:
-    """The oldest copy of S is deleted."""
+    """Delete the oldest copy of S."""
     worker = state.workers[action.worker]
     lane = worker.s._replace(copies=worker.s.copies[1:])
     return with_worker(state, action.worker, with_lane(worker, S, lane)), NO_PAIRS
 
 
 def drop_everywhere(setup: Setup, state: ChainState, action: Action) -> Step:
-    """A dropped tuple also leaves the copy at the worker that it came from."""
+    """Drop tuples, also from the copy at the worker that they came from."""
     at, stream = action.worker, action.stream
     before = set(lanes(state.workers[at], stream)[0].store)
     state, pairs = chain.TABLE["drop"].effect(setup, state, action)
@@ -154,34 +154,34 @@ def _without(copy: Copy, gone: set[int]) -> Copy:
 
 
 def renewed(copy: Copy, worker: Worker) -> Block:
-    """A block with what its sender has seen by now."""
+    """Return a block with what its sender has seen by now."""
     return copy.block._replace(seen=lanes(worker, copy.block.stream)[1].received)
 
 
 def own_wm_us(worker: Worker, stream: str) -> int:
-    """The watermark of the tuple's own stream."""
+    """Return the watermark of the tuple's own stream."""
     return lanes(worker, stream)[0].wm_us
 
 
 def source_wm_us(worker: Worker, stream: str) -> int:
-    """The watermark of the other stream at its source, as heard."""
+    """Return the watermark of the other stream at its source, as heard."""
     return lanes(worker, stream)[1].heard_us
 
 
 def merge_in_silence(setup: Setup, state: ChainState, action: Action) -> Step:
-    """A merge that joins nothing."""
+    """Merge two workers without joining anything."""
     return chain.merge(setup, state, action)[0], NO_PAIRS
 
 
 def can_halve(setup: Setup, state: ChainState) -> Iterator[Action]:
-    """Every worker of a quiet chain."""
+    """Yield every worker of a quiet chain."""
     if state.changes and is_quiet(state):
         for at in range(len(state.workers)):
             yield Action("is split by halves", at)
 
 
 def halve(setup: Setup, state: ChainState, action: Action) -> Step:
-    """Half of R and half of S go right."""
+    """Send half of R and half of S to the right."""
     worker = state.workers[action.worker]
     r, s = worker.r.store, worker.s.store
     of_r, of_s = len(r) // 2, len(s) // 2
@@ -190,18 +190,18 @@ def halve(setup: Setup, state: ChainState, action: Action) -> Step:
 
 
 def can_save(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    """Once, when there is something to save."""
+    """Yield a checkpoint once, when there is something to save."""
     if is_quiet(state) and not state.saved and any(w.r.store or w.s.store for w in state.workers):
         yield Action("every worker is saved")
 
 
 def save(_setup: Setup, state: ChainState, _action: Action) -> Step:
-    """A checkpoint of every worker."""
+    """Save a checkpoint of every worker."""
     return state._replace(saved=state.workers), NO_PAIRS
 
 
 def can_restore(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    """A worker that has changed since the checkpoint."""
+    """Yield the workers that have changed since the checkpoint."""
     if is_quiet(state) and state.changes and state.saved:
         for at, worker in enumerate(state.saved):
             if worker != state.workers[at]:
@@ -209,7 +209,7 @@ def can_restore(_setup: Setup, state: ChainState) -> Iterator[Action]:
 
 
 def restore(_setup: Setup, state: ChainState, action: Action) -> Step:
-    """One worker goes back to the checkpoint."""
+    """Restore one worker from the checkpoint."""
     old, now = state.saved[action.worker], state.workers[action.worker]
     # Its neighbours number the next block by what they sent; so does it after greeting them.
     worker = Worker(

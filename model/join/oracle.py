@@ -1,11 +1,11 @@
-"""What is true: a nested loop over the admitted tuples.
+"""The true result: a nested loop over the admitted tuples.
 
 Source: docs/join.md, sections 1, 2 and 10.
 
 Rules of this file:
 
-* ``matches`` is obvious at a glance, and that is its only virtue. ``quick_matches`` gives the same
-  for large inputs; the tests hold the two together.
+* ``matches`` is obvious at a glance, and that is its only virtue. ``quick_matches`` returns the
+  same for large inputs; tests compare the two.
 * Nothing here knows a chain.
 """
 
@@ -52,7 +52,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def holds(predicate: Predicate, r: Event, s: Event) -> bool:
-    """Whether a predicate holds for a tuple of R and one of S."""
+    """Return whether a predicate holds for a tuple of R and one of S."""
     if isinstance(predicate, And):
         return all(holds(part, r, s) for part in predicate.parts)
     if isinstance(predicate, Equi):
@@ -78,12 +78,12 @@ class Admitted(NamedTuple):
 
 
 class Admission(NamedTuple):
-    """What a workload lets in."""
+    """The tuples that a workload admits, and those that it rejects."""
 
     streams: Mapping[str, Admitted]
     rejected: list[Rejected]
     redelivered: int
-    """Arrivals of tuples that were admitted before, and not rejected."""
+    """Number of arrivals that repeat an admitted tuple and are not rejected."""
 
     @property
     def r(self) -> Admitted:
@@ -97,16 +97,16 @@ class Admission(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """How far a gate has come."""
+    """Progress of a gate."""
 
     tuples: Mapping[str, int]
-    """Admitted tuples of each stream."""
+    """Number of admitted tuples, by stream."""
     rejected: int
     redelivered: int
 
 
 class Gate:
-    """Lets arrivals in, or not, one after the other (docs/join.md, section 2)."""
+    """Admits or refuses arrivals, one after the other (docs/join.md, section 2)."""
 
     def __init__(self, config: JoinConfig) -> None:
         self.config = config
@@ -116,9 +116,9 @@ class Gate:
         self._known: dict[str, set[int]] = {stream: set() for stream in STREAMS}
 
     def offer(self, stream: str, epoch: int, events: Iterable[Event]) -> list[bool]:
-        """Which arrivals of a stream are admitted, each after the one before it.
+        """Return which arrivals of a stream are admitted, each after the one before it.
 
-        ``ValueError`` if the stream is none of the two.
+        Raises ``ValueError`` if the stream is neither of the two.
         """
         if stream not in self.admitted:
             msg = f"stream is {stream!r}; it must be one of {', '.join(STREAMS)}"
@@ -163,9 +163,9 @@ class Gate:
 
 
 def admission(workload: Workload) -> Admission:
-    """Let the arrivals of a workload in, or not, in their order.
+    """Admit or refuse the arrivals of a workload, in their order.
 
-    Raises ``ValueError`` for an arrival whose stream is none of the two.
+    Raises ``ValueError`` for an arrival whose stream is neither of the two.
     """
     gate = Gate(JoinConfig.from_json(workload.config))
     for epoch, batch in enumerate(workload.batches()):
@@ -182,7 +182,7 @@ def _rejected(event: Event, reason: str) -> Rejected:
 
 
 def queries_of(config: JoinConfig, admitted: Admission, r: int, s: int) -> tuple[str, ...]:
-    """The queries of which a pair, two ranks, is a result."""
+    """Return the queries that have a pair, given as two ranks, as a result."""
     r_tuple, s_tuple = admitted.r.tuples[r], admitted.s.tuples[s]
     if abs(r_tuple.event_time_us - s_tuple.event_time_us) > config.window_us:
         return ()
@@ -197,13 +197,13 @@ def queries_of(config: JoinConfig, admitted: Admission, r: int, s: int) -> tuple
 
 
 def asks_about(config: JoinConfig, query: str, epochs: Iterable[int]) -> bool:
-    """Whether a query pairs tuples of these epochs: all of them must be in its range."""
+    """Return whether a query pairs tuples of these epochs: all of them must be in its range."""
     first, last = config.span(query)
     return all(first <= epoch and (last is None or epoch <= last) for epoch in epochs)
 
 
 def matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
-    """Every result: for all r, for all s."""
+    """Return every result: for all r, for all s."""
     every_r, every_s = range(len(admitted.r.tuples)), range(len(admitted.s.tuples))
     return {found for r in every_r for found in _with(config, admitted, r, every_s)}
 
@@ -217,10 +217,10 @@ def _with(
 
 
 def quick_matches(config: JoinConfig, admitted: Admission) -> set[QueryPair]:
-    """The same, asking only pairs within the window that are as all queries need them.
+    """Return every result, like :func:`matches`, and try only pairs that all queries allow.
 
-    Where all need equal keys, pairs with equal keys; where all need values within some distance,
-    pairs within the largest of these.
+    If all queries need equal keys, these are pairs with equal keys. If all need values within some
+    distance, these are pairs within the largest distance. All are within the window.
     """
     by_key = all(_needs_equal_keys(predicate) for _, predicate in config.queries)
     distance = max((_distance(predicate) for _, predicate in config.queries), default=inf)
@@ -251,7 +251,7 @@ class _Columns(NamedTuple):
         return _Columns(np.array(ranks, np.int64), times_us, np.array(values, np.float64))
 
     def ranks_about(self, event: Event, config: JoinConfig, distance: float) -> list[int]:
-        """Ranks within the window about a tuple, and within a distance of its value."""
+        """Return the ranks within the window about a tuple, and within a distance of its value."""
         first = bisect_left(self.times_us, event.event_time_us - config.window_us)
         last = bisect_right(self.times_us, event.event_time_us + config.window_us)
         ranks = self.ranks[first:last]
@@ -262,7 +262,7 @@ class _Columns(NamedTuple):
 
 
 def _distance(predicate: Predicate) -> float:
-    """How far values may be apart for a pair to be a result, at most."""
+    """Return the largest distance of two values that a predicate allows."""
     if isinstance(predicate, And):
         return min(map(_distance, predicate.parts), default=inf)
     return predicate.eps if isinstance(predicate, Band) else inf
@@ -275,9 +275,9 @@ def _needs_equal_keys(predicate: Predicate) -> bool:
 
 
 def nested_loop_join(workload: Workload) -> Trace:
-    """What comes of a workload with a flush: matches, each in its first possible epoch, rejections.
+    """Return the trace of a workload with a flush: rejections, and each match in its first epoch.
 
-    Raises ``ValueError`` with one sentence for a workload that cannot be.
+    Raises ``ValueError`` with one sentence if the workload is invalid.
     """
     config, admitted = JoinConfig.from_json(workload.config), admission(workload)
     r_epoch, s_epoch = (
@@ -292,5 +292,5 @@ def nested_loop_join(workload: Workload) -> Trace:
 
 
 def make_system() -> System:
-    """The nested loop as a System, for inputs of which the model's chain would take hours."""
+    """Return the nested loop as a System, for inputs that would take the model's chain hours."""
     return nested_loop_join

@@ -1,11 +1,11 @@
-"""Is the recording of a distributed run a behaviour of the protocol?
+"""Replay of a recorded run, which shows whether it is a behaviour of the protocol.
 
 Source: docs/join.md, sections 3 and 9.
 
 Rules of this file:
 
-* Steps of one worker are in order, steps of two are ordered by messages alone. Taking them as soon
-  as their messages are there loses nothing: a step of one worker never forbids one of another.
+* Steps of one worker are in order; steps of two workers are ordered by messages alone. Taking a
+  step when its messages are there loses nothing: a step of one worker never forbids one of another.
 * Safety is checked, not the load: a block may be sent whenever credit and size allow. A watermark
   may be lower than it could be, never higher.
 * The first step that is not allowed is shown with what the protocol has there.
@@ -64,33 +64,33 @@ RecordedStep = Admit | Forward | Receive | Ack | Drop | Quiet
 
 
 class Refused(Exception):  # noqa: N818 - it is no error of the program
-    """Why the protocol does not allow a step."""
+    """The reason why the protocol does not allow a step."""
 
 
 class Unjoined(Listed):
-    """Contents of which no pairs are asked."""
+    """Content whose pairs are not counted."""
 
     def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
-        """None."""
+        """Return no pairs."""
         return ()
 
 
 class Position(NamedTuple):
-    """Where a recording has come to."""
+    """The point that the replay of a recording has reached."""
 
     chain: ChainState
     epoch: int = -1
     done: tuple[int, ...] = ()
     """Workers whose part of the epoch is over."""
     counts: tuple[int, ...] = ()
-    """Steps that each worker has taken in the epoch."""
+    """Number of steps that each worker has taken in the epoch."""
 
 
 # ------------------------------------------------------------------------------------------ order
 
 
 def in_order(trace: Trace) -> Iterator[RecordedStep]:
-    """The steps in an order that messages allow; those that nothing allows come at the end."""
+    """Yield the steps in an order that messages allow; steps that nothing allows come last."""
     by_worker: dict[tuple[int, int], list[Any]] = {}
     words: Iterable[Any] = PROTOCOL
     for word in words:
@@ -124,7 +124,7 @@ def _merged(queues: list[list[Any]]) -> Iterator[RecordedStep]:
 
 
 def _is_there(step: RecordedStep, known: set[tuple[str, int, str, int]]) -> bool:
-    """Whether the message that a step takes was sent."""
+    """Return whether the message that a step takes was sent."""
     if isinstance(step, Receive):
         sender = step.worker - 1 if step.stream == R else step.worker + 1
         return ("forward", sender, step.stream, step.block) in known
@@ -138,7 +138,7 @@ def _is_there(step: RecordedStep, known: set[tuple[str, int, str, int]]) -> bool
 
 
 class Replay:
-    """The protocol, made to take the steps that were recorded."""
+    """The protocol, made to take the recorded steps."""
 
     def __init__(self, workload: Workload, counts_pairs: bool) -> None:
         config = JoinConfig.from_json(workload.config)
@@ -160,7 +160,7 @@ class Replay:
         }
 
     def follow(self, at: Position, step: RecordedStep) -> Position:
-        """Where a step leads; :class:`Refused` if the protocol does not allow it."""
+        """Return the position after a step. Raise :class:`Refused` if the step is not allowed."""
         if step.epoch != at.epoch:
             at = self._next_epoch(at, step.epoch)
         _require(0 <= step.worker < self.setup.workers, f"there is no worker {step.worker}")
@@ -173,7 +173,7 @@ class Replay:
         return Position(chain, at.epoch, done, counts)
 
     def finish(self, at: Position) -> None:
-        """Whether an epoch may end here; :class:`Refused` if not."""
+        """Raise :class:`Refused` if an epoch may not end at this position."""
         missing = sorted(set(range(self.setup.workers)) - set(at.done))
         _require(not missing, f"workers {missing} have not said that they are quiet")
         _require(is_quiet(at.chain), "a message is under way or a copy is kept")
@@ -318,10 +318,10 @@ def _equal(what: str, recorded: object, expected: object) -> None:
 
 
 def validate_recording(workload: Workload, trace: Trace, counts_pairs: bool = True) -> Verdict:
-    """Whether a recorded run is a behaviour of the protocol; if not, its first step that is not.
+    """Judge whether a recording is a behaviour of the protocol; if not, name its first bad step.
 
-    With ``counts_pairs`` every join is made again, which takes time for large inputs. Undetermined
-    without recorded steps.
+    With ``counts_pairs`` every join is made again, which takes time for large inputs. The verdict
+    is undetermined without recorded steps.
     """
     replay = Replay(workload, counts_pairs)
     last = [Position(initial(replay.setup))]
@@ -353,7 +353,7 @@ def validate_recording(workload: Workload, trace: Trace, counts_pairs: bool = Tr
 
 
 def describe(step: RecordedStep) -> str:
-    """A recorded step as a phrase."""
+    """Return a recorded step as a phrase."""
     fields = step._asdict()
     where = f"epoch {fields.pop('epoch')}, worker {fields.pop('worker')}, {fields.pop('number')}"
     rest = ", ".join(f"{name} {value}" for name, value in fields.items())

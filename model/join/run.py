@@ -1,14 +1,16 @@
-"""A workload through a chain, epoch by epoch, in an order drawn from the seed.
+"""A run of the model: a workload through a chain, epoch by epoch, in an order drawn from the seed.
 
 Source: docs/join.md, as a whole.
 
 Rules of this file:
 
 * Whatever is possible may happen next; the seed alone decides. Blocks of any size are sent at any
-  time, so that runs with other seeds see other interleavings.
+  time, so runs with other seeds see other interleavings.
 * An epoch ends when its arrivals are in and the chain is quiet, perhaps later.
 * An epoch that fails is run again from the state before it, which is a value: faults change
   nothing here.
+* The recorder looks at actions that were taken and decides nothing. A worker numbers its own steps;
+  there is no other order.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,11 +42,11 @@ from model.vocabulary.join import Ack, Admit, Drop, Forward, Match, Quiet, R, Re
 PRODUCER = "model"
 
 Lot = Callable[[int], int]
-"""Given n, a number from 0 to n - 1."""
+"""Given n, return a number from 0 to n - 1."""
 
 
 def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
-    """The chain for a workload; blocks are sent freely."""
+    """Return the chain for a workload; blocks are sent freely."""
     content = Listed(
         tuple(event.event_time_us for event in admitted.r.tuples),
         tuple(event.event_time_us for event in admitted.s.tuples),
@@ -63,7 +65,7 @@ def setup_of(config: JoinConfig, admitted: Admission) -> Setup:
 
 
 def next_epoch(state: ChainState) -> ChainState:
-    """A quiet chain at the start of an epoch: blocks are numbered from 1 again."""
+    """Return a quiet chain at the start of an epoch: blocks are numbered from 1 again."""
     return state._replace(
         workers=tuple(Worker(_renumbered(w.r), _renumbered(w.s)) for w in state.workers)
     )
@@ -74,7 +76,7 @@ def _renumbered(lane: Lane) -> Lane:
 
 
 class SeededRun:
-    """A chain on its way through a workload."""
+    """A chain on its way through a workload; a seed or a lot decides what happens next."""
 
     def __init__(self, workload: Workload, changes: Mapping[str, Any], lot: Lot) -> None:
         self.config = JoinConfig.from_json(workload.config)
@@ -85,7 +87,7 @@ class SeededRun:
         self.steps: list[Step] = list(self.admitted.rejected)
 
     def epoch(self, number: int, flush: bool) -> None:
-        """Admit what belongs to the epoch, or flush, and come to rest."""
+        """Admit the tuples of the epoch, or flush, and come to rest."""
         limits = tuple(
             sum(epoch <= number for epoch in stream.epochs)
             for stream in (self.admitted.r, self.admitted.s)
@@ -101,7 +103,7 @@ class SeededRun:
         self.steps.extend(recorder.steps)
 
     def _next(self, limits: Sequence[int], flush: bool) -> Action | None:
-        """An action drawn by lot, if the epoch is not over."""
+        """Return an action drawn by lot; ``None`` if the epoch is over."""
         state = self.state
         is_over = (state.admitted_r, state.admitted_s) == tuple(limits) and state.ended == flush
         if is_over and not flush and is_quiet(state) and self.lot(2):
@@ -137,10 +139,10 @@ class SeededRun:
 def run(
     workload: Workload, changes: Mapping[str, Any] | None = None, lot: Lot | None = None
 ) -> Trace:
-    """The reference trace of a workload, results and protocol steps.
+    """Return the reference trace of a workload: results and protocol steps.
 
-    ``changes`` replace fields of the chain's ``Setup``; ``lot`` decides instead of the seed.
-    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    ``changes`` replace fields of the chain's ``Setup``; ``lot`` decides instead of the seed. Raises
+    ``ValueError`` with one sentence if the configuration is invalid.
     """
     under_way = SeededRun(workload, changes or {}, lot or Random(workload.seed).randrange)
     batches = sum(1 for _ in workload.batches())
@@ -152,7 +154,7 @@ def run(
 
 
 def make_system() -> System:
-    """The reference as a System."""
+    """Return the reference as a System."""
 
     def run_by_seed(workload: Workload, /) -> Trace:
         return run(workload)
@@ -161,7 +163,7 @@ def make_system() -> System:
 
 
 class Recorder:
-    """The recording of one epoch."""
+    """Records the protocol steps of one epoch, from the states before and after each action."""
 
     def __init__(self, epoch: int, setup: Setup) -> None:
         self.epoch = epoch
@@ -170,7 +172,7 @@ class Recorder:
         self.counts: dict[int, int] = {}
 
     def record(self, before: ChainState, action: Action, after: ChainState, pairs: int) -> None:
-        """Write down an action, if it is one that is recorded."""
+        """Record an action, if its kind is recorded."""
         at, stream = action.worker, action.stream
         if action.what == "admit":
             rank = before.admitted_r if stream == R else before.admitted_s
@@ -186,7 +188,7 @@ class Recorder:
             self._drop(before, after, action)
 
     def quiet(self, state: ChainState) -> None:
-        """Write down what every worker holds."""
+        """Record what every worker holds."""
         for at, (r, s) in enumerate(state.workers):
             held = len(r.store), len(s.store)
             self.steps.append(Quiet(*self._at(at), *held, r.wm_us, s.wm_us))

@@ -1,12 +1,19 @@
-"""Every behaviour of a small chain: the states that the explorer walks through.
+"""Small scopes of the protocol for exhaustive exploration, and charts of their behaviours.
 
-Source: docs/join.md, sections 3 and 10.
+Source: docs/join.md, sections 3 to 7 and 10.
 
 Rules of this file:
 
-* It carries: what may happen is decided by ``chain.TABLE`` alone.
-* What was emitted is part of the state here, each pair as one bit, so that a pair that comes out
-  twice or never is seen in the state.
+* ``chain.TABLE`` alone decides what may happen.
+* Emitted pairs are part of the explored state, one bit a pair: a pair that comes out twice or never
+  is seen in the state.
+* ``EVERYDAY`` scopes run at every change, the others at night.
+* Free scopes let every worker send any block at any time, which covers every way to balance the
+  load. In ``balanced`` scopes blocks are sent by section 5 alone, which shows that this is enough
+  for everything to end.
+* A chart has one line an action and one column a worker; time runs down. What is sent points to the
+  neighbour, what is received points from where it came. R tuples are r0, r1, ... by rank, S tuples
+  s0, s1, ....
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,7 +48,7 @@ Table = Mapping[str, Transition]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """How much is explored: few tuples, few workers, one predicate that always holds."""
+    """A small chain to explore: few tuples, few workers, one predicate that always holds."""
 
     name: str
     r_us: tuple[int, ...]
@@ -61,7 +68,7 @@ class Scope:
     table: Table | None = None
 
     def is_result(self, pair: Pair) -> bool:
-        """Whether a pair is a result."""
+        """Return whether a pair is a result."""
         return abs(self.r_us[pair[0]] - self.s_us[pair[1]]) <= self.window_us
 
     @property
@@ -70,7 +77,7 @@ class Scope:
         return tuple((r, s) for r in range(len(self.r_us)) for s in range(len(self.s_us)))
 
     def setup(self) -> Setup:
-        """The chain of the scope."""
+        """Return the chain of the scope."""
         content = Listed(self.r_us, self.s_us, lambda r, s: self.is_result((r, s)))
         wm_us = (_watermarks(self.r_us, self.lateness_us), _watermarks(self.s_us, self.lateness_us))
         return Setup(
@@ -103,11 +110,11 @@ class State(NamedTuple):
     once: int = 0
     """Bits of the pairs that were emitted."""
     twice: int = 0
-    """... and emitted again."""
+    """Bits of the pairs that were emitted again."""
 
 
 class Protocol:
-    """The actions of one scope."""
+    """The transition system of one scope."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -115,11 +122,11 @@ class Protocol:
         self.n_s = len(scope.s_us)
 
     def initial(self) -> State:
-        """Nothing has been admitted."""
+        """Return the state in which nothing has been admitted."""
         return State(initial(self.setup))
 
     def actions(self, state: State) -> Iterator[tuple[Action, State]]:
-        """Everything that may happen next, and where it leads."""
+        """Yield everything that may happen next, and the state to which it leads."""
         setup, before = self.setup, state.chain
         for action in chain.possible(setup, before):
             after, pairs = chain.after(setup, before, action)
@@ -135,7 +142,7 @@ class Protocol:
 
 
 def _same(n: int) -> tuple[int, ...]:
-    """Event times of n tuples that all match."""
+    """Return the event times of n tuples that all match."""
     return (0,) * n
 
 
@@ -237,7 +244,7 @@ EVERYDAY = (
 
 
 def describe_state(scope: Scope, state: State) -> str:
-    """What there is, as a phrase."""
+    """Return a phrase about what each worker stores and what came out."""
     parts = []
     for number, worker in enumerate(state.chain.workers):
         stored = [name_tuples(R, worker.r.store)] * bool(worker.r.store)
@@ -254,7 +261,7 @@ def _describe_action(action: Action) -> str:
 
 
 def machine_of(scope: Scope) -> Machine[State, Action]:
-    """The transition system of a scope."""
+    """Return the transition system of a scope, for the explorer."""
     protocol = Protocol(scope)
     return Machine(
         (protocol.initial(),),
@@ -268,12 +275,12 @@ WIDTH = 34
 
 
 def name_tuples(stream: str, ranks: Ranks) -> str:
-    """Tuples of a stream, for example ``r0 r1``."""
+    """Return the names of tuples of a stream, for example ``r0 r1``."""
     return " ".join(f"{stream.lower()}{rank}" for rank in ranks) or "nothing"
 
 
 def describe_emitted(scope: Scope, before: State, after: State) -> str:
-    """Pairs that an action brought out, with a mark on those that came out before."""
+    """Return the pairs that an action emitted, with a mark on those that came out before."""
     again = after.twice & ~before.twice
     fresh = after.once & ~before.once
     parts = []
@@ -284,7 +291,7 @@ def describe_emitted(scope: Scope, before: State, after: State) -> str:
 
 
 def chart(scope: Scope, path: Path[State, Action]) -> tuple[str, ...]:
-    """The lines of the chart, header first."""
+    """Return the lines of a message-sequence chart, header first."""
     columns = max(len(state.chain.workers) for state in (path.initial, *_states(path)))
     lines = [_line("", [f"worker {n}" for n in range(columns)])]
     before = path.initial
@@ -314,7 +321,7 @@ def _line(number: str, cells: Sequence[str]) -> str:
 
 
 def describe_action(before: State, after: State, action: Action) -> str:
-    """An action in a few words, with arrows for what comes and goes."""
+    """Return an action in a few words, with arrows for what comes and goes."""
     what, at, stream, n, repeats = action
     chain = before.chain
     if what in ("admit", "the source sends"):

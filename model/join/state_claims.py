@@ -1,10 +1,10 @@
-"""What must be true of every state of a small chain.
+"""The promises about every state of a small chain.
 
 Source: docs/join.md, section 10.
 
 Rules of this file:
 
-* A claim looks at one state. Three of them (I1 to I3) say how it hangs together; the others say
+* A claim looks at one state. Three claims (I1 to I3) are invariants of the protocol; the others are
   what a user would notice: a pair twice, a pair lost, a chain that is stuck.
 * A pair is named by ranks: (r2, s0).
 """
@@ -32,7 +32,7 @@ CROSSED = "I3: emitted exactly if crossed"
 
 
 def _under_way(scope: Scope, chain: ChainState, at: int, stream: str) -> Iterator[Block]:
-    """Blocks of a stream that were sent over a boundary and not received."""
+    """Yield the blocks of a stream that were sent over a boundary and not received."""
     if not scope.rules.numbered:
         for message in (chain.right if stream == R else chain.left)[at]:
             if isinstance(message, Block) and message.stream == stream:
@@ -63,7 +63,7 @@ def _places(scope: Scope, chain: ChainState, stream: str) -> list[tuple[int, Ran
 
 
 def _queues(scope: Scope, chain: ChainState) -> list[tuple[int, Ranks]]:
-    """Tuples of S that have not entered yet: they lie right of the worker that they wait for."""
+    """Return the tuples of S that wait to enter: they lie right of the worker they wait for."""
     new_end = scope.workers if chain.phase in (ADDED, OPEN) else scope.workers - 2
     return [(2 * scope.workers - 1, chain.queue), (2 * new_end + 1, chain.new_queue)]
 
@@ -125,7 +125,7 @@ def _received(chain: ChainState, at: int, stream: str) -> int:
 
 
 def _has_crossed(scope: Scope, chain: ChainState, pair: Pair, r_at: int, s_at: int) -> bool:
-    """Whether a pair must have met, by where its tuples are.
+    """Return whether a pair must have met, by the places of its tuples.
 
     A tuple that was dropped has met everything, except that a copy of it may still wait.
     """
@@ -137,7 +137,7 @@ def _has_crossed(scope: Scope, chain: ChainState, pair: Pair, r_at: int, s_at: i
 
 
 def _waiting(scope: Scope, chain: ChainState, r: int, at: int) -> Ranks:
-    """Tuples of S in copies that will be there when the block with r comes over the boundary."""
+    """Return the tuples of S in copies that will be there when the block with r arrives."""
     copies = chain.workers[at + 1].s.copies
     if scope.rules.numbered:
         block = next(b for b in _under_way(scope, chain, at, R) if r in b.tuples)
@@ -157,7 +157,7 @@ def _crossed(scope: Scope) -> Callable[[State], bool]:
 
 
 def _against_crossing(scope: Scope, state: State) -> Iterator[tuple[Pair, bool]]:
-    """Pairs that were emitted without having crossed, or the other way round."""
+    """Yield the pairs that were emitted without having crossed, or the other way round."""
     chain = state.chain
     r_at, s_at = _positions(scope, chain, R), _positions(scope, chain, S)
     for bit, pair in enumerate(scope.pairs):
@@ -171,7 +171,7 @@ def _against_crossing(scope: Scope, state: State) -> Iterator[tuple[Pair, bool]]
 
 
 def _lost(scope: Scope, state: State) -> Iterator[Pair]:
-    """Results that cannot come any more: r is gone, or it is stored and s not ahead of it."""
+    """Yield results that cannot come any more: r is gone, or stored with s not ahead of it."""
     chain = state.chain
     if any(worker.r.waiting or worker.s.waiting for worker in chain.workers):
         return
@@ -191,7 +191,7 @@ def _lost(scope: Scope, state: State) -> Iterator[Pair]:
 
 
 def is_final(scope: Scope, state: State) -> bool:
-    """Whether a state without actions is as it should be."""
+    """Return whether a state without actions is complete."""
     chain = state.chain
     admitted = (chain.admitted_r, chain.admitted_s) == (len(scope.r_us), len(scope.s_us))
     if not admitted or not is_quiet(chain) or chain.ended < scope.ends:
@@ -208,7 +208,7 @@ def is_final(scope: Scope, state: State) -> bool:
 
 
 def results_mask(scope: Scope) -> int:
-    """Bits of the pairs that are results."""
+    """Return the bits of the pairs that are results."""
     return sum(1 << bit for bit, pair in enumerate(scope.pairs) if scope.is_result(pair))
 
 
@@ -275,7 +275,7 @@ def _pairs(scope: Scope, mask: int) -> str:
 
 
 def _outcomes(scope: Scope, names: tuple[str, ...]) -> list[StateClaim[State]]:
-    """What a user would notice."""
+    """Return the claims about what a user would notice."""
     wanted = results_mask(scope)
     return [
         always(
@@ -303,7 +303,7 @@ def _outcomes(scope: Scope, names: tuple[str, ...]) -> list[StateClaim[State]]:
 
 
 def claims_of(scope: Scope) -> list[StateClaim[State]]:
-    """Everything that docs/join.md promises of a state."""
+    """Return all claims of docs/join.md about a state."""
     guards = _guards(scope)
     names = tuple(guard.name for guard in guards)
     return [

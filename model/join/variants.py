@@ -1,12 +1,13 @@
 """Protocols that look right and are not: literal readings of the source, and planted bugs.
 
-Source: docs/join.md, section 3; S2J where a reading of it is meant.
+Source: docs/join.md, section 3; S2J for literal readings.
 
 Rules of this file:
 
 * A variant spoils a scope: it replaces a decision, the network, or a transition of the table, and
   nothing else. Its home is the scope in which the explorer finds it.
 * ``promise`` is the claim that breaks first.
+* A planted bug is explored in its home, until its promise is broken.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +28,7 @@ from model.vocabulary.join import And, R, S
 PAPER = "S2J, read literally"
 PLANTED = "planted bug"
 CHANGED = ("rules", "network", "free", "empty_blocks", "changes", "table")
-"""What of a scope makes the chain of a run another one."""
+"""Fields of a scope that change the chain of a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class Variant:
 
     name: str
     home: str
-    """Scope in which it shows."""
+    """Name of the scope in which the explorer finds the variant."""
     promise: str
     mistake: str
     source: str
@@ -44,16 +45,16 @@ class Variant:
     """The rule that keeps the promise."""
     spoil: Callable[[Scope], Scope]
     seed: int = 0
-    """With which a single run of the example shows it."""
+    """Seed with which a single run of the example breaks the promise."""
 
     @property
     def scope(self) -> Scope:
-        """Its home, spoilt."""
+        """The home, spoilt."""
         return self.spoil(SCOPES[self.home])
 
     @property
     def example(self) -> Workload:
-        """The tuples of its home as a workload."""
+        """The tuples of the home as a workload."""
         scope = self.scope
         config = JoinConfig(
             scope.window_us,
@@ -71,7 +72,7 @@ class Variant:
         return Workload("join", arrivals, config.to_json(), seed=self.seed, name=self.name)
 
     def make_system(self) -> System:
-        """The reference run with the mistake in it."""
+        """Return the reference run with the mistake in it."""
         scope = self.scope
         changes = {name: getattr(scope, name) for name in CHANGED}
 
@@ -349,9 +350,9 @@ MAX_STATES = 5_000_000
 
 
 def scope_of(name: str, variant: str | None = None) -> Scope:
-    """A scope, or what a variant makes of it.
+    """Return a scope, or what a variant makes of it.
 
-    Raises KeyError for a name that does not exist.
+    Raises KeyError for an unknown name.
     """
     return SCOPES[name] if variant is None else VARIANTS[variant].spoil(SCOPES[name])
 
@@ -361,7 +362,7 @@ def explore(
 ) -> Exploration[State, Action]:
     """Search a scope; with a variant, until the promise that it breaks is broken.
 
-    Raises KeyError for a name that does not exist.
+    Raises KeyError for an unknown name.
     """
     chosen = scope_of(scope, variant)
     return search(

@@ -32,7 +32,7 @@ from model.join.state import (
 def admit(
     worker: Worker, stream: str, tuples: Ranks, wm_us: int, content: Content
 ) -> tuple[Worker, tuple[Pair, ...]]:
-    """InR, InS: tuples enter one after the other; the watermark of the stream is then ``wm_us``."""
+    """InR, InS: admit tuples one after the other, and set the stream's watermark to ``wm_us``."""
     lane, opposite = lanes(worker, stream)
     pairs = content.join(stream, tuples, opposite.store)
     lane = lane._replace(store=lane.store + tuples, wm_us=wm_us, heard_us=wm_us)
@@ -42,7 +42,7 @@ def admit(
 def forward(
     worker: Worker, stream: str, n: int, content: Content, rules: Rules
 ) -> tuple[Worker, Block]:
-    """FwdR, FwdS: the oldest n tuples leave."""
+    """FwdR, FwdS: send the oldest n tuples."""
     lane, opposite = lanes(worker, stream)
     leaving, staying = lane.store[:n], lane.store[n:]
     wm_us = min(lane.wm_us, content.least_us(stream, staying))
@@ -55,7 +55,7 @@ def forward(
 def receive(
     worker: Worker, block: Block, content: Content, rules: Rules
 ) -> tuple[Worker, tuple[Pair, ...]]:
-    """RecvR, RecvS, without the acknowledgement."""
+    """RecvR, RecvS: join and store a block; the acknowledgement is :func:`receipt`."""
     lane, opposite = lanes(worker, block.stream)
     met = opposite.store
     for copy in rules.visible(worker, block):
@@ -70,14 +70,14 @@ def receive(
 
 
 def receipt(worker: Worker, block: Block, with_size: bool) -> Acknowledgement:
-    """The acknowledgement of a block that was received."""
+    """Return the acknowledgement of a block that was received."""
     lane, opposite = lanes(worker, block.stream)
     size = len(lane.store) if with_size else 0
     return Acknowledgement(block.stream, block.number, opposite.sent, size)
 
 
 def acknowledge(worker: Worker, ack: Acknowledgement, rules: Rules, with_size: bool) -> Worker:
-    """RecvACK: a copy has done its duty, or will have when blocks of R have come."""
+    """RecvACK: mark a copy as acknowledged; it is released now, or after some blocks of R."""
     lane, _ = lanes(worker, ack.stream)
     lane = lane._replace(copies=rules.acknowledge(lane.copies, ack))
     if with_size:
@@ -86,7 +86,7 @@ def acknowledge(worker: Worker, ack: Acknowledgement, rules: Rules, with_size: b
 
 
 def _release(worker: Worker, rules: Rules) -> Worker:
-    """Without the copies that nothing can ask for any more."""
+    """Delete the copies that nothing can need any more."""
     r, s = worker
     if r.copies and any(copy.sent >= 0 for copy in r.copies):
         r = r._replace(copies=tuple([copy for copy in r.copies if copy.sent < 0]))
@@ -97,21 +97,21 @@ def _release(worker: Worker, rules: Rules) -> Worker:
 
 
 def droppable(worker: Worker, stream: str, window_us: int, content: Content, rules: Rules) -> Ranks:
-    """Stored tuples of a stream that nothing to come can match."""
+    """Return the stored tuples of a stream that no later tuple can match."""
     lane, _ = lanes(worker, stream)
     horizon_us = rules.drop_wm_us(worker, stream) - window_us
     return content.split_at(stream, lane.store, horizon_us)[0]
 
 
 def drop(worker: Worker, stream: str, horizon_us: int, content: Content) -> Worker:
-    """DropR, DropS: what lies below the horizon leaves the store; copies stay as they are."""
+    """DropR, DropS: remove what lies below the horizon from the store; copies stay as they are."""
     lane, _ = lanes(worker, stream)
     _, kept = content.split_at(stream, lane.store, horizon_us)
     return with_lane(worker, stream, lane._replace(store=kept))
 
 
 def hear(worker: Worker, stream: str, heard_us: int) -> Worker:
-    """The watermark of a stream at its source has come by as a hint."""
+    """Take a hint: the watermark of a stream at its source."""
     lane, _ = lanes(worker, stream)
     if heard_us <= lane.heard_us:
         return worker
@@ -119,7 +119,7 @@ def hear(worker: Worker, stream: str, heard_us: int) -> Worker:
 
 
 def hear_size(worker: Worker, stream: str, size: int) -> Worker:
-    """The size of the next worker's store of a stream has come by as a hint."""
+    """Take a hint: the size of the next worker's store of a stream."""
     lane, _ = lanes(worker, stream)
     return (
         worker
@@ -132,7 +132,7 @@ def hear_size(worker: Worker, stream: str, size: int) -> Worker:
 
 
 def sizes(setup: Setup, worker: Worker, stream: str) -> Iterator[int]:
-    """How many tuples the next block may have."""
+    """Yield the sizes that the next block may have, in tuples."""
     lane, _ = lanes(worker, stream)
     most = min(setup.block_size, len(lane.store))
     if setup.free:
@@ -152,7 +152,7 @@ def _passing_us(setup: Setup, lane: Lane, stream: str) -> int:
 
 
 def is_unbalanced(setup: Setup, lane: Lane) -> bool:
-    """Whether the next worker has at least a block less of the stream."""
+    """Return whether the next worker has at least a block less of the stream."""
     size, zeta = len(lane.store), setup.block_size
     if size < zeta:
         return False
@@ -161,7 +161,7 @@ def is_unbalanced(setup: Setup, lane: Lane) -> bool:
 
 
 def is_overdue(setup: Setup, worker: Worker, stream: str) -> bool:
-    """Whether the other stream has moved past a stored tuple, as far as is known."""
+    """Return whether the other stream has moved past a stored tuple, as far as is known."""
     lane, opposite = lanes(worker, stream)
     least_us = setup.content.least_us(stream, lane.store)
     return setup.rules.forces and least_us + setup.window_us < opposite.heard_us
