@@ -1,12 +1,12 @@
-"""Is it contradicted that delay and value have nothing to do with each other (docs/slack.md, 5)?
+"""Test the assumption that delay and value are independent (docs/slack.md, section 5).
 
-Source: Kendall's way of scoring ranks by comparing all pairs; Student's t over windows, because
+Source: Kendall's scores of ranks, from comparing all pairs; Student's t over windows, because
 tuples of one window depend on one another and windows hardly do.
 
 Rules of this file:
 
-* Sums of scores are integers and stay exact; only the figures made of them are rounded.
-* An assumption is never confirmed. It has not been tested, was contradicted, or was not.
+* Sums of scores are integers and stay exact; only figures computed from them are rounded.
+* An assumption is never confirmed: it is untested, contradicted, or not contradicted.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,21 +24,24 @@ CONTRADICTED = "contradicted"
 NOT_CONTRADICTED = "not contradicted"
 
 ENOUGH_WINDOWS = 20
-"""With fewer windows nothing is said."""
+"""Least number of windows for a statement."""
 QUANTILE = 0.9995
-"""Of Student's t, on either side."""
+"""Quantile of Student's t at either end of the interval."""
 
 # ------------------------------------------------------------------------------------ one window
 
 
 def is_recorded(config: SlackConfig, start_us: int, n: int) -> bool:
-    """Whether a correction of this window records its correlation: disjoint windows do."""
+    """Return whether corrections of this window record its correlation.
+
+    Every ceil(W/s)-th window of at most MAX_CORRELATED tuples does, so these windows are disjoint.
+    """
     every = -(-config.size_us // config.slide_us)
     return (start_us // config.slide_us) % every == 0 and n <= MAX_CORRELATED
 
 
 def scored(config: SlackConfig) -> Scored:
-    """What a correction records beside the revision of a window."""
+    """Return the function that scores a window for its correction."""
 
     def scores(start_us: int, tuples: Sequence[Event]) -> Scores | None:
         return scores_of(tuples) if is_recorded(config, start_us, len(tuples)) else None
@@ -47,7 +50,7 @@ def scored(config: SlackConfig) -> Scored:
 
 
 def scores_of(tuples: Sequence[Event]) -> Scores:
-    """Compare delays and values of a window's tuples, given in the order of their arrival."""
+    """Score delays against values of a window's tuples, given in order of arrival."""
     times_us = [event.event_time_us for event in tuples]
     newest_us = accumulate(times_us, max)
     delays = _scores([newest - own for newest, own in zip(newest_us, times_us, strict=True)])
@@ -57,7 +60,7 @@ def scores_of(tuples: Sequence[Event]) -> Scores:
 
 
 def _scores(numbers: Sequence[float]) -> list[int]:
-    """Of each number, how many are smaller less how many are larger."""
+    """Return, for each number, how many others are smaller less how many are larger."""
     in_order = sorted(range(len(numbers)), key=lambda position: numbers[position])
     scores = [0] * len(numbers)
     first = 0
@@ -75,21 +78,21 @@ def _scores(numbers: Sequence[float]) -> list[int]:
 
 
 class Assumption(NamedTuple):
-    """What the corrected windows say about the assumption."""
+    """The result of testing the assumption on all corrected windows."""
 
     status: str
     """``untested``, ``contradicted`` or ``not contradicted``."""
     rho: float | None
-    """Rank correlation of delay and value; None without a window."""
+    """Rank correlation of delay and value; None without a usable window."""
     low: float | None
-    """Ends of its interval; None with fewer than two windows."""
+    """Lower end of the interval of ``rho``; None, like ``high``, with fewer than two windows."""
     high: float | None
     windows: int
-    """B, the windows that could say something."""
+    """Number B of usable windows: those with a spread of both delays and values."""
 
 
 def status_of(correlations: Iterable[Correlation]) -> Assumption:
-    """Sum up what was recorded: of every window its latest revision."""
+    """Sum up the recorded correlations, the latest revision of each window."""
     latest: dict[tuple[int, int, str], Correlation] = {}
     for correlation in sorted(correlations, key=lambda step: step.revision):
         latest[correlation[:3]] = correlation
@@ -104,7 +107,7 @@ def status_of(correlations: Iterable[Correlation]) -> Assumption:
     rho = total / scale
     if windows == 1:
         return Assumption(UNTESTED, rho, None, None, 1)
-    # B * variance, with B - 1: exact up to the division, for sums of squares cancel.
+    # B * variance, with B - 1. Integers keep it exact up to the division.
     squares = sum((windows * each.cross - total) ** 2 for each in usable)
     reach = _student_t(windows - 1) * sqrt(squares / (windows * (windows - 1))) / scale
     low, high = rho - reach, rho + reach
@@ -116,7 +119,7 @@ def status_of(correlations: Iterable[Correlation]) -> Assumption:
 
 
 def _student_t(degrees: int) -> float:
-    # Imported here: most runs do not need it, and it takes its time.
+    # Imported here because it is slow and most runs do not need it.
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, QUANTILE))

@@ -1,11 +1,11 @@
-"""Promises 3 and 4 of docs/slack.md: what the controller and the clock may do.
+"""Check promises 3 and 4 of docs/slack.md: what the controller and the clock may do.
 
 Source: Gibbs, Candes 2021 for the conformal bound (a telescoping sum, true for every input).
 
 Rules of this file:
 
-* Bounds are read from what was recorded; the controller is not computed again.
-* Float sums are compared with a tolerance of 1e-9 a judgement.
+* Bounds are read from recorded steps; the controller is not computed again.
+* Float sums are compared with a tolerance of 1e-9 for each judgement.
 """
 
 from itertools import pairwise
@@ -20,7 +20,7 @@ TOLERANCE = 1e-9
 
 
 def alpha_is_a_share(_truth: Truth, observed: Observed, findings: Findings) -> None:
-    """The factor stays within 0 and 1."""
+    """Check that the factor stays within 0 and 1."""
     for judged in observed.trace.of(Judged):
         if not 0 <= judged.alpha <= 1:
             sentence = f"Judgement {judged.order} of task {judged.task} set alpha to {judged.alpha}"
@@ -32,7 +32,7 @@ def alpha_is_a_share(_truth: Truth, observed: Observed, findings: Findings) -> N
 
 
 def slack_is_bounded(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """K is at least 0, at most the largest delay so far, and at most its upper limit."""
+    """Check that K is at least 0, at most the largest delay so far, and at most its limit."""
     limit_us = truth.config.max_slack_us
     for step in _clocked(observed):
         longest_us = truth.max_delay_us.get((step.task, step.batch), 0)
@@ -53,7 +53,7 @@ def slack_is_bounded(truth: Truth, observed: Observed, findings: Findings) -> No
 
 
 def watermark_is_monotone(_truth: Truth, observed: Observed, findings: Findings) -> None:
-    """The watermark of a task never decreases, from batch to batch and from result to result."""
+    """Check that the watermark of a task never decreases, between batches or between results."""
     for task, clock in observed.clocks.items():
         for before, after in pairwise(clock):
             if after.wm_us < before.wm_us or after.t_max_us < before.t_max_us:
@@ -79,12 +79,12 @@ def watermark_is_monotone(_truth: Truth, observed: Observed, findings: Findings)
 
 
 def is_in_order(truth: Truth) -> bool:
-    """Whether no arrival of any task was delayed."""
+    """Return whether no arrival of any task was delayed."""
     return not any(truth.max_delay_us.values())
 
 
 def in_order_is_never_late(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """Without delays the slack is 0 and no tuple is late."""
+    """Check that without delays the slack is 0 and no tuple is late."""
     for step in _clocked(observed):
         if step.slack_us != 0:
             findings.add(
@@ -96,7 +96,7 @@ def in_order_is_never_late(truth: Truth, observed: Observed, findings: Findings)
 
 
 def has_enough_slack(truth: Truth) -> bool:
-    """Whether a fixed slack covers every delay."""
+    """Return whether a fixed slack covers every delay."""
     config = truth.config
     slack_us = config.fixed_slack_us
     if config.max_slack_us is not None:
@@ -105,7 +105,7 @@ def has_enough_slack(truth: Truth) -> bool:
 
 
 def enough_slack_is_never_late(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """With a slack not smaller than any delay no tuple is late."""
+    """Check that no tuple is late if the slack is not smaller than any delay."""
     _nothing_is_late(truth, observed, findings, "although the slack covers every delay")
 
 
@@ -116,7 +116,7 @@ def _clocked(observed: Observed) -> tuple[Result | Progress, ...]:
 def _nothing_is_late(truth: Truth, observed: Observed, findings: Findings, although: str) -> None:
     for late in observed.trace.of(Late):
         identity = late.task, late.source_id
-        if identity in truth.deliveries:  # a forgotten redelivery is late for another reason
+        if identity in truth.deliveries:  # a forgotten redelivery may be late without a delay
             continue
         findings.add(
             late.batch,
@@ -128,7 +128,7 @@ def _nothing_is_late(truth: Truth, observed: Observed, findings: Findings, altho
 
 
 def judgements_are_measured(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """Each window is judged once, by its answer and its late pairs; what is short is a miss."""
+    """Check that each window is judged once, by its answer and its late pairs."""
     seen: set[tuple[int, int, str]] = set()
     for judged in observed.trace.of(Judged):
         window = judged[2:4]
@@ -158,7 +158,7 @@ def judgements_are_measured(truth: Truth, observed: Observed, findings: Findings
 
 
 def misses_are_bounded(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """Of every prefix of judged windows, misses stay within the conformal bound."""
+    """Check that misses stay within the conformal bound on every prefix of the judgements."""
     config = truth.config
     rate, target = config.learning_rate, config.delta / 2
     for task, judgements in _by_task(observed).items():
@@ -182,10 +182,10 @@ def misses_are_bounded(truth: Truth, observed: Observed, findings: Findings) -> 
 
 
 def pd_telescopes(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """Alpha is 1 + kp * (sum of the errors) + kd * (the last one), less what was clipped at 1, plus
-    what was clipped at 0.
+    """Check that alpha is 1 + kp * (sum of the errors) + kd * (the last error), but for clipping.
 
-    So it is the mean of the errors that this law steers, on every prefix of the judgements.
+    Amounts clipped at 1 are subtracted, those clipped at 0 added. So this law steers the mean of
+    the errors, on every prefix of the judgements.
     """
     config = truth.config
     is_clamped = config.control == "pd-clamped"

@@ -4,8 +4,8 @@ Source: Gibbs, Candes 2021 for the rate of misses; docs/slack.md, section 4, for
 
 Rules of this file:
 
-* Tuples, delays and misses are counted from the arrivals. Of the trace, only what it says is used:
-  alpha, the slack and the answers.
+* Tuples, delays and misses are counted from the arrivals. The trace contributes only alpha, the
+  slack and the answers.
 * The conformal inequality alone is an identity of alpha: it holds for an operator that never waits,
   because misses at alpha = 1 do not count in it. Here, every such miss needs an excuse.
 """
@@ -29,17 +29,17 @@ TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class ArrivalClock:
     """The clock of a task as its arrivals alone determine it."""
 
     reached_us: Sequence[int]
     """Largest event time so far, each value once, ascending."""
     longest_us: Sequence[int]
-    """Largest delay so far when that value was reached first."""
+    """Largest delay so far when each of these values was reached first."""
     longest_at_end_us: Mapping[int, int]
-    """Batch: largest delay at its end."""
+    """Largest delay at the end of a batch."""
     delay_us: Mapping[int, int]
-    """Identity: delay of a tuple when it arrived first."""
+    """Delay of a tuple when it arrived first, by identity."""
 
     def longest_at(self, t_max_us: int) -> int:
         """Return the largest delay when an event time was reached first; 0 if it never was."""
@@ -47,12 +47,12 @@ class Clock:
         return self.longest_us[position] if position < len(self.reached_us) else 0
 
 
-def clocks_of(truth: Truth) -> dict[int, Clock]:
-    """Run through the accepted arrivals of each task."""
+def clocks_of(truth: Truth) -> dict[int, ArrivalClock]:
+    """Return the clock of each task from its accepted arrivals."""
     return {task: _clock(truth, task) for task in truth.arrived}
 
 
-def _clock(truth: Truth, task: int) -> Clock:
+def _clock(truth: Truth, task: int) -> ArrivalClock:
     reached_us: list[int] = []
     longest_us: list[int] = []
     at_end_us: dict[int, int] = {}
@@ -68,7 +68,7 @@ def _clock(truth: Truth, task: int) -> Clock:
         at_end_us[arrived.batch] = longest
     for batch in range(truth.batches + 1):
         at_end_us.setdefault(batch, at_end_us.get(batch - 1, 0))
-    return Clock(reached_us, longest_us, at_end_us, delay_us)
+    return ArrivalClock(reached_us, longest_us, at_end_us, delay_us)
 
 
 # ------------------------------------------------------------------------- the slack obeys alpha
@@ -78,7 +78,7 @@ def slack_follows_alpha(truth: Truth, observed: Observed, findings: Findings) ->
     """Find clocks and results whose slack is not alpha times the largest delay so far."""
     clocks, alphas = clocks_of(truth), _alphas(observed)
     for progress in observed.trace.of(Progress):
-        # A redelivery may move the clock or not, by whether its identity is still known.
+        # A redelivery moves the clock only if its identity is forgotten.
         longest_us = clocks[progress.task].longest_at_end_us[progress.batch]
         most_us = truth.max_delay_us[progress.task, progress.batch]
         low_us, high_us = (
@@ -135,7 +135,7 @@ def late_is_later_than_the_slack(truth: Truth, observed: Observed, findings: Fin
     clocks = clocks_of(truth)
     for late in observed.trace.of(Late):
         if (late.task, late.source_id) in truth.deliveries:
-            continue  # which of its deliveries was late is not recorded
+            continue  # the trace does not show which delivery was late
         results = observed.results.get(late[:3])
         delay_us = clocks[late.task].delay_us.get(late.source_id)
         if results and delay_us is not None and delay_us <= results[0].slack_us:
@@ -151,19 +151,19 @@ def late_is_later_than_the_slack(truth: Truth, observed: Observed, findings: Fin
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """How many judged windows of a task were answered with fewer tuples than required."""
+class Shortfall:
+    """Number of judged windows of a task that were answered with fewer tuples than required."""
 
     task: int
     judged: int
     below: int
     """Windows whose first answer had fewer tuples than required, counted from the arrivals."""
     unknowable: int
-    """Of those, windows that no slack known by then could have kept: at alpha = 1."""
+    """Windows below that even alpha = 1 could not have kept, with the delays known by then."""
     on_its_way: int
-    """Of those, windows that closed before the controller had heard of the misses before them."""
+    """Windows below that closed before the controller had heard of earlier misses."""
     after_judgement: int
-    """Of those, windows that lacked nothing when they were judged."""
+    """Windows below that lacked nothing when they were judged."""
 
     @property
     def answered_for(self) -> int:
@@ -171,16 +171,20 @@ class Share:
         return self.below - self.unknowable - self.on_its_way - self.after_judgement
 
 
-def shares(truth: Truth, observed: Observed) -> tuple[Share, ...]:
-    """Count the judged windows that were answered with too little, by task."""
+def shortfalls(truth: Truth, observed: Observed) -> tuple[Shortfall, ...]:
+    """Count the judged windows that were answered with too few tuples, by task."""
     clocks = clocks_of(truth)
     by_task: dict[int, list[Judged]] = {}
     for judged in sorted(observed.trace.of(Judged), key=lambda step: step.order):
         by_task.setdefault(judged.task, []).append(judged)
-    return tuple([_share(truth, observed, clocks[task], each) for task, each in by_task.items()])
+    return tuple(
+        [_shortfall(truth, observed, clocks[task], each) for task, each in by_task.items()]
+    )
 
 
-def _share(truth: Truth, observed: Observed, clock: Clock, judgements: Sequence[Judged]) -> Share:
+def _shortfall(
+    truth: Truth, observed: Observed, clock: ArrivalClock, judgements: Sequence[Judged]
+) -> Shortfall:
     rate, target = truth.config.learning_rate, truth.config.delta / 2
     below = unknowable = on_its_way = after_judgement = 0
     alpha = 1.0
@@ -200,7 +204,7 @@ def _share(truth: Truth, observed: Observed, clock: Clock, judgements: Sequence[
             had_it_all = results and results[0].slack_us >= _slack_us(truth.config, 1.0, longest_us)
             unknowable += bool(had_it_all)
             on_its_way += not had_it_all
-    return Share(
+    return Shortfall(
         judgements[0].task, len(judgements), below, unknowable, on_its_way, after_judgement
     )
 
@@ -216,16 +220,16 @@ def _required(config: SlackConfig, judged: Judged, n: int) -> int:
 def misses_are_answered_for(truth: Truth, observed: Observed, findings: Findings) -> None:
     """Find tasks that fell below the required coverage more often than delta/2, without excuse."""
     target = truth.config.delta / 2
-    for share in shares(truth, observed):
-        allowed = target * share.judged
-        if share.answered_for > allowed + TOLERANCE * share.judged:
+    for task in shortfalls(truth, observed):
+        allowed = target * task.judged
+        if task.answered_for > allowed + TOLERANCE * task.judged:
             findings.add(
-                share.judged,
-                f"Of {share.judged} judged windows of task {share.task} {share.below} were "
-                f"answered with fewer tuples than required; {share.unknowable} lacked tuples later "
-                f"than any before, {share.on_its_way} closed before the controller heard of a "
-                f"miss, {share.after_judgement} lacked nothing when they were judged. That leaves "
-                f"{share.answered_for}; allowed are {allowed:g}.",
+                task.judged,
+                f"Of {task.judged} judged windows of task {task.task} {task.below} were "
+                f"answered with fewer tuples than required; {task.unknowable} lacked tuples later "
+                f"than any before, {task.on_its_way} closed before the controller heard of a "
+                f"miss, {task.after_judgement} lacked nothing when they were judged. That leaves "
+                f"{task.answered_for}; allowed are {allowed:g}.",
             )
 
 
@@ -236,7 +240,7 @@ SMALL = 200
 
 
 def correlations_are_right(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """Each revision of every ceil(W/s)-th window has its correlation, and others have none."""
+    """Check that each revision of every ceil(W/s)-th window has its correlation, others none."""
     config = truth.config
     every = -(-config.size_us // config.slide_us)
     recorded: dict[tuple[int, int, str, int, int], list[Correlation]] = {}
@@ -272,7 +276,7 @@ def correlations_are_right(truth: Truth, observed: Observed, findings: Findings)
 
 
 def _sums_over_pairs(found: Sequence[Arrived]) -> tuple[int, int, int]:
-    """Sums of x*y, x*x and y*y, x and y from comparing every tuple with every other one."""
+    """Return the sums of x*y, x*x and y*y; x and y compare every tuple with every other one."""
     times_us = [arrived.event_time_us for arrived in found]
     delays_us = [max(times_us[: n + 1]) - own for n, own in enumerate(times_us)]
     delay = np.array(delays_us, dtype=np.int64)

@@ -1,13 +1,14 @@
-"""Promise 3 of docs/slack.md, what was required: is n_req right, and is a measured miss a true one?
+"""Check promise 3 of docs/slack.md: n_req is right, and a measured miss is a true one.
 
 Rules of this file:
 
-* The required coverage is not computed again but looked at from its definition: are n_req tuples
-  enough, and is one less not? Exact where the definition is, with a tolerance where it is rounded.
-* Slow and obvious, and therefore only for the first SOME judgements of small windows where values,
-  ranks or an estimate of cv are needed.
-* A trace does not say with which arrival of a batch a window was judged: where cv is estimated, it
-  may have been any of them.
+* The required coverage is not computed again but compared with its definition: n_req tuples must
+  be enough, and one less must not be. The comparison is exact if the definition is, and has a
+  tolerance if the definition is rounded.
+* The code is slow and obvious. If values, ranks or an estimate of cv are needed, only the first
+  SOME judgements of small windows are checked.
+* A trace does not show which arrival of a batch judged a window. If cv is estimated, any of them
+  may have.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,13 +31,13 @@ TOLERANCE = 1e-8
 """Relative; wider than the 1e-9 by which docs/slack.md keeps clear of rounding."""
 
 Enough = Callable[[int, float], bool]
-"""Whether n tuples are enough, if eps were larger by a relative slack (negative: smaller)."""
+"""Function that says whether n tuples suffice if eps is larger by a relative slack."""
 
 # ---------------------------------------------------------------------------------------- claims
 
 
 def required_coverage_is_right(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """n_req tuples are enough, and one less is not."""
+    """Check that n_req tuples are enough, and one less is not."""
     judgements = observed.trace.of(Judged)
     is_slow, slow, looked_at = _is_slow(truth.config), 0, 0
     estimates = _estimates_of_cv(truth) if _estimates(truth.config) else {}
@@ -68,7 +69,7 @@ def required_coverage_is_right(truth: Truth, observed: Observed, findings: Findi
 
 
 def misses_are_true(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """A miss that was measured is one with all tuples known; with a long L they are the same."""
+    """Check that a measured miss is one with all tuples known; with a long L they are the same."""
     longest_us = max(truth.max_delay_us.values(), default=0)
     looked_at = 0
     for judged in observed.trace.of(Judged):
@@ -101,7 +102,7 @@ def misses_are_true(truth: Truth, observed: Observed, findings: Findings) -> Non
 
 
 def can_be_compared(truth: Truth) -> bool:
-    """Whether L exceeds every delay, or n_req cannot fall while tuples come."""
+    """Return whether L exceeds every delay, or n_req cannot fall while tuples arrive."""
     return truth.config.feedback > max(truth.max_delay_us.values(), default=0) or _grows(truth)
 
 
@@ -116,7 +117,7 @@ def _grows(truth: Truth) -> bool:
 
 
 def _of_all(truth: Truth, window: Window) -> Enough | None:
-    """What the whole window requires."""
+    """Return the requirement of the whole window; None if it cannot be worked out."""
     total = len(truth.windows.get(window, ()))
     if _is_slow(truth.config) and total > SMALL:
         return None
@@ -124,7 +125,7 @@ def _of_all(truth: Truth, window: Window) -> Enough | None:
 
 
 def _values(truth: Truth, window: Window, total: int) -> list[float] | None:
-    """Values of the tuples that a judgement counted, if needed and if those are all there are."""
+    """Return the values that a judgement counted, if they are needed and known."""
     found = truth.windows.get(window, ())
     is_known = truth.config.needs_values and len(found) == total
     return [arrived.value for arrived in found] if is_known else None
@@ -139,15 +140,15 @@ def _is_slow(config: SlackConfig) -> bool:
 
 
 def _estimates(config: SlackConfig) -> bool:
-    """Whether n_req depends on a cv that is estimated from the tuples so far."""
+    """Return whether n_req depends on a cv that is estimated from the tuples so far."""
     is_normal = config.aggregate in ("sum", "avg") and not config.needs_values
     return is_normal and config.lambda_thr is None and config.cv is None
 
 
 def _estimates_of_cv(truth: Truth) -> Mapping[tuple[int, int], Sequence[float]]:
-    """(task, batch): cv after each of the arrivals, for small batches; in a flush the last one.
+    """Return cv after each arrival of a small batch, by (task, batch); in a flush, the last one.
 
-    Left out are tasks with redeliveries, which may or may not have been recognised.
+    Tasks with redeliveries are left out, because the trace does not show which were recognised.
     """
     found: dict[tuple[int, int], list[float]] = {}
     redelivered = {task for task, _ in truth.deliveries}
@@ -171,7 +172,7 @@ def _cv(n: int, total: float, squares: float) -> float:
 
 
 def _least(config: SlackConfig) -> int:
-    """No answer has a rank or an average without a tuple."""
+    """Return the least requirement: a rank or an average needs a tuple."""
     has_none = config.lambda_thr is not None or config.aggregate not in (
         "avg",
         "median",
@@ -183,7 +184,7 @@ def _least(config: SlackConfig) -> int:
 def _enough(
     config: SlackConfig, total: int, values: Sequence[float] | None, seed: tuple[int, int]
 ) -> Enough | None:
-    """None where values or cv are needed and not known."""
+    """Return the requirement; None if it needs values or a cv that are not known."""
     rule = _rule(config, total, values, seed)
     least = _least(config)
     return None if rule is None else lambda n, slack: n >= least and rule(n, slack)
@@ -192,7 +193,7 @@ def _enough(
 def _rule(
     config: SlackConfig, total: int, values: Sequence[float] | None, seed: tuple[int, int]
 ) -> Enough | None:
-    """The first rule of section 5 that applies."""
+    """Return the first rule of section 5 that applies."""
     eps = Fraction(repr(config.eps))
     if config.lambda_thr is not None:
         share = Fraction(repr(config.lambda_thr))
@@ -222,7 +223,7 @@ def _level(config: SlackConfig) -> float:
 
 
 def _enough_by_cv(config: SlackConfig, cv: float, total: int) -> Enough:
-    """Normal forms: mean plus z deviations of the error, without replacement."""
+    """Return the normal form: mean plus z deviations of the error, without replacement."""
     is_sum = config.aggregate == "sum"
     z = NormalDist().inv_cdf(1 - (_level(config) if is_sum else _level(config) / 2))
 
@@ -234,7 +235,7 @@ def _enough_by_cv(config: SlackConfig, cv: float, total: int) -> Enough:
 
     def enough(n: int, slack: float) -> bool:
         limit = config.eps * (1 + slack)
-        # Of a sum fewer must be missing than make an error of eps.
+        # For a sum, the error must stay below eps.
         if n == total or n < _least(config):
             return n == total
         return error(n) < limit - 1e-12 if is_sum else error(n) <= limit + 1e-9
@@ -244,7 +245,7 @@ def _enough_by_cv(config: SlackConfig, cv: float, total: int) -> Enough:
 
 @lru_cache(maxsize=1 << 12)
 def rank_failures(q: Fraction, eps: Fraction, total: int, n: int) -> Fraction:
-    """Of all subsets of n ranks out of 1..N, those whose answer is eps * N ranks off or more."""
+    """Return the share of all n-subsets of 1..N whose answer is eps * N ranks off or more."""
     aim, k = ceil(q * total), ceil(q * n)
     failed = sum(
         comb(rank - 1, k - 1) * comb(total - rank, n - k)
@@ -284,7 +285,7 @@ def _enough_of_the_worst(ordered: Sequence[float], eps: Fraction, average: bool)
 
 
 def _enough_sum(ordered: Sequence[float], eps: float, d: float) -> Enough:
-    """Some number of missing tuples, as many or more, passes one of three tests."""
+    """Return whether some number of missing tuples, as many or more, passes one of three tests."""
     total, whole = len(ordered), fsum(ordered)
     mean = whole / total
     variance = max(0.0, fsum(value * value for value in ordered) / total - mean * mean)
@@ -308,7 +309,7 @@ def _enough_sum(ordered: Sequence[float], eps: float, d: float) -> Enough:
 
 
 def _enough_average(ordered: Sequence[float], eps: float, d: float) -> Enough:
-    """Twice Serfling's bound is at most d."""
+    """Return whether twice Serfling's bound is at most d."""
     total, mean, width = len(ordered), fsum(ordered) / len(ordered), ordered[0] - ordered[-1]
 
     def enough(n: int, slack: float) -> bool:
@@ -323,7 +324,7 @@ def _enough_average(ordered: Sequence[float], eps: float, d: float) -> Enough:
 def _enough_permuted(
     ordered: Sequence[float], eps: float, d: float, seed: tuple[int, int]
 ) -> Enough:
-    """The permutations of section 5, as lists; for windows that are not sampled."""
+    """Return the permutation test of section 5, with lists; for windows that are not sampled."""
     total, whole, orders = len(ordered), sum(ordered), ceil(10 / d)
     permutations, missing = [list(ordered) for _ in range(orders)], [0.0] * orders
     draw = np.random.Generator(np.random.PCG64(seed)).random

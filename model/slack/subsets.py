@@ -6,8 +6,8 @@ Clopper, Pearson 1934.
 Rules of this file:
 
 * Sums are float64 sums from left to right (``cumsum``, never ``sum``), over values sorted from
-  the largest down, so that an independent implementation finds the same.
-* Where a figure leaves float64, nothing is known: all N tuples are required.
+  the largest down, so that an independent implementation gets the same result.
+* If a figure leaves float64, nothing is known: all N tuples are required.
 """
 
 from collections.abc import Sequence
@@ -18,19 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 STRICT = 1 - 1e-9
-"""A loss that equals eps on paper has to be seen as a failure, however it is rounded."""
+"""Factor that makes a loss that equals eps on paper a failure, however it is rounded."""
 SAMPLE = 1024
-"""Tuples of a window that are permuted, at most."""
+"""Most tuples of a window that are permuted."""
 CONFIDENCE = 0.95
-"""With which the permutations show that a failure is rare enough."""
+"""Confidence with which the permutations show that failures are rare enough."""
 
 Floats = NDArray[np.float64]
 
-# ------------------------------------------------------------------------------------- the worst
+# ---------------------------------------------------------------------------- the worst subset
 
 
 def adversarial_sum(values: Sequence[float], eps: float) -> int:
-    """Enough whichever tuples are missing: the worst is to miss the largest."""
+    """Return how many tuples suffice whichever are missing; at worst the largest are."""
     largest = _sorted(values)
     with np.errstate(over="ignore"):
         lost = np.cumsum(largest)
@@ -40,7 +40,7 @@ def adversarial_sum(values: Sequence[float], eps: float) -> int:
 
 
 def adversarial_average(values: Sequence[float], eps: float) -> int:
-    """Enough whichever tuples are missing: the worst is to miss the largest or the smallest."""
+    """Return how many tuples suffice whichever are missing; at worst either end is."""
     largest = _sorted(values)
     total = largest.size
     with np.errstate(over="ignore", invalid="ignore"):
@@ -57,11 +57,11 @@ def adversarial_average(values: Sequence[float], eps: float) -> int:
     return total - max(0, harmless - 1)
 
 
-# ------------------------------------------------------------------------------------ at random
+# ----------------------------------------------------------------------------- random subsets
 
 
 def rigorous_sum(values: Sequence[float], eps: float, d: float) -> int:
-    """Enough with probability 1 - d at least, by the best of three bounds."""
+    """Return how many tuples suffice with probability 1 - d, by the best of three bounds."""
     largest = _sorted(values)
     total = largest.size
     with np.errstate(over="ignore", invalid="ignore"):
@@ -72,7 +72,7 @@ def rigorous_sum(values: Sequence[float], eps: float, d: float) -> int:
     variance = max(0.0, squares / total - mean * mean)
     limit = eps * lost[-1] * STRICT
     m = np.arange(1, total + 1)
-    # A mean of the m missing values that lies t above the mean of all is a failure.
+    # It is a failure if the mean of the m missing values lies t above the mean of all.
     t = limit / m - mean
     serfling = (1 - (m - 1) / total) * (largest[0] - largest[-1]) ** 2
     bernstein = 2 * (variance + (largest[0] - mean) * t / 3)
@@ -88,7 +88,7 @@ def rigorous_sum(values: Sequence[float], eps: float, d: float) -> int:
 
 
 def rigorous_average(values: Sequence[float], eps: float, d: float) -> int:
-    """Enough with probability 1 - d at least, by Serfling's inequality on either side."""
+    """Return how many tuples suffice with probability 1 - d, by Serfling on either side."""
     largest = _sorted(values)
     total = largest.size
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -102,9 +102,9 @@ def rigorous_average(values: Sequence[float], eps: float, d: float) -> int:
 
 
 def permuted_sum(values: Sequence[float], eps: float, d: float, seed: tuple[int, int]) -> int:
-    """Enough in so many random orders of going missing that failures are rarer than d.
+    """Return how many tuples suffice in so many random orders that failures are rarer than d.
 
-    With 95% confidence, by Clopper and Pearson's limit; for large windows of a sample of them.
+    The confidence is 95%, by Clopper and Pearson's limit. Of a large window, a sample is permuted.
     """
     largest = _sorted(values)
     total = largest.size
@@ -133,8 +133,8 @@ def permuted_sum(values: Sequence[float], eps: float, d: float, seed: tuple[int,
 
 @lru_cache
 def failures_allowed(orders: int, d: float) -> int:
-    """The most failures at which one may be sure of a probability of at most d; -1 if never."""
-    # Imported here: most runs do not need it, and it takes its time.
+    """Return the most failures that still show a probability of at most d; -1 if none does."""
+    # Imported here because it is slow and most runs do not need it.
     from scipy.special import bdtr
 
     allowed = -1
@@ -144,5 +144,5 @@ def failures_allowed(orders: int, d: float) -> int:
 
 
 def _sorted(values: Sequence[float]) -> Floats:
-    """From the largest down."""
+    """Return the values from the largest down."""
     return np.sort(np.asarray(values, dtype=np.float64))[::-1]

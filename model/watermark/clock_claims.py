@@ -1,9 +1,9 @@
-"""Promises 1 to 3 of docs/watermark.md: what the clock of a task may do.
+"""Check promises 1 to 3 of docs/watermark.md: what the clock of a task may do.
 
 Rules of this file:
 
-* What is compared is recorded; the machine is not asked. Shares are fractions and stay exact.
-* Clocks of all arrivals are needed, except where a claim says so.
+* Only recorded steps are compared; the machine is not asked. Shares are fractions and stay exact.
+* The clocks of all arrivals are needed, unless a claim says otherwise.
 """
 
 from collections.abc import Iterator
@@ -17,12 +17,12 @@ from model.windows.claims import Findings, name_of
 
 
 def has_every_clock(truth: Truth) -> bool:
-    """Whether the clock of every accepted arrival is recorded."""
+    """Return whether the clock of every accepted arrival is recorded."""
     return truth.config.clocks == "arrivals"
 
 
 def waits_by_disorder(truth: Truth) -> bool:
-    """Whether calm clusters should make the wait short."""
+    """Return whether calm clusters should make the wait short."""
     return has_every_clock(truth) and truth.config.reading != "fixed"
 
 
@@ -30,7 +30,7 @@ def waits_by_disorder(truth: Truth) -> bool:
 
 
 def watermark_is_near(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """The watermark lies at most M, and at most the wait, behind the largest event time."""
+    """Check that the watermark lies at most the wait, and at most M, behind t_max."""
     limit_us = truth.config.max_wait_us
     for clock in observed.trace.of(Clock):
         behind_us = clock.t_max_us - clock.wm_us
@@ -43,7 +43,7 @@ def watermark_is_near(truth: Truth, observed: Observed, findings: Findings) -> N
 
 
 def clocks_are_monotone(_truth: Truth, observed: Observed, findings: Findings) -> None:
-    """Watermark and largest event time never decrease."""
+    """Check that watermark and largest event time never decrease."""
     for clock in observed.clocks.values():
         for before, after in pairwise(clock):
             if after.wm_us < before.wm_us or after.t_max_us < before.t_max_us:
@@ -56,7 +56,7 @@ def clocks_are_monotone(_truth: Truth, observed: Observed, findings: Findings) -
 
 
 def watermark_follows(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """N is the largest event time so far, the watermark max(the one before, N - wait)."""
+    """Check that N is the largest event time so far and wm = max(previous wm, N - wait)."""
     for moment in _moments(truth, observed):
         clock, event, before = moment.clock, moment.event, moment.before
         t_max_us, wm_us = event.event_time_us, event.event_time_us - clock.wait_us
@@ -72,9 +72,9 @@ def watermark_follows(truth: Truth, observed: Observed, findings: Findings) -> N
 
 
 def every_arrival_has_a_clock(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """A clock for every arrival that is accepted, in its batch, and for no other.
+    """Check that each accepted arrival, and no other, has a clock, in its batch.
 
-    Whether a redelivery is accepted is a matter of the watermark before it, which is recorded.
+    The recorded watermark before a redelivery tells whether it is accepted.
     """
     config = truth.config
     batches = truth.workload.batches()
@@ -113,7 +113,7 @@ def every_arrival_has_a_clock(truth: Truth, observed: Observed, findings: Findin
 
 
 def inversions_are_counted(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """What is recorded as ``inv`` is the number of pairs out of order among the last k."""
+    """Check that ``inv`` is the number of pairs out of order among the last k arrivals."""
     for moment in _moments(truth, observed):
         if moment.clock.inv != moment.inv:
             findings.add(
@@ -124,7 +124,7 @@ def inversions_are_counted(truth: Truth, observed: Observed, findings: Findings)
 
 
 def wait_is_monotone(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """Of two clusters of a task, the one with more disorder does not wait less."""
+    """Check that of two clusters of a task the one with more disorder does not wait less."""
     by_task = moments_of(truth, observed)
     for task in sorted(by_task):
         moments = [moment for moment in by_task[task] if moment.n > 1]
@@ -141,7 +141,7 @@ def wait_is_monotone(truth: Truth, observed: Observed, findings: Findings) -> No
 
 
 def calm_is_not_waited_for(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """A cluster in order makes the watermark the largest event time."""
+    """Check that after a cluster in order the watermark is the largest event time."""
     for moment in _moments(truth, observed):
         clock = moment.clock
         if moment.n > 1 and moment.inv == 0 and (clock.wait_us or clock.wm_us != clock.t_max_us):
@@ -154,7 +154,7 @@ def calm_is_not_waited_for(truth: Truth, observed: Observed, findings: Findings)
 
 
 def reversal_is_waited_for(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """A cluster that is reversed waits M."""
+    """Check that a reversed cluster waits M."""
     limit_us = truth.config.max_wait_us
     for moment in _moments(truth, observed):
         if moment.n > 1 and moment.disorder == 1 and moment.clock.wait_us != limit_us:
@@ -167,7 +167,7 @@ def reversal_is_waited_for(truth: Truth, observed: Observed, findings: Findings)
 
 
 def waits_are_those_of_the_reading(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """The wait is the share of M that section 2 says, rounded down."""
+    """Check that the wait is the share of M by section 2, rounded down."""
     config = truth.config
     for moment in _moments(truth, observed):
         disorder = moment.disorder
@@ -190,7 +190,7 @@ def waits_are_those_of_the_reading(truth: Truth, observed: Observed, findings: F
 
 
 def windows_close_at_the_watermark(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """A window is answered by the first arrival with ``end <= wm``, or else by the flush."""
+    """Check that the first arrival with ``end <= wm`` answers a window, or else the flush."""
     closing_of = closings(observed)
     for result in observed.trace.of(Result):
         end_us = result.start_us + truth.config.size_us
@@ -213,7 +213,7 @@ def windows_close_at_the_watermark(truth: Truth, observed: Observed, findings: F
 
 
 def late_means_closed(truth: Truth, observed: Observed, findings: Findings) -> None:
-    """A pair is late only if the watermark had reached the end of the window."""
+    """Check that a pair is late only if the watermark had reached the end of the window."""
     events = {event.seq: event for event in truth.workload.arrivals}
     reached_us: dict[tuple[int, int, int], int] = {}
     for clock in observed.trace.of(Clock):

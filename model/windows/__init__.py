@@ -1,1 +1,1 @@
-"""What rooms share that answer windows early and correct them later (docs/slack.md)."""
+"""Parts shared by rooms that answer windows early and correct them later (docs/slack.md)."""

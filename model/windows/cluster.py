@@ -4,7 +4,7 @@ Source: dynamic adjustment of the watermark by the local disorder of the last k 
 
 Rules of this file:
 
-* Integers only: no share is ever rounded but the wait itself, and that one down.
+* Integers only: nothing is rounded but the wait itself, which is rounded down.
 * Equal event times are in order.
 """
 
@@ -14,22 +14,22 @@ from collections.abc import Callable, Iterable, Mapping
 
 
 class Cluster:
-    """The last k event times in the order of arrival, and how many of their pairs are reversed."""
+    """The last k event times, and the number ``inv`` of their pairs that are out of order."""
 
     __slots__ = ("_in_order", "inv", "k", "times_us")
 
     def __init__(self, k: int, times_us: Iterable[int] = ()) -> None:
         self.k = k
         self.times_us: deque[int] = deque()
-        """In the order of arrival."""
+        """Event times in order of arrival."""
         self._in_order: list[int] = []
-        """The same, smallest first."""
+        """The same event times, smallest first."""
         self.inv = 0
         for time_us in times_us:
             self.enter(time_us)
 
     def enter(self, time_us: int) -> None:
-        """One more arrival; the oldest leaves if there are too many."""
+        """Add an arrival; the oldest one leaves if there are more than k."""
         in_order = self._in_order
         place = bisect_right(in_order, time_us)
         self.inv += len(in_order) - place
@@ -38,7 +38,7 @@ class Cluster:
         if len(in_order) > self.k:
             oldest_us = self.times_us.popleft()
             smaller = bisect_left(in_order, oldest_us)
-            # It came before all others: those that are smaller were pairs out of order.
+            # The oldest came before all others, so each smaller one made a pair out of order.
             self.inv -= smaller
             del in_order[smaller]
 
@@ -47,26 +47,26 @@ class Cluster:
 
 
 Reading = Callable[[int, int, int], int]
-"""The wait from M, from the pairs out of order, and from the number of all pairs (0: none)."""
+"""Function from M, the pairs out of order and all pairs (maybe 0) to the wait."""
 
 
 def disorder(max_wait_us: int, inv: int, pairs: int) -> int:
-    """floor(M * D)."""
+    """Return floor(M * D)."""
     return max_wait_us * inv // pairs if pairs else max_wait_us
 
 
 def literal(max_wait_us: int, inv: int, pairs: int) -> int:
-    """floor(M * P), as printed."""
+    """Return floor(M * P), as printed in the paper."""
     return max_wait_us * (pairs - inv) // pairs if pairs else 0
 
 
 def scaled(max_wait_us: int, inv: int, pairs: int) -> int:
-    """floor(M * min(1, 2 * D))."""
+    """Return floor(M * min(1, 2 * D))."""
     return min(max_wait_us, 2 * max_wait_us * inv // pairs) if pairs else max_wait_us
 
 
 def fixed(max_wait_us: int, _inv: int, _pairs: int) -> int:
-    """M."""
+    """Return M."""
     return max_wait_us
 
 
@@ -76,10 +76,10 @@ READINGS: Mapping[str, Reading] = {
     "scaled": scaled,
     "fixed": fixed,
 }
-"""By the name that the configuration uses."""
+"""Reading by its name in the configuration."""
 
 
 def wait_us(reading: str, max_wait_us: int, cluster: Cluster) -> int:
-    """How long to wait with this cluster."""
+    """Return how long to wait with this cluster, in microseconds."""
     n = len(cluster)
     return READINGS[reading](max_wait_us, cluster.inv, n * (n - 1) // 2)

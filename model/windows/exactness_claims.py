@@ -1,10 +1,10 @@
-"""Promises 1 and 2 of docs/slack.md: exact in the end, honest at any batch end.
+"""Check promises 1 and 2 of docs/slack.md: exact in the end, honest at any batch end.
 
 Rules of this file:
 
-* Brute force: a right answer is computed anew from the tuples of the window, every time.
-* Windows are looked at only at batch ends where something about them changed; between two such
-  ends nothing can become wrong.
+* Brute force: every right answer is computed anew from the tuples of the window.
+* A window is checked only at batch ends where something about it changed, because between two
+  such ends nothing can become wrong.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from model.windows.evidence import Arrived, Observed, Tick, Truth, Window
 from model.windows.query import Query
 
 SOME = 1_000
-"""How many readings of an ambiguous redelivery are tried, at most."""
+"""Most readings of an ambiguous redelivery that are tried."""
 
 
 class Current(NamedTuple):
@@ -32,7 +32,7 @@ class Current(NamedTuple):
 
 
 def eventual_exactness(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
-    """The final answers are those of all distinct accepted tuples, and nothing else."""
+    """Check that the final answers are those of all distinct accepted tuples, and no others."""
     finals: dict[Window, Current] = {}
     provisional: set[Window] = set()
     for final in observed.trace.of(Final):
@@ -67,7 +67,7 @@ def eventual_exactness(truth: Truth[Query], observed: Observed[Tick], findings: 
 
 
 def nothing_owed(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
-    """Every late pair was cleared in its batch or later, and nothing else was."""
+    """Check that every late pair was cleared in its batch or later, and nothing else was."""
     for late in observed.trace.of(Late):
         if observed.is_pending(late[:3], late.source_id, truth.batches):
             sentence = f"Tuple #{late.source_id} is still owed to the {name_of(truth, late[:3])}."
@@ -92,10 +92,10 @@ def nothing_owed(truth: Truth[Query], observed: Observed[Tick], findings: Findin
 def wrong_answers_are_pending(
     truth: Truth[Query], observed: Observed[Tick], findings: Findings
 ) -> None:
-    """A closed window whose current answer is wrong has a pending pair."""
+    """Check that a closed window whose current answer is wrong has a pending pair."""
     has_late_and_flush = truth.flush and observed.late
     if not observed.cleared and (has_late_and_flush or observed.revisions):
-        findings.undetermined = "The trace has no cleared steps, so nobody knows what is pending."
+        findings.undetermined = "The trace has no cleared steps, so what is pending is unknown."
         return
     for window, closed in observed.closed.items():
         found = truth.windows.get(window, ())
@@ -125,7 +125,7 @@ def wrong_answers_are_pending(
 
 
 def each_pair_once(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
-    """The stream's answer holds exactly the tuples that were not late for the window."""
+    """Check that the stream's answer holds exactly the tuples not late for the window."""
     for window in observed.closed:
         results = observed.results.get(window, ())
         if len(results) > 1:  # see the claim "one writer"
@@ -149,7 +149,7 @@ def each_pair_once(truth: Truth[Query], observed: Observed[Tick], findings: Find
 
 
 def one_writer(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
-    """The stream answers once and never after a late pair; revisions are numbered 1, 2, 3, ..."""
+    """Check that the stream answers once, before any late pair, and that revisions count from 1."""
     for window, results in observed.results.items():
         if len(results) > 1:
             findings.add(
@@ -181,7 +181,7 @@ def one_writer(truth: Truth[Query], observed: Observed[Tick], findings: Findings
 def final_answers_are_the_latest(
     truth: Truth[Query], observed: Observed[Tick], findings: Findings
 ) -> None:
-    """A final answer is the latest revision, and exact only if nothing of it is pending."""
+    """Check that a final answer is the latest one, and exact only if nothing of it is pending."""
     last_batch = truth.batches
     knows_pending = observed.cleared or not observed.revisions
     for final in observed.trace.of(Final):
@@ -213,7 +213,7 @@ def final_answers_are_the_latest(
 def corrections_do_not_wait(
     truth: Truth[Query], observed: Observed[Tick], findings: Findings
 ) -> None:
-    """At a batch end no task owes pairs that span more than Gamma or are older than max_age."""
+    """Check that no task owes pairs at a batch end that span over Gamma or are over max_age old."""
     config = truth.config
     batches = range(truth.batches + truth.flush)
     for task, clock in observed.clocks.items():
@@ -254,7 +254,7 @@ def corrections_do_not_wait(
 def _changes(
     observed: Observed[Tick], window: Window, found: Sequence[Arrived], closed: int
 ) -> list[int]:
-    """Batches, from the closing on, in which the window or its answer changed."""
+    """Return the batches, from the closing on, in which the window or its answer changed."""
     changes = {closed}
     changes.update(arrived.batch for arrived in found)
     changes.update(result.batch for result in observed.results.get(window, ()))
@@ -267,7 +267,7 @@ def _changes(
 
 
 def _current(observed: Observed[Tick], window: Window, batch: int) -> Current | None:
-    """The latest revision at a batch end, or the stream's answer, or nothing."""
+    """Return the latest revision at a batch end, or else the stream's answer, if any."""
     revisions = [
         Current(revision.value, revision.n, revision.revision)
         for revision in observed.revisions.get(window, ())
@@ -292,11 +292,10 @@ def _is_right(truth: Truth[Query], answer: Current | None, values: Sequence[floa
 def _in_time(
     truth: Truth[Query], observed: Observed[Tick], window: Window, n_rcv: int
 ) -> Iterable[Sequence[float]]:
-    """The values that were not late for the window, or what they may have been.
+    """Return every possible list of the values that were not late for the window.
 
-    A redelivery of a tuple that was in time may be late. In another batch than the first delivery
-    it is told apart by that; in the same batch either may be meant, and up to SOME choices are
-    tried.
+    A tuple in time may be late when it is delivered again. The batch tells both deliveries apart;
+    in one batch the late pair may mean either, and up to SOME choices are tried.
     """
     late = observed.late.get(window, {})
     sure: list[float] = []
