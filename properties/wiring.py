@@ -1,12 +1,10 @@
-"""Parts that every room wires alike: pipeline, operator and plot by its name, and its guard.
+"""Parts that every room wires alike: pipeline and operator by its name, and its guard.
 
-Pipelines and plots are imported when they are used: pyspark and matplotlib take a second each, and
-most commands need neither.
+Pipelines are imported when they are used: pyspark takes a second, and most commands do without it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import Any, TypeVar
 
 from model.checking.claims import Outcome, Verdict
@@ -44,15 +42,6 @@ def spark_operator(room: str) -> System:
         return trace
 
     return run
-
-
-def run_plot(room: str) -> Callable[[Any, Path], None]:
-    """Return a function that draws a timed run of the room over time, as SVG."""
-
-    def plot(run: Any, path: Path) -> None:
-        import_module(f"sim.{room}.figures").plot_run(run, path)
-
-    return plot
 
 
 def judge_guard(guard: str, case: Case, lacking: str, occurred: str, hint: str = "") -> Verdict:

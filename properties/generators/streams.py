@@ -33,8 +33,7 @@ from sim.kernel.faults import Fail, Fault, Pause
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Worker
 from sim.kernel.source import IDS_PER_SOURCE
-from sim.windows.cluster import CORRECTOR
-from sim.windows.corrector import WindowTuning
+from sim.windows.cluster import CORRECTOR, WindowTuning
 
 __all__ = ["SEEDS", "plans", "sources", "upto"]  # beside what is defined here
 CUTS_MAX = 4

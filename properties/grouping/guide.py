@@ -15,7 +15,7 @@ from pathlib import Path
 from model.vocabulary.grouping import POLICIES
 from properties.cli.render import markdown
 from sim.grouping import experiments
-from sim.grouping.figures import Sweep, plot_sweep
+from sim.grouping.experiments import Sweep, plot_sweep
 from sim.grouping.settings import TIMES
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "sim_grouping.json"

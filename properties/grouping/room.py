@@ -37,14 +37,12 @@ from properties.rooms import (
 from properties.wiring import (
     compare_sides,
     judge_guard,
-    run_plot,
     spark_operator,
     spark_pipeline,
     timed_run,
 )
 from sim.grouping import TimedRun, from_settings, side_by_side
-from sim.grouping.room import replay
-from sim.grouping.room import simulate as run_plan
+from sim.grouping.room import TIMED_ROOM
 
 GUARD = "keys were heavy, and merged"
 STAYING = ("key", "dkg", "dag")
@@ -229,8 +227,8 @@ ROOM = Room(
     remarks=lambda _: (),
     explorer=EXPLORER,
     simulate=timed_run(refuse_settings, from_settings),
-    simulate_plan=lambda plan, config, seed: run_plan(plan, GroupingConfig.from_json(config), seed),
-    replay=replay,
+    simulate_plan=TIMED_ROOM.simulate_plan,
+    replay=TIMED_ROOM.replay,
     predictor=Predictor(
         "median_latency_us",
         "p99_latency_us",
@@ -238,7 +236,7 @@ ROOM = Room(
         ("busiest",),
         "as fast as times_us says at first (exponential)",
     ),
-    plot=run_plot("grouping"),
+    plot=TIMED_ROOM.draw,
     alternatives=alternatives,
     errata=ERRATA,
 )

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from properties.grouping.guide import PLOTS, RESULTS, policies, stored, tables
-from sim.grouping.figures import plot_sweep
+from sim.grouping.experiments import plot_sweep
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GUIDE = (DOCS / "grouping-guide.md").read_text(encoding="utf-8")

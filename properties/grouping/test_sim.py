@@ -22,9 +22,10 @@ from model.vocabulary import Event, GroupingConfig
 from properties.grouping.draws import limits, with_more_rho
 from properties.grouping.strategies import TimedCase, timed_cases
 from properties.judging.judge import broken_sentences
-from sim.grouping import TimedRun, from_settings, replay, simulate
+from sim.grouping import TimedRun, from_settings, simulate
 from sim.grouping.cluster import GroupingTuning
 from sim.grouping.instances import times_us
+from sim.grouping.room import TIMED_ROOM
 from sim.grouping.scenarios import SCENARIOS
 from sim.kernel.distributions import Exponential
 from sim.kernel.link import HERE
@@ -69,7 +70,7 @@ def test_no_claim_is_broken_and_the_model_routes_alike(case: TimedCase) -> None:
     expected = make_system()(timed.workload)
     assert list(timed.trace.steps()) == list(expected.steps())
     # Nor have workers and tiers: another cluster does the same with what arrived.
-    assert replay(timed.workload).trace.digest() == expected.digest()
+    assert TIMED_ROOM.replay(timed.workload).trace.digest() == expected.digest()
 
 
 @given(case=timed_cases())

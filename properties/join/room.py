@@ -24,9 +24,9 @@ from properties.join import inputs, limits, queries
 from properties.join.errata import ERRATA
 from properties.judging.predictions import Predictor
 from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room, SkippedInput
-from properties.wiring import judge_guard, run_plot, spark_operator, spark_pipeline, timed_run
-from sim.join import ChainRun, from_settings, replay
-from sim.join import simulate as run_plan
+from properties.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
+from sim.join import ChainRun, from_settings
+from sim.join.room import TIMED_ROOM, replay
 
 GUARD = "pairs met where it is difficult"
 COUNTED_MAX = 2_000
@@ -219,7 +219,7 @@ ROOM = Room(
     remarks=remarks,
     explorer=EXPLORER,
     simulate=timed_run(limits.refuse_settings, from_settings),
-    simulate_plan=lambda plan, config, seed: run_plan(plan, JoinConfig.from_json(config), seed),
+    simulate_plan=TIMED_ROOM.simulate_plan,
     replay=partial(replay, record=False),  # results are what is compared
     predictor=Predictor(
         "median_latency_us",
@@ -227,7 +227,7 @@ ROOM = Room(
         "from the arrival of the later tuple of a pair to the pair",
         ("busy_",),
     ),
-    plot=run_plot("join"),
+    plot=TIMED_ROOM.draw,
     timed_remarks=timed_remarks,
     errata=ERRATA,
     in_process_max=30_000,

@@ -53,18 +53,16 @@ from properties.script.plan import Plan, as_float, make_plan
 from properties.wiring import (
     compare_sides,
     judge_guard,
-    run_plot,
     spark_operator,
     spark_pipeline,
     timed_run,
 )
 from sim.kernel.plan import Plan as TimedPlan
 from sim.script import ScriptRun, from_settings, side_by_side
+from sim.script.figures import WorkerShare
+from sim.script.host import ScriptTuning
 from sim.script.placements import PLAN
-from sim.script.room import replay
-from sim.script.room import simulate as run_plan
-from sim.script.summary import Share
-from sim.script.tuning import ScriptTuning
+from sim.script.room import TIMED_ROOM
 
 GUARD = "work was shared, and tuples were late"
 IDENTITY = {
@@ -241,7 +239,7 @@ def timed_remarks(run: ScriptRun) -> tuple[Remark, ...]:
     return tuple(found)
 
 
-def _describe_share(share: Share) -> str:
+def _describe_share(share: WorkerShare) -> str:
     measured = 0.0 if share.measured_per_hour is None else share.measured_per_hour
     return (
         f"worker {share.worker} is sent {measured:,.0f} tuples an hour"
@@ -339,15 +337,15 @@ ROOM = Room(
     remarks=remarks,
     explorer=EXPLORER,
     simulate=timed_run(limits.refuse_settings, from_settings),
-    simulate_plan=lambda plan, config, seed: run_plan(plan, ScriptConfig.from_json(config), seed),
-    replay=replay,
+    simulate_plan=TIMED_ROOM.simulate_plan,
+    replay=TIMED_ROOM.replay,
     predictor=Predictor(
         "p50_result_latency_us",
         "p99_result_latency_us",
         "from the stamp of a result, by the sensors' clock, to the result",
         ("busiest",),
     ),
-    plot=run_plot("script"),
+    plot=TIMED_ROOM.draw,
     timed_remarks=timed_remarks,
     alternatives=alternatives,
     undetermined_steps=undetermined_steps,

@@ -40,8 +40,8 @@ from properties.judging.plan_counterexamples import SeededPlan
 from sim.kernel.faults import Fail
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import replay
+from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS
-from sim.script.tuning import ScriptTuning
 
 SCALE_US = 8_000
 """To which delays and intervals are scaled."""

@@ -43,14 +43,14 @@ from properties.script.strategies import SENSORS, TimedCase, timed_cases
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow
 from sim.kernel.plan import Plan
 from sim.kernel.run import run as run_plan
-from sim.script import ScriptRun, replay, simulate
+from sim.script import ScriptRun, simulate
 from sim.script.cluster import ScriptCluster
+from sim.script.host import ScriptTuning
 from sim.script.machine import compile_scripts
 from sim.script.placements import PLACEMENTS, PLAN
-from sim.script.scenarios import DISORDERS, HOUR_US
+from sim.script.room import TIMED_ROOM
+from sim.script.scenarios import DISORDERS, HOUR_US, SETS
 from sim.script.settings import prepare
-from sim.script.tuning import ScriptTuning
-from sim.script.workflows import SETS
 from sim.sweep.statistics import clopper_pearson
 from tests.harness.script_machine import SparkScripts
 from tests.harness.stream_packs import collect
@@ -106,7 +106,7 @@ def test_no_claim_is_broken_and_the_model_records_the_same(case: TimedCase) -> N
 @given(case=timed_cases())
 def test_a_replay_of_a_timed_run_records_the_same(case: TimedCase) -> None:
     timed = run(planned(case))
-    assert replay(timed.workload).trace.digest() == timed.trace.digest()
+    assert TIMED_ROOM.replay(timed.workload).trace.digest() == timed.trace.digest()
 
 
 @given(case=timed_cases())
@@ -148,7 +148,7 @@ def test_the_kernel_of_the_spark_side_records_the_same_in_simulated_time(case: T
 def test_timed_runs_put_every_claim_to_the_test(seed: int) -> None:
     drawn = collect(timed_cases(), RUNS_FOR_GUARDS, seed)
     runs = [run(planned(case)) for case in drawn]
-    runs += [replay(workload) for workload in (RARE, DISORDERED)]
+    runs += [TIMED_ROOM.replay(workload) for workload in (RARE, DISORDERED)]
     evidence = [judge(timed.workload, timed.trace) for timed in runs]
     for verdict in over_all(evidence):
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence, verdict.witness)

@@ -16,7 +16,7 @@ from sim.kernel.source import Source
 from sim.kernel.trigger import Every
 from sim.scenarios import umts
 from sim.slack import TimedRun, simulate
-from sim.slack.figures import plot_controls
+from sim.slack.plots import plot_controls
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -37,7 +37,7 @@ class Picture:
     """Of every control."""
     trigger_interval_us: int
     unit: str
-    """Of slack and latency; see :data:`sim.slack.figures.UNITS_US`."""
+    """Of slack and latency; see :data:`sim.slack.plots.UNITS_US`."""
     time_unit: str
 
 

@@ -30,9 +30,9 @@ from properties.slack.errata import ERRATA
 from properties.windows import queries as windowed
 from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings, refuse_workload
-from properties.wiring import judge_guard, run_plot, spark_operator, spark_pipeline, timed_run
+from properties.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
 from sim.slack import from_settings
-from sim.slack import room as timed
+from sim.slack.room import TIMED_ROOM
 from sim.slack.settings import SETTINGS
 
 GUARD = "something was late"
@@ -146,11 +146,9 @@ ROOM = Room(
     remarks=lambda seen: remarks(seen.case, seen.observed),
     explorer=EXPLORER,
     simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
-    simulate_plan=lambda plan, config, seed: timed.simulate(
-        plan, SlackConfig.from_json(config), seed
-    ),
-    replay=timed.replay,
+    simulate_plan=TIMED_ROOM.simulate_plan,
+    replay=TIMED_ROOM.replay,
     predictor=PREDICTOR,
-    plot=run_plot("slack"),
+    plot=TIMED_ROOM.draw,
     errata=ERRATA,
 )

@@ -6,7 +6,6 @@ from itertools import pairwise
 from statistics import fmean
 
 from model.checking.claims import Verdict
-from model.vocabulary import WatermarkConfig
 from model.vocabulary.answers import Final, Late, Rejected, Result
 from model.vocabulary.watermark import WORDS, Clock
 from model.watermark import make_system
@@ -21,9 +20,9 @@ from properties.watermark.errata import ERRATA
 from properties.windows import queries as windowed
 from properties.windows.cases import PREDICTOR, Agreement, cases
 from properties.windows.limits import refuse_settings
-from properties.wiring import judge_guard, run_plot, spark_operator, spark_pipeline, timed_run
+from properties.wiring import judge_guard, spark_operator, spark_pipeline, timed_run
 from sim.watermark import SETTINGS, from_settings
-from sim.watermark import room as timed
+from sim.watermark.room import TIMED_ROOM
 
 GUARD = "the wait followed the disorder"
 SECOND_US = 1_000_000
@@ -117,11 +116,9 @@ ROOM = Room(
     remarks=lambda _: (),
     explorer=EXPLORER,
     simulate=timed_run(partial(refuse_settings, SETTINGS), from_settings),
-    simulate_plan=lambda plan, config, seed: timed.simulate(
-        plan, WatermarkConfig.from_json(config), seed
-    ),
-    replay=timed.replay,
+    simulate_plan=TIMED_ROOM.simulate_plan,
+    replay=TIMED_ROOM.replay,
     predictor=PREDICTOR,
-    plot=run_plot("watermark"),
+    plot=TIMED_ROOM.draw,
     errata=ERRATA,
 )

@@ -28,16 +28,15 @@ import simpy
 from model.vocabulary import Event, Fault, GroupingConfig, Trace
 from sim.grouping.instances import measured_us
 from sim.grouping.machine import Machine
-from sim.grouping.record import Passage, Record
-from sim.kernel.distributions import Constant, endless
+from sim.grouping.record import GroupingRecord, Passage
 from sim.kernel.link import Link, Tier
 from sim.kernel.plain import plain
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import Station
-
-PRODUCER = "sim"
+from sim.timed_cluster import check_all, kills_of, link_of, tuple_work_us
+from sim.timed_room import PRODUCER
 
 
 @plain
@@ -75,16 +74,14 @@ class GroupingCluster:
     ) -> None:
         self.plan = plan
         self.machine = machine
-        self.record = Record()
+        self.record = GroupingRecord()
         self.is_measured = plan.tuned(GroupingTuning()).measured
         guess = ((0, config.times_of(0)),)
         self.config = replace(config, times_us=guess) if self.is_measured else config
         """The configuration, with the times that were measured so far."""
         self.links: dict[str, Link[Any]] = {}
         self._env = env
-        service = plan.cluster.service
-        rng = None if isinstance(service, Constant) else seeds.stream("service")
-        self._work_us = endless(service, rng)
+        self._work_us = tuple_work_us(plan, seeds)
         self.instances = [Instance(env, seeds, self, n) for n in range(config.instances)]
         self._senders = [Sender(n, self) for n in range(config.senders)]
         self._sender_limit = _sender_limit(plan, config.instances)
@@ -115,7 +112,7 @@ class GroupingCluster:
         """Hand an arrival to its sender."""
         now, seq = self._env.now, event.seq
         if seq == 0:
-            self.record.window(0, self._times_us, now)
+            self.record.begin_window(0, self._times_us, now)
         if self._over is not None and self._over.next_tuple == seq:
             self._wake()
         passage = Passage(event, self._window, next(self._work_us), now)
@@ -139,10 +136,7 @@ class GroupingCluster:
 
     def check(self) -> None:
         """Assert conservation and Little's law at every instance and link; nothing is left."""
-        for station in self.workers.values():
-            station.check()
-        for link in self.links.values():
-            link.check()
+        check_all(self.workers.values(), self.links.values())
         assert self._served() == self.arrivals, (self._served(), self.arrivals)
 
     def close(self) -> None:
@@ -165,8 +159,7 @@ class GroupingCluster:
 
     def kills(self) -> tuple[Fault, ...]:
         """Return a kill of each micro-batch that the failure of an instance interrupted."""
-        batches = sorted(batch for batch in self._interrupted if batch < len(self._marks))
-        return tuple([Fault("kill", batch) for batch in batches])
+        return kills_of(self._interrupted, len(self._marks))
 
     # -------------------------------------------------------------- what senders and instances call
 
@@ -223,7 +216,7 @@ class GroupingCluster:
         elif self._times_us != known_us:
             pairs = (*self.config.times_us, (mark.next_batch, self._times_us))
             self.config = replace(self.config, times_us=pairs)
-        self.record.window(mark.next_tuple, self._times_us, self._env.now)
+        self.record.begin_window(mark.next_tuple, self._times_us, self._env.now)
         self.record.steps += self.machine.rebalance(self._times_us)
         self._save()
         # Nobody is ahead of the others: they take turns, in the order of their next tuples.
@@ -262,13 +255,13 @@ def _sender_limit(plan: Plan, n: int) -> float:
 class Sender:
     """A sender: its tuples, and the marks between them."""
 
-    __slots__ = ("_is_standing", "_number", "_room", "_waiting", "tuples")
+    __slots__ = ("_cluster", "_is_standing", "_number", "_waiting", "tuples")
 
-    def __init__(self, number: int, room: GroupingCluster) -> None:
+    def __init__(self, number: int, cluster: GroupingCluster) -> None:
         self.tuples = 0
         """Number of tuples that have come and were not sent."""
         self._number = number
-        self._room = room
+        self._cluster = cluster
         self._waiting: deque[Passage | _Mark] = deque()
         self._is_standing = False
 
@@ -288,9 +281,9 @@ class Sender:
         if isinstance(item, _Mark):
             self._waiting.popleft()
             self._is_standing = item.ends_window
-            self._room.come_to(item, self._number)
+            self._cluster.come_to(item, self._number)
             return not self._is_standing
-        instance = self._room.route(self._number, item)
+        instance = self._cluster.route(self._number, item)
         if instance.places > 0:
             self._send(instance)
             return True
@@ -318,9 +311,9 @@ class Instance:
     """An instance on its worker, and the links between the log and it."""
 
     def __init__(
-        self, env: simpy.Environment, seeds: Seeds, room: GroupingCluster, number: int
+        self, env: simpy.Environment, seeds: Seeds, cluster: GroupingCluster, number: int
     ) -> None:
-        plan, name = room.plan, f"worker-{number}"
+        plan, name = cluster.plan, f"worker-{number}"
         worker = plan.cluster.worker(number)
         self.places = inf if worker.queue_limit is None else worker.queue_limit
         """Number of tuples that senders may send here now."""
@@ -328,9 +321,9 @@ class Instance:
         """Senders that stand still until there is a place, in the order in which they asked."""
         # What bounds the queue are the places: what was sent always enters.
         self.station = Station[Passage](
-            env, replace(worker, queue_limit=None), self._serve, self._begin, room.restart
+            env, replace(worker, queue_limit=None), self._serve, self._begin, cluster.restart
         )
-        self._env, self._room, self._number = env, room, number
+        self._env, self._cluster, self._number = env, cluster, number
         self._tuples, self._busy_us = 0, 0.0  # served since the last measurement, and for how long
         self._bits = 8.0 * plan.cluster.tuple_bytes
         self._way = self._back = None
@@ -355,11 +348,11 @@ class Instance:
         return found
 
     def _link(
-        self, seeds: Seeds, name: str, tier: Tier, receiver: Callable[[Any], object]
+        self, seeds: Seeds, name: str, tier: Tier, receive: Callable[[Any], object]
     ) -> Link[Any]:
-        noise = self._room.plan.cluster.noise
-        rng = seeds.stream(f"{name}/link") if noise.is_random else None
-        link = self._room.links[name] = Link(self._env, tier, receiver, noise, rng, once=True)
+        cluster = self._cluster
+        link: Link[Any] = link_of(self._env, seeds, cluster.plan, name, tier, receive)
+        cluster.links[name] = link
         return link
 
     def _enter(self, passage: Passage) -> None:
@@ -370,11 +363,11 @@ class Instance:
         return passage.work_us
 
     def _serve(self, passage: Passage, _arrived_us: float, started_us: float) -> None:
-        room, now = self._room, self._env.now
+        cluster, now = self._cluster, self._env.now
         passage.began_us, passage.ended_us = started_us, now
-        steps = room.machine.serve(self._number, passage.window, passage.event)
+        steps = cluster.machine.serve(self._number, passage.window, passage.event)
         if steps:
-            room.record.steps += steps
+            cluster.record.steps += steps
         self._tuples += 1
         self._busy_us += now - started_us
         self.station.checkpoint()

@@ -13,15 +13,22 @@ Rules of this file:
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
+
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 
 from model.grouping.machine import Machine
 from model.grouping.rules import RULES
 from model.grouping.variants import VARIANTS
-from sim.grouping.policies import Side, side_by_side
+from sim.grouping.measurables import PolicyFigures, side_by_side
 from sim.grouping.room import backlog_of, simulate
 from sim.grouping.settings import TIMES, prepare
 from sim.kernel.recorder import Summary
+from sim.report.drawing import BLACK, BLUE, GREEN, ORANGE, save
 
 SEED = 1
 BASE: Mapping[str, str] = {"tuples": "15000", "window_tuples": "2500", "batch_tuples": "500"}
@@ -53,7 +60,7 @@ SITUATIONS: Mapping[str, Mapping[str, str]] = {
 with Zipf's exponent 1."""
 
 
-def policies() -> dict[str, tuple[Side, ...]]:
+def policies() -> dict[str, tuple[PolicyFigures, ...]]:
     """All policies in every situation."""
     return {name: side_by_side(settings, SEED) for name, settings in SITUATIONS.items()}
 
@@ -208,7 +215,7 @@ def propagation() -> Iterator[tuple[str, float]]:
         yield f"propagation {name}: rho", float(summary["mean_rho"])
 
 
-def sides(found: Mapping[str, Sequence[Side]]) -> Iterator[tuple[str, float | str]]:
+def sides(found: Mapping[str, Sequence[PolicyFigures]]) -> Iterator[tuple[str, float | str]]:
     """Figures of :func:`policies`, by name."""
     for situation, row in found.items():
         for side in row:
@@ -216,3 +223,57 @@ def sides(found: Mapping[str, Sequence[Side]]) -> Iterator[tuple[str, float | st
             policy = figures.pop("policy")
             for name, figure in figures.items():
                 yield f"{situation}, {policy}: {name}", "-" if figure is None else figure
+
+
+# -------------------------------------------------------------------------------------- plots
+
+
+class Sweep(NamedTuple):
+    """A figure of policies, by what was varied."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    at: Sequence[float]
+    lines: Mapping[str, Sequence[float]]
+    """By policy, one for each of ``at``."""
+
+
+VIOLET = "#AA4499"
+STYLES: Mapping[str, tuple[str, str, str]] = {
+    "tag": (BLUE, "-", "o"),
+    "tag-literal": (ORANGE, "--", "s"),
+    "cg": (GREEN, "-.", "^"),
+    "pkg": (BLACK, ":", "D"),
+    "dag": (VIOLET, "--", "v"),
+    "key": (ORANGE, ":", "x"),
+    "shuffle": (GREEN, ":", "+"),
+}
+"""Colour, line and mark of a policy, the same in every figure."""
+
+
+def plot_sweep(sweep: Sweep, path: Path) -> None:
+    """Write a sweep as one SVG, with a logarithmic x axis."""
+    save(draw_sweep, (sweep,), path)
+
+
+def draw_sweep(sweep: Sweep) -> Figure:
+    """Return the figure that :func:`plot_sweep` writes."""
+    figure = Figure(figsize=(8.0, 4.0), layout="constrained", facecolor="white")
+    FigureCanvasSVG(figure)
+    axes = figure.subplots()
+    axes.set_title(sweep.title)
+    axes.set_xlabel(sweep.xlabel)
+    axes.set_ylabel(sweep.ylabel)
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(FixedLocator(list(sweep.at)))
+    axes.xaxis.set_major_formatter(FixedFormatter([f"{at:g}" for at in sweep.at]))
+    axes.xaxis.set_minor_locator(NullLocator())
+    for policy, values in sweep.lines.items():
+        colour, style, mark = STYLES[policy]
+        axes.plot(
+            sweep.at, values, label=policy, color=colour, linestyle=style, marker=mark, ms=4.0
+        )
+    axes.set_ylim(bottom=0)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
+    return figure

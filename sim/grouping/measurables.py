@@ -1,39 +1,99 @@
-"""What experiments with room ``grouping`` can run."""
+"""What experiments with room ``grouping`` can run: timed runs, and policies side by side.
+
+Rules of this file:
+
+* Policies of a comparison meet the same arrivals and the same work on the same instances.
+* Throughput is that of a backlog, in which senders stand still only if instances do: the most that
+  a policy gets out of them. Latency and balance are those of a stream at the requested load, a
+  share of what a fluid could be worked off with, the same for all policies.
+* A policy that gets less out of its instances than the stream brings has no latency: the queue
+  grows for as long as the stream goes on.
+"""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
-from sim.grouping.policies import side_by_side
-from sim.grouping.room import simulate
-from sim.grouping.settings import SETTINGS, from_settings, prepare
-from sim.sweep.measurable import Figures, Measurable, Settings, moments
-
-
-def timed(settings: Settings, seed: int) -> Figures:
-    """The summary of one timed run."""
-    return from_settings(settings, seed).summary
+from model.vocabulary.grouping import POLICIES
+from sim.grouping.room import backlog_of, simulate
+from sim.grouping.settings import ALL, SETTINGS, GroupingRun, from_settings, prepare
+from sim.kernel.plan import Plan
+from sim.sweep.measurable import Figures, Measurable, Settings, moments, summaries
+from sim.timed_room import names_of
 
 
-def timed_policies(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
-    """The same of several policies, for which a backlog is simulated once."""
+class PolicyFigures(NamedTuple):
+    """Figures of one policy, to compare it with others."""
+
+    policy: str
+    throughput_hz: float
+    share_of_ideal: float
+    """Throughput divided by that of a fluid."""
+    mean_latency_us: float | None
+    """Mean over the second half of the tuples; ``None`` if the policy cannot keep up."""
+    p99_latency_us: float | None
+    mean_rho: float
+    mean_imbalance: float
+    instances_a_key: float
+    """Mean over keys and windows."""
+
+
+def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[PolicyFigures, ...]:
+    """Run every policy that setting ``policies`` names twice: on a backlog and on the stream.
+
+    Raises ``ValueError`` as :func:`sim.grouping.from_settings` does, and for a stream with fewer
+    than two full windows, which show no balance.
+    """
+    asked = prepare(settings)
+    backlog = backlog_of(asked.plan, seed)
+    policies = names_of("policies", str(settings.get("policies", ALL)), POLICIES)
+    return tuple([_figures(asked, backlog, policy, seed) for policy in policies])
+
+
+def _figures(asked: GroupingRun, backlog: Plan, policy: str, seed: int) -> PolicyFigures:
+    full = simulate(backlog, asked.with_policy(policy), seed).summary
+    run = (
+        full if asked.is_backlog else simulate(asked.plan, asked.with_policy(policy), seed).summary
+    )
+    if "mean_rho" not in run:
+        msg = f"tuples is {run['tuples']}; it takes two windows to see how a policy balances"
+        raise ValueError(msg)
+    throughput_hz = float(full["served_hz"])
+    keeps_up = not asked.is_backlog and throughput_hz >= float(run["offered_hz"])
+    return PolicyFigures(
+        policy,
+        throughput_hz,
+        throughput_hz / float(run["ideal_hz"]),
+        float(run["settled_latency_us"]) if keeps_up else None,
+        float(run["settled_p99_latency_us"]) if keeps_up else None,
+        float(run["mean_rho"]),
+        float(run["mean_imbalance"]),
+        float(run["instances_a_key"]),
+    )
+
+
+# ------------------------------------------------------------------------------------ measurables
+
+
+def measure_policies(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
+    """Return the summaries of several policies; a backlog is simulated once for all of them."""
     asked = prepare(settings)
     plan = asked.plan_of(seed)
     return [simulate(plan, asked.with_policy(each), seed).summary for each in policies]
 
 
-def side(settings: Settings, seed: int) -> Figures:
-    """Throughput of a backlog, latency and balance of a stream; see :class:`Side`."""
-    return sides(settings, seed, [settings.get("policy", SETTINGS["policy"].default)])[0]
+def measure_side(settings: Settings, seed: int) -> Figures:
+    """Return :class:`PolicyFigures` of one policy."""
+    return measure_sides(settings, seed, [settings.get("policy", SETTINGS["policy"].default)])[0]
 
 
-def sides(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
-    """The same of several policies, for which a backlog is simulated once."""
+def measure_sides(settings: Settings, seed: int, policies: Sequence[str]) -> Sequence[Figures]:
+    """Return :class:`PolicyFigures` of several policies; a backlog is simulated once for all."""
     asked = {**settings, "policies": ",".join(policies)}
     return [each._asdict() for each in side_by_side(asked, seed)]
 
 
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": Measurable(SETTINGS, timed, {"policy": timed_policies}),
-    "sides": Measurable(SETTINGS, side, {"policy": sides}),
+    "sim": summaries(from_settings, SETTINGS, {"policy": measure_policies}),
+    "sides": Measurable(SETTINGS, measure_side, {"policy": measure_sides}),
     "moments": moments(from_settings, SETTINGS),
 }
-"""By name."""

@@ -1,8 +1,8 @@
-"""Record what happened to the tuples of a run: where each went, and when.
+"""The record of a run: where each tuple went, and when.
 
 Rules of this file:
 
-* What is noted twice of a tuple is what was noted last: what a failure takes back happens again.
+* The latest entry about a tuple counts: whatever a failure takes back happens again.
 """
 
 from collections.abc import Iterator
@@ -38,8 +38,8 @@ class Passage:
         self.window = window
         self.work_us = work_us
         self.arrived_us = arrived_us
-        self.instance = -1  # where it was routed
-        self.services = 0  # that began, those that a failure broke off included
+        self.instance = -1  # to which it was routed
+        self.services = 0  # begun, including those that a failure broke off
         self.sent_us = self.began_us = self.ended_us = inf
 
 
@@ -47,24 +47,24 @@ class Span(NamedTuple):
     """A window in time."""
 
     first: int
-    """Its first tuple."""
+    """Number of its first tuple."""
     end: int
-    """The first tuple after it."""
+    """Number of the first tuple after it."""
     began_us: float
-    """When the first tuple of it could be routed."""
+    """Time at which its first tuple could be routed."""
     times_us: tuple[int, ...]
-    """The times that its senders went by."""
+    """Times per tuple that its senders went by, by instance."""
 
 
-class Seen(NamedTuple):
-    """When the tuples of a run were where, by their numbers in the log; kernel time."""
+class Passages(NamedTuple):
+    """All tuples of a run as columns, by their numbers in the log; kernel time."""
 
     arrived_us: FloatArray
     instances: IntArray
     sent_us: FloatArray
-    """When the instance had a place."""
+    """Time at which the instance had a place."""
     began_us: FloatArray
-    """When the service began that no failure broke off."""
+    """Time at which the service began that no failure broke off."""
     ended_us: FloatArray
 
     def counts(self, span: Span, n: int) -> list[int]:
@@ -73,8 +73,8 @@ class Seen(NamedTuple):
         return counts
 
 
-class Record:
-    """What was seen of a run so far."""
+class GroupingRecord:
+    """The record of a run so far."""
 
     __slots__ = ("_windows", "passages", "steps")
 
@@ -82,11 +82,11 @@ class Record:
         self.passages: list[Passage] = []
         """All tuples, by their numbers in the log."""
         self.steps: list[Step] = []
-        """What the machine made visible, routes left out."""
+        """Visible steps of the machine, routes left out."""
         self._windows: list[tuple[int, float, tuple[int, ...]]] = []
 
-    def window(self, first: int, times_us: tuple[int, ...], now_us: float) -> None:
-        """Note that a window begins with a tuple."""
+    def begin_window(self, first: int, times_us: tuple[int, ...], now_us: float) -> None:
+        """Note that a window begins with tuple number ``first``."""
         self._windows.append((first, now_us, times_us))
 
     @property
@@ -98,10 +98,10 @@ class Record:
             for (first, began_us, times_us), end in zip(self._windows, bounds[1:], strict=True)
         ]
 
-    def seen(self) -> Seen:
-        """Return all tuples, once every one of them has been served."""
+    def columns(self) -> Passages:
+        """Return all tuples, after every one of them has been served."""
         passages = self.passages
-        return Seen(
+        return Passages(
             np.array([each.arrived_us for each in passages]),
             np.array([each.instance for each in passages], dtype=np.int64),
             np.array([each.sent_us for each in passages]),
@@ -110,7 +110,7 @@ class Record:
         )
 
     def all_steps(self, senders: int) -> Iterator[Step]:
-        """Return every step, in no order: a trace has its own."""
+        """Return all steps, unordered: a trace has its own order."""
         routes = [
             Route(seq, seq % senders, each.instance) for seq, each in enumerate(self.passages)
         ]

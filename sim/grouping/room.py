@@ -3,59 +3,49 @@
 from dataclasses import replace
 
 from model.grouping.machine import Machine as ModelMachine
-from model.vocabulary import GroupingConfig, System, Workload
+from model.vocabulary import GroupingConfig, Workload
 from sim.clusters import STATED
 from sim.grouping.cluster import GroupingCluster
+from sim.grouping.figures import series_of, summary_of
 from sim.grouping.instances import SPEED_MIN, check
 from sim.grouping.machine import MachineOf
-from sim.grouping.series import series_of
-from sim.grouping.summary import summary_of
-from sim.kernel import plan as plans
 from sim.kernel.distributions import Exponential
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.recorder import Summary
 from sim.kernel.run import TimedRun, run
 from sim.kernel.source import Recording, Row
+from sim.timed_figures import Panel, PanelLine, RunPlot
+from sim.timed_room import TimedRoom, stated_plan, workload_of
 
 
 def simulate(
-    plan: Plan, config: GroupingConfig, seed: int, *, machine: MachineOf | None = None
+    plan: Plan, config: GroupingConfig, seed: int, *, machine: MachineOf = ModelMachine
 ) -> TimedRun:
     """Run a plan through senders and instances until every tuple has been served.
 
     Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: all
-    policies meet the same. ``machine`` makes the senders and what is behind them (the model's, if
-    nothing is said). The same seed gives the same run. Raises ``ValueError`` with one sentence that
-    names the offending value.
+    policies meet the same. ``machine`` makes the senders and what is behind them. The same seed
+    gives the same run. Raises ``ValueError`` with one sentence that names the offending value.
     """
     check(plan)
-    made = (machine or ModelMachine)(config)
-    room, arrived = run(
+    made = machine(config)
+    cluster, arrived = run(
         plan, seed, lambda env, seeds: GroupingCluster(env, seeds, plan, config, made)
     )
-    workload = Workload(
-        "grouping",
-        arrived.events,
-        room.config.to_json(),
-        arrived.cuts,
-        room.kills(),
-        seed,
-        plan.flush,
-        plan.name,
-    )
-    trace, seen = room.trace(), room.record.seen()
+    workload = workload_of("grouping", plan, cluster.config, seed, arrived, cluster.kills())
+    trace, passed = cluster.trace(), cluster.record.columns()
     head: Summary = {"input": plan.name, "seed": seed, "policy": config.policy}
-    summary = {**head, **summary_of(room, seen, arrived, trace)}
-    found = TimedRun(plan, workload, trace, series_of(room, seen), summary)
-    room.close()
+    summary = {**head, **summary_of(cluster, passed, arrived, trace)}
+    found = TimedRun(plan, workload, trace, series_of(cluster, passed), summary)
+    cluster.close()
     return found
 
 
 def backlog_of(plan: Plan, seed: int) -> Plan:
-    """Return the plan in which everything that would arrive is there when the run starts.
+    """Return the plan whose arrivals are all there when the run starts.
 
-    So the run takes as long as the work does. What happened on the way to the log is over.
+    So the run takes as long as the work does. Faults on the way to the log are left out.
     """
     on_the_way = {f"source-{n}" for n in range(len(plan.sources))}
     on_the_way |= {f"relay-{n}" for n in range(len(plan.relays))}
@@ -72,28 +62,12 @@ def backlog_of(plan: Plan, seed: int) -> Plan:
     )
 
 
-def replay(workload: Workload) -> TimedRun:
-    """Replay a workload through the stated cluster: arrivals when they came, its batches.
-
-    The instances are as fast as the configuration says at first; see :func:`stated`.
-    """
-    config = GroupingConfig.from_json(workload.config)
-    plan = plans.replay(
-        workload.arrivals,
-        workload.name,
-        workload.cuts,
-        flush=workload.flush,
-        cluster=stated(config),
-    )
-    return simulate(plan, config, workload.seed)
-
-
 def stated(config: GroupingConfig) -> Cluster:
     """Return the stated cluster with the speeds that a configuration states, if it does."""
     times_us = config.times_of(0)
     fastest_us = min(times_us)
     if fastest_us == max(times_us) == 1:
-        return STATED  # nothing is known of the instances
+        return STATED  # the configuration says nothing about the instances
     workers = [
         replace(STATED.worker(n), speed=max(SPEED_MIN, fastest_us / time_us))
         for n, time_us in enumerate(times_us)
@@ -101,6 +75,31 @@ def stated(config: GroupingConfig) -> Cluster:
     return replace(STATED, workers=tuple(workers), service=Exponential(float(fastest_us)))
 
 
-def make_system() -> System:
-    """Return the timed room as a System."""
-    return lambda workload: replay(workload).trace
+def _restate(workload: Workload, config: GroupingConfig) -> Plan:
+    return stated_plan(workload, stated(config))
+
+
+def _title(summary: Summary) -> str:
+    policy, n, seed = (summary[name] for name in ("policy", "instances", "seed"))
+    return f"{summary['input']}\n{policy}, {n} instances, seed {seed}"
+
+
+PANELS = (
+    Panel("Tuples served", "thousand a second", (PanelLine("served_hz", "all instances", 1e3),)),
+    Panel(
+        "Tuples that have arrived and are not served",
+        "tuples",
+        (PanelLine("waiting", "at senders, under way\nand at instances"),),
+    ),
+    Panel(
+        "Time in which an instance works",
+        "%",
+        (PanelLine("busiest", "busiest", 0.01), PanelLine("idlest", "idlest", 0.01)),
+    ),
+    Panel(
+        "Makespan of a window over that of a fluid, and what times are known",
+        "%",
+        (PanelLine("rho", "rho", 0.01), PanelLine("wrong", "times off by", 0.01)),
+    ),
+)
+TIMED_ROOM = TimedRoom(GroupingConfig.from_json, simulate, RunPlot(_title, PANELS), _restate)

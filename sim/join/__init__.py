@@ -1,14 +1,6 @@
 """Room ``join``, timed: what a chain of workers costs and holds (docs/join.md)."""
 
-from sim.join.room import ChainRun, make_system, replay, simulate
+from sim.join.room import ChainRun, simulate
 from sim.join.settings import SETTINGS, STANDARD, from_settings
 
-__all__ = [
-    "SETTINGS",
-    "STANDARD",
-    "ChainRun",
-    "from_settings",
-    "make_system",
-    "replay",
-    "simulate",
-]
+__all__ = ["SETTINGS", "STANDARD", "ChainRun", "from_settings", "simulate"]

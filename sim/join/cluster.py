@@ -1,16 +1,16 @@
-"""Room ``join`` in time: epochs, failures, and workers that come and go.
+"""The cluster of room ``join``: epochs of a chain, failures, and workers that come and go.
 
 Source: docs/join.md, sections 6 to 8 and 13; S2J, a chain of stream-join workers.
 
 Rules of this file:
 
 * An epoch begins when there are arrivals. It is over when it has been cut, its arrivals have been
-  taken, and the machine says so. Its pairs count from then on.
+  taken, and the machine says that it is over. Its pairs count from then on.
 * A failure before that takes the whole chain back to the end of the epoch before.
 * The number of workers changes between two epochs.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import simpy
@@ -18,10 +18,9 @@ import simpy
 from model.vocabulary import Event, Fault, JoinConfig, Step
 from model.vocabulary.join import STREAMS, R, S
 from model.vocabulary.settings import require
-from sim.join.clock import Clock
-from sim.join.intake import Intake, Shedding
-from sim.join.line import Line, Task
-from sim.join.load import Load
+from sim.join.intake import Intake
+from sim.join.line import ChainTask, Line
+from sim.join.load import LoadControl, Shedding
 from sim.join.machine import Found, Machine
 from sim.join.tuning import ChainTuning
 from sim.kernel.distributions import Uniform, endless
@@ -30,17 +29,18 @@ from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import Station
+from sim.timed_cluster import check_all, kills_of, may_shed
 
 
-class Emitted(NamedTuple):
-    """Pairs that came out, and when."""
+class EmittedPairs(NamedTuple):
+    """Pairs that came out at one time."""
 
     at_us: float
     epoch: int
     found: Found
 
 
-class Resized(NamedTuple):
+class Resizing(NamedTuple):
     """A change of the number of workers."""
 
     at_us: float
@@ -66,18 +66,18 @@ class ChainCluster:
         self.line.resize(config.workers)
         self.shedding = Shedding(endless(Uniform(0, 1), seeds.stream("shedding")))
         self.intakes = {stream: self._intake(stream) for stream in STREAMS}
-        self.load = Load(config, tuning.control, machine, self.shedding)
+        self.load = LoadControl(config, tuning.control, machine, self.shedding)
         self.steps: list[Step] = []
         """Rejections and recorded steps of the epochs that are over."""
-        self.emitted: list[Emitted] = []
+        self.emitted: list[EmittedPairs] = []
         """Pairs of the epochs that are over."""
-        self.resized: list[Resized] = []
+        self.resizings: list[Resizing] = []
         self.commits_us: list[float] = []
-        """When epochs were over."""
+        """Times at which epochs were over."""
         self.failures = 0
-        """Failures that broke an epoch off."""
+        """Number of failures that broke an epoch off."""
         self.taken_again = 0
-        """Arrivals that were handed over again after a failure."""
+        """Number of arrivals that were handed over again after a failure."""
         self._env = env
         self._batches = 0  # that were cut
         self._firsts = [0]  # number of the first arrival of each batch
@@ -87,8 +87,8 @@ class ChainCluster:
         self._is_running = self._is_ending = self._is_resting = False
         self._failed: list[int] = []  # workers whose failure lasts
         self._broken_off: set[int] = set()
-        self._pending: list[Emitted] = []
-        self._sheds = any(worker.when_full == "drop" for worker in plan.cluster.workers)
+        self._pending: list[EmittedPairs] = []
+        self._sheds = may_shed(plan)
         self._polls = Clock(env, tuning.intake_us, self._poll)
         self._looks = Clock(env, tuning.hint_us, self._let_look)
         self._controls = Clock(env, tuning.control.every_us, self._control)
@@ -98,7 +98,7 @@ class ChainCluster:
         line, tuning = self.line, self.tuning
         return Intake(stream, tuning, self.shedding, line.admit, self._has_room, self._waits)
 
-    # ------------------------------------------------------------------------ what the run calls
+    # ------------------------------------------------------------------------ called by the run
 
     @property
     def workers(self) -> Mapping[str, "Member"]:
@@ -112,13 +112,13 @@ class ChainCluster:
         return self.line.links
 
     def admits(self, item: Tuple) -> bool:
-        """Say whether the worker where a tuple enters has room, where full workers shed."""
+        """Return whether the worker where a tuple enters takes it in; a full one may shed it."""
         return (
             not self._sheds or not self.line.sheds(item.stream) or self.line.has_room(item.stream)
         )
 
     def arrive(self, event: Event) -> None:
-        """Put an arrival where the intake of its stream will see it."""
+        """Put an arrival into the intake of its stream."""
         if event.stream not in self.intakes:
             require(False, "stream of an arrival", event.stream, f"one of {', '.join(STREAMS)}")
         self.intakes[event.stream].events.append(event)
@@ -127,7 +127,7 @@ class ChainCluster:
             self._begin()
 
     def end_batch(self) -> None:
-        """Cut: the epoch has all its arrivals."""
+        """Cut the epoch: it has all its arrivals."""
         for intake in self.intakes.values():
             intake.cut()
         self._batches += 1
@@ -141,10 +141,7 @@ class ChainCluster:
 
     def check(self) -> None:
         """Assert conservation and Little's law at every worker and link."""
-        for station in self.line.stations:
-            station.check()
-        for link in self.line.links.values():
-            link.check()
+        check_all(self.line.stations, self.line.links.values())
 
     def close(self) -> None:
         """Forget whom to call, because the run is over: circles would stay in memory."""
@@ -154,12 +151,12 @@ class ChainCluster:
 
     @property
     def end_us(self) -> float:
-        """When the last epoch was over."""
+        """Time at which the last epoch was over."""
         return self.commits_us[-1] if self.commits_us else 0.0
 
     def kills(self) -> tuple[Fault, ...]:
         """Return a kill of each epoch that the failure of a worker broke off."""
-        return tuple([Fault("kill", epoch) for epoch in sorted(self._broken_off)])
+        return kills_of(self._broken_off)
 
     # ------------------------------------------------------------------------------- epochs
 
@@ -168,7 +165,7 @@ class ChainCluster:
         return self._epoch > self._batches
 
     def _begin(self) -> None:
-        """Begin the next epoch, if there is one and nothing stands in its way."""
+        """Begin the next epoch, if there is one and nothing prevents it."""
         if self._is_running or self._is_resting or self._failed or self._is_over:
             return
         intakes = self.intakes
@@ -192,11 +189,11 @@ class ChainCluster:
             self._hand_over()
 
     def _hand_over(self) -> None:
-        """Hand over what has come; end the intake once everything has been taken."""
+        """Hand over arrivals; end the intake when everything has been taken."""
         if not self._is_running or self._is_ending:
             return
         r, s = self.intakes[R], self.intakes[S]
-        # What one hands over may end the pause of the other.
+        # One stream may end the pause of the other.
         while any([r.hand_over(s), s.hand_over(r)]):
             pass
         if r.is_done and s.is_done:
@@ -204,7 +201,7 @@ class ChainCluster:
             self.machine.end_intake()
             self.line.look(everyone=True)
 
-    def _served(self, task: Task) -> None:
+    def _served(self, task: ChainTask) -> None:
         if task.stream is not None:
             self.intakes[task.stream].taken()
         if not self._is_ending:
@@ -214,7 +211,7 @@ class ChainCluster:
             self._commit()
 
     def _commit(self) -> None:
-        """End the epoch: what it found counts."""
+        """End the epoch: its pairs count."""
         self._is_running = self._is_ending = False
         self.line.forget()
         self.steps += self.machine.commit()
@@ -237,11 +234,11 @@ class ChainCluster:
         self._begin()
 
     def _resize(self) -> float:
-        """Change the number of workers to what it should be; return how long that takes."""
+        """Change the number of workers as load control wants; return how long that takes (us)."""
         now, wanted = self._env.now, self.load.wanted
-        self.resized.append(Resized(now, self.line.workers, wanted))
+        self.resizings.append(Resizing(now, self.line.workers, wanted))
         service = self.machine.resize(wanted)
-        self.emitted += [Emitted(now, self._epoch, found) for found in service.found]
+        self.emitted += [EmittedPairs(now, self._epoch, found) for found in service.found]
         self.line.resize(wanted)
         cluster = self.plan.cluster
         tier = self.plan.way(cluster.worker(0).place, cluster.worker(1).place)
@@ -267,7 +264,7 @@ class ChainCluster:
             self.taken_again += intake.at - self._starts_at[stream]
             intake.at = self._starts_at[stream]
             intake.stop()
-        self.machine.begin(self._epoch, flush=False)  # for onlookers: what is kept is all there is
+        self.machine.begin(self._epoch, flush=False)  # so that gauges show what is kept
 
     def recover(self, worker: int) -> None:
         """Begin the epoch again, once every worker has recovered."""
@@ -277,7 +274,7 @@ class ChainCluster:
                 self.line.recover()
                 self._begin()
 
-    # ------------------------------------------------------------------- what happens inside
+    # ------------------------------------------------------------------- called by the chain
 
     def _poll(self) -> bool:
         for intake in self.intakes.values():
@@ -286,17 +283,17 @@ class ChainCluster:
         return False
 
     def _has_room(self, stream: str) -> bool:
-        """Say whether a stream may be handed over, where a full worker holds the intake up."""
+        """Return whether a stream may be handed over: the worker sheds, or has room."""
         return self.line.sheds(stream) or self.line.has_room(stream)
 
     def _waits(self, stream: str) -> bool:
         return self.machine.is_overdue(self.line.source(stream), stream)
 
     def _emit(self, found: Found) -> None:
-        self._pending.append(Emitted(self._env.now, self._epoch, found))
+        self._pending.append(EmittedPairs(self._env.now, self._epoch, found))
 
     def _let_look(self) -> bool:
-        """Let workers look what they may do by themselves, from time to time."""
+        """Let workers do, at intervals, what they may do by themselves."""
         if not self._is_running:
             return False
         self.line.look()
@@ -313,15 +310,44 @@ class ChainCluster:
 class Member:
     """One worker of the chain, as faults see it: if it fails, the chain fails."""
 
-    def __init__(self, room: ChainCluster, number: int, station: Station[Task]) -> None:
-        self._room, self._number = room, number
+    def __init__(self, cluster: ChainCluster, number: int, station: Station[ChainTask]) -> None:
+        self._cluster, self._number = cluster, number
         self.pause, self.resume = station.pause, station.resume
         self.slow, self.unslow = station.slow, station.unslow
 
     def fail(self) -> None:
         """Fail, if the worker belongs to the chain now."""
-        self._room.fail(self._number)
+        self._cluster.fail(self._number)
 
     def recover(self) -> None:
         """Undo one failure."""
-        self._room.recover(self._number)
+        self._cluster.recover(self._number)
+
+
+class Clock:
+    """A clock that rings at multiples of an interval, while ``ring()`` returns true.
+
+    A clock that stands still keeps no run going.
+    """
+
+    def __init__(self, env: simpy.Environment, interval_us: int, ring: Callable[[], bool]) -> None:
+        self._env, self._interval_us, self._ring = env, interval_us, ring
+        self._is_going = False
+        self._rang_us = -1.0  # the multiple at which it rang last
+
+    def start(self, *, again: bool = False) -> None:
+        """Start the clock if it stands still; with ``again`` it may ring twice at a multiple."""
+        if not self._is_going:
+            self._is_going = True
+            now = self._env.now
+            due_us = -(-now // self._interval_us) * self._interval_us
+            if due_us == self._rang_us and not again:
+                due_us += self._interval_us
+            self._rang_us = due_us
+            wake = simpy.Timeout(self._env, due_us - now)
+            wake.callbacks.append(self._wake)
+
+    def _wake(self, _: simpy.Event) -> None:
+        self._is_going = False
+        if self._ring():
+            self.start()

@@ -1,11 +1,11 @@
-"""Contents of the admitted tuples as arrays: joins by blocks, through an index, counted.
+"""Contents of the admitted tuples as arrays: joins of blocks through an index, with counts.
 
 Source: docs/join.md, sections 1 and 8.
 
 Rules of this file:
 
-* It answers what the model's machine asks about contents (``model.join.state.Content``), for
-  whole blocks at once; what a worker does with the answers is the machine's business.
+* The index answers the model's machine about contents (``model.join.state.Content``), for whole
+  blocks at once; the machine decides what follows.
 * Pairs are kept here, as arrays, instead of being handed to the machine one by one.
 * An index selects *candidates*, the comparisons that are counted; the predicate and the window
   decide on each of them.
@@ -21,9 +21,9 @@ from numpy.typing import NDArray
 from model.join.state import Pair, Ranks, other
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, STREAMS, And, Apart, Band, Equi, Ineq, Predicate, R
-from sim.join.columns import Columns
 from sim.join.machine import Found
 from sim.kernel.disorder import IntArray
+from sim.kernel.distributions import FloatArray
 
 Array: TypeAlias = NDArray[Any]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -38,11 +38,53 @@ _OPERATORS = {
 }
 
 
-class Held:
+_ROWS = 1_024
+"""Rows at first."""
+
+
+class TupleColumns:
+    """The admitted tuples of one stream, by rank; rows behind the last one mean nothing."""
+
+    __slots__ = ("_numbers", "epoch", "event_us", "key", "number", "source_id", "value")
+
+    def __init__(self, numbers: dict[str, int]) -> None:
+        self._numbers = numbers  # of keys, by first appearance in any stream
+        self.source_id: IntArray = np.zeros(_ROWS, dtype=np.int64)
+        self.event_us: IntArray = np.zeros(_ROWS, dtype=np.int64)
+        self.value: FloatArray = np.zeros(_ROWS)
+        self.key: NDArray[Any] = np.zeros(_ROWS, dtype=np.object_)
+        """Keys as strings, which compare by code point."""
+        self.number: IntArray = np.zeros(_ROWS, dtype=np.int64)
+        """Numbers of the keys: equal for equal keys."""
+        self.epoch: IntArray = np.zeros(_ROWS, dtype=np.int64)
+
+    def put(self, rank: int, events: Sequence[Event], epoch: int) -> None:
+        """Write tuples that an epoch admitted; ``rank`` is that of the first one."""
+        end = rank + len(events)
+        if end > len(self.epoch):
+            self._grow(end)
+        _, source_id, key, event_us, value, _, _ = zip(*events, strict=True)
+        numbers = self._numbers
+        self.source_id[rank:end] = source_id
+        self.event_us[rank:end] = event_us
+        self.value[rank:end] = value
+        self.key[rank:end] = key
+        self.number[rank:end] = [numbers.setdefault(each, len(numbers)) for each in key]
+        self.epoch[rank:end] = epoch
+
+    def _grow(self, rows: int) -> None:
+        """Make room for twice as many rows as are needed now."""
+        for name in ("source_id", "event_us", "value", "key", "number", "epoch"):
+            column = getattr(self, name)
+            grown = np.zeros(2 * rows, dtype=column.dtype)
+            grown[: len(column)] = column
+            setattr(self, name, grown)
+
+
+class RankArray:
     """Ranks in a store or block, as an array that is never changed.
 
-    The machine cuts ranks, puts them together and counts them; this does it without a copy of each
-    number.
+    The machine slices, joins and counts ranks; an array does it without a copy of each number.
     """
 
     __slots__ = ("least_us", "parts", "ranks")
@@ -50,9 +92,9 @@ class Held:
     def __init__(self, ranks: IntArray = NONE) -> None:
         self.ranks = ranks
         self.least_us: int | None = None
-        """Least event time, once somebody has asked."""
+        """Least event time, after the first request."""
         self.parts: tuple[int, Ranks, Ranks] | None = None
-        """The latest horizon, with what lies below it and the others."""
+        """The latest horizon, with the ranks below it and the others."""
 
     def __len__(self) -> int:
         return len(self.ranks)
@@ -61,49 +103,53 @@ class Held:
     def __getitem__(self, part: int) -> int: ...
 
     @overload
-    def __getitem__(self, part: slice) -> "Held": ...
+    def __getitem__(self, part: slice) -> "RankArray": ...
 
-    def __getitem__(self, part: int | slice) -> "int | Held":
-        return int(self.ranks[part]) if isinstance(part, int) else Held(self.ranks[part])
+    def __getitem__(self, part: int | slice) -> "int | RankArray":
+        return int(self.ranks[part]) if isinstance(part, int) else RankArray(self.ranks[part])
 
-    def __add__(self, others: "Held | tuple[int, ...]") -> "Held":
+    def __add__(self, others: "RankArray | tuple[int, ...]") -> "RankArray":
         if not len(others):
             return self
-        both = Held(np.concatenate((self.ranks, _array(others))))
-        if isinstance(others, Held) and self.least_us is not None and others.least_us is not None:
+        both = RankArray(np.concatenate((self.ranks, _array(others))))
+        if (
+            isinstance(others, RankArray)
+            and self.least_us is not None
+            and others.least_us is not None
+        ):
             both.least_us = min(self.least_us, others.least_us)
         return both
 
     def as_ranks(self) -> Ranks:
-        """Under the name by which the machine knows it."""
+        """Return the array under the machine's type of ranks."""
         return cast("Ranks", self)
 
 
-def _array(ranks: "Held | Ranks") -> IntArray:
-    return ranks.ranks if isinstance(ranks, Held) else np.array(ranks, dtype=np.int64)
+def _array(ranks: "RankArray | Ranks") -> IntArray:
+    return ranks.ranks if isinstance(ranks, RankArray) else np.array(ranks, dtype=np.int64)
 
 
 class Access(NamedTuple):
-    """How an index finds candidates: those whose column differs by at most ``width``."""
+    """How an index finds candidates: their column differs by at most ``width``."""
 
     column: str
     width: float
 
 
 EVERYTHING = Access("number", 1 << 40)
-"""Without an index all that is there is compared."""
+"""Access without an index: every tuple is compared."""
 
 
 class Index:
-    """Contents of both streams, with what was compared and found so far."""
+    """Contents of both streams, with the comparisons and pairs so far."""
 
     def __init__(self, config: JoinConfig, is_indexed: bool = True) -> None:
         self.config = config
         numbers: dict[str, int] = {}
-        self.columns = {stream: Columns(numbers) for stream in STREAMS}
+        self.columns = {stream: TupleColumns(numbers) for stream in STREAMS}
         """The admitted tuples of each stream."""
         self.comparisons = 0
-        """Candidates that were compared, over all queries."""
+        """Number of candidates compared, over all queries."""
         self._found: list[Found] = []
         self._spans = [config.span(name) for name, _ in config.queries]
         self._access = [
@@ -112,16 +158,16 @@ class Index:
         ]
 
     def add(self, stream: str, rank: int, events: Sequence[Event], epoch: int) -> None:
-        """Add tuples that were admitted, the first of them with this rank."""
+        """Add admitted tuples; ``rank`` is that of the first one."""
         self.columns[stream].put(rank, events, epoch)
 
     def take(self) -> list[Found]:
-        """Return what was found since the last time."""
+        """Return the pairs found since the last call."""
         found, self._found = self._found, []
         return found
 
     def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
-        """Keep the pairs of tuples of a stream with tuples of the other one; return none."""
+        """Keep the pairs of tuples of a stream with tuples of the other one; return no pairs."""
         block, others = _array(tuples), _array(met)
         if len(block) and len(others):
             # The largest floats are further apart than any float.
@@ -134,7 +180,7 @@ class Index:
         return ()
 
     def _compare(self, number: int, r: IntArray, s: IntArray) -> None:
-        """Keep those of the candidates of a query that are pairs."""
+        """Keep the candidates of a query that are pairs."""
         self.comparisons += len(r)
         good = self._is_pair(number, r, s)
         if good.any():
@@ -142,29 +188,32 @@ class Index:
             self._found.append(Found(number, ids[0][r[good]], ids[1][s[good]]))
 
     def least_us(self, stream: str, ranks: Ranks) -> int:
-        """Least event time; ``END_US`` of no tuples."""
-        held = cast("Held", ranks)
+        """Return the least event time; ``END_US`` without tuples."""
+        held = cast("RankArray", ranks)
         if held.least_us is None:
             event_us = self.columns[stream].event_us[held.ranks]
             held.least_us = int(event_us.min()) if len(event_us) else END_US
         return held.least_us
 
     def split_at(self, stream: str, ranks: Ranks, horizon_us: int) -> tuple[Ranks, Ranks]:
-        """Those with an event time below the horizon, and the others, in their order."""
+        """Return the ranks with an event time below the horizon, and the others, in their order."""
         if self.least_us(stream, ranks) >= horizon_us:
             return (), ranks
-        held = cast("Held", ranks)
-        # Asked twice: whether there is something to drop, and what to keep then.
+        held = cast("RankArray", ranks)
+        # The machine asks twice: whether a tuple can be dropped, and which tuples to keep then.
         if held.parts is None or held.parts[0] != horizon_us:
             older = self.columns[stream].event_us[held.ranks] < horizon_us
-            parts = Held(held.ranks[older]).as_ranks(), Held(held.ranks[~older]).as_ranks()
+            parts = (
+                RankArray(held.ranks[older]).as_ranks(),
+                RankArray(held.ranks[~older]).as_ranks(),
+            )
             held.parts = horizon_us, *parts
         return held.parts[1:]
 
     def _candidates(
         self, number: int, stream: str, block: IntArray, others: IntArray
     ) -> tuple[IntArray, IntArray]:
-        """The smaller side is sorted, the larger one searches in it."""
+        """Return the candidates of a query, by a search of the larger side in the smaller one."""
         column, width = self._access[number]
         own = getattr(self.columns[stream], column)[block]
         foreign = getattr(self.columns[other(stream)], column)[others]
@@ -188,7 +237,7 @@ class Index:
         return good
 
     def _holds(self, predicate: Predicate, r: IntArray, s: IntArray) -> BoolArray:
-        """As ``model.join.oracle.holds``, for arrays of pairs."""
+        """Return where a predicate holds, as ``model.join.oracle.holds`` does for one pair."""
         if isinstance(predicate, And):
             good = np.ones(len(r), dtype=np.bool_)
             for part in predicate.parts:
@@ -217,7 +266,7 @@ def _column(predicate: Equi | Band | Apart) -> str:
 
 
 def _access(config: JoinConfig, predicate: Predicate) -> Access:
-    """The best index there is for a predicate: equality, else a band, else the window."""
+    """Return the best index for a predicate: by equality, else by a band, else by the window."""
     parts = list(_parts(predicate))
     for part in parts:
         if isinstance(part, Equi):
@@ -235,30 +284,30 @@ def _parts(predicate: Predicate) -> chain[Predicate] | tuple[Predicate]:
 
 
 def _near(few: Array, many: Array, width: float) -> tuple[IntArray, IntArray]:
-    """Positions in ``many`` and in ``few`` of all pairs that differ by at most ``width``.
+    """Return positions in ``many`` and in ``few`` of all pairs that differ by at most ``width``.
 
-    With a little more than ``width`` between floats: the difference that decides is rounded.
+    Floats may differ by slightly more, because the difference that decides is rounded.
     """
     order = few.argsort()
     low, high = _reach(few[order], width)
     if len(few) == 1:
         at = ((low <= many) & (many <= high)).nonzero()[0]
         return at, np.zeros(len(at), dtype=np.int64)
-    # To sort the many and look for the few takes a tenth of the time of the opposite.
+    # Sorting the many and searching for the few takes a tenth of the time of the opposite.
     by_value = many.argsort()
     ordered = many[by_value]
     first = ordered.searchsorted(low, side="left")
     counts = ordered.searchsorted(high, side="right") - first
     ends = counts.cumsum()
     inside = np.arange(ends[-1]) + (first - ends + counts).repeat(counts)
-    # Back in the order of both, whatever the sorts have made of equal ones.
+    # Back in the order of both sides; the sorts may have moved equal values.
     pairs = by_value[inside] * len(few) + order.repeat(counts)
     pairs.sort()
     return np.divmod(pairs, len(few))
 
 
 def _reach(values: Array, width: float) -> tuple[Array, Array]:
-    """What lies near each of the values: from where to where."""
+    """Return the lower and upper bounds of what is near each value."""
     if values.dtype.kind == "f" and width:
         reach = width + 4 * np.spacing(np.maximum(np.abs(values), width))
         return values - reach, values + reach

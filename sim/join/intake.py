@@ -1,52 +1,23 @@
-"""Where the streams enter: who is shed, when the intake pauses, and what is handed over.
+"""Intakes of the streams: they hand arrivals over to the chain, and pause.
 
 Source: docs/join.md, sections 5, 8 and 13.
 
 Rules of this file:
 
 * The log keeps arrivals until they are handed over, and hands them over again after a failure.
-* Whether an arrival is shed is decided once, when it is handed over for the first time, and is as
-  durable as the arrival.
+* Whether an arrival is shed is decided once, at its first handover, and is as durable as the
+  arrival.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from model.vocabulary import Event
+from sim.join.load import Shedding
 from sim.join.tuning import ChainTuning
 
 
-class Shedding:
-    """Decides which arrivals are shed, each by a uniform draw of its own."""
-
-    def __init__(self, chances: Iterator[float]) -> None:
-        self.share = 0.0
-        """The share that is shed at present."""
-        self.offered = 0
-        """Arrivals that could be shed."""
-        self.shed: set[int] = set()
-        """Numbers, in the log, of those that were."""
-        self._chances = chances
-        self._drawn: list[float] = []
-
-    def decide(self, events: Sequence[Event], first: int) -> None:
-        """Decide on arrivals of an epoch, whose first arrival has this number in the log.
-
-        That one always stays, so that there is no epoch without arrivals.
-        """
-        numbers = [event.seq for event in events if event.seq != first]
-        self.offered += len(numbers)
-        if self.share:
-            self.shed.update([each for each in numbers if self._chance(each) < self.share])
-
-    def _chance(self, number: int) -> float:
-        """Return the draw of an arrival, which does not depend on when it is asked for."""
-        while len(self._drawn) <= number:
-            self._drawn.append(next(self._chances))
-        return self._drawn[number]
-
-
 class Intake:
-    """One stream on its way in, a run of arrivals at a time.
+    """The intake of one stream, a run of arrivals at a time.
 
     ``admit(stream, events)`` is called when a run is handed over; call :meth:`taken` when the
     worker has taken it. ``has_room(stream)`` says whether the worker's queue takes more,
@@ -66,12 +37,12 @@ class Intake:
         self.events: list[Event] = []
         """Arrivals in the log."""
         self.at = 0
-        """Arrivals handed over."""
+        """Number of arrivals handed over."""
         self.pauses = 0
         self._tuning, self._shedding = tuning, shedding
         self._admit, self._has_room, self._waits = admit, has_room, waits
-        self._ends: list[int] = []  # of the epochs that were cut
-        self._epoch: int | None = None  # that is under way
+        self._ends: list[int] = []  # arrivals up to the end of each epoch that was cut
+        self._epoch: int | None = None  # under way
         self._first = 0  # number of its first arrival in the log
         self._seen = 0  # arrivals when the intake looked for the last time
         self._decided = 0
@@ -95,42 +66,42 @@ class Intake:
 
     @property
     def waiting(self) -> int:
-        """Arrivals that were not handed over."""
+        """Number of arrivals not handed over yet."""
         return len(self.events) - self.at
 
     @property
     def is_cut(self) -> bool:
-        """Whether it is known which arrivals the epoch has."""
+        """Whether the epoch was cut: no more arrivals belong to it."""
         return self._epoch is not None and self._epoch < len(self._ends)
 
     @property
     def is_done(self) -> bool:
-        """Whether the worker has taken everything that the epoch has of the stream."""
+        """Whether the worker has taken all arrivals of the epoch."""
         return self.is_cut and self.at == self._end and not self._busy
 
     @property
     def _end(self) -> int:
-        """Arrivals up to the end of the epoch, as far as they have come."""
+        """Number of arrivals up to the end of the epoch, as far as they have come."""
         assert self._epoch is not None
         return self._ends[self._epoch] if self.is_cut else len(self.events)
 
     # ------------------------------------------------------------------------------ handing over
 
     def see(self) -> None:
-        """See what has come."""
+        """Look which arrivals have come."""
         self._seen = len(self.events)
 
     def taken(self) -> None:
-        """Note that the worker has taken what was handed over."""
+        """Note that the worker has taken the run that was handed over."""
         self._busy = False
 
     @property
     def is_due(self) -> bool:
-        """Whether an arrival is seen that can be handed over, unless there is a reason to wait."""
+        """Whether an arrival can be handed over, unless there is a reason to wait."""
         return self._epoch is not None and not self._busy and self.at < min(self._seen, self._end)
 
     def hand_over(self, other: "Intake") -> bool:
-        """Hand over what is seen, unless there is a reason to wait; return whether some was."""
+        """Hand arrivals over, unless there is a reason to wait; return whether there were some."""
         if not self.is_due or self._has_to_pause(other) or not self._has_room(self.stream):
             return False
         last = min(self._seen, self._end, self.at + self._tuning.intake_tuples)
@@ -147,7 +118,7 @@ class Intake:
         return True
 
     def _has_to_pause(self, other: "Intake") -> bool:
-        """Say whether the stream waits for the other one, or for tuples that are overdue."""
+        """Return whether the stream waits for the other one, or for overdue tuples."""
         if self._tuning.pace_us is None:
             return False
         was_paused, self._is_paused = (
@@ -158,10 +129,10 @@ class Intake:
         return self._is_paused
 
     def _is_ahead(self, other: "Intake", pace_us: int) -> bool:
-        """Say whether the next arrival lies too far ahead of the other stream's next one.
+        """Return whether the next arrival lies too far ahead of the other stream's next one.
 
-        As long as that one has not come, the last one stands for it; if none is left in the epoch,
-        there is nothing to wait for. So the two never wait for each other.
+        Until that one has come, the last one stands for it; if the epoch has none left, there is
+        nothing to wait for. So the two never wait for each other.
         """
         if other.at < other._end:
             reached = other.events[other.at]

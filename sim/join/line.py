@@ -4,11 +4,11 @@ Source: docs/join.md, section 13.
 
 Rules of this file:
 
-* What a worker takes from its queue is one service: the machine does it when the service begins;
+* A task from a worker's queue is one service: the machine does it when the service begins;
   messages leave, and pairs come out, at its end.
-* Workers have queues without a limit: what neighbours send is bounded by the credit.
-* What is on its way when an epoch ends or fails belongs to another ``life``, and is thrown away
-  where it arrives: block numbers start again with every epoch.
+* Workers have queues without a limit: the credit bounds what neighbours send.
+* A message that is on its way when an epoch ends or fails belongs to another ``life``, and is
+  thrown away on arrival: block numbers start again with every epoch.
 """
 
 from collections import Counter
@@ -25,32 +25,32 @@ from model.vocabulary.join import R
 from model.vocabulary.settings import require
 from sim.join.machine import NOTHING, Found, Machine, Service
 from sim.join.tuning import Costs
-from sim.kernel.distributions import Constant, endless
 from sim.kernel.link import Link, Place
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.station import Station
+from sim.timed_cluster import has_room, link_of, tuple_work_us
 
 LOG = "log"
 Do: TypeAlias = Callable[[], Service]
-"""Has the machine do something, and returns what came of it."""
+"""A call of the machine, which returns its service."""
 
 
-class Task:
-    """What stands in a worker's queue. Changed in place, for speed."""
+class ChainTask:
+    """A task in a worker's queue. Changed in place, for speed."""
 
     __slots__ = ("do", "is_message", "service", "stream")
 
     def __init__(self, do: Do, stream: str | None, *, is_message: bool = True) -> None:
         self.do = do
         self.stream = stream
-        """Of the tuples that are admitted; ``None`` for anything else."""
+        """Stream of the tuples to admit; ``None`` for any other task."""
         self.is_message = is_message
         self.service = NOTHING
 
 
-class _OnItsWay(NamedTuple):
-    """What becomes a task where it arrives."""
+class _Transfer(NamedTuple):
+    """A message on its way, which becomes a task on arrival."""
 
     life: int
     do: Do
@@ -70,18 +70,18 @@ class Line:
         plan: Plan,
         costs: Costs,
         machine: Machine,
-        served: Callable[[Task], object],
+        served: Callable[[ChainTask], object],
         emit: Callable[[Found], object],
     ) -> None:
         self.machine = machine
-        self.stations: list[Station[Task]] = []
-        """By number; after a merge the last ones are out of work."""
-        self.links: dict[str, Link[_OnItsWay]] = {}
+        self.stations: list[Station[ChainTask]] = []
+        """Stations by number; after a merge the last ones are out of work."""
+        self.links: dict[str, Link[_Transfer]] = {}
         self.workers = 0
         self.sent: Counter[str] = Counter()
-        """Messages between workers, by kind."""
+        """Number of messages between workers, by kind."""
         self.tuples_sent = 0
-        """Tuples in these messages."""
+        """Number of tuples in these messages."""
         self.comparisons = 0
         self._env, self._seeds, self._plan, self._costs = env, seeds, plan, costs
         self._served, self._emit = served, emit
@@ -90,7 +90,7 @@ class Line:
         self._active: set[int] = set()  # workers that have done something since their last look
         self._looking: set[int] = set()  # workers with a look in their queue
 
-    # ------------------------------------------------------------------------------ its parts
+    # ------------------------------------------------------------------------------- parts
 
     def resize(self, workers: int) -> None:
         """Set the number of workers."""
@@ -105,14 +105,13 @@ class Line:
             for one, other in ((left, left + 1), (left + 1, left)):
                 self._connect(f"worker-{one}", places[one], other, places)
 
-    def _station(self, number: int) -> Station[Task]:
-        worker, service = self._plan.cluster.worker(number), self._plan.cluster.service
+    def _station(self, number: int) -> Station[ChainTask]:
+        worker = self._plan.cluster.worker(number)
         # Two servers would let a message overtake the one before it.
         require(worker.servers == 1, "servers of a worker", worker.servers, "1")
-        is_random = not isinstance(service, Constant)
-        rng = self._seeds.stream(f"worker-{number}/service") if is_random else None
-        self._tuple_us.append(endless(service, rng))
-        return Station[Task](
+        stream = f"worker-{number}/service"
+        self._tuple_us.append(tuple_work_us(self._plan, self._seeds, stream))
+        return Station[ChainTask](
             self._env,
             replace(worker, queue_limit=None),
             lambda task, _arrived_us, _started_us: self._finish(number, task),
@@ -122,14 +121,14 @@ class Line:
     def _connect(
         self, sender: str, place: Place | None, to: int, places: Sequence[Place | None]
     ) -> None:
-        """Build the link to a worker, unless it is there, or nothing lies between the two ends."""
-        name, noise = f"{sender}>worker-{to}", self._plan.cluster.noise
+        """Build the link to a worker, unless it exists or nothing lies between the two ends."""
+        name = f"{sender}>worker-{to}"
         tier = self._plan.way(place, places[to])
         if tier is not None and name not in self.links:
-            rng = self._seeds.stream(f"{name}/link") if noise.is_random else None
+            receive = partial(self._arrive, to)
             # The log knows its tuples by their numbers; copies of messages are for the protocol.
-            self.links[name] = Link(
-                self._env, tier, partial(self._arrive, to), noise, rng, once=sender == LOG
+            self.links[name] = link_of(
+                self._env, self._seeds, self._plan, name, tier, receive, once=sender == LOG
             )
 
     def source(self, stream: str) -> int:
@@ -137,14 +136,13 @@ class Line:
         return 0 if stream == R else self.workers - 1
 
     def sheds(self, stream: str) -> bool:
-        """Say whether tuples of a stream are shed when the worker where it enters is full."""
+        """Return whether tuples of a stream are shed when the worker where it enters is full."""
         return self._plan.cluster.worker(self.source(stream)).when_full == "drop"
 
     def has_room(self, stream: str) -> bool:
-        """Say whether there is room in the queue of the worker at which a stream enters."""
+        """Return whether there is room in the queue of the worker at which a stream enters."""
         number = self.source(stream)
-        limit, station = self._plan.cluster.worker(number).queue_limit, self.stations[number]
-        return limit is None or station.waiting < limit or station.inside.value == 0
+        return has_room(self.stations[number], self._plan.cluster.worker(number).queue_limit)
 
     @property
     def is_idle(self) -> bool:
@@ -162,21 +160,21 @@ class Line:
             station.close()
         del self._served, self._emit
 
-    # --------------------------------------------------------------------------------- to it
+    # ---------------------------------------------------------------------- called by the cluster
 
     def forget(self) -> None:
-        """Begin another life: whatever is still on its way is void."""
+        """Begin another life: everything on its way is void."""
         self._life += 1
         self._active.clear()
         self._looking.clear()
 
     def fail(self) -> None:
-        """Let every worker stand still and lose what it has in its queue."""
+        """Stop every worker; its queue is lost."""
         for station in self.stations:
             station.fail()
 
     def recover(self) -> None:
-        """Let the workers work again."""
+        """Start the workers again."""
         for station in self.stations:
             station.recover()
 
@@ -187,29 +185,29 @@ class Line:
         self._send(LOG, at, do, stream, len(events) * self._plan.cluster.tuple_bytes)
 
     def look(self, *, everyone: bool = False) -> None:
-        """Let workers look what they may do: those that have done something since they looked."""
+        """Let workers do what they may do, if they have done something since their last look."""
         if everyone:
             self._active.update(range(self.workers))
         for number in sorted(self._active - self._looking):
             self._looking.add(number)
             do = partial(self.machine.look, number)
-            self.stations[number].offer(Task(do, None, is_message=False))
+            self.stations[number].offer(ChainTask(do, None, is_message=False))
 
     def _send(self, sender: str, to: int, do: Do, stream: str | None, n_bytes: int) -> None:
-        link, message = self.links.get(f"{sender}>worker-{to}"), _OnItsWay(self._life, do, stream)
+        link, message = self.links.get(f"{sender}>worker-{to}"), _Transfer(self._life, do, stream)
         if link is None:
             self._arrive(to, message)
         else:
             link.send(message, 8 * n_bytes)
 
-    def _arrive(self, at: int, message: _OnItsWay) -> None:
+    def _arrive(self, at: int, message: _Transfer) -> None:
         if message.life == self._life:
-            self.stations[at].offer(Task(message.do, message.stream))
+            self.stations[at].offer(ChainTask(message.do, message.stream))
 
     # ---------------------------------------------------------------------------- one service
 
-    def _begin(self, at: int, task: Task) -> float:
-        """Let the machine do what a task asks; return the work."""
+    def _begin(self, at: int, task: ChainTask) -> float:
+        """Let the machine do a task; return the work."""
         task.service = sent, found, tuples, comparisons = task.do()
         if task.is_message:
             self._active.add(at)
@@ -225,7 +223,7 @@ class Line:
             + costs.result_us * sum([len(each.r_ids) for each in found])
         )
 
-    def _finish(self, at: int, task: Task) -> None:
+    def _finish(self, at: int, task: ChainTask) -> None:
         """End a service: messages leave, pairs come out."""
         tuple_bytes = self._plan.cluster.tuple_bytes
         for neighbour, message, kind, tuples in task.service.sent:

@@ -1,42 +1,72 @@
-"""The load of a chain, looked at regularly: it sets block size, shedding and number of workers.
+"""Load control of a chain: the load sets block size, shedding and number of workers.
 
 Source: docs/join.md, sections 7 and 8; ``model.join.load`` has the rules.
 """
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from model.join import load
 from model.join.load_claims import Moment
-from model.vocabulary import JoinConfig
+from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, NO_WATERMARK_US
-from sim.join.intake import Shedding
 from sim.join.machine import Machine
 from sim.join.tuning import Control
 
 
+class Shedding:
+    """The arrivals that are shed, each decided by a uniform draw of its own."""
+
+    def __init__(self, chances: Iterator[float]) -> None:
+        self.share = 0.0
+        """Share that is shed at present."""
+        self.offered = 0
+        """Number of arrivals that could be shed."""
+        self.shed: set[int] = set()
+        """Numbers, in the log, of the arrivals that were shed."""
+        self._chances = chances
+        self._drawn: list[float] = []
+
+    def decide(self, events: Sequence[Event], first: int) -> None:
+        """Decide on arrivals of an epoch whose first arrival has number ``first`` in the log.
+
+        The first arrival always stays, so that there is no epoch without arrivals.
+        """
+        numbers = [event.seq for event in events if event.seq != first]
+        self.offered += len(numbers)
+        if self.share:
+            self.shed.update([each for each in numbers if self._chance(each) < self.share])
+
+    def _chance(self, number: int) -> float:
+        """Return the draw of an arrival; the order of calls does not matter."""
+        while len(self._drawn) <= number:
+            self._drawn.append(next(self._chances))
+        return self._drawn[number]
+
+
 class Sample(NamedTuple):
-    """The chain as it was at one moment."""
+    """The chain at one moment."""
 
     at_us: float
     moment: Moment
     held: int
-    """Tuples in stores, over all workers."""
+    """Number of tuples in the stores of all workers."""
     waiting: int
-    """Arrivals that have come and were not handed over."""
+    """Number of arrivals not handed over yet."""
     block_size: int
     watermark_us: int | None
-    """The lower one of the two streams' watermarks; ``None`` if a stream has none or has ended."""
+    """Lower watermark of the two streams; ``None`` if a stream has none or has ended."""
 
 
-class Load:
-    """Looks at a chain and decides, by the rules of the model."""
+class LoadControl:
+    """Controls a chain by its load, by the rules of the model."""
 
     def __init__(
         self, config: JoinConfig, control: Control, machine: Machine, shedding: Shedding
     ) -> None:
         self.samples: list[Sample] = []
         self.wanted = config.workers
-        """The number of workers that there should be."""
+        """Number of workers that the rules want."""
         self._control = control
         self._machine, self._shedding = machine, shedding
         self._largest = self._block_size = config.block_size
@@ -45,7 +75,7 @@ class Load:
         self._offered = self._shed = 0  # at the last moment
 
     def look(self, now_us: float, waiting: int) -> None:
-        """Look at the load now; ``waiting`` arrivals were not handed over."""
+        """Sample the load and set what follows; ``waiting`` arrivals were not handed over."""
         control, limits = self._control, self._control.limits
         held, watermark_us = self._machine.gauges()
         m, mean = len(held), sum(held) / len(held) / control.capacity

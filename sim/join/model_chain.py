@@ -36,7 +36,7 @@ from model.join.state import (
 from model.join.worker import is_overdue
 from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import NO_WATERMARK_US, STREAMS, R, S
-from sim.join.content import Held, Index
+from sim.join.content import Index, RankArray
 from sim.join.machine import Found, Gauges, Sent, Service
 from sim.join.tuning import ChainTuning
 
@@ -71,7 +71,7 @@ class ModelChain:
             config.credit,
             rules,
         )
-        lane = Lane(store=Held().as_ranks())
+        lane = Lane(store=RankArray().as_ranks())
         workers = (Worker(lane, lane),) * config.workers
         self._state = self._kept = initial(self._setup)._replace(workers=workers)
         self._let_in = gate.mark()

@@ -10,7 +10,7 @@ Rules of this file:
 from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from matplotlib import rc_context
@@ -22,6 +22,7 @@ from matplotlib.patches import Rectangle
 from sim.kernel.distributions import FloatArray
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Schedule, Slow
 from sim.kernel.run import TimedRun
+from sim.timed_figures import LAG, LATENCY, Panel, PanelLine
 
 Columns: TypeAlias = Mapping[str, FloatArray]
 
@@ -98,27 +99,6 @@ def line(
 # ------------------------------------------------------------------------- runs of every room
 
 
-class PanelLine(NamedTuple):
-    """A column of a run's series, drawn as a line."""
-
-    column: str
-    label: str
-    unit: float = 1.0
-    """The amount that is drawn as 1; a percentage has the unit 0.01."""
-
-
-class Panel(NamedTuple):
-    """One panel of a room: its title, its axis and its lines."""
-
-    title: str
-    ylabel: str
-    lines: tuple[PanelLine, ...]
-    is_from_0: bool = True
-    """Whether the axis starts at 0."""
-
-
-LATENCY: Mapping[str, str] = {"latency_us": "mean"}
-LAG: Mapping[str, str] = {"watermark_lag_us": "lag"}
 MOST_LINES = 4
 """Most workers that are drawn as lines; more of them are rows of a map."""
 

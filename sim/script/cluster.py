@@ -1,12 +1,10 @@
-"""Room ``script`` in time: tuples on their way to workers, and results between these.
+"""Workers that compute sensor scripts, with the ways of tuples and results to them.
 
 Rules of this file:
 
 * Arrivals go at once to every worker that hosts their sensor; those of other sensors go nowhere.
   If sensors are placed by the hash of their names, a tuple goes to that worker first, which sends
-  it on as soon as it comes in.
-* A worker serves what comes in order. What it finds out when it has taken something in is more work
-  on that: results are computed one by one, before anything else is served, and go to their readers.
+  it on when it comes in.
 * The end of a batch travels as a mark behind the tuples of the batch, on every way that tuples take
   to a worker. When it has come on all of them and has been served, it is a checkpoint.
 """
@@ -17,18 +15,16 @@ import simpy
 
 from model.vocabulary import Event, Fault, ScriptConfig, Step, Trace, task_of
 from model.vocabulary.script import Hosted, Undefined
-from sim.kernel.distributions import Constant, endless
 from sim.kernel.link import Link, Place
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import Station, connect
-from sim.script.host import Arrival, Host, Item, Mark, Sent, Way
+from sim.script.host import Arrival, Host, Item, Mark, ScriptTuning, Sent, Way
 from sim.script.machine import CompiledScripts
 from sim.script.placements import BASELINE
-from sim.script.tuning import ScriptTuning
-
-PRODUCER = "sim"
+from sim.timed_cluster import check_all, kills_of, link_of, may_shed, tuple_work_us
+from sim.timed_room import PRODUCER
 
 
 class ScriptCluster:
@@ -52,22 +48,20 @@ class ScriptCluster:
         ]
         self.links: dict[str, Link[Item]] = {}
         self._env, self._seeds = env, seeds
-        service = plan.cluster.service
-        rng = None if isinstance(service, Constant) else seeds.stream("service")
-        self._work_us = endless(service, rng)
+        self._work_us = tuple_work_us(plan, seeds)
         self._sensors = scripts.hosts
         self._hosting: dict[str, list[Host]] = {}
-        """By sensor: workers that are sent it, over whatever ways."""
+        """Workers that host each sensor."""
         for host, sensors in zip(self.hosts, scripts.hosts, strict=True):
             for sensor in sorted(sensors):
                 self._hosting.setdefault(sensor, []).append(host)
         self._ways = [self._way("log", plan.log_place, host) for host in self.hosts]
         self._first = {sensor: self._first_of(sensor) for sensor in self._hosting}
-        """By sensor: workers to which the log sends it."""
+        """Numbers of the workers to which the log sends each sensor."""
         self._connect(scripts.readers)
-        self._sheds = any(worker.when_full == "drop" for worker in plan.cluster.workers)
+        self._sheds = may_shed(plan)
 
-    # ------------------------------------------------------------------------ what the run calls
+    # ------------------------------------------------------------------------ called by the run
 
     @property
     def workers(self) -> Mapping[str, Station[Item]]:
@@ -75,12 +69,13 @@ class ScriptCluster:
         return {host.name: host.station for host in self.hosts}
 
     def admits(self, item: Tuple) -> bool:
-        """Say whether all workers that a tuple would go to take it in, where full ones shed."""
+        """Return whether all workers that host a tuple's sensor take it in; a full one may shed."""
         return not self._sheds or all(host.admits() for host in self._hosting.get(item.key, ()))
 
     def arrive(self, event: Event) -> None:
         """Send an arrival on its way."""
-        work_us = next(self._work_us)  # drawn for all, so that others' work depends on no query
+        # Drawn for every tuple, so that the work of tuples depends on no query.
+        work_us = next(self._work_us)
         hosting = self._hosting.get(event.key)
         if hosting is None:
             return
@@ -103,10 +98,7 @@ class ScriptCluster:
 
     def check(self) -> None:
         """Assert conservation and Little's law at every worker and link."""
-        for host in self.hosts:
-            host.station.check()
-        for link in self.links.values():
-            link.check()
+        check_all(self.workers.values(), self.links.values())
 
     def close(self) -> None:
         """Forget ways between workers, because the run is over: circles would stay in memory."""
@@ -114,26 +106,26 @@ class ScriptCluster:
             host.ways.clear()
             host.fed.clear()
 
-    # ------------------------------------------------------------------------- what became of it
+    # --------------------------------------------------------------------------- after the run
 
     @property
     def end_us(self) -> float:
-        """When everything had been served."""
+        """Time at which everything had been served."""
         return max(host.station.inside.changed_us for host in self.hosts)
 
     def sent(self) -> Iterator[Sent]:
-        """Yield the messages between workers, those after a failure included."""
+        """Yield the messages between workers; a failure repeats some."""
         for host in self.hosts:
             yield from host.sent
 
     def trace(self) -> Trace:
-        """Return what was observed, without the times."""
+        """Return the observed trace, without times."""
         steps: list[Step] = []
         undefined: dict[Step, None] = {}
         for host in self.hosts:
             for step in host.record.steps:
                 if isinstance(step, Undefined):
-                    undefined[step] = None  # workers may have found it for one statement
+                    undefined[step] = None  # several workers may find it for one statement
                 else:
                     steps.append(step)
         hosted = [Hosted(n, sensor) for n, own in enumerate(self._sensors) for sensor in own]
@@ -141,9 +133,8 @@ class ScriptCluster:
 
     def kills(self) -> tuple[Fault, ...]:
         """Return a kill of each micro-batch that the failure of a worker interrupted."""
-        last = self.batches if self.plan.flush else self.batches - 1
-        batches = frozenset[int]().union(*(host.interrupted for host in self.hosts))
-        return tuple([Fault("kill", batch) for batch in sorted(batches) if batch <= last])
+        batches = frozenset[int]().union(*(host.checkpoint.interrupted for host in self.hosts))
+        return kills_of(batches, self.batches + self.plan.flush)
 
     # --------------------------------------------------------------------------------- its parts
 
@@ -175,9 +166,8 @@ class ScriptCluster:
         tier = self.plan.way(place, host.worker.place)
         if tier is None:
             return lambda item, _: host.take_in(item)
-        name, noise = f"{start}>{host.name}", self.plan.cluster.noise
-        rng = self._seeds.stream(f"{name}/link") if noise.is_random else None
-        link = Link[Item](self._env, tier, host.take_in, noise, rng, once=True)
-        connect(link, host.take_in)
+        name = f"{start}>{host.name}"
+        link: Link[Item] = link_of(self._env, self._seeds, self.plan, name, tier, host.take_in)
         self.links[name] = link
+        connect(link, host.take_in)
         return link.send

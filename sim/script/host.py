@@ -1,27 +1,108 @@
-"""A worker that serves what it is sent, and sends on what it finds out.
+"""A worker: it serves tuples and messages, records findings, and sends results to readers.
 
 Rules of this file:
 
-* The machine is asked when the work of an item has been done. What it finds out is more work on the
-  same item: results are computed one by one, before anything else is served, and can be seen and
-  are sent to their readers when they have been computed.
-* What a failure interrupts is done again from the last mark on, and so is sent again.
+* The machine is asked when the work of an item has been done. Its findings are more work on the
+  same item: results are computed one by one, before the next item is served. A result can be seen,
+  and is sent to its readers, when it has been computed.
+* After a failure the worker does everything again from its last mark on, and sends it again. The
+  record takes back the steps since that mark: a step counts once.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from dataclasses import dataclass
+from math import inf
+from typing import Annotated, NamedTuple, TypeAlias
 
 import simpy
 
-from model.vocabulary import Event
-from model.vocabulary.settings import require
-from sim.kernel.faults import Fail
+from model.vocabulary import Event, Step
+from model.vocabulary.script import END_US
+from model.vocabulary.settings import Setting, Settings, require
+from sim.kernel.plain import plain
 from sim.kernel.plan import Plan, Worker
+from sim.kernel.recorder import Level
 from sim.kernel.station import Offer, Station
 from sim.script.machine import Finding, Machine, Message
-from sim.script.record import WorkerRecord
-from sim.script.tuning import ScriptTuning
+from sim.script.placements import PLACEMENTS, PLAN
+from sim.timed_cluster import Checkpoint, has_room
+
+
+@plain
+@dataclass(frozen=True, slots=True)
+class ScriptTuning(Settings):
+    """Settings of a plan that only this room has."""
+
+    placement: Annotated[
+        str, Setting("rule that places computations on workers", choices=PLACEMENTS)
+    ] = PLAN
+    result_us: Annotated[
+        float,
+        Setting("work of a result at speed 1: to compute it, or to take it in", at_least=0),
+    ] = 100.0
+    result_bytes: Annotated[
+        int, Setting("size of a result, or of a notice that there is none, on a link", above=0)
+    ] = 100
+    period_us: int | None = None
+    """How long sensors should send, from the start of the run; ``None``: unknown, and the number of
+    sent tuples is not compared with their rates."""
+
+    def _check_together(self) -> None:
+        good = self.period_us is None or self.period_us > 0
+        require(good, "period_us", self.period_us, "above 0, or None")
+
+
+# ---------------------------------------------------------------------------------------- records
+
+
+class Result(NamedTuple):
+    """A result, and when its worker had computed it."""
+
+    stamp_us: int
+    at_us: float
+    is_last: bool
+    """Whether only the end of the stream made it known."""
+
+
+class WorkerRecord:
+    """The record of one worker so far."""
+
+    __slots__ = ("_known_us", "_saved", "_start_us", "known_us", "results", "steps", "waited_us")
+
+    def __init__(self, start_us: int) -> None:
+        self.waited_us: list[float] = []
+        """Time from the arrival of each served tuple in the log until it was served."""
+        self.steps: list[Step] = []
+        self.results: list[Result] = []
+        self.known_us = Level()
+        """Stamp before which the worker had all results, since the start of the run; infinite after
+        the last one."""
+        self._start_us = start_us
+        self._known_us: int | None = None
+        self._saved = (0, 0, 0)
+
+    def add(self, finding: Finding, now_us: float) -> None:
+        """Add a finding of the worker now."""
+        self.steps += finding.steps
+        if finding.stamp_us is not None:
+            self.results.append(Result(finding.stamp_us, now_us, finding.is_last))
+
+    def gauge(self, known_us: int, now_us: float) -> None:
+        """Record how far the worker is now."""
+        if known_us != self._known_us:
+            self._known_us = known_us
+            since_us = inf if known_us == END_US else float(known_us - self._start_us)
+            self.known_us.set(since_us, now_us)
+
+    def save(self) -> None:
+        """Keep everything so far: no failure takes it back."""
+        self._saved = len(self.waited_us), len(self.steps), len(self.results)
+
+    def go_back(self) -> None:
+        """Forget everything since the last :meth:`save`: it will happen again."""
+        waited, steps, results = self._saved
+        del self.waited_us[waited:], self.steps[steps:], self.results[results:]
 
 
 class Sent(NamedTuple):
@@ -32,6 +113,9 @@ class Sent(NamedTuple):
     stamps_us: tuple[int, ...]
     """Of the results in it."""
     at_us: float
+
+
+# ---------------------------------------------------------------------------------------- workers
 
 
 class Arrival(NamedTuple):
@@ -51,11 +135,11 @@ class Mark(NamedTuple):
 
 Item: TypeAlias = Arrival | Mark | Message
 Way: TypeAlias = Callable[[Item, float], object]
-"""Takes something with its size in bits to a worker."""
+"""Takes an item, with its size in bits, to a worker."""
 
 
 class Host:
-    """One worker: its machine on its station, and what was seen of it."""
+    """One worker: its machine on its station, and its record."""
 
     def __init__(
         self,
@@ -75,52 +159,43 @@ class Host:
         self.ways: dict[int, Way] = {}
         """Ways to other workers, by their numbers."""
         self.onward: dict[str, list[int]] = {}
-        """By sensor whose tuples it sends on: the workers that are sent them."""
+        """Numbers of the workers to which it sends tuples on, by sensor."""
         self.fed: list[Way] = []
-        """Ways to the workers that it sends tuples on to."""
+        """Ways to the workers to which it sends tuples on."""
         self.feeders = 1
-        """Ways by which tuples, and so marks, come: from the log, and from those who send on."""
+        """Number of ways by which tuples and marks come, from the log or from other workers."""
         self.expected = 0
-        """Tuples that are on their way to here."""
+        """Number of tuples on their way to here."""
         self.came_us: list[float] = []
-        """When each tuple came in."""
+        """Time at which each tuple came in."""
         self.heard = 0
-        """Results, and notices that there is none, that came in from other workers."""
+        """Number of results, and of notices without a result, that came from other workers."""
         self.sent: list[Sent] = []
-        self.batch = 0
-        """The micro-batch, or the flush, that the worker is at."""
-        self.interrupted: set[int] = set()
-        """Micro-batches in which the worker failed."""
+        self.checkpoint = Checkpoint(plan, self.name, machine, self.record)
         self._env, self._start_us = env, plan.epoch_us
         self._tuple_bits = 8.0 * plan.cluster.tuple_bytes
         self._result_bits = 8.0 * tuning.result_bytes
         self._result_us = tuning.result_us
-        self._saves = any(
-            isinstance(each, Fail) and each.worker == self.name for each in plan.faults
-        )
-        self._saved = machine.saved() if self._saves else None
         self._marks = Counter[int]()  # that have come, by batch
-        self._is_over = False
-        self._left: Iterator[Finding] | None = None  # of what was found in the item in service
+        self._left: Iterator[Finding] | None = None  # findings about the item in service
         self._computing: Finding | None = None
         self.station = Station[Item](
             env,
             self.worker,
             self._end,
-            restart=self._restart if self._saves else None,
+            restart=self._restart if self.checkpoint.is_kept else None,
             more=self._work_on,
         )
 
     def admits(self) -> bool:
-        """Say whether there is room, for a tuple that may be shed."""
-        worker, station = self.worker, self.station
-        if worker.when_full == "block" or worker.queue_limit is None:
-            return True
-        waiting = station.waiting + self.expected
-        return waiting < worker.queue_limit or station.inside.value + self.expected == 0
+        """Return whether the queue takes a tuple that may be shed."""
+        worker = self.worker
+        return worker.when_full == "block" or has_room(
+            self.station, worker.queue_limit, self.expected
+        )
 
     def take_in(self, item: Item, entered: Callable[[], object] | None = None) -> Offer:
-        """Queue what comes in; what the log has taken in is not dropped."""
+        """Queue an item; a tuple that the log has taken in is not dropped."""
         work_us = 0.0
         if isinstance(item, Arrival):
             self.expected -= 1
@@ -136,7 +211,7 @@ class Host:
         return self.station.offer(item, work_us, entered, must=True)
 
     def _take_in_mark(self, mark: Mark, entered: Callable[[], object] | None) -> Offer:
-        """Queue a mark that has come on every way; send on one that comes from the log."""
+        """Queue a mark that has come on every way; send on a mark from the log."""
         if mark.is_from_log:
             for way in self.fed:
                 way(mark._replace(is_from_log=False), 0.0)
@@ -146,19 +221,19 @@ class Host:
         return self.station.offer(mark, 0.0, entered, must=True)
 
     def _work_on(self, item: Item) -> float | None:
-        """Ask the machine what follows from an item; return the work of its next result."""
+        """Ask the machine what follows from an item; return the work of the next result."""
         if self._left is None:
             found = self._ask(item)
             if not found:
                 return None
             self._left = iter(found)
         elif self._computing is not None:
-            self._tell(self._computing)
+            self._publish(self._computing)
         for finding in self._left:
             if finding.stamp_us is not None:
                 self._computing = finding
                 return self._result_us
-            self._tell(finding)
+            self._publish(finding)
         self._left = self._computing = None
         return None
 
@@ -172,10 +247,10 @@ class Host:
             return self.machine.hear(item.content)
         return self.machine.flush() if item.is_flush else self.machine.end_batch()
 
-    def _tell(self, finding: Finding) -> None:
-        """Note what was found out, and send it to those who read it."""
+    def _publish(self, finding: Finding) -> None:
+        """Record a finding, and send its messages."""
         now = self._env.now
-        self.record.saw(finding, now)
+        self.record.add(finding, now)
         for message in finding.messages:
             self.sent.append(Sent(self.number, message.reader, message.stamps_us, now))
             bits = self._result_bits * max(1, len(message.stamps_us))
@@ -186,16 +261,10 @@ class Host:
         self.record.gauge(self.machine.known_us, self._env.now)
         if isinstance(item, Mark):
             self.station.checkpoint()
-            if self._saves:
-                self._saved = self.machine.saved()
-                self.record.save()
-            self.batch, self._is_over = item.batch + 1, item.is_flush
+            self.checkpoint.save(item.batch, is_flush=item.is_flush)
 
     def _restart(self) -> None:
         """Go on from the last mark, after a failure."""
-        if not self._is_over:
-            self.interrupted.add(self.batch)
         self._left = self._computing = None
-        self.machine.restore(self._saved)
-        self.record.go_back()
+        self.checkpoint.restore()
         self.record.gauge(self.machine.known_us, self._env.now)

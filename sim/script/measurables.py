@@ -1,50 +1,85 @@
-"""What experiments with room ``script`` can run."""
+"""What experiments with room ``script`` can run: timed runs, and placements side by side.
+
+Placements of a comparison meet the same arrivals and the same work on the same workers.
+"""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from model.script.graph import compile_graph
 from model.script.rules import RULES
-from model.vocabulary.settings import look_up
 from sim.script import by_hand
-from sim.script.placements import PLACEMENTS, predicted
-from sim.script.settings import SETTINGS, config_of, from_settings, prepare
-from sim.sweep.measurable import Figures, Measurable, Settings
+from sim.script.placements import PLACEMENTS, placing, predicted
+from sim.script.settings import ALL, SETTINGS, config_of, from_settings, prepare
+from sim.sweep.measurable import Figures, Measurable, Settings, summaries
+from sim.timed_room import names_of
 
 PLACEMENT = "placement"
 
 
-def timed(settings: Settings, seed: int) -> Figures:
-    """The summary of one timed run."""
-    return from_settings(settings, seed).summary
+class PlacementFigures(NamedTuple):
+    """Figures of one placement, to compare it with others."""
+
+    placement: str
+    way: str
+    """The way in which the placement was made in the end."""
+    predicted_per_hour: float
+    """Tuples and results sent, by the rates."""
+    measured_per_hour: float
+    sent_over_baseline: float | None
+    """Predicted messages divided by those of sending sensors to their hash, unless that is 0."""
+    largest_over_even: float | None
+    """Predicted load of the worker with the most, divided by an even share."""
+    busiest: float | None
+    """Share of the time in which that worker worked."""
+    mean_tuple_latency_us: float | None
+    """Time from arrival until served."""
+    mean_result_latency_us: float | None
 
 
-def timed_placements(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[Figures]:
-    """Return the same of several placements of the same workflows."""
+def side_by_side(settings: Mapping[str, str], seed: int) -> tuple[PlacementFigures, ...]:
+    """Run every placement that setting ``placements`` names.
+
+    Raises ``ValueError`` as :func:`sim.script.from_settings` does.
+    """
+    asked = prepare(settings, seed)
+    text = str(settings.get("placements", ALL))
+    found = []
+    for placement in names_of("placements", text, PLACEMENTS):
+        summary = asked.run(placement).summary
+        figures = {name: summary.get(name) for name in PlacementFigures._fields}
+        found.append(PlacementFigures(**figures))  # type: ignore[arg-type]  # by name
+    return tuple(found)
+
+
+# ------------------------------------------------------------------------------------ measurables
+
+
+def measure_placements(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[Figures]:
+    """Return the summaries of several placements of the same workflows."""
     asked = prepare(settings, seed)
     return [asked.run(each).summary for each in ways]
 
 
-def communication(settings: Settings, seed: int) -> Figures:
-    """What a placement sends by the rates of sensors; nothing is simulated."""
-    return communications(settings, seed, [settings.get(PLACEMENT, SETTINGS[PLACEMENT].default)])[0]
+def predict(settings: Settings, seed: int) -> Figures:
+    """Return the communication of a placement as the rates predict it; simulate nothing."""
+    return predict_all(settings, seed, [settings.get(PLACEMENT, SETTINGS[PLACEMENT].default)])[0]
 
 
-def communications(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[Figures]:
-    """The same of several placements of the same workflows."""
+def predict_all(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[Figures]:
+    """Return the predicted communication of several placements of the same workflows."""
     config = config_of(settings, seed)
     graph = compile_graph(config)
-    placed = [look_up(PLACEMENT, way, PLACEMENTS)(graph, config, RULES) for way in ways]
-    return [predicted(each, config) for each in placed]
+    return [predicted(placing(way)(graph, config, RULES), config) for way in ways]
 
 
-def lines(settings: Settings, seed: int) -> Figures:
-    """How long scripts are, and the same written by hand; see :mod:`sim.script.by_hand`."""
+def measure_lines(settings: Settings, seed: int) -> Figures:
+    """Return the lengths of scripts and of jobs by hand; see :mod:`sim.script.by_hand`."""
     return by_hand.figures(config_of(settings, seed).workflows)
 
 
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": Measurable(SETTINGS, timed, {PLACEMENT: timed_placements}),
-    "lines": Measurable(SETTINGS, lines),
-    "communication": Measurable(SETTINGS, communication, {PLACEMENT: communications}),
+    "sim": summaries(from_settings, SETTINGS, {PLACEMENT: measure_placements}),
+    "lines": Measurable(SETTINGS, measure_lines),
+    "communication": Measurable(SETTINGS, predict, {PLACEMENT: predict_all}),
 }
-"""By name."""

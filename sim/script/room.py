@@ -2,25 +2,24 @@
 
 from dataclasses import dataclass
 
-from model.vocabulary import ScriptConfig, System, Workload
-from sim.clusters import STATED
+from model.vocabulary import ScriptConfig
 from sim.kernel.plan import Plan
-from sim.kernel.plan import replay as replayed
 from sim.kernel.recorder import Summary
 from sim.kernel.run import TimedRun, run
 from sim.script.cluster import ScriptCluster
+from sim.script.figures import WorkerShare, series_of, shares_of, summary_of
+from sim.script.host import ScriptTuning
 from sim.script.machine import MachineOf, compile_scripts
-from sim.script.series import series_of
-from sim.script.summary import Share, shares_of, summary_of
-from sim.script.tuning import ScriptTuning
+from sim.timed_figures import Panel, PanelLine, RunPlot
+from sim.timed_room import TimedRoom, workload_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScriptRun(TimedRun):
-    """What a timed run gave."""
+    """A timed run of sensor scripts."""
 
-    shares: tuple[Share, ...]
-    """By worker."""
+    shares: tuple[WorkerShare, ...]
+    """Share of each worker."""
 
 
 def simulate(
@@ -29,48 +28,56 @@ def simulate(
     """Run a plan, whose keys are sensors, through workers until everything is over.
 
     Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: all
-    placements meet the same, unless full workers shed. ``machine`` compiles the scripts (the
-    model's, if nothing is said). The same seed gives the same run. Raises ``ValueError`` with one
-    sentence that names the offending value.
+    placements meet the same, unless full workers shed. ``machine`` compiles the scripts (default:
+    the model's). The same seed gives the same run. Raises ``ValueError`` with one sentence that
+    names the offending value.
     """
-    tuning = plan.tuned(ScriptTuning())
-    modelled = compile_scripts(config, tuning.placement)
-    scripts = modelled if machine is None else machine(config, tuning.placement)
-    room, arrived = run(
+    placement = plan.tuned(ScriptTuning()).placement
+    modelled = compile_scripts(config, placement)
+    scripts = modelled if machine is None else machine(config, placement)
+    cluster, arrived = run(
         plan, seed, lambda env, seeds: ScriptCluster(env, seeds, plan, config, scripts)
     )
-    workload = Workload(
-        "script",
-        arrived.events,
-        config.to_json(),
-        arrived.cuts,
-        room.kills(),
-        seed,
-        flush=plan.flush,
-        name=plan.name,
-    )
-    trace = room.trace()
-    head: Summary = {"input": plan.name, "seed": seed, "placement": tuning.placement}
+    trace, placed = cluster.trace(), modelled.placement
+    head: Summary = {"input": plan.name, "seed": seed, "placement": placement}
     found = ScriptRun(
         plan,
-        workload,
+        workload_of("script", plan, config, seed, arrived, cluster.kills()),
         trace,
-        series_of(room),
-        {**head, **summary_of(room, arrived, trace, modelled.placement)},
-        shares_of(room, modelled.placement),
+        series_of(cluster),
+        {**head, **summary_of(cluster, arrived, trace, placed)},
+        shares_of(cluster, placed),
     )
-    room.close()
+    cluster.close()
     return found
 
 
-def replay(workload: Workload) -> ScriptRun:
-    """Replay a workload through the stated cluster: arrivals when they came, its batches."""
-    plan = replayed(
-        workload.arrivals, workload.name, workload.cuts, flush=workload.flush, cluster=STATED
-    )
-    return simulate(plan, ScriptConfig.from_json(workload.config), workload.seed)
+def _title(summary: Summary) -> str:
+    workers = "1 worker" if summary["workers"] == 1 else f"{summary['workers']} workers"
+    placement, way, seed = (summary[name] for name in ("placement", "way", "seed"))
+    return f"{summary['input']}\n{workers}, placement {placement}: {way}, seed {seed}"
 
 
-def make_system() -> System:
-    """Return the timed room as a System."""
-    return lambda workload: replay(workload).trace
+PANELS = (
+    Panel(
+        "Tuples of sensors that workers are sent",
+        "a second",
+        (
+            PanelLine("tuples_hz", "all workers"),
+            PanelLine("most_hz", "most"),
+            PanelLine("least_hz", "least"),
+        ),
+    ),
+    Panel(
+        "Results that workers send each other",
+        "a second",
+        (PanelLine("results_hz", "all workers"),),
+    ),
+)
+PLOT = RunPlot(
+    _title,
+    PANELS,
+    {"latency_us": "end of a window\nuntil its result, mean"},
+    {"watermark_lag_us": "oldest result\nstill to come"},
+)
+TIMED_ROOM = TimedRoom(ScriptConfig.from_json, simulate, PLOT)

@@ -1,17 +1,153 @@
-"""What sensors send, and what delays it. All simulated.
+"""Scenarios of sensor scripts: sets of workflows, and how their sensors send. All simulated.
 
-Every sensor sends at its own rate, one a little after the other. A tuple takes a while to get away
-(jitter), and then goes over a line of its own to where tuples are sent on.
+Rules of this file:
+
+* Sensors are named after the seed, so that figures that depend on the hash of the names can be
+  averaged over many sets of names.
+* Every sensor sends at its own rate, one a little after the other. A tuple takes a while to get
+  away (jitter), and then goes over a line of its own to the place from which tuples are sent on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
+from model.vocabulary.script import (
+    Across,
+    Arithmetic,
+    Expression,
+    Name,
+    Sensor,
+    Statement,
+    Union,
+    Window,
+    Workflow,
+)
+from model.vocabulary.settings import require
 from sim.kernel.disorder import Burst, Disturbance, Gap
 from sim.kernel.distributions import Constant, Exponential
 from sim.kernel.link import Noise, Place
 from sim.kernel.plan import Plan
+from sim.kernel.seeds import Seeds
 from sim.kernel.source import NO_DELAY, Source
+
+SECOND_MS = 1_000
+SECTION = 4
+"""Number of sensors in a section of the bridge."""
+SPARE = 12
+"""One of so many sensors is read by no workflow."""
+
+
+class Wanted(NamedTuple):
+    """Sizes of a set of workflows."""
+
+    sensors: int
+    seed: int
+    shared: int = 8
+    """Number of sensors that unions read, too."""
+    together: int = 2
+    """Number of sensors of a union, or of a drawn window."""
+    windows: int = 3
+    """Number of windows of a drawn workflow."""
+    workflows: int | None = None
+    """Number of drawn workflows; ``None``: as many as there are sensors."""
+
+
+class Asked(NamedTuple):
+    """Workflows and all sensors."""
+
+    workflows: tuple[Workflow, ...]
+    sensors: tuple[str, ...]
+
+
+def names(wanted: Wanted) -> tuple[str, ...]:
+    """Return the names of all sensors."""
+    return tuple([f"8MD{wanted.seed}-{each}" for each in range(wanted.sensors)])
+
+
+def average(sensors: Sequence[str], length_s: int, slide_s: int) -> Window:
+    """Return a window over all tuples of some sensors."""
+    parts = tuple([Sensor(each) for each in sensors])
+    return Window("avg", Union(parts), length_s * SECOND_MS, slide_s * SECOND_MS)
+
+
+def flow(name: str, said: Mapping[str, Expression]) -> Workflow:
+    """Return a workflow with these statements."""
+    return Workflow(name, tuple([Statement(each, means) for each, means in said.items()]))
+
+
+def bridge(wanted: Wanted) -> Asked:
+    """Return workflows for sections of a bridge, four sensors each, and between every two of them.
+
+    A section has a short window over each of its sensors, a long one over all, how far the largest
+    of the short ones is above the long one, and the peak of its first sensor; two neighbours have
+    the difference of their long ones. No workflow reads every twelfth sensor.
+    """
+    there = names(wanted)
+    used = [each for number, each in enumerate(there) if number % SPARE != SPARE - 1]
+    sections = [used[first : first + SECTION] for first in range(0, len(used), SECTION)]
+    flows = [_section(number, sensors) for number, sensors in enumerate(sections)]
+    for number, (left, right) in enumerate(pairwise(sections)):
+        if number % 2 == 0:
+            said: dict[str, Expression] = {"left": average(left, 10, 5)}
+            said["right"] = average(right, 10, 5)
+            said["lean"] = Arithmetic("-", Name("left"), Name("right"))
+            flows.append(flow(f"between-{number}-{number + 1}", said))
+    return Asked(tuple(flows), there)
+
+
+def _section(number: int, sensors: Sequence[str]) -> Workflow:
+    said: dict[str, Expression] = {
+        f"short_{each}": average([sensor], 2, 1) for each, sensor in enumerate(sensors)
+    }
+    said["most"] = Across("max", tuple([Name(each) for each in said]))
+    said["all"] = average(sensors, 10, 5)
+    said["above"] = Arithmetic("-", Name("most"), Name("all"))
+    said["peak"] = Window("max", Sensor(sensors[0]), 10 * SECOND_MS, SECOND_MS)
+    return flow(f"section-{number}", said)
+
+
+def shared(wanted: Wanted) -> Asked:
+    """Return workflows over equal sensors: one window per sensor, and windows over unions of some.
+
+    Each window is a workflow, as in the published experiment with 16 sensors.
+    """
+    there = names(wanted)
+    require(0 <= wanted.shared <= len(there), "shared", wanted.shared, f"0 to {len(there)}")
+    require(wanted.together >= 1, "together", wanted.together, "at least 1")
+    read = [[each] for each in there]
+    for first in range(0, wanted.shared, wanted.together):
+        read.append(list(there[first : min(first + wanted.together, wanted.shared)]))
+    flows = [flow(f"w{n}", {"x": average(sensors, 2, 1)}) for n, sensors in enumerate(read)]
+    return Asked(tuple(flows), there)
+
+
+def drawn(wanted: Wanted) -> Asked:
+    """Return workflows of a few windows, each over sensors drawn at random, and their maximum."""
+    there = names(wanted)
+    require(wanted.together >= 1, "together", wanted.together, "at least 1")
+    require(wanted.windows >= 1, "windows", wanted.windows, "at least 1")
+    rng = Seeds(wanted.seed).stream("workflows")
+    flows = []
+    for number in range(len(there) if wanted.workflows is None else wanted.workflows):
+        said: dict[str, Expression] = {}
+        for each in range(wanted.windows):
+            picked = rng.integers(len(there), size=wanted.together).tolist()
+            said[f"q{each}"] = average([there[one] for one in picked], 4, 2)
+        said["out"] = Across("max", tuple([Name(each) for each in said]))
+        flows.append(flow(f"w{number}", said))
+    return Asked(tuple(flows), there)
+
+
+SETS: Mapping[str, Callable[[Wanted], Asked]] = {
+    "bridge": bridge,
+    "shared": shared,
+    "drawn": drawn,
+}
+"""Sets of workflows."""
+
+
+# ---------------------------------------------------------------------------------------- sensors
 
 SECOND_US = 1_000_000
 HOUR_US = 3_600 * SECOND_US
@@ -23,22 +159,22 @@ class Sending(NamedTuple):
     """Sensors that send for a while."""
 
     sensors: Sequence[tuple[str, int]]
-    """Each with its tuples in an hour."""
+    """Names of sensors, each with its tuples per hour."""
     seconds: int
     place: Place | None = None
-    """Where they stand; ``None``: right there, without a link in between."""
+    """Place of the sensors; ``None``: at the log, without a link in between."""
     loss: float = 0.0
-    """Share of the tuples that get lost on the way to the log."""
+    """Share of the tuples that are lost on the way to the log."""
     tuple_bytes: int = 100
 
     @property
     def period_us(self) -> int:
-        """In which they send."""
+        """Time for which they send."""
         return self.seconds * SECOND_US
 
 
 def plan_of(sending: Sending, disorder: str) -> Plan:
-    """Sensors, and what disturbs them."""
+    """Return the plan of sensors with a kind of disorder, a key of :data:`DISORDERS`."""
     disturbances = DISORDERS[disorder](sending)
     sources = []
     for number, (sensor, per_hour) in enumerate(sending.sensors):
@@ -63,13 +199,13 @@ def _nothing(_: Sending) -> tuple[Disturbance, ...]:
 
 
 def _gaps(sending: Sending) -> tuple[Disturbance, ...]:
-    """Every third sensor is silent for a sixth of the time."""
+    """Silence every third sensor for a sixth of the time."""
     start_us, length_us = sending.period_us // 2, max(1, sending.period_us // 6)
     return tuple([Gap(start_us, length_us, each) for each in range(0, len(sending.sensors), 3)])
 
 
 def _bursts(sending: Sending) -> tuple[Disturbance, ...]:
-    """Twice, for a tenth of the time, half of the tuples take four tenths of a second more."""
+    """Delay half of the tuples by 0.4 s on average, twice for a tenth of the time."""
     period_us = sending.period_us
     length_us = max(1, period_us // 10)
     return tuple([Burst(period_us * at // 10, length_us, 0.5, BURST) for at in (3, 7)])
@@ -88,4 +224,4 @@ DISORDERS: Mapping[str, Callable[[Sending], tuple[Disturbance, ...]]] = {
     "bursts": _bursts,
     "gaps-and-bursts": _both,
 }
-"""By name; all but the first one with jitter."""
+"""Kinds of disorder; all but the first one have jitter."""

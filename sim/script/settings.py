@@ -10,11 +10,10 @@ from sim.clusters import NONE, TIERS, ClusterSettings, place_of
 from sim.kernel.log import within_run
 from sim.kernel.plan import Plan
 from sim.kernel.trigger import Every
+from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS
 from sim.script.room import ScriptRun, simulate
-from sim.script.scenarios import DISORDERS, Sending, plan_of
-from sim.script.tuning import ScriptTuning
-from sim.script.workflows import SETS, Asked, Wanted
+from sim.script.scenarios import DISORDERS, SETS, Asked, Sending, Wanted, plan_of
 
 ALL = "all"
 

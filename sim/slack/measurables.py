@@ -7,17 +7,12 @@ import numpy as np
 from model.vocabulary.settings import pick, read_settings, settings_of
 from sim.kernel.log import simulate_arrivals
 from sim.slack.settings import SETTINGS, from_settings
-from sim.sweep.measurable import Figures, Measurable, Settings, moments
+from sim.sweep.measurable import Figures, Measurable, Settings, moments, summaries
 from sim.windows.settings import StreamSettings
 
 
-def timed(settings: Settings, seed: int) -> Figures:
-    """The summary of one timed run."""
-    return from_settings(settings, seed).summary
-
-
-def delays(settings: Settings, seed: int) -> Figures:
-    """How far behind the latest event time tuples arrive, which is what K-slack calls a delay."""
+def measure_delays(settings: Settings, seed: int) -> Figures:
+    """Return figures of delays: how far tuples arrive behind the latest event time (K-slack)."""
     stream = pick(StreamSettings, read_settings(settings, STREAM))
     events = simulate_arrivals(stream.plan(seed), seed).events
     event_us = np.array([event.event_time_us for event in events], dtype=np.int64)
@@ -32,8 +27,7 @@ def delays(settings: Settings, seed: int) -> Figures:
 
 STREAM = settings_of(StreamSettings)
 MEASURABLES: Mapping[str, Measurable] = {
-    "sim": Measurable(SETTINGS, timed),
+    "sim": summaries(from_settings, SETTINGS),
     "moments": moments(from_settings, SETTINGS),
-    "delays": Measurable(STREAM, delays),
+    "delays": Measurable(STREAM, measure_delays),
 }
-"""By name."""

@@ -10,12 +10,14 @@ from model.slack.machine import MODEL, Task
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import Judged
 from sim.kernel.distributions import FloatArray
+from sim.kernel.plan import Plan
 from sim.kernel.recorder import Series, Summary
-from sim.windows.machine import Gauges, Machine, ModelMachine
-from sim.windows.room import TimedRoom
-from sim.windows.seen import SeenRun
-from sim.windows.series import means
-from sim.windows.summary import mean
+from sim.kernel.run import TimedRun
+from sim.timed_figures import Panel, PanelLine, mean, means
+from sim.timed_room import TimedRoom
+from sim.windows.machine import Gauges, Machine, MachineOf, ModelMachine
+from sim.windows.observations import Observations
+from sim.windows.room import WindowWords, simulate_windows, window_plot
 
 
 def machine_of(config: SlackConfig, number: int) -> Machine:
@@ -27,7 +29,7 @@ def _gauges(task: Task) -> Gauges:
     return Gauges(task.slack_us, task.wm_us, task.factor.alpha)
 
 
-def _described(config: SlackConfig) -> Summary:
+def _describe(config: SlackConfig) -> Summary:
     return {"control": config.control, "aggregate": config.aggregate, "tasks": config.tasks}
 
 
@@ -41,43 +43,64 @@ class Judgements(NamedTuple):
     miss: FloatArray
 
 
-def judged(run: SeenRun) -> Judgements:
+def judgements_of(observed: Observations) -> Judgements:
     """Return the judgements before the flush."""
-    seen = [task.of(Judged) for task in run.observed.tasks]
-    # A view of the fields, for there are many judgements.
+    tasks = [task.of(Judged) for task in observed.run.tasks]
+    # Only the fields that are needed: there are many judgements.
     fields = itemgetter(*map(Judged._fields.index, ("batch", "n_rcv", "n_late", "n_req", "miss")))
-    rows = [fields(step) for each in seen for step in each.steps]
+    rows = [fields(step) for each in tasks for step in each.steps]
     batch, *counts = np.array(rows, dtype=np.float64).reshape(-1, 5).T
-    before = batch != run.observed.room.batches
-    at_us = np.concatenate([each.at_us for each in seen])
+    before = batch != observed.run.cluster.batches
+    at_us = np.concatenate([each.at_us for each in tasks])
     return Judgements(*[column[before] for column in (at_us, *counts)])
 
 
-def _series(run: SeenRun) -> Series:
-    """Return ``required_coverage``: of the windows judged in the interval."""
-    found = judged(run)
+def _series(observed: Observations) -> Series:
+    """Return ``required_coverage``: mean over the windows judged in the interval."""
+    found = judgements_of(observed)
     required = found.n_req / (found.n_rcv + found.n_late)
-    return {"required_coverage": means(found.at_us, required, run.observed.grid_us)}
+    return {"required_coverage": means(found.at_us, required, observed.run.grid_us)}
 
 
-def _figures(run: SeenRun) -> Summary:
+def _figures(observed: Observations) -> Summary:
     """Return the shares of misses and of wrong answers: those with an error of ``eps`` or more."""
-    errors = run.answers.errors(run.answers.by_stream)
-    config = run.observed.room.query
+    errors = observed.answers.errors(observed.answers.by_stream)
+    config = observed.run.query
     assert isinstance(config, SlackConfig)
-    return {**mean("miss_share", judged(run).miss), **mean("wrong_share", errors >= config.eps)}
+    misses = judgements_of(observed).miss
+    return {**mean("miss_share", misses), **mean("wrong_share", errors >= config.eps)}
 
 
-SLACK = TimedRoom(
-    "slack",
-    SlackConfig.from_json,
-    machine_of,
+WORDS = WindowWords("slack", "slack_us", "alpha", _describe, _series, _figures)
+
+
+def simulate(
+    plan: Plan, config: SlackConfig, seed: int, *, machine: MachineOf[SlackConfig] = machine_of
+) -> TimedRun:
+    """Run a plan through the room; see :func:`sim.windows.room.simulate_windows`."""
+    return simulate_windows(WORDS, plan, config, seed, machine)
+
+
+PLOT = window_plot(
     "slack_us",
-    "alpha",
-    _described,
-    _series,
-    _figures,
+    "slack K",
+    lambda summary: f"{summary['aggregate']}, control {summary['control']}",
+    Panel(
+        "Tuples that first answers contained",
+        "% of the window's tuples",
+        (
+            PanelLine("coverage", "contained", 0.01),
+            PanelLine("required_coverage", "required", 0.01),
+        ),
+        is_from_0=False,
+    ),
+    Panel(
+        "Error, mean over all windows answered so far",
+        "relative error (%)",
+        (
+            PanelLine("first_error", "first answers", 0.01),
+            PanelLine("current_error", "current answers,\ncorrected from history", 0.01),
+        ),
+    ),
 )
-simulate = SLACK.simulate
-replay = SLACK.replay
-make_system = SLACK.make_system
+TIMED_ROOM = TimedRoom(SlackConfig.from_json, simulate, PLOT)

@@ -57,6 +57,21 @@ def module_of(room: str) -> str:
     return f"sim.{room}.measurables"
 
 
+def summaries(
+    from_settings: Callable[[Settings, int], TimedRun],
+    known: Mapping[str, Setting],
+    fans: Mapping[str, Callable[[Settings, int, Sequence[str]], Sequence[Figures]]] | None = None,
+) -> Measurable:
+    """Return a measurable of the summary of a timed run."""
+    return Measurable(known, partial(_measure_summary, from_settings), fans or {})
+
+
+def _measure_summary(
+    from_settings: Callable[[Settings, int], TimedRun], settings: Settings, seed: int
+) -> Figures:
+    return from_settings(settings, seed).summary
+
+
 # ---------------------------------------------------------------------- moments of a timed run
 
 AT = "at"

@@ -6,10 +6,14 @@ import numpy as np
 
 from model.vocabulary import WatermarkConfig
 from model.watermark.machine import MODEL, Task
+from sim.kernel.plan import Plan
 from sim.kernel.recorder import Summary
-from sim.windows.machine import Gauges, Machine, ModelMachine
-from sim.windows.room import TimedRoom
-from sim.windows.seen import SeenRun
+from sim.kernel.run import TimedRun
+from sim.timed_figures import Panel, PanelLine
+from sim.timed_room import TimedRoom
+from sim.windows.machine import Gauges, Machine, MachineOf, ModelMachine
+from sim.windows.observations import Observations
+from sim.windows.room import WindowWords, simulate_windows, window_plot
 
 
 def machine_of(config: WatermarkConfig, number: int) -> Machine:
@@ -22,12 +26,12 @@ def _gauges(task: Task) -> Gauges:
 
 
 def disorder_of(task: Task) -> float:
-    """Return D of a task's micro-cluster."""
+    """Return the disorder D of a task's micro-cluster."""
     n = len(task.cluster)
     return task.cluster.inv / (n * (n - 1) // 2) if n > 1 else 1.0
 
 
-def _described(config: WatermarkConfig) -> Summary:
+def _describe(config: WatermarkConfig) -> Summary:
     return {
         "reading": config.reading,
         "k": config.k,
@@ -36,31 +40,43 @@ def _described(config: WatermarkConfig) -> Summary:
     }
 
 
-def _figures(run: SeenRun) -> Summary:
-    ratio = performance_ratio(run)
-    return {} if ratio is None else {"performance_ratio": ratio}
+def _figures(observed: Observations) -> Summary:
+    """Return E of docs/watermark.md, section 6, in tuples a second, if it is defined.
 
-
-def performance_ratio(run: SeenRun) -> float | None:
-    """Return E of docs/watermark.md, section 6, in tuples a second; None where it is undefined.
-
-    In time: from when a window's first tuple was served to when its answer was given.
+    The time of a window lasts from the service of its first tuple until its answer was given.
     """
-    answered = run.answers.by_stream
-    opened_us = np.concatenate([pairs.opened_us for pairs in run.pairs])
+    answered = observed.answers.by_stream
+    opened_us = np.concatenate([pairs.opened_us for pairs in observed.pairs])
     lasted_us = sum((answered.at_us - opened_us).tolist())
-    return int(answered.n_rcv.sum()) * 1e6 / lasted_us if lasted_us else None
+    if not lasted_us:
+        return {}
+    return {"performance_ratio": int(answered.n_rcv.sum()) * 1e6 / lasted_us}
 
 
-WATERMARK = TimedRoom(
-    "watermark",
-    WatermarkConfig.from_json,
-    machine_of,
+WORDS = WindowWords("watermark", "wait_us", "disorder", _describe, more_figures=_figures)
+
+
+def simulate(
+    plan: Plan,
+    config: WatermarkConfig,
+    seed: int,
+    *,
+    machine: MachineOf[WatermarkConfig] = machine_of,
+) -> TimedRun:
+    """Run a plan through the room; see :func:`sim.windows.room.simulate_windows`."""
+    return simulate_windows(WORDS, plan, config, seed, machine)
+
+
+PLOT = window_plot(
     "wait_us",
-    "disorder",
-    _described,
-    more_figures=_figures,
+    "wait",
+    lambda summary: f"{summary['aggregate']}, reading {summary['reading']}, k = {summary['k']}",
+    Panel("Disorder of the last arrivals", "D", (PanelLine("disorder", "mean of the tasks"),)),
+    Panel(
+        "Tuples that answers contained",
+        "% of the window's tuples",
+        (PanelLine("coverage", "mean", 0.01),),
+        is_from_0=False,
+    ),
 )
-simulate = WATERMARK.simulate
-replay = WATERMARK.replay
-make_system = WATERMARK.make_system
+TIMED_ROOM = TimedRoom(WatermarkConfig.from_json, simulate, PLOT)

@@ -1,4 +1,4 @@
-"""Windowed rooms in time: tasks on workers, corrections on a worker of their own.
+"""Tasks on workers, and a worker of its own for corrections: the cluster of a windowed room.
 
 Source: the hybrid processing model, a stream module and a batch module side by side.
 
@@ -8,35 +8,120 @@ Rules of this file:
   served in order: one link, one queue, one server.
 * The end of a batch travels as a mark behind the tuples of the batch, so that a slow task ends its
   batch later than a fast one and still ends the same batch. A mark is a checkpoint.
+* A correction is due, planned and carried out on the state of the task at its mark. Only reading
+  the history takes time: until the corrector has read it, nobody sees the revisions, and an
+  observer counts the pairs as pending.
+* A correction is one transaction: a corrector that fails repeats the one under way.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Generic, NamedTuple
+from math import inf
+from typing import Any, Generic, NamedTuple, TypeAlias
 
 import simpy
 
-from model.vocabulary import Event, Fault, Trace, task_of
+from model.vocabulary import Event, Fault, Step, Trace, task_of
+from model.vocabulary.answers import Cleared, Correction, Revision
 from model.vocabulary.settings import require
 from model.windows.pipeline import distinct
 from model.windows.query import Query
-from sim.kernel.distributions import Constant, endless
-from sim.kernel.faults import Fail
 from sim.kernel.link import Link
-from sim.kernel.plan import Plan, Worker
+from sim.kernel.plain import plain
+from sim.kernel.plan import ORDINARY, Plan, Worker
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
 from sim.kernel.station import Offer, Station, connect
-from sim.windows.corrector import Corrector, WindowTuning
+from sim.timed_cluster import (
+    Checkpoint,
+    check_all,
+    has_room,
+    kills_of,
+    link_of,
+    may_shed,
+    tuple_work_us,
+)
+from sim.timed_room import PRODUCER
 from sim.windows.machine import Machine, QueryT
 from sim.windows.record import TaskRecord
 
-PRODUCER = "sim"
 CORRECTOR = "corrector"
 
 
+@plain
+@dataclass(frozen=True, slots=True)
+class WindowTuning:
+    """Costs of corrections. Raises ``ValueError`` with one sentence that names a bad value."""
+
+    corrector: Worker = ORDINARY
+    """Worker that makes corrections, one after the other."""
+    correction_us: float = 100_000.0
+    """Work of any correction, before it reads the first row."""
+    row_us: float = 1.0
+    """Work of each row that a correction reads; a row is read once for each of its windows."""
+
+    def __post_init__(self) -> None:
+        limit = self.corrector.queue_limit
+        require(limit is None, "queue_limit of the corrector", limit, "None, which is no limit")
+        for name in ("correction_us", "row_us"):
+            value = getattr(self, name)
+            require(0 <= value < inf, name, value, "finite and at least 0")
+
+
+# ----------------------------------------------------------------------------------- corrections
+
+
+class VisibleCorrection(NamedTuple):
+    """A correction that can be seen."""
+
+    at_us: float
+    task: int
+    revisions: Sequence[Revision]
+    cleared: Sequence[Cleared]
+
+
+_Correcting: TypeAlias = tuple[int, Sequence[Revision], Sequence[Cleared]]
+
+
+class Corrector:
+    """The worker that makes the corrections of all tasks, one after the other."""
+
+    def __init__(self, env: simpy.Environment, tuning: WindowTuning) -> None:
+        self.corrections: list[VisibleCorrection] = []
+        """Corrections, in the order in which they could be seen."""
+        self.interrupted: set[int] = set()
+        """Micro-batches in whose correction the corrector failed."""
+        self.station = Station[_Correcting](
+            env, tuning.corrector, self._finish, restart=self._restart
+        )
+        self._env, self._tuning = env, tuning
+        self._batches: list[int] = []  # of the corrections that began
+
+    def begin(self, task: int, batch: int, steps: Sequence[Step]) -> None:
+        """Make the correction that a task recorded at the end of a batch, if there is one."""
+        if any(isinstance(step, Correction) for step in steps):
+            revisions = [step for step in steps if isinstance(step, Revision)]
+            cleared = [step for step in steps if isinstance(step, Cleared)]
+            rows = sum(step.n for step in revisions)
+            work_us = self._tuning.correction_us + self._tuning.row_us * rows
+            self._batches.append(batch)
+            self.station.offer((task, revisions, cleared), work_us)
+
+    def _finish(self, correction: _Correcting, _arrived_us: float, _started_us: float) -> None:
+        self.station.checkpoint()
+        self.corrections.append(VisibleCorrection(self._env.now, *correction))
+
+    def _restart(self) -> None:
+        """Note the batch whose correction was broken off."""
+        self.interrupted.update(self._batches[len(self.corrections) :][:1])
+
+
+# ----------------------------------------------------------------------------------------- tasks
+
+
 class _Item(NamedTuple):
-    """What travels to a task: a tuple, or the mark at the end of a batch or of the stream."""
+    """A tuple on its way to a task, or the mark at the end of a batch or of the stream."""
 
     event: Event | None
     batch: int
@@ -62,18 +147,16 @@ class WindowCluster(Generic[QueryT]):
         self.workers: dict[str, Station[Any]] = {}
         self.links: dict[str, Link[_Item]] = {}
         self._env, self._plan = env, plan
-        service = plan.cluster.service
-        rng = None if isinstance(service, Constant) else seeds.stream("service")
-        self._work_us = endless(service, rng)
+        self._work_us = tuple_work_us(plan, seeds)
         self._tasks: dict[str, int] = {}
         self.tasks = [self._task(number, machine, seeds) for number, machine in enumerate(machines)]
         self.workers[CORRECTOR] = self.corrector.station
-        self._sheds = any(worker.when_full == "drop" for worker in plan.cluster.workers)
+        self._sheds = may_shed(plan)
 
-    # ------------------------------------------------------------------------ what the run calls
+    # ------------------------------------------------------------------------ called by the run
 
     def admits(self, item: Tuple) -> bool:
-        """Say whether the task of a tuple takes it in, where full tasks shed."""
+        """Return whether the task of a tuple takes it in; a full task may shed it."""
         return not self._sheds or self.tasks[self._task_of(item.key)].admits()
 
     def arrive(self, event: Event) -> None:
@@ -94,30 +177,29 @@ class WindowCluster(Generic[QueryT]):
 
     def check(self) -> None:
         """Assert conservation and Little's law at every worker and link."""
-        for station in self.workers.values():
-            station.check()
-        for link in self.links.values():
-            link.check()
+        check_all(self.workers.values(), self.links.values())
+
+    # -------------------------------------------------------------------------- after the run
 
     @property
     def end_us(self) -> float:
-        """When the last tuple or mark had been served and the last correction could be seen."""
+        """Time at which everything had been served and the last correction could be seen."""
         served_us = [task.station.inside.changed_us for task in self.tasks]
         return max(*served_us, self.corrector.station.inside.changed_us)
 
     def trace(self) -> Trace:
-        """Return what was observed, without the times."""
+        """Return the observed trace, without times."""
         steps = chain.from_iterable(task.record.steps() for task in self.tasks)
         finals = chain.from_iterable(task.machine.final() for task in self.tasks)
         return Trace(PRODUCER, distinct(chain(steps, finals)))
 
     def kills(self) -> tuple[Fault, ...]:
         """Return a kill of each micro-batch that the failure of a worker interrupted."""
-        last = self.batches if self._plan.flush else self.batches - 1
-        batches = self.corrector.interrupted.union(*(task.interrupted for task in self.tasks))
-        return tuple([Fault("kill", batch) for batch in sorted(batches) if batch <= last])
+        interrupted = (task.checkpoint.interrupted for task in self.tasks)
+        batches = self.corrector.interrupted.union(*interrupted)
+        return kills_of(batches, self.batches + self._plan.flush)
 
-    # --------------------------------------------------------------------------------- its parts
+    # ---------------------------------------------------------------------------------- its parts
 
     def _task_of(self, key: str) -> int:
         task = self._tasks.get(key)
@@ -125,60 +207,50 @@ class WindowCluster(Generic[QueryT]):
             task = self._tasks[key] = task_of(key, len(self.tasks))
         return task
 
-    def _task(self, number: int, machine: Machine, seeds: Seeds) -> "Task":
-        plan, name = self._plan, f"worker-{number}"
-        worker = plan.cluster.worker(number)
-        fails = any(isinstance(each, Fail) and each.worker == name for each in plan.faults)
-        task = Task(self._env, number, worker, machine, self.corrector, fails)
-        self.workers[name] = task.station
-        tier = plan.way(plan.log_place, worker.place)
+    def _task(self, number: int, machine: Machine, seeds: Seeds) -> "WindowTask":
+        plan = self._plan
+        task = WindowTask(self._env, plan, number, machine, self.corrector)
+        self.workers[task.name] = task.station
+        tier = plan.way(plan.log_place, task.worker.place)
         if tier is not None:
-            noise = plan.cluster.noise
-            rng = seeds.stream(f"log>{name}/link") if noise.is_random else None
-            link = Link[_Item](self._env, tier, task.put, noise, rng, once=True)
-            task.travel(link, 8.0 * plan.cluster.tuple_bytes)
-            self.links[f"log>{name}"] = link
+            name = f"log>{task.name}"
+            link = self.links[name] = link_of(self._env, seeds, plan, name, tier, task.put)
+            task.connect(link, 8.0 * plan.cluster.tuple_bytes)
         return task
 
 
-class Task:
-    """One task: its machine on its worker, and what was seen of it."""
+class WindowTask:
+    """One task: its machine on its worker, and its record."""
 
     def __init__(
         self,
         env: simpy.Environment,
+        plan: Plan,
         number: int,
-        worker: Worker,
         machine: Machine,
         corrector: Corrector,
-        fails: bool,
     ) -> None:
+        self.name = f"worker-{number}"
+        self.worker = plan.cluster.worker(number)
         # Two servers would let a tuple overtake the one before it.
-        require(worker.servers == 1, "servers of a worker", worker.servers, "1")
+        require(self.worker.servers == 1, "servers of a worker", self.worker.servers, "1")
         self.machine = machine
         self.record = TaskRecord()
-        self.batch = 0
-        """The micro-batch, or the flush, that the task is at."""
-        self.interrupted: set[int] = set()
-        """Micro-batches in which the worker failed."""
-        self.station = Station[_Item](
-            env, worker, self._serve, restart=self._restart if fails else None
-        )
+        self.checkpoint = Checkpoint(plan, self.name, machine, self.record)
+        restart = self._restart if self.checkpoint.is_kept else None
+        self.station = Station[_Item](env, self.worker, self._serve, restart=restart)
         self._env, self._number, self._corrector = env, number, corrector
         self._link: Link[_Item] | None = None
         self._bits = 0.0
         self._expected = 0  # tuples on their way to here
-        self._saved = machine.saved() if fails else None
-        self._saves = fails
-        self._is_over = False
 
-    def travel(self, link: Link[_Item], bits: float) -> None:
+    def connect(self, link: Link[_Item], bits: float) -> None:
         """Let everything for the task come over a link; a tuple has this size, a mark has none."""
         self._link, self._bits = link, bits
         connect(link, self._enter)
 
     def send(self, item: _Item) -> None:
-        """Send the task a tuple or a mark; what the log has taken in is not dropped."""
+        """Send the task a tuple or a mark; a tuple that the log has taken in is not dropped."""
         if self._link is None:
             self.put(item)
         elif item.event is None:
@@ -188,17 +260,18 @@ class Task:
             self._link.send(item, self._bits)
 
     def put(self, item: _Item) -> None:
-        """Put something into the queue, even a full one that drops."""
+        """Put a tuple or a mark into the queue, even into a full one that drops."""
         self.station.offer(item, item.work_us, must=True)
 
     def admits(self) -> bool:
-        """Say whether there is room, for a tuple that may be shed."""
-        worker, station = self.station.worker, self.station
-        if worker.when_full == "block" or worker.queue_limit is None:
-            return True
-        # Marks on their way take no room: what comes behind them is served at once.
-        waiting = station.waiting + self._expected
-        return waiting < worker.queue_limit or station.inside.value + self._expected == 0
+        """Return whether the queue takes a tuple that may be shed.
+
+        Marks on their way need no place: whatever comes behind them is served at once.
+        """
+        worker = self.worker
+        return worker.when_full == "block" or has_room(
+            self.station, worker.queue_limit, self._expected
+        )
 
     def _enter(self, item: _Item, entered: Callable[[], object]) -> Offer:
         if item.event is not None:
@@ -208,7 +281,7 @@ class Task:
     def _serve(self, item: _Item, _arrived_us: float, _started_us: float) -> None:
         now, record, machine = self._env.now, self.record, self.machine
         if item.event is not None:
-            record.served(item.event, machine.arrive(item.event, item.batch), now)
+            record.add_tuple(item.event, machine.arrive(item.event, item.batch), now)
             record.gauge(machine.gauges(), now)
         else:
             self._end_batch(item, now)
@@ -216,19 +289,13 @@ class Task:
     def _end_batch(self, mark: _Item, now: float) -> None:
         machine, batch = self.machine, mark.batch
         steps = machine.flush(batch) if mark.is_flush else machine.end_batch(batch)
-        self.record.saw(steps, now)
+        self.record.add_steps(steps, now)
         self.record.gauge(machine.gauges(), now)
         self.station.checkpoint()
-        if self._saves:
-            self._saved = machine.saved()
-            self.record.save()
+        self.checkpoint.save(batch, is_flush=mark.is_flush)
         self._corrector.begin(self._number, batch, steps)
-        self.batch, self._is_over = batch + 1, mark.is_flush
 
     def _restart(self) -> None:
         """Go on from the last mark, after a failure."""
-        if not self._is_over:
-            self.interrupted.add(self.batch)
-        self.machine.restore(self._saved)
-        self.record.go_back()
+        self.checkpoint.restore()
         self.record.gauge(self.machine.gauges(), self._env.now)

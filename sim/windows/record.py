@@ -1,8 +1,8 @@
-"""Record what was seen of one task: tuples as they were served, steps, and where it stood.
+"""Records of one task: tuples as they were served, steps, and gauges.
 
 Rules of this file:
 
-* What a failure takes back is taken back here, too: a step counts once.
+* A failure takes back steps here, too: a step counts once.
 * A tuple is accepted unless the machine rejected it, or its identity had come before and is known.
 """
 
@@ -22,30 +22,30 @@ from sim.kernel.recorder import Level
 from sim.windows.machine import Gauges
 
 
-class Seen(NamedTuple, Generic[StepT]):
+class TimedSteps(NamedTuple, Generic[StepT]):
     """Steps of one kind, in order of time."""
 
     at_us: FloatArray
-    """When each was taken."""
+    """Time at which each step was taken."""
     rows: IntArray
-    """The number of the accepted tuple that caused it or, at the end of a batch, came last."""
+    """Number of the accepted tuple that caused the step or, at the end of a batch, came last."""
     steps: Sequence[StepT]
 
 
-NOTHING: Seen[Step] = Seen(np.empty(0), np.empty(0, dtype=np.int64), ())
+NO_STEPS: TimedSteps[Step] = TimedSteps(np.empty(0), np.empty(0, dtype=np.int64), ())
 
 
 class Accepted(NamedTuple):
-    """The tuples that a task accepted, in the order in which it did."""
+    """The accepted tuples of a task, in the order of acceptance."""
 
     events: Sequence[Event]
     served_us: FloatArray
     wait_us: FloatArray
-    """How long the task waited after each of them."""
+    """Wait of the task (us) after each tuple."""
 
 
 class TaskRecord:
-    """What was seen of one task so far."""
+    """The record of one task so far."""
 
     __slots__ = (
         "_at_us",
@@ -63,9 +63,9 @@ class TaskRecord:
 
     def __init__(self) -> None:
         self.is_streaming = Level()
-        """Whether the task has accepted something and has not been flushed."""
+        """1 while the task has accepted a tuple and has not been flushed."""
         self.wait_us, self.watermark_us, self.share = Level(), Level(), Level()
-        """See :class:`sim.windows.machine.Gauges`."""
+        """Gauges of the task; see :class:`sim.windows.machine.Gauges`."""
         self._events: list[Event] = []
         self._served_us: list[float] = []
         self._steps: list[Step] = []
@@ -74,21 +74,21 @@ class TaskRecord:
         self._saved = (0, 0)
         self._gauges: Gauges | None = None
 
-    def served(self, event: Event, steps: Sequence[Step], now_us: float) -> None:
-        """Note that a tuple has been served, and the steps that can be seen now."""
+    def add_tuple(self, event: Event, steps: Sequence[Step], now_us: float) -> None:
+        """Add a tuple that has been served, and the steps that can be seen now."""
         self._events.append(event)
         self._served_us.append(now_us)
         if steps:
-            self.saw(steps, now_us)
+            self.add_steps(steps, now_us)
 
-    def saw(self, steps: Sequence[Step], now_us: float) -> None:
-        """Note steps that can be seen now."""
+    def add_steps(self, steps: Sequence[Step], now_us: float) -> None:
+        """Add steps that can be seen now."""
         self._steps += steps
         self._at_us += [now_us] * len(steps)
         self._rows += [len(self._events) - 1] * len(steps)
 
     def gauge(self, gauges: Gauges | None, now_us: float) -> None:
-        """Note where the task stands now."""
+        """Record the gauges of the task now."""
         if gauges == self._gauges:
             return
         before, self._gauges = self._gauges, gauges
@@ -104,26 +104,29 @@ class TaskRecord:
             self.share.set(gauges.share, now_us)
 
     def save(self) -> None:
-        """Keep what was seen so far, whatever happens."""
+        """Keep everything so far: no failure takes it back."""
         self._saved = len(self._events), len(self._steps)
 
     def go_back(self) -> None:
-        """Forget what was seen since it was kept the last time: it will be seen again."""
+        """Forget everything since the last :meth:`save`: it will happen again."""
         events, steps = self._saved
         del self._events[events:], self._served_us[events:]
         del self._steps[steps:], self._at_us[steps:], self._rows[steps:]
 
     def steps(self) -> Iterator[Step]:
-        """Return everything that was seen, in order of time."""
+        """Return all steps, in order of time."""
         return iter(self._steps)
 
-    def accepted(self, *, dedup: bool) -> tuple[Accepted, dict[type[Step], Seen[Step]]]:
-        """Return the accepted tuples, and the steps by kind; ``dedup``: redeliveries are none."""
+    def accepted(self, *, dedup: bool) -> tuple[Accepted, dict[type[Step], TimedSteps[Step]]]:
+        """Return the accepted tuples, and the steps by kind.
+
+        With ``dedup`` a redelivered tuple is not accepted again.
+        """
         rows = self._causes()
         rejected = {step.seq for step in self._steps if isinstance(step, Rejected)}
         good = [event.seq not in rejected for event in self._events]
         if dedup:
-            # A redelivery whose identity was forgotten takes part once more, and is late.
+            # A redelivered tuple whose identity was forgotten counts once more, and is late.
             steps = zip(rows, self._steps, strict=True)
             late = {row for row, step in steps if isinstance(step, Late)}
             firsts = _first_deliveries(self._events, good)
@@ -131,23 +134,23 @@ class TaskRecord:
         mask = np.array(good, dtype=np.bool_)
         served_us = np.array(self._served_us, dtype=np.float64)[mask]
         events = [event for event, is_good in zip(self._events, good, strict=True) if is_good]
-        # What a task waits after a tuple was set in the instant in which it was served.
+        # The wait after a tuple is set at the instant at which the tuple is served.
         wait_us = self.wait_us.at(np.nextafter(served_us, np.inf))
-        number = np.append(np.cumsum(mask) - 1, -1)  # of the accepted tuple; none before the first
+        number = np.append(np.cumsum(mask) - 1, -1)  # of the accepted tuple; -1 before the first
         at_us, causes = np.array(self._at_us), number[np.array(rows, dtype=np.int64)]
         places: dict[type[Step], list[int]] = defaultdict(list)
         for place, step in enumerate(self._steps):
             places[type(step)].append(place)
         seen = {
-            kind: Seen(at_us[of_it], causes[of_it], [self._steps[place] for place in of_it])
+            kind: TimedSteps(at_us[of_it], causes[of_it], [self._steps[place] for place in of_it])
             for kind, of_it in places.items()
         }
         return Accepted(events, served_us, wait_us), seen
 
     def _causes(self) -> list[int]:
-        """Return the tuple that caused each step.
+        """Return the number of the tuple that caused each step.
 
-        A machine that answers at the end of a batch names the tuple of a late pair in the step.
+        The step of a late pair names its tuple: a machine may answer at the end of a batch.
         """
         deliveries: dict[int, list[int]] = defaultdict(list)
         for row, event in enumerate(self._events):
@@ -160,9 +163,9 @@ class TaskRecord:
         return rows
 
 
-def of_kind(seen: dict[type[Step], Seen[Step]], kind: type[StepT]) -> Seen[StepT]:
-    """Return what was seen of one kind."""
-    return cast("Seen[StepT]", seen.get(kind, NOTHING))
+def of_kind(steps: dict[type[Step], TimedSteps[Step]], kind: type[StepT]) -> TimedSteps[StepT]:
+    """Return the steps of one kind."""
+    return cast("TimedSteps[StepT]", steps.get(kind, NO_STEPS))
 
 
 def _first_deliveries(events: Sequence[Event], good: Iterable[bool]) -> Iterator[bool]:

@@ -1,88 +1,74 @@
 """Timed runs of windowed rooms: a plan, a query and a seed in; workload, trace and figures out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
-from model.vocabulary import System, Workload
 from model.windows.query import Query
-from sim.clusters import STATED
-from sim.kernel.plan import Plan, replay
+from sim.kernel.plan import Plan
 from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import TimedRun, run
+from sim.timed_figures import Panel, RunPlot
+from sim.timed_room import workload_of
 from sim.windows.cluster import WindowCluster
+from sim.windows.figures import series_of, summary_of
 from sim.windows.machine import MachineOf
-from sim.windows.observed import Observed
-from sim.windows.seen import SeenRun, seen_in
-from sim.windows.series import series_of
-from sim.windows.summary import summary_of
+from sim.windows.observations import FinishedRun, Observations, observe
 
 QueryT = TypeVar("QueryT", bound=Query)
 
 
-@dataclass(frozen=True, slots=True)
-class TimedRoom(Generic[QueryT]):
-    """A windowed room in time: its machine, and what its figures are called."""
+class WindowWords(NamedTuple, Generic[QueryT]):
+    """Names and figures that only one windowed room has."""
 
-    name: str
-    read: Callable[..., QueryT]
-    """Reads a query from plain data."""
-    machine_of: MachineOf[QueryT]
+    room: str
     wait: str
-    """What the wait of a task is called in series and summary."""
+    """Name of the tasks' wait in series and summary."""
     share: str
-    """What the share of the longest wait is called in series."""
-    described: Callable[[QueryT], Summary]
-    """What the summary says of the query."""
-    more_series: Callable[[SeenRun], Series] = lambda _: {}
-    more_figures: Callable[[SeenRun], Summary] = lambda _: {}
+    """Name of the share of the longest wait in series."""
+    describe: Callable[[QueryT], Summary]
+    """Returns the summary's figures of the query."""
+    more_series: Callable[[Observations], Series] = lambda _: {}
+    more_figures: Callable[[Observations], Summary] = lambda _: {}
 
-    def simulate(
-        self, plan: Plan, config: QueryT, seed: int, *, machine: MachineOf[QueryT] | None = None
-    ) -> TimedRun:
-        """Run a plan through the room until everything is over.
 
-        Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``:
-        two queries meet the same. ``machine`` makes the machine of each task (the model's, if
-        nothing is said). The same seed gives the same run. Raises ``ValueError`` with one sentence
-        that names the offending value.
-        """
-        make = machine or self.machine_of
-        machines = [make(config, number) for number in range(config.tasks)]
-        room, arrived = run(
-            plan, seed, lambda env, seeds: WindowCluster[QueryT](env, seeds, plan, config, machines)
-        )
-        workload = Workload(
-            self.name,
-            arrived.events,
-            config.to_json(),
-            arrived.cuts,
-            room.kills(),
-            seed,
-            flush=plan.flush,
-            name=plan.name,
-        )
-        seen = seen_in(Observed(room, arrived))
-        head: Summary = {"input": plan.name, "seed": seed, **self.described(config)}
-        return TimedRun(
-            plan,
-            workload,
-            room.trace(),
-            {**series_of(seen, self.wait, self.share), **self.more_series(seen)},
-            {**head, **summary_of(seen, self.wait), **self.more_figures(seen)},
-        )
+def simulate_windows(
+    words: WindowWords[QueryT], plan: Plan, config: QueryT, seed: int, machine: MachineOf[QueryT]
+) -> TimedRun:
+    """Run a plan through a windowed room until everything is over.
 
-    def replay(self, workload: Workload) -> TimedRun:
-        """Replay a workload through the stated cluster: arrivals when they came, its batches."""
-        plan = replay(
-            workload.arrivals,
-            workload.name,
-            workload.cuts,
-            flush=workload.flush,
-            cluster=STATED,
-        )
-        return self.simulate(plan, self.read(workload.config), workload.seed)
+    Arrivals and the work of each tuple depend on the plan and the seed and not on ``config``: two
+    queries meet the same. ``machine`` makes the machine of each task. The same seed gives the same
+    run. Raises ``ValueError`` with one sentence that names the offending value.
+    """
+    machines = [machine(config, number) for number in range(config.tasks)]
+    cluster, arrived = run(
+        plan, seed, lambda env, seeds: WindowCluster[QueryT](env, seeds, plan, config, machines)
+    )
+    observed = observe(FinishedRun(cluster, arrived))
+    head: Summary = {"input": plan.name, "seed": seed, **words.describe(config)}
+    return TimedRun(
+        plan,
+        workload_of(words.room, plan, config, seed, arrived, cluster.kills()),
+        cluster.trace(),
+        {**series_of(observed, words.wait, words.share), **words.more_series(observed)},
+        {**head, **summary_of(observed, words.wait), **words.more_figures(observed)},
+    )
 
-    def make_system(self) -> System:
-        """Return the timed room as a System."""
-        return lambda workload: self.replay(workload).trace
+
+def window_plot(
+    wait: str, label: str, describe: Callable[[Summary], str], *panels: Panel
+) -> RunPlot:
+    """Return how runs of a windowed room are drawn; ``describe`` returns the title's second line.
+
+    ``wait`` is the name of the tasks' wait, and ``label`` that of its line.
+    """
+
+    def title(summary: Summary) -> str:
+        tasks = "1 task" if summary["tasks"] == 1 else f"{summary['tasks']} tasks"
+        return f"{summary['input']}\n{describe(summary)}, {tasks}, seed {summary['seed']}"
+
+    latency = {
+        "latency_us": "tuple's arrival\nto first answer",
+        "window_latency_us": "window's end\nto first answer",
+    }
+    return RunPlot(title, panels, latency, {"watermark_lag_us": "lag", wait: label})

@@ -10,7 +10,7 @@ from sim.kernel.log import within_run
 from sim.kernel.plan import Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
-from sim.windows.corrector import WindowTuning
+from sim.windows.cluster import WindowTuning
 from sim.windows.scenarios import SCENARIOS, scenario
 
 

@@ -47,7 +47,7 @@ from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
 from sim.kernel.trigger import At
-from sim.script.tuning import ScriptTuning
+from sim.script.host import ScriptTuning
 from spark_impl.slack.room import SLACK
 from spark_impl.watermark.room import WATERMARK
 from tests.harness.grouping_machine import SparkMachine as Routers

@@ -28,11 +28,9 @@ from sim.kernel.source import Recording, Row
 from sim.kernel.station import Offer
 from sim.script import ScriptRun, simulate
 from sim.script.cluster import ScriptCluster
-from sim.script.host import Host, Item, Mark
+from sim.script.host import Host, Item, Mark, ScriptTuning, WorkerRecord
 from sim.script.machine import Finding, Message, compile_scripts
-from sim.script.record import WorkerRecord
 from sim.script.settings import ReadyRun, prepare
-from sim.script.tuning import ScriptTuning
 
 SETTINGS = {"sensors": "8", "rates_hz": "5", "seconds": "12", "workers": "3"}
 FAULTS = {
@@ -79,12 +77,12 @@ def test_rules_with_a_mistake_are_found(name: str) -> None:
 
 def _to_nobody(self: Host, finding: Finding) -> None:
     """Results stay where they are."""
-    self.record.saw(finding, 0.0)
+    self.record.add(finding, 0.0)
 
 
 def _without_notices(self: Host, finding: Finding) -> None:
     messages = [message for message in finding.messages if message.stamps_us]
-    _TELL(self, finding._replace(messages=messages))
+    _PUBLISH(self, finding._replace(messages=messages))
 
 
 def _at_the_first_mark(self: Host, mark: Mark, entered: Callable[[], object] | None) -> Offer:
@@ -96,9 +94,10 @@ def _at_the_first_mark(self: Host, mark: Mark, entered: Callable[[], object] | N
 
 def _from_the_beginning(self: Host) -> None:
     """A worker that restarts has forgotten what was before its checkpoint."""
-    saved, self._saved = self._saved, self._empty  # type: ignore[attr-defined]
+    kept = self.checkpoint
+    saved, kept._saved = kept._saved, self._empty  # type: ignore[attr-defined]  # planted
     _RESTART(self)
-    self._saved = saved
+    kept._saved = saved
 
 
 def _where_it_was(self: Host) -> None:
@@ -121,18 +120,18 @@ def _on_with_the_item(self: Host) -> None:
 def _remembering_nothing(init: Callable[..., None]) -> Callable[..., None]:
     def planted(self: Host, *given: Any) -> None:
         init(self, *given)
-        self._empty = self._saved  # type: ignore[attr-defined]
+        self._empty = self.checkpoint._saved  # type: ignore[attr-defined]
 
     return planted
 
 
-_TELL, _RESTART = Host._tell, Host._restart
+_PUBLISH, _RESTART = Host._publish, Host._restart
 
 
 @pytest.mark.parametrize(
     "planted",
     [
-        [(Host, "_tell", _to_nobody)],
+        [(Host, "_publish", _to_nobody)],
         [(Host, "_take_in_mark", _at_the_first_mark)],
         [
             (Host, "__init__", _remembering_nothing(Host.__init__)),
@@ -164,7 +163,7 @@ def test_a_notice_that_is_not_sent_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     tuning = ScriptTuning("all-split")
     plan = Plan((Recording(tuple(rows)),), tuning=tuning, epoch_us=0)
     assert is_right(simulate(plan, config, 0))
-    monkeypatch.setattr(Host, "_tell", _without_notices)
+    monkeypatch.setattr(Host, "_publish", _without_notices)
     assert not is_right(simulate(plan, config, 0))
 
 

@@ -16,9 +16,10 @@ from sim.kernel.faults import schedule_of
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
-from sim.report.drawing import Panel, PanelLine, draw_timed_run, save
-from sim.slack.figures import plot_run as plot_slack
-from sim.watermark.figures import plot_run as plot_watermark
+from sim.report.drawing import draw_timed_run, save
+from sim.slack.room import TIMED_ROOM as SLACK
+from sim.timed_figures import Panel, PanelLine
+from sim.watermark.room import TIMED_ROOM as WATERMARK
 from tests.sim.test_windows_faults import run as run_windows
 
 SECOND_US = 1e6
@@ -158,7 +159,7 @@ def test_an_axis_on_which_everything_is_0_ends_at_1(queue: float, top: float) ->
     assert figure.axes[0].get_ylim() == pytest.approx((0.0, top))
 
 
-@pytest.mark.parametrize(("name", "plot"), [("slack", plot_slack), ("watermark", plot_watermark)])
+@pytest.mark.parametrize(("name", "plot"), [("slack", SLACK.draw), ("watermark", WATERMARK.draw)])
 def test_a_run_with_faults_is_plotted_the_same_every_time(
     name: str, plot: Any, tmp_path: Path
 ) -> None:

@@ -4,23 +4,24 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from sim.join import from_settings as run_chain
-from sim.join.figures import plot_run as plot_chain
+from sim.join.room import TIMED_ROOM as JOIN
 from sim.kernel.plan import Plan
 from sim.kernel.source import Source
 from sim.slack import from_settings, simulate
-from sim.slack.figures import plot_controls, plot_run
+from sim.slack.plots import plot_controls
+from sim.slack.room import TIMED_ROOM as SLACK
 from tests.sim.test_slack import QUERY
 
 
 def test_a_plot_is_the_same_every_time(tmp_path: Path) -> None:
     settings = {"scenario": "bursts", "messages": "500"}
     for name in ("one.svg", "two.svg"):
-        plot_run(from_settings(settings, 1), tmp_path / name)
+        SLACK.draw(from_settings(settings, 1), tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
 
 
 def test_a_plot_says_what_it_shows(tmp_path: Path) -> None:
-    plot_run(from_settings({"messages": "100"}, 1), tmp_path / "run.svg")
+    SLACK.draw(from_settings({"messages": "100"}, 1), tmp_path / "run.svg")
     text = (tmp_path / "run.svg").read_text(encoding="utf-8")
     words = " ".join("".join(element.itertext()) for element in ElementTree.fromstring(text).iter())
     for label in (
@@ -38,7 +39,7 @@ def test_a_plot_says_what_it_shows(tmp_path: Path) -> None:
 
 
 def test_a_run_without_answers_can_be_plotted(tmp_path: Path) -> None:
-    plot_run(simulate(Plan((Source(events=0),)), QUERY, 0), tmp_path / "nothing.svg")
+    SLACK.draw(simulate(Plan((Source(events=0),)), QUERY, 0), tmp_path / "nothing.svg")
     assert (tmp_path / "nothing.svg").stat().st_size > 0
 
 
@@ -59,7 +60,7 @@ def test_controls_side_by_side(tmp_path: Path) -> None:
 def test_a_chain_is_plotted_the_same_every_time(tmp_path: Path) -> None:
     timed = run_chain({"seconds": "3", "scale": "yes"}, 1)
     for name in ("one.svg", "two.svg"):
-        plot_chain(timed, tmp_path / name)
+        JOIN.draw(timed, tmp_path / name)
     text = (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
     words = " ".join("".join(element.itertext()) for element in ElementTree.fromstring(text).iter())

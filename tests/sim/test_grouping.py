@@ -12,8 +12,8 @@ from model.checking.claims import Outcome
 from model.grouping import make_system as make_reference
 from model.grouping.claims import judge
 from model.vocabulary.grouping import POLICIES, Heavy, Route
-from sim.grouping import TimedRun, from_settings, make_system, side_by_side
-from sim.grouping.figures import plot_run
+from sim.grouping import TimedRun, from_settings, side_by_side
+from sim.grouping.room import TIMED_ROOM
 from sim.grouping.scenarios import SCENARIOS
 from sim.grouping.settings import prepare
 from sim.kernel.link import HERE
@@ -56,7 +56,7 @@ def test_the_model_routes_what_was_recorded_alike(scenario: str) -> None:
     assert timed.trace.of(Heavy)
     expected = make_reference()(timed.workload)
     assert list(timed.trace.steps()) == list(expected.steps())
-    assert list(make_system()(timed.workload).steps()) == list(expected.steps())
+    assert list(TIMED_ROOM.make_system()(timed.workload).steps()) == list(expected.steps())
     for verdict in judge(timed.workload, timed.trace).verdicts:
         assert verdict.outcome is Outcome.HOLDS, (verdict.claim, verdict.sentence)
 
@@ -175,8 +175,8 @@ def test_policies_are_named() -> None:
 
 def test_a_run_is_drawn_alike_twice(tmp_path: Path) -> None:
     first, second = tmp_path / "first.svg", tmp_path / "second.svg"
-    plot_run(small(), first)
-    plot_run(small(), second)
+    TIMED_ROOM.draw(small(), first)
+    TIMED_ROOM.draw(small(), second)
     assert first.read_bytes() == second.read_bytes()
     text = first.read_text(encoding="utf-8")
     for label in ("steady, simulated", "rho", "times off by", "busiest", "idlest"):

@@ -8,9 +8,9 @@ from model.grouping import make_system as make_reference
 from model.vocabulary import Fault as Kill
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import Route
-from sim.grouping import TimedRun, make_system, simulate
+from sim.grouping import TimedRun, simulate
 from sim.grouping.cluster import GroupingTuning
-from sim.grouping.room import backlog_of
+from sim.grouping.room import TIMED_ROOM, backlog_of
 from sim.grouping.settings import prepare
 from sim.kernel.distributions import Constant, Distribution, Exponential, Pareto
 from sim.kernel.faults import (
@@ -28,7 +28,7 @@ from sim.kernel.link import HERE, Noise, Place
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Recording, Row, Source
 from sim.kernel.trigger import Every, EveryTuples, When
-from sim.windows.corrector import WindowTuning
+from sim.windows.cluster import WindowTuning
 
 
 def figure(timed: TimedRun, name: str) -> float:
@@ -308,7 +308,7 @@ def test_whatever_happens_the_model_does_the_same_with_what_arrived(
     assert bool(timed.workload.faults) == isinstance(fault, Fail)
     expected = make_reference()(timed.workload)
     assert list(timed.trace.steps()) == list(expected.steps())
-    assert make_system()(timed.workload).digest() == expected.digest()
+    assert TIMED_ROOM.make_system()(timed.workload).digest() == expected.digest()
 
 
 def test_the_log_sheds_what_the_next_sender_has_no_room_for() -> None:

@@ -15,7 +15,8 @@ from model.join.claims import judge
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import Ack, Admit, And, Equi, Forward, Match, Receive
 from model.vocabulary.settings import read_settings
-from sim.join import ChainRun, from_settings, make_system, replay, simulate
+from sim.join import ChainRun, from_settings, simulate
+from sim.join.room import TIMED_ROOM
 from sim.join.tuning import ChainTuning, Control, Costs
 from sim.kernel.distributions import Constant, Distribution, Exponential
 from sim.kernel.faults import Congest
@@ -198,8 +199,8 @@ def test_two_streams_wait_for_each_other_at_most_until_the_epoch_ends() -> None:
 
 def test_a_workload_is_replayed_when_its_tuples_came() -> None:
     timed = small(shed="no")
-    assert found(make_system()(timed.workload)) == found(timed.trace)
-    again = replay(timed.workload)
+    assert found(TIMED_ROOM.make_system()(timed.workload)) == found(timed.trace)
+    again = TIMED_ROOM.replay(timed.workload)
     assert_is_the_model_s(again)
     assert again.workload.cuts == timed.workload.cuts
     assert again.workload.arrivals == timed.workload.arrivals
@@ -312,4 +313,4 @@ def test_an_arrival_of_a_third_stream_is_refused() -> None:
     workload = small(seconds="1").workload
     stranger = Event(0, 1, "a", 0, 1.0, 0, "T")
     with pytest.raises(ValueError, match="stream of an arrival is 'T'; it must be one of R, S"):
-        replay(workload.with_(arrivals=(stranger,), cuts=()))
+        TIMED_ROOM.replay(workload.with_(arrivals=(stranger,), cuts=()))

@@ -8,7 +8,7 @@ import pytest
 from model.join.oracle import holds
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, And, Apart, Band, Equi, Ineq, Predicate, R, S
-from sim.join.content import Held, Index
+from sim.join.content import Index, RankArray
 
 PREDICATES: tuple[Predicate, ...] = (
     Equi("key"),
@@ -43,8 +43,8 @@ def filled(config: JoinConfig, seed: int) -> tuple[Index, list[Event], list[Even
     return index, r, s
 
 
-def held(ranks: list[int]) -> Held:
-    return Held(np.array(ranks, dtype=np.int64))
+def held(ranks: list[int]) -> RankArray:
+    return RankArray(np.array(ranks, dtype=np.int64))
 
 
 @pytest.mark.parametrize("stream", [R, S])
@@ -110,7 +110,7 @@ def test_ranks_are_cut_and_put_together() -> None:
     assert len(ranks) == 5
     assert ranks[-1] == 9
     assert ranks[:2].ranks.tolist() == [1, 2]
-    assert (ranks + Held()) is ranks
+    assert (ranks + RankArray()) is ranks
 
 
 def test_the_least_time_and_what_lies_below_a_horizon() -> None:
@@ -118,7 +118,7 @@ def test_the_least_time_and_what_lies_below_a_horizon() -> None:
     ranks = held([3, 4, 5, 6]).as_ranks()
     times_us = [r[n].event_time_us for n in (3, 4, 5, 6)]
     assert index.least_us(R, ranks) == min(times_us)
-    assert index.least_us(R, Held().as_ranks()) == END_US
+    assert index.least_us(R, RankArray().as_ranks()) == END_US
     horizon_us = sorted(times_us)[2]
     older, rest = index.split_at(R, ranks, horizon_us)
     assert [n for n in (3, 4, 5, 6) if r[n].event_time_us < horizon_us] == list(older)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sim.join.experiments import bandwidth, in_batches, largest_rate
+from sim.join.measurables import bandwidth, in_batches, largest_rate
 from sim.join.scenarios import Rates, waves
 from sim.join.settings import from_settings as run_chain
 from sim.sweep.measurable import columns_at, measurable, measurables, rooms

@@ -29,13 +29,11 @@ from sim.kernel.seeds import Seeds
 from sim.kernel.source import Recording, Row, Source
 from sim.kernel.trigger import Every
 from sim.scenarios import umts
-from sim.slack import TimedRun, from_settings, make_system, simulate
-from sim.slack.room import machine_of
-from sim.windows.cluster import WindowCluster
-from sim.windows.corrector import WindowTuning
-from sim.windows.observed import Observed
+from sim.slack import TimedRun, from_settings, simulate
+from sim.slack.room import TIMED_ROOM, machine_of
+from sim.windows.cluster import WindowCluster, WindowTuning
+from sim.windows.observations import FinishedRun, Observations, observe
 from sim.windows.scenarios import bursts as bursts_plan
-from sim.windows.seen import SeenRun, seen_in
 from tests.sim.output_analysis import batch_means
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +52,7 @@ def bursts() -> TimedRun:
     return simulate(bursty(), QUERY, 1)
 
 
-def run_of(plan: Plan, config: SlackConfig, seed: int) -> SeenRun:
+def run_of(plan: Plan, config: SlackConfig, seed: int) -> Observations:
     """Run a plan, and look at all of it."""
     machines = [machine_of(config, number) for number in range(config.tasks)]
 
@@ -62,7 +60,7 @@ def run_of(plan: Plan, config: SlackConfig, seed: int) -> SeenRun:
         return WindowCluster(env, seeds, plan, config, machines)
 
     room, arrived = run_room(plan, seed, build)
-    return seen_in(Observed(room, arrived))
+    return observe(FinishedRun(room, arrived))
 
 
 def random_workload(seed: int) -> Workload:
@@ -103,7 +101,7 @@ def test_a_replayed_workload_has_the_trace_of_the_model() -> None:
     seen = dict.fromkeys((Result, Late, Correction, Final), 0)
     for seed in range(300):
         workload = random_workload(seed)
-        trace = make_system()(workload)
+        trace = TIMED_ROOM.make_system()(workload)
         assert list(trace.steps()) == list(model_run(workload).steps()), f"seed {seed}"
         for word in seen:
             seen[word] += len(trace.of(word))
@@ -115,7 +113,7 @@ def test_a_simulated_run_has_the_trace_of_the_model_and_keeps_every_promise(cont
     config = replace(QUERY, control=control, gamma_us=SECOND_US)
     run = simulate(replace(umts(5, messages=500), cluster=BUSY), config, 5)
     assert run.trace.digest() == model_run(run.workload).digest()
-    assert run.trace.digest() == make_system()(run.workload).digest()
+    assert run.trace.digest() == TIMED_ROOM.make_system()(run.workload).digest()
     verdicts = check(run.workload, run.trace)
     assert {verdict.outcome for verdict in verdicts} == {Outcome.HOLDS}, verdicts
 
@@ -241,7 +239,7 @@ def test_pairs_are_those_that_a_loop_would_find() -> None:
             workload.arrivals, "again", workload.cuts, cluster=Cluster(service=Constant(0.5))
         )
         seen = run_of(plan, SlackConfig.from_json(workload.config), 0)
-        observed, answers, query = seen.observed, seen.answers, seen.observed.query
+        observed, answers, query = seen.run, seen.answers, seen.run.query
         closed = answers.by_stream
         first_us = dict(zip(closed.window.tolist(), closed.at_us.tolist(), strict=True))
         numbers = {window: number for number, window in enumerate(answers.windows)}

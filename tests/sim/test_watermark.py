@@ -13,8 +13,8 @@ from model.watermark import run as model_run
 from sim.kernel.distributions import Constant
 from sim.kernel.plan import Cluster, Plan
 from sim.kernel.source import Recording, Row
-from sim.watermark import SETTINGS, TimedRun, from_settings, make_system, simulate
-from sim.watermark.figures import plot_run
+from sim.watermark import SETTINGS, TimedRun, from_settings, simulate
+from sim.watermark.room import TIMED_ROOM
 from sim.windows.scenarios import phases as phases_plan
 
 SECOND_US = 1_000_000
@@ -38,7 +38,7 @@ def by_hand() -> Plan:
 def test_a_run_has_the_trace_of_the_model(phases: TimedRun) -> None:
     expected = model_run(phases.workload)
     assert phases.trace.digest() == expected.digest()
-    assert make_system()(phases.workload).digest() == expected.digest()
+    assert TIMED_ROOM.make_system()(phases.workload).digest() == expected.digest()
     for word in (Clock, Result, Late, Final):
         assert expected.of(word), word.__name__
 
@@ -87,7 +87,7 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, str], sentence:
 def test_a_run_is_plotted_the_same_every_time(phases: TimedRun, tmp_path: Path) -> None:
     files = [tmp_path / "one.svg", tmp_path / "other.svg"]
     for path in files:
-        plot_run(phases, path)
+        TIMED_ROOM.draw(phases, path)
     one, other = (path.read_bytes() for path in files)
     assert one == other
     for words in (b"reading disorder, k = 20, 2 tasks", b"Disorder of the last arrivals"):

@@ -197,7 +197,7 @@ def test_failures_of_several_workers_kill_each_batch_once(name: str) -> None:
 
 def test_a_corrector_that_fails_kills_the_batch_of_its_correction(name: str) -> None:
     room, _ = parts(name)
-    first = room.corrector.corrected[0]
+    first = room.corrector.corrections[0]
     at_us = round(first.at_us) - 1_000  # under way
     changes = (("faults", f"fail corrector {at_us} 500000"),)
     found = run(name, *changes)
@@ -206,8 +206,8 @@ def test_a_corrector_that_fails_kills_the_batch_of_its_correction(name: str) -> 
     assert kill == Fault("kill", begun)
     again, _ = parts(name, *changes)
     # All of its work, which is at least 0.3 s, is done again after half a second.
-    assert again.corrector.corrected[0].at_us > first.at_us + 700_000
-    assert again.corrector.corrected[0][1:] == first[1:]
+    assert again.corrector.corrections[0].at_us > first.at_us + 700_000
+    assert again.corrector.corrections[0][1:] == first[1:]
     assert found.trace.digest() == ROOMS[name].model(found.workload).digest()
 
 

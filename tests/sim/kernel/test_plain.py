@@ -23,7 +23,7 @@ from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import EPOCH_2020_US, Cluster, Plan, Worker
 from sim.kernel.source import Recording, Row, Source
 from sim.kernel.trigger import At, Every, EveryTuples
-from sim.windows.corrector import WindowTuning
+from sim.windows.cluster import WindowTuning
 
 KERNEL = {
     *("Constant", "Uniform", "Exponential", "Pareto", "Lognormal", "Mixture", "Sum"),

@@ -4,8 +4,8 @@ import pytest
 
 from sim.script.measurables import MEASURABLES, PLACEMENT
 from sim.script.placements import PLACEMENTS
+from sim.script.scenarios import SETS, Wanted
 from sim.script.settings import config_of
-from sim.script.workflows import SETS, Wanted
 
 SMALL = {"sensors": "8", "rates_hz": "5", "seconds": "6", "workers": "2"}
 SHARED = {"scenario": "shared", "sensors": "16", "rates_hz": "20"}

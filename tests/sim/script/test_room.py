@@ -24,10 +24,11 @@ from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.run import run
 from sim.kernel.source import Recording, Row
 from sim.kernel.trigger import At, Every
-from sim.script import make_system, simulate
+from sim.script import simulate
 from sim.script.cluster import ScriptCluster
+from sim.script.host import ScriptTuning
 from sim.script.machine import compile_scripts
-from sim.script.tuning import ScriptTuning
+from sim.script.room import TIMED_ROOM
 
 SECOND_US = 1_000_000
 A, B = Sensor("a"), Sensor("b")
@@ -153,7 +154,7 @@ def test_without_an_end_nobody_tells_of_what_is_not_known() -> None:
     results = [each for host in seen.room.hosts for each in host.record.results]
     assert [(each.stamp_us, each.is_last) for each in results] == [(999_000, False)] * 3
     workload = seen.run.workload
-    assert make_system()(workload).of(Result) == make_reference()(workload).of(Result)
+    assert TIMED_ROOM.make_system()(workload).of(Result) == make_reference()(workload).of(Result)
     assert seen.run.trace.of(Result) == make_reference()(workload).of(Result)
 
 

@@ -22,13 +22,12 @@ from model.vocabulary.script import (
     Union,
     Workflow,
 )
-from sim.script import ScriptRun, from_settings, make_system, simulate
-from sim.script.figures import plot_run
+from sim.script import ScriptRun, from_settings, simulate
 from sim.script.machine import CompiledScripts, Machine, ModelScripts, compile_scripts
 from sim.script.placements import PLACEMENTS
-from sim.script.scenarios import DISORDERS
+from sim.script.room import TIMED_ROOM
+from sim.script.scenarios import DISORDERS, SETS
 from sim.script.settings import prepare
-from sim.script.workflows import SETS
 
 SCRIPT = "from tests.sim.script.test_timed import small; print(small().digest)"
 
@@ -65,7 +64,7 @@ def test_the_model_records_the_same(scenario: str, disorder: str) -> None:
     timed = small(scenario=scenario, disorder=disorder)
     expected = make_reference()(timed.workload)
     assert list(timed.trace.steps()) == list(expected.steps())
-    assert list(make_system()(timed.workload).steps()) == list(expected.steps())
+    assert list(TIMED_ROOM.make_system()(timed.workload).steps()) == list(expected.steps())
     assert timed.workload.cuts
 
 
@@ -212,7 +211,7 @@ def test_nothing_at_all_is_a_run(flush: bool) -> None:
     said = Statement("x", Union((Sensor("a"), Sensor("b"))))
     config = ScriptConfig((Workflow("w", (said,)),), (("a", 1), ("b", 1)), 2)
     workload = Workload("script", (), config.to_json(), flush=flush)
-    assert not len(make_system()(workload))
+    assert not len(TIMED_ROOM.make_system()(workload))
 
 
 # ---------------------------------------------------------------------------------- settings, plots
@@ -261,7 +260,7 @@ def test_a_bad_setting_is_named(settings: dict[str, str], sentence: str) -> None
 
 def test_a_run_is_drawn_the_same_every_time(tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
-        plot_run(small(), tmp_path / name)
+        TIMED_ROOM.draw(small(), tmp_path / name)
     text = (tmp_path / "one.svg").read_text(encoding="utf-8")
     assert text == (tmp_path / "two.svg").read_text(encoding="utf-8")
     for label in ("gaps-and-bursts, simulated", "3 workers, placement plan", "most", "worker 2"):

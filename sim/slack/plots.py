@@ -1,4 +1,4 @@
-"""Plots of runs of room ``slack`` as SVG."""
+"""A plot of runs of room ``slack`` under several controls, as SVG."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,9 +10,6 @@ from sim.report.drawing import (
     BLUE,
     GREEN,
     ORANGE,
-    Panel,
-    PanelLine,
-    draw_timed_run,
     line,
     panels,
     save,
@@ -20,15 +17,6 @@ from sim.report.drawing import (
 from sim.slack import TimedRun
 
 UNITS_US: Mapping[str, float] = {"s": 1e6, "min": 60e6, "h": 3_600e6, "days": 86_400e6}
-
-
-def plot_run(run: TimedRun, path: Path) -> None:
-    """Write a run of room ``slack`` as one SVG.
-
-    Faults, workers, slack and watermark lag, latency, coverage of the first answers, and error
-    before and after corrections, all over the time since the start of the run.
-    """
-    save(draw_run, (run,), path)
 
 
 def plot_controls(
@@ -41,49 +29,6 @@ def plot_controls(
     """
     save(draw_controls, (runs, unit, time_unit), path)
 
-
-PANELS = (
-    Panel(
-        "Tuples that first answers contained",
-        "% of the window's tuples",
-        (
-            PanelLine("coverage", "contained", 0.01),
-            PanelLine("required_coverage", "required", 0.01),
-        ),
-        is_from_0=False,
-    ),
-    Panel(
-        "Error, mean over all windows answered so far",
-        "relative error (%)",
-        (
-            PanelLine("first_error", "first answers", 0.01),
-            PanelLine("current_error", "current answers,\ncorrected from history", 0.01),
-        ),
-    ),
-)
-
-
-def draw_run(run: TimedRun) -> Figure:
-    """Return the figure that :func:`plot_run` writes."""
-    return draw_timed_run(
-        run,
-        _title(run.summary),
-        PANELS,
-        lag={"watermark_lag_us": "lag", "slack_us": "slack K"},
-        latency={
-            "latency_us": "tuple's arrival\nto first answer",
-            "window_latency_us": "window's end\nto first answer",
-        },
-    )
-
-
-def _title(summary: Mapping[str, float | int | str]) -> str:
-    tasks = "1 task" if summary["tasks"] == 1 else f"{summary['tasks']} tasks"
-    query = f"{summary['aggregate']}, control {summary['control']}, {tasks}"
-    return f"{summary['input']}\n{query}, seed {summary['seed']}"
-
-
-# ------------------------------------------------------------------------- several controls
 
 STYLES = ((BLUE, "-"), (ORANGE, "--"), (BLACK, ":"))
 
