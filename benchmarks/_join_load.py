@@ -30,7 +30,7 @@ from spark_impl.join import messages
 from spark_impl.join.chain import Chain
 from spark_impl.join.matching import tuples_from_arrow
 from spark_impl.join.messages import Block, BlockAck
-from spark_impl.join.store import Store
+from spark_impl.join.store import ChainStore
 from spark_impl.join.task import Summary
 
 QUERIES = (1, 4, 16)
@@ -112,7 +112,7 @@ def recorded(
         )
 
 
-def _forwards(store: Store) -> Iterator[int]:
+def _forwards(store: ChainStore) -> Iterator[int]:
     """The tuples of every block that was sent."""
     for path in store.files("steps-*.ndjson", store.epochs()):
         steps = map(json.loads, path.read_text(encoding="utf-8").splitlines())

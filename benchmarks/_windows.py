@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from model.vocabulary import WindowSpec
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.queries import wait_for_sources
-from spark_impl.windows.store import Store
+from spark_impl.windows.store import WindowStore
 
 SECOND_US = 1_000_000
 START_US = 1_700_000_000 * SECOND_US
@@ -163,13 +163,13 @@ def add(history: Path, tables: Iterator[pa.Table], files: int = FILES) -> list[i
     return sizes
 
 
-def rows_of(store: Store, table: str, first_batch: int = 0) -> pa.Table:
+def rows_of(store: WindowStore, table: str, first_batch: int = 0) -> pa.Table:
     """A table of a query from a micro-batch on."""
     rows = store.read_all(table, store.committed())
     return rows.filter(pc.greater_equal(rows.column("batch"), first_batch))
 
 
-def late_pairs(store: Store, first_batch: int) -> float:
+def late_pairs(store: WindowStore, first_batch: int) -> float:
     """Share of the (tuple, window) pairs that were late, from a micro-batch on."""
     late, received = (
         pc.sum(rows_of(store, table, first_batch).column(column)).as_py() or 0

@@ -40,11 +40,10 @@ from model.vocabulary import script as words
 from properties.data.inputs import recordings_by_name
 from properties.script import inputs
 from properties.script.language import parse
-from spark_impl.runtime.histories import append
+from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.session import session
 from spark_impl.script import Plan, ScriptQuery, compile_plan, results
 from spark_impl.script.router import Router
-from spark_impl.windows.packs import schema_of
 
 ROWS, FILES = 500_000, 2
 """Of the stream that is measured; one file more warms up."""
@@ -199,7 +198,7 @@ def weather(spark: SparkSession, place: Path) -> dict[str, float]:
     """A year of it: the twelve scripts, and the first script beside PySpark."""
     known = inputs.load_sensors("weather")
     events = inputs.weather_events(YEAR_HOURS)
-    rows = pa.Table.from_pylist([event._asdict() for event in events], schema=schema_of())
+    rows = pa.Table.from_pylist([event._asdict() for event in events], schema=history_schema())
     flows = tuple(
         parse(path.read_text(encoding="utf-8"), path.stem, known)
         for path in sorted(EXAMPLES.glob("*.script"))
@@ -228,7 +227,7 @@ def bridge(spark: SparkSession, place: Path) -> dict[str, float]:
     seq = table.column("seq")
     rows = pa.table(
         [seq, seq, *(table.column(name) for name in ("key", "event_time", "value", "event_time"))],
-        schema=schema_of(),
+        schema=history_schema(),
     )
     return end_to_end(spark, place / "bridge", flows, known, rows, SECOND_US)
 

@@ -42,7 +42,7 @@ from benchmarks._windows import (
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.session import session
 from spark_impl.slack import SlackQuery
-from spark_impl.windows.store import Store
+from spark_impl.windows.store import WindowStore
 
 SIZE_US = 10 * SECOND_US
 SLIDES_US = {5: 2 * SECOND_US, 50: SECOND_US // 5}
@@ -106,12 +106,12 @@ def _calibrated_s(spark: SparkSession, config: SlackConfig, seed: int, place: Pa
     return _mean_slack_s(query.store, FILES)
 
 
-def _mean_slack_s(store: Store, first_batch: int) -> float:
+def _mean_slack_s(store: WindowStore, first_batch: int) -> float:
     slack_us = rows_of(store, "progress", first_batch).column("slack_us")
     return float(pc.mean(slack_us).as_py()) / SECOND_US
 
 
-def _read_to_needed(store: Store) -> float:
+def _read_to_needed(store: WindowStore) -> float:
     """Rows of the files that corrections opened, for each row that lay in a corrected window."""
     by_batch = rows_of(store, "correction").group_by("batch")
     sums = by_batch.aggregate([("rows_read", "max"), ("rows_needed", "sum")])
@@ -171,7 +171,7 @@ def an_hour(spark: SparkSession, place: Path) -> dict[str, float]:
     }
 
 
-def _state_bytes(spark: SparkSession, store: Store, batch: int) -> float:
+def _state_bytes(spark: SparkSession, store: WindowStore, batch: int) -> float:
     """Bytes of all tasks' states after a batch, as Spark's state store holds them."""
     state = (
         spark.read.format("statestore")

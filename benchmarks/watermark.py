@@ -35,7 +35,7 @@ from model.vocabulary import WatermarkConfig
 from spark_impl.runtime.arrays import Records
 from spark_impl.runtime.session import session
 from spark_impl.watermark import WatermarkQuery
-from spark_impl.watermark.room import WATERMARK
+from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.blocks import decode, encode
 from spark_impl.windows.kernel import process
 from spark_impl.windows.records import TaskState
@@ -92,7 +92,7 @@ def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
 
 def quality(config: WatermarkConfig, tables: list[pa.Table]) -> dict[str, float]:
     """E, coverage and mean wait of one task over some files."""
-    asked, state = WATERMARK.asked(config), TaskState(WATERMARK.memory)
+    asked, state = WATERMARK.settings(config), TaskState(WATERMARK.memory)
     gone: list[Mapping[str, Records]] = []
     starts: dict[tuple[str, int], int] = {}
     answers: list[tuple[str, int, int]] = []

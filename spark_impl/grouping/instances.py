@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from spark_impl.grouping.store import Store, Worked
+from spark_impl.grouping.store import GroupingStore, Worked
 from spark_impl.grouping.tasks import INSTANCE, partition_id
 from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.runtime.histories import InputProblem
@@ -31,7 +31,7 @@ class MicroBatch(NamedTuple):
     number: int
     """Of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
     window: int
-    store: Store
+    store: GroupingStore
 
 
 Step: TypeAlias = Callable[[pa.Table, pa.Table | None], tuple[pa.Table, pa.Table | None]]
@@ -76,7 +76,7 @@ def _run(
     yield from found.cast(expected).to_batches()
 
 
-def carry_over(store: Store, batch: int, instances: int) -> None:
+def carry_over(store: GroupingStore, batch: int, instances: int) -> None:
     """Instances that did nothing in a micro-batch keep their state.
 
     Raises :class:`InputProblem` when some worked and others did not, which would lose their tuples.

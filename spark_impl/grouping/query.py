@@ -26,7 +26,7 @@ from spark_impl.grouping.tasks import (
     sender_before,
 )
 from spark_impl.grouping.windows import Standing, advanced, rebalanced, start, timed, told
-from spark_impl.runtime import lock
+from spark_impl.runtime import stores
 from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces
 from spark_impl.runtime.histories import InputProblem
 from spark_impl.runtime.queries import start_batches
@@ -124,11 +124,11 @@ class Spreader:
         ``source_batch`` is its number at the source; the one that came last is spread as it was.
         Raises :class:`InputProblem` for an older one, and while somebody else spreads one.
         """
-        held = lock.hold(self.store.root)
+        held = stores.lock(self.store.root)
         try:
             self._advance(rows, work, source_batch)
         finally:
-            lock.let_go(held)
+            stores.unlock(held)
 
     def _advance(self, rows: DataFrame, work: Work, source_batch: int) -> None:
         standing = self._before(source_batch)

@@ -1,16 +1,16 @@
-"""The folder in which a stream that is being spread keeps where it stands.
+"""The store of a stream that is being spread.
 
     query.json                   configuration and version
     checkpoint/                  Spark's own
-    batches/<batch>/sender-<i>.arrow    what sender i holds after the micro-batch
-    batches/<batch>/instance-<i>.arrow  what instance i holds, if it holds something, and its times
-    batches/<batch>.json                the window that the next one belongs to: it is done
+    batches/<batch>/sender-<i>.arrow    state of sender i after the micro-batch
+    batches/<batch>/instance-<i>.arrow  state of instance i, if it has one, and its work
+    batches/<batch>.json                the standing after the micro-batch, which is then done
 
 Rules of this file:
 
-* What a sender or an instance holds follows from what it held before and its tuples: whoever
-  writes it again, after a crash or as a second attempt, writes the same.
-* A micro-batch is done when its file is there; what the last two left is kept.
+* The state of a sender or an instance follows from its state before and its tuples: writing it
+  again, after a crash or in a second attempt, writes the same.
+* A micro-batch is done when its file exists; the files of the last two are kept.
 * A file appears under its name when it is complete, or not at all.
 """
 
@@ -19,7 +19,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -29,73 +29,68 @@ from model.vocabulary import GroupingConfig
 from spark_impl.grouping.keys import HeavyKey, Summary, Table
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.windows import Standing
-from spark_impl.runtime.histories import InputProblem, complete, writing
+from spark_impl.runtime import stores
+from spark_impl.runtime.arrays import Ints
+from spark_impl.runtime.histories import complete
+from spark_impl.runtime.stores import JsonObject
 
 VERSION = 1
 _SENDER, _WORKED = b"straggler.sender", b"straggler.worked"
 _EMPTY = pa.table({})
+_COLUMNS = ["key", "count", "error"]
 
 
 class Worked(NamedTuple):
-    """What an instance did in a micro-batch."""
+    """The work of an instance in a micro-batch."""
 
     tuples: int = 0
     busy_us: int = 0
     state: pa.Table | None = None
-    """What it holds since."""
+    """State of the instance afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
-    """Where everything of one stream lies."""
-
-    root: Path
-
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
-        return self.root / "checkpoint"
+class GroupingStore(stores.Store):
+    """The store of one stream."""
 
     def standing(self, batch: int) -> Standing:
-        """Where the stream stood after a micro-batch."""
-        path = self.root / "batches" / f"{batch}.json"
-        return decode_standing(path.read_bytes())
+        """Return the standing after a micro-batch."""
+        return decode_standing((self.root / "batches" / f"{batch}.json").read_bytes())
 
     def done(self) -> int:
-        """How many micro-batches are done."""
-        numbers = [int(path.stem) for path in self.root.glob("batches/[0-9]*.json")]
-        return max(numbers, default=-1) + 1
+        """Return the number of micro-batches that are done."""
+        return max(self.numbers("batches"), default=-1) + 1
 
     def finish(self, standing: Standing) -> None:
-        """A micro-batch is done; what came two before it is needed no more."""
+        """Mark a micro-batch as done, and remove the files of the one two before it."""
         batch = standing.batch - 1
-        _write(self.root / "batches" / f"{batch}.json", encode_standing(standing))
+        stores.write_bytes(self.root / "batches" / f"{batch}.json", encode_standing(standing))
         for path in self.root.glob("batches/[0-9]*"):
             if int(path.stem) < batch - 1:
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
     def forget(self, batch: int) -> None:
-        """What a micro-batch leaves is about to be written anew."""
+        """Remove what an earlier attempt at a micro-batch left."""
         folder = self.root / "batches" / str(batch)
         if folder.exists():
             shutil.rmtree(folder)
 
     def sender_path(self, batch: int, sender: int) -> Path:
-        """The file of a sender's state after a micro-batch."""
+        """Return the file of a sender's state after a micro-batch."""
         return self.root / "batches" / str(batch) / f"sender-{sender}.arrow"
 
     def load_sender(self, batch: int, sender: int) -> SenderState:
-        """What a sender holds after a micro-batch; nothing before the first one."""
+        """Return the state of a sender after a micro-batch; an empty one before the first."""
         if batch < 0:
             return SenderState()
         return decode_state(self.sender_path(batch, sender).read_bytes())
 
     def write_sender(self, batch: int, sender: int, state: SenderState) -> None:
-        """What a sender holds after a micro-batch."""
-        _write(self.sender_path(batch, sender), encode_state(state))
+        """Write the state of a sender after a micro-batch."""
+        stores.write_bytes(self.sender_path(batch, sender), encode_state(state))
 
     def load_worked(self, batch: int, instance: int) -> Worked:
-        """What an instance did in a micro-batch; nothing if it did nothing."""
+        """Return the work of an instance in a micro-batch; nothing if there is no file."""
         path = self.instance_path(batch, instance)
         if not path.exists():
             return Worked()
@@ -103,7 +98,7 @@ class Store:
         return Worked(plain["tuples"], plain["busy_us"], table if plain["holds"] else None)
 
     def spent(self, batch: int, instance: int) -> tuple[int, int]:
-        """How many tuples an instance worked on in a micro-batch, and how long, in microseconds."""
+        """Return the tuples of an instance in a micro-batch and their time (us)."""
         path = self.instance_path(batch, instance)
         if not path.exists():
             return 0, 0
@@ -112,7 +107,7 @@ class Store:
         return plain["tuples"], plain["busy_us"]
 
     def write_worked(self, batch: int, instance: int, worked: Worked) -> None:
-        """What an instance did in a micro-batch."""
+        """Write the work of an instance in a micro-batch."""
         plain = {
             "tuples": worked.tuples,
             "busy_us": worked.busy_us,
@@ -125,38 +120,23 @@ class Store:
             _write_table(str(scratch), state, _WORKED, plain)
 
     def instance_path(self, batch: int, instance: int) -> Path:
-        """The file of what an instance did in a micro-batch."""
+        """Return the file of an instance's work in a micro-batch."""
         return self.root / "batches" / str(batch) / f"instance-{instance}.arrow"
 
 
-_COLUMNS = ["key", "count", "error"]
+def open_store(root: Path, config: GroupingConfig) -> GroupingStore:
+    """Return the store of a stream; make it if it does not exist.
 
-
-def open_store(root: Path, config: GroupingConfig) -> Store:
-    """The store of a stream, made if it does not exist.
-
-    Raises :class:`InputProblem`, and writes nothing, when it belongs to another one.
+    Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another stream.
     """
-    wanted = {"version": VERSION, "config": config.to_json()}
-    path = root / "query.json"
-    if path.exists():
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if found != wanted:
-            msg = f"{root} belongs to another stream: {found}, this one is {wanted}"
-            raise InputProblem(msg)
-    elif root.exists() and not (root.is_dir() and all(map(_is_hidden, root.iterdir()))):
-        msg = f"{root} is neither an empty folder nor the store of a stream"
-        raise InputProblem(msg)
-    else:
-        with writing(root):
-            root.mkdir(parents=True, exist_ok=True)
-        _write(path, _text(wanted))
-    return Store(root)
+    identity = {"version": VERSION, "config": config.to_json()}
 
+    def require_same() -> None:
+        theirs: JsonObject = stores.read_identity(root, VERSION, dict, kind="stream")
+        stores.require_same(root, theirs, identity, "stream")
 
-def _is_hidden(path: Path) -> bool:
-    """Ours, from a run that was killed while it made the store, or of no concern."""
-    return path.name.startswith(".")
+    stores.claim(root, identity, require_same, "stream")
+    return GroupingStore(root)
 
 
 def encode_state(state: SenderState) -> bytes:
@@ -185,29 +165,23 @@ def decode_state(data: bytes) -> SenderState:
     )
 
 
-def _write_table(file: str | BinaryIO, table: pa.Table, name: bytes, plain: Any) -> None:
-    """A table, and plain data with it."""
+def _write_table(file: str | BinaryIO, table: pa.Table, name: bytes, plain: JsonObject) -> None:
+    """Write a table, and plain data as its metadata."""
     kept = {**(table.schema.metadata or {}), name: json.dumps(plain).encode("utf-8")}
     feather.write_feather(table.replace_schema_metadata(kept), file, compression="zstd")
 
 
-def _read(file: str | BinaryIO, name: bytes) -> tuple[pa.Table, Any]:
-    """What :func:`_write_table` wrote."""
+def _read(file: str | BinaryIO, name: bytes) -> tuple[pa.Table, JsonObject]:
+    """Read what :func:`_write_table` wrote."""
     table = feather.read_table(file, memory_map=False)
     return table, json.loads(table.schema.metadata[name])
 
 
-def _write(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with complete(path) as scratch:
-        scratch.write_bytes(data)
-
-
-def _text(data: Any) -> bytes:
+def _text(data: JsonObject) -> bytes:
     return json.dumps(data, indent=1, ensure_ascii=False).encode("utf-8")
 
 
-def _numbers(column: pa.Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _numbers(column: pa.Array) -> Ints:
     return np.array(column, np.int64)
 
 

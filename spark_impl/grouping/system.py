@@ -1,7 +1,7 @@
-"""The router as a System: workloads in, traces out."""
+"""The spreading of a stream as a System: workloads in, traces out."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import Event, GroupingConfig, System, Trace, Workload
+from model.vocabulary import Event, GroupingConfig, Trace, Workload
 from model.vocabulary.grouping import REASON_NOT_FINITE, Answer, Heavy, Partial, Rejected, Route
 from model.vocabulary.trace import Step
 from spark_impl.grouping.candidates import candidates
@@ -28,38 +28,34 @@ from spark_impl.grouping.store import decode_standing, decode_state, encode_stan
 from spark_impl.grouping.tasks import Columns
 from spark_impl.grouping.windows import advanced, start
 from spark_impl.runtime.arrays import Ints
-from spark_impl.runtime.systems import one_at_a_time
+from spark_impl.runtime.systems import OnKill, system_maker
 
 PRODUCER = "spark"
 _ROWS = pa.schema([("seq", pa.int64()), ("key", pa.string()), ("value", pa.float64())])
 _COLUMNS = Columns("key", "seq")
 
 
-def make_system(master: str = "local[2]") -> System:
-    """The pipeline as a callable; it uses the running session, or one of its own for each call."""
-    return one_at_a_time(run_workloads, "grouping", master)
-
-
 def run_workloads(
     spark: SparkSession,
     cases: Mapping[str, Workload],
     workdir: Path,
-    killed: Callable[[int], object] = lambda _: None,
+    on_kill: OnKill = lambda _: None,
 ) -> dict[str, Trace]:
     """Run workloads one after the other, each with a store of its own below ``workdir``.
 
-    After a fault ``restart`` the store is opened anew; after ``kill`` the micro-batch is also
-    spread and worked on once more, and ``killed`` is told its number.
+    After a fault ``restart`` the store is opened anew. After ``kill`` the micro-batch is also
+    spread and worked on once more.
     """
     return {
-        name: Trace(PRODUCER, _run(spark, workload, workdir / str(number), killed))
+        name: Trace(PRODUCER, _run(spark, workload, workdir / str(number), on_kill))
         for number, (name, workload) in enumerate(cases.items())
     }
 
 
-def _run(
-    spark: SparkSession, workload: Workload, folder: Path, killed: Callable[[int], object]
-) -> Iterator[Step]:
+make_system = system_maker("grouping", run_workloads)
+
+
+def _run(spark: SparkSession, workload: Workload, folder: Path, on_kill: OnKill) -> Iterator[Step]:
     config = GroupingConfig.from_json(workload.config)
     faults = {(fault.kind, fault.at) for fault in workload.faults}
     spreader = Spreader(config, _COLUMNS, folder)
@@ -76,7 +72,7 @@ def _run(
             spreader = Spreader(config, _COLUMNS, folder)
         if ("kill", number) in faults:
             spreader.advance(rows, work, number)
-            killed(number)
+            on_kill(number)
         routes, own = observed[-2:]
         parts.append(own)
         yield from _routes(config, routes)
@@ -87,7 +83,7 @@ def _run(
 def _observe(
     rows: DataFrame, batch: MicroBatch, *, config: GroupingConfig, observed: list[pa.Table]
 ) -> None:
-    """Note where every row went, and what the instances made of them."""
+    """Append the instance of every row, and the partial aggregates of the instances."""
     spread = rows.persist()
     observed.append(spread.select("seq", "instance").toArrow())
     found = partial_aggregates(spread, "key", "value", window=batch.window, top=config.top)
@@ -96,16 +92,16 @@ def _observe(
 
 
 class SendersInProcess:
-    """All senders of a stream without Spark: micro-batches in, and where their tuples go out."""
+    """All senders of a stream without Spark: micro-batches in, instances of their tuples out."""
 
     def __init__(self, config: GroupingConfig) -> None:
         self._config = config
         self.table = start(config).table
         self.states = [begun(config, SenderState())] * config.senders
-        """What each sender held after its last micro-batch."""
+        """State of each sender after its last micro-batch."""
 
     def begin_window(self, table: Table) -> list[Heavy]:
-        """Begin a window, which goes by this table; return its heavy keys."""
+        """Begin a window that uses this table; return its heavy keys."""
         self.table = table
         self.states = [begun(self._config, state) for state in self.states]
         return [*_heavy(self._config, table)]
@@ -117,12 +113,12 @@ class SendersInProcess:
         return places
 
     def saved(self) -> object:
-        """Return what is in the store between two micro-batches."""
+        """Return the content of the store between two micro-batches."""
         standing = start(self._config)._replace(table=self.table)
         return encode_standing(standing), tuple(map(encode_state, self.states))
 
     def restore(self, saved: object) -> None:
-        """Forget everything and go on from what :meth:`saved` returned."""
+        """Restore what :meth:`saved` returned."""
         assert isinstance(saved, tuple)
         standing, states = saved
         self.table = decode_standing(standing).table
@@ -177,7 +173,7 @@ def _table(events: Sequence[Event]) -> pa.Table:
 
 
 def _heavy(config: GroupingConfig, table: Table) -> Iterator[Heavy]:
-    """What a window knows of its heavy keys."""
+    """Yield the heavy keys of a window."""
     places = candidates(config, table, list(table.heavy))
     for row, (name, key) in enumerate(table.heavy.items()):
         where = tuple(sorted(places.of(row)))
@@ -190,14 +186,14 @@ def _routes(config: GroupingConfig, rows: pa.Table) -> Iterator[Route]:
 
 
 def rejected(events: Sequence[Event]) -> Iterator[Rejected]:
-    """Yield the arrivals that are in no aggregate."""
+    """Yield the arrivals that no aggregate counts."""
     for event in events:
         if not math.isfinite(event.value):
             yield Rejected(event.seq, REASON_NOT_FINITE)
 
 
 def _aggregates(top: int, parts: Sequence[pa.Table]) -> Iterator[Step]:
-    """Partial aggregates of all micro-batches of a window together, and the answers."""
+    """Yield the partial aggregates of all micro-batches of a window, and the answers."""
     table = pa.concat_tables([PARTIAL.empty_table(), *parts])
     for row in merged(table, top).drop_columns(["values", "top"]).to_pylist():
         yield Partial(**row)

@@ -29,7 +29,7 @@ from spark_impl.grouping.keys import (
     summary_capacity,
 )
 from spark_impl.grouping.router import SenderState, begun, choose, route
-from spark_impl.grouping.store import Store
+from spark_impl.grouping.store import GroupingStore
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime.histories import InputProblem
 
@@ -82,7 +82,11 @@ def with_instance(rows: DataFrame) -> StructType:
 
 
 def routed(
-    rows: DataFrame, config: GroupingConfig, columns: Columns, standing: Standing, store: Store
+    rows: DataFrame,
+    config: GroupingConfig,
+    columns: Columns,
+    standing: Standing,
+    store: GroupingStore,
 ) -> DataFrame:
     """The rows of a micro-batch with their instances; reading them all moves the senders on."""
     if columns.seq is not None:
@@ -99,7 +103,7 @@ def _run_sender(
     config: GroupingConfig,
     columns: Columns,
     standing: Standing,
-    store: Store,
+    store: GroupingStore,
 ) -> Iterator[pa.RecordBatch]:
     sender = partition_id()
     given = list(batches)
@@ -117,7 +121,7 @@ def _run_sender(
 
 
 def sender_before(
-    config: GroupingConfig, standing: Standing, store: Store, sender: int
+    config: GroupingConfig, standing: Standing, store: GroupingStore, sender: int
 ) -> SenderState:
     """What a sender holds when a micro-batch begins."""
     state = store.load_sender(standing.batch - 1, sender)

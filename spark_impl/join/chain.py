@@ -32,7 +32,7 @@ from spark_impl.join.matching import Counts, FreePredicate, ranks_of
 from spark_impl.join.rendezvous import Place, Rendezvous
 from spark_impl.join.store import Commit, open_store
 from spark_impl.join.task import COLUMNS, SUMMARY, Plan, Summary, run_task
-from spark_impl.runtime import lock
+from spark_impl.runtime import stores
 from spark_impl.runtime.failures import last_error, sentence_of
 from spark_impl.runtime.histories import InputProblem
 from spark_impl.runtime.session import EnvironmentProblem
@@ -169,7 +169,7 @@ class Chain:
 
         ``rows`` are arrivals with ``stream`` and the columns of inputs; ``None`` is a flush.
         """
-        held = lock.hold(self.store.root)
+        held = stores.lock(self.store.root)
         try:
             before = self.store.last()
             if before != self._last:
@@ -182,7 +182,7 @@ class Chain:
             self._last = self.store.last()
             return summaries
         finally:
-            lock.let_go(held)
+            stores.unlock(held)
 
     def _plan(self, place: Place, before: Commit | None, rows: DataFrame | None) -> Plan:
         return Plan(

@@ -23,7 +23,7 @@ from model.vocabulary import JoinConfig
 from model.vocabulary.join import PREDICATES, And, Predicate, R, S
 from spark_impl.join.chain import PATIENCE_S, Chain, ChainProblem
 from spark_impl.join.matching import SCHEMA, Counts, FreePredicate
-from spark_impl.join.store import MATCHES, Store, load_store
+from spark_impl.join.store import MATCHES, ChainStore, load_store
 from spark_impl.join.task import COLUMNS
 from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.histories import InputProblem, literal
@@ -297,12 +297,12 @@ def snapshots(store: str | Path) -> tuple[Snapshot, ...]:
     )
 
 
-def matches(spark: SparkSession, store: Store, epochs: Sequence[int]) -> DataFrame:
+def matches(spark: SparkSession, store: ChainStore, epochs: Sequence[int]) -> DataFrame:
     """Return the pairs that were found in some committed epochs."""
     return _read(spark, match_files(store, epochs), MATCHES)
 
 
-def match_files(store: Store, epochs: Sequence[int]) -> list[Path]:
+def match_files(store: ChainStore, epochs: Sequence[int]) -> list[Path]:
     """Return the files with the pairs that were found in some committed epochs.
 
     Raise :class:`InputProblem` if some pairs are missing.
@@ -312,7 +312,7 @@ def match_files(store: Store, epochs: Sequence[int]) -> list[Path]:
 
 
 def admitted(
-    spark: SparkSession, store: Store, stream: str, first_epoch: int, last_epoch: int
+    spark: SparkSession, store: ChainStore, stream: str, first_epoch: int, last_epoch: int
 ) -> DataFrame:
     """Return the tuples of one stream that some epochs admitted, with the columns of inputs.
 
@@ -331,7 +331,7 @@ def admitted(
     return rows.withColumnRenamed("ts", "event_time_us")
 
 
-def _find_complete(store: Store, pattern: str, epochs: Sequence[int], rows: int) -> list[Path]:
+def _find_complete(store: ChainStore, pattern: str, epochs: Sequence[int], rows: int) -> list[Path]:
     """Return files of some epochs. Check that they have as many rows as the workers wrote."""
     files = store.files(pattern, epochs)
     here = sum(pq.read_metadata(path).num_rows for path in files)

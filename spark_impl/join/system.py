@@ -1,19 +1,19 @@
 """The chain on Spark as a System: workloads in, traces out."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
-from model.vocabulary import Event, JoinConfig, System, Trace, Workload
+from model.vocabulary import Event, JoinConfig, Trace, Workload
 from model.vocabulary.join import PROTOCOL, STREAMS, Match, Rejected
 from model.vocabulary.trace import Step, kind_of
 from spark_impl.join.chain import Chain
-from spark_impl.join.store import Store, load_store
-from spark_impl.runtime.systems import one_at_a_time
+from spark_impl.join.store import ChainStore, load_store
+from spark_impl.runtime.systems import OnKill, system_maker
 
 _SCHEMA = pa.schema(
     [
@@ -28,35 +28,29 @@ _SCHEMA = pa.schema(
 _WORDS = {kind_of(word): word for word in PROTOCOL}
 
 
-def make_system(master: str = "local[2]") -> System:
-    """The chain as a callable; it uses the running session, or one of its own for each call.
-
-    The session needs as many task slots as the workload has workers.
-    """
-    return one_at_a_time(run_workloads, "join", master)
-
-
 def run_workloads(
     spark: SparkSession,
     cases: Mapping[str, Workload],
     workdir: Path,
-    killed: Callable[[int], object] = lambda _: None,
+    on_kill: OnKill = lambda _: None,
 ) -> dict[str, Trace]:
     """Run workloads one after the other, each in a chain of its own below ``workdir``.
 
-    After a fault ``restart`` the chain is opened anew; at a fault ``kill`` the driver ends when all
-    workers have written, just before the epoch counts, and then it is opened anew; ``killed`` is
-    told the epoch. Raises ``ValueError`` for an arrival of an unknown stream.
+    After a fault ``restart`` the chain is opened anew. At a fault ``kill`` the driver ends when all
+    workers have written, just before the epoch counts, and then the chain is opened anew. The
+    session needs as many task slots as a workload has workers. Raises ``ValueError`` for an arrival
+    of an unknown stream.
     """
     return {
-        name: _run(spark, workload, workdir / str(number), killed)
+        name: _run(spark, workload, workdir / str(number), on_kill)
         for number, (name, workload) in enumerate(cases.items())
     }
 
 
-def _run(
-    spark: SparkSession, workload: Workload, folder: Path, killed: Callable[[int], object]
-) -> Trace:
+make_system = system_maker("join", run_workloads)
+
+
+def _run(spark: SparkSession, workload: Workload, folder: Path, on_kill: OnKill) -> Trace:
     config = JoinConfig.from_json(workload.config)
     for event in workload.arrivals:
         if event.stream not in STREAMS:
@@ -69,7 +63,7 @@ def _run(
         if ("kill", epoch) in faults:
             chain.advance(rows)
             chain.store.lose_commit()
-            killed(epoch)
+            on_kill(epoch)
         if {("kill", epoch), ("restart", epoch)} & faults:
             chain = Chain(spark, config, folder, recording=True)
         chain.advance(rows)
@@ -79,18 +73,17 @@ def _run(
 
 
 def rows_of(spark: SparkSession, events: tuple[Event, ...]) -> DataFrame:
-    """Arrivals as the rows of an epoch."""
+    """Return arrivals as the rows of an epoch."""
     rows = [{name: getattr(event, name) for name in _SCHEMA.names} for event in events]
     return spark.createDataFrame(pa.Table.from_pylist(rows, _SCHEMA))
 
 
 def read_trace(store: Path) -> Trace:
-    """Everything that counts of what a chain with a recording has written."""
+    """Return the trace of a chain with a recording: its committed epochs."""
     return Trace("spark", _steps(load_store(store)))
 
 
-def _steps(store: Store) -> Iterator[Step]:
-    """Everything that counts, as steps."""
+def _steps(store: ChainStore) -> Iterator[Step]:
     epochs = store.epochs()
     for path in store.files("matches-*.parquet", epochs):
         for row in pq.read_table(path).to_pylist():

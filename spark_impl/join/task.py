@@ -28,7 +28,7 @@ from spark_impl.join.matching import (
 )
 from spark_impl.join.rendezvous import Place, join_neighbours, meet
 from spark_impl.join.side import Matcher
-from spark_impl.join.store import MATCHES, REJECTED, Commit, Store
+from spark_impl.join.store import MATCHES, REJECTED, ChainStore, Commit
 from spark_impl.join.transport import Links, NeighbourLost, listen
 from spark_impl.join.worker import Worker
 from spark_impl.runtime.histories import InputProblem
@@ -67,7 +67,7 @@ class Plan(NamedTuple):
     free: Mapping[str, FreePredicate]
     ranks: tuple[Ranks | None, ...]
     """The tuples that each query pairs."""
-    store: Store
+    store: ChainStore
     before: Commit | None
     epoch: int
     flush: bool

@@ -1,13 +1,13 @@
 """Histories: folders of Parquet files that streaming queries read, one file a micro-batch.
 
 Spark takes the files of a folder in the order of their modification times, in milliseconds. The
-functions here give every new file a later time than all files before it; whoever copies a history
-has to keep the times (``cp -p``, ``rsync -t``). A query notices when they are wrong, because
-arrival numbers then go down, and stops.
+functions here give every new file a later time than all files before it. A copy of a history must
+keep the times (``cp -p``, ``rsync -t``). With wrong times, arrival numbers decrease and the query
+stops.
 
-A file is read as soon as it has its name. Whoever writes one gives it a name that begins with
-``.`` or ``_`` until it is complete; a query that meets an incomplete file stops, and reads it when
-it is run again. A file that was complete once may not change any more.
+A file is read as soon as it has its name. A writer gives it a name that begins with ``.`` or ``_``
+until it is complete. A query that meets an incomplete file stops, and reads it when it runs again.
+A complete file may not change any more.
 
 :mod:`spark_impl.runtime.landing` makes a history of any streaming DataFrame.
 """
@@ -23,20 +23,34 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+COLUMNS = {
+    "seq": pa.int64(),
+    "source_id": pa.int64(),
+    "key": pa.string(),
+    "event_time_us": pa.int64(),
+    "value": pa.float64(),
+    "arrival_us": pa.int64(),
+}
+"""Columns of a history, besides the grouping columns of the caller."""
 DATA_FILES = "[!._]*.parquet"
 """The files of a history; others, such as those still being written, have hidden names."""
 _STEP_NS = 1_000_000
 
 
 class InputProblem(ValueError):  # noqa: N818 (a problem of the user, not a bug)
-    """A source or a store that cannot be used; the message is one sentence for the user."""
+    """A source or a store cannot be used; the message is one sentence for the user."""
+
+
+def history_schema(*groups: pa.Field) -> pa.Schema:
+    """Return the schema of a history with some grouping columns in front."""
+    return pa.schema([*groups, *(pa.field(*each) for each in COLUMNS.items())])
 
 
 def append(folder: Path, rows: pa.Table, name: str | None = None) -> Path:
-    """Add a file to a history: complete or not there, and later than all others.
+    """Add a file to a history, later than all others; return its path.
 
-    ``name`` is the file's name without the ending; by default the number of the file. Raises
-    :class:`InputProblem` when the folder cannot be written.
+    ``name`` is the file's name without the ending, by default the number of the file. Raises
+    :class:`InputProblem` if the folder cannot be written.
     """
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -53,24 +67,24 @@ def append(folder: Path, rows: pa.Table, name: str | None = None) -> Path:
 def _changed_ns(path: Path) -> int:
     try:
         return path.stat().st_mtime_ns
-    except FileNotFoundError:  # what was read may be removed at any time
+    except FileNotFoundError:  # files that were read may be removed at any time
         return 0
 
 
 def written_ns(path: str) -> int:
-    """When a file of a history was written.
+    """Return the modification time of a history's file, nanoseconds since 1970.
 
-    Raises :class:`InputProblem` for a file of no length: Spark passes over it, for ever.
+    Raises :class:`InputProblem` if the file is empty: Spark would skip it for ever.
     """
-    found = Path(path).stat()
-    if not found.st_size:
+    status = Path(path).stat()
+    if not status.st_size:
         msg = f"{path} is empty, so it is not complete yet"
         raise InputProblem(msg)
-    return found.st_mtime_ns
+    return status.st_mtime_ns
 
 
 def require_later(first: int, last: int) -> None:
-    """Refuse arrivals that begin with a number not above the last one that was read."""
+    """Raise ``ValueError`` unless arrival number ``first`` is above ``last``, the last one read."""
     if first <= last:
         msg = (
             f"arrival number {first} comes after {last}: the files of a history"
@@ -80,27 +94,27 @@ def require_later(first: int, last: int) -> None:
 
 
 def literal(path: str | Path) -> str:
-    """A pattern for this path and no other one, where Spark takes patterns."""
+    """Return a pattern that matches this path only, for functions of Spark that take patterns."""
     return re.sub(r"([\\\[\]{}*?,^])", r"\\\1", str(path))
 
 
 def either(*folders: Path) -> str:
-    """A pattern for some folders, and for no other ones, where Spark takes a path."""
+    """Return a pattern that matches these folders only, for functions of Spark that take a path."""
     above = Path(os.path.commonpath([folder.parent for folder in folders]))
-    # Hadoop resolves braces first and takes away what protects their content.
+    # Hadoop resolves braces first and removes the escapes of their content.
     names = ",".join(literal(literal(folder.relative_to(above))) for folder in folders)
     return f"{literal(above).rstrip('/')}/{{{names}}}"
 
 
 def on_disk(path: str) -> str:
-    """Where a file lies, by the name that Spark's source ``binaryFile`` gives it."""
-    return re.sub("^file:/+", "/", path)  # nothing in it is encoded
+    """Return the path of a file from the name that Spark's source ``binaryFile`` gives it."""
+    return re.sub("^file:/+", "/", path)  # nothing in the name is encoded
 
 
 def tidy(checkpoint: Path) -> None:
-    """Remove what Spark left where it could not write down the first plan of a query.
+    """Remove the scratch files of a first plan that Spark could not write.
 
-    It takes these scratch files for those of another query, and never starts again.
+    Spark would take them for those of another query and never start again.
     """
     plans = checkpoint / "offsets"
     if not any(plans.glob("[0-9]*")):
@@ -111,9 +125,9 @@ def tidy(checkpoint: Path) -> None:
 
 @contextmanager
 def complete(path: Path) -> Iterator[Path]:
-    """A scratch file to write; at the end of the block it becomes ``path``, or is gone.
+    """Yield a scratch file that becomes ``path`` at the end of the block, or is removed.
 
-    Raises :class:`InputProblem` when it cannot be written.
+    Raises :class:`InputProblem` if it cannot be written.
     """
     # Writers on two machines, or in two containers, may have the same process number.
     scratch = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
@@ -127,7 +141,7 @@ def complete(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
-    """Say in one sentence, an :class:`InputProblem`, why a folder cannot be written."""
+    """Turn an ``OSError`` of the block into an :class:`InputProblem` about writing ``folder``."""
     try:
         yield
     except OSError as error:
@@ -137,7 +151,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(path: str | Path) -> Iterator[None]:
-    """Say in one sentence, an :class:`InputProblem`, why a Parquet file cannot be read."""
+    """Turn an error of the block into an :class:`InputProblem` about reading a Parquet file."""
     try:
         yield
     except pa.ArrowInvalid as error:
@@ -149,5 +163,5 @@ def reading(path: str | Path) -> Iterator[None]:
 
 
 def why(error: OSError) -> str:
-    """The reason that the operating system gave, such as ``No space left on device``."""
+    """Return the reason that the operating system gave, such as ``No space left on device``."""
     return os.strerror(error.errno) if error.errno else str(error).split("\n", maxsplit=1)[0]

@@ -1,4 +1,4 @@
-"""How streaming queries run: alone on their store, file by file, with settings of their own."""
+"""Runs streaming queries: one writer per store, file by file, with settings of their own."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from spark_impl.runtime import lock
+from spark_impl.runtime import stores
 from spark_impl.runtime.failures import wait_for, without_stack_traces
 from spark_impl.runtime.histories import DATA_FILES, tidy
 
@@ -27,21 +27,21 @@ _SETTINGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    # A store is a folder, where one call to the system renames a file. Spark's usual way, made for
-    # all file systems, starts eight processes for every file of the checkpoint.
+    # In a folder, one system call renames a file. Spark's default, made for all file systems,
+    # starts eight processes for every file of the checkpoint.
     "checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing"
         ".FileSystemBasedCheckpointFileManager"
     ),
 }
-"""Settings of these queries alone, behind ``spark.sql.streaming``."""
+"""Settings of these queries only; the names follow ``spark.sql.streaming``."""
 _STARTING = threading.Lock()
-"""Held while a query starts: the session has one set of settings, for all threads."""
-_SOON_S = 0.01
+"""Locked while a query starts: the settings of a session are shared by all threads."""
+_POLL_S = 0.01
 STARTS = 3
 TOO_SLOW = "Python worker failed to connect back"
-"""Says Spark when the worker that prepares a stateful operator on the driver has not called within
-ten seconds, which no setting changes. On a busy machine that happens."""
+"""Spark raises this error if the driver-side Python worker of a stateful operator does not connect
+within ten seconds. The limit is not configurable, and a busy machine may exceed it."""
 _BINARY_FILES = StructType(
     [
         StructField("path", StringType()),
@@ -50,75 +50,79 @@ _BINARY_FILES = StructType(
         StructField("content", BinaryType()),
     ]
 )
-"""What Spark's source ``binaryFile`` gives for a file."""
+"""Columns of Spark's source ``binaryFile``."""
 
 
 class QueryProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """A query that stopped; the message is one sentence that says why."""
+    """A query stopped; the message is one sentence that says why."""
 
 
-class Run:
-    """What keeps the runs of a query apart from each other, and from those of others."""
+class QueryRunner:
+    """Serialises the runs of one query: a store has a single writer at a time."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
         self._writing = threading.Lock()
 
-    def to_the_end(self, root: Path, begin: Callable[[BinaryIO], StreamingQuery]) -> None:
-        """Run a query as the only one that writes a store, until it has ended.
+    def run_to_end(self, root: Path, start: Callable[[BinaryIO], StreamingQuery]) -> None:
+        """Run a query as the only writer of a store until it ends.
 
-        It is begun again, where it stopped, if a worker of Python was too slow for Spark. Raises
-        :class:`QueryProblem` with a sentence when it fails, or was too slow three times.
+        The query is started again, where it stopped, if a Python worker was too slow for Spark.
+        Raises :class:`QueryProblem` if it fails, or if a worker was too slow three times.
         """
         with without_stack_traces():
-            for start in range(STARTS):
-                query, letting_go = self.alone(root, begin)
+            for attempt in range(STARTS):
+                query, unlocking = self.start_alone(root, start)
                 try:
                     wait_for(query, QueryProblem, root)
                     break
                 except QueryProblem as problem:
-                    if TOO_SLOW not in str(problem) or start == STARTS - 1:
+                    if TOO_SLOW not in str(problem) or attempt == STARTS - 1:
                         raise
                 finally:
-                    letting_go.join()  # whoever comes next finds the store free
+                    unlocking.join()  # the next run finds the store unlocked
 
-    def alone(
-        self, root: Path, begin: Callable[[BinaryIO], StreamingQuery]
+    def start_alone(
+        self, root: Path, start: Callable[[BinaryIO], StreamingQuery]
     ) -> tuple[StreamingQuery, threading.Thread]:
-        """Start a query as the only one that writes a store, until the thread has ended.
+        """Start a query as the only writer of a store.
 
-        ``begin`` is told what the store is held by.
+        ``start`` takes the locked file. The thread that is returned unlocks the store when the
+        query has ended.
         """
-        held = lock.hold(root)
+        lock_file = stores.lock(root)
         try:
-            query = begin(held)
+            query = start(lock_file)
         except BaseException:
-            lock.let_go(held)
+            stores.unlock(lock_file)
             raise
 
-        def let_go() -> None:
+        def unlock() -> None:
             with suppress(Exception):  # whoever waits for the query is told why it ended
                 query.awaitTermination()
-            with self._writing:  # when Java is gone, we may still be at work
-                lock.let_go(held)
+            with self._writing:  # Java may be gone while a micro-batch is still being written
+                stores.unlock(lock_file)
 
-        letting_go = threading.Thread(target=let_go, daemon=True)
-        letting_go.start()
-        return query, letting_go
+        unlocking = threading.Thread(target=unlock, daemon=True)
+        unlocking.start()
+        return query, unlocking
 
-    def begin(
+    def start(
         self,
-        held: BinaryIO,
+        lock_file: BinaryIO,
         rows: DataFrame,
         checkpoint: Path,
         finish: Callable[[DataFrame, int], None],
-        **trigger: Any,
+        **trigger: Any,  # Spark's triggers are str, bool or int
     ) -> StreamingQuery:
-        """Start the query with the settings that it needs; other queries keep theirs."""
+        """Start a query with the settings that it needs; other queries keep theirs.
 
-        def guarded(answers: DataFrame, batch: int) -> None:
+        ``finish`` writes the results of a micro-batch, given its answers and its number.
+        """
+
+        def finish_if_locked(answers: DataFrame, batch: int) -> None:
             with self._writing:
-                if held.closed:  # Java was gone before we began
+                if lock_file.closed:  # Java was gone before the micro-batch was written
                     msg = f"the query that was to write micro-batch {batch} has ended"
                     raise QueryProblem(msg)
                 finish(answers, batch)
@@ -134,7 +138,7 @@ class Run:
                 query = (
                     rows.writeStream.outputMode("append")
                     .option("checkpointLocation", str(checkpoint))
-                    .foreachBatch(guarded)
+                    .foreachBatch(finish_if_locked)
                     .trigger(**trigger)
                     .start()
                 )
@@ -149,13 +153,13 @@ class Run:
 
 
 def wait_for_sources(query: StreamingQuery) -> None:
-    """Wait until a query has looked up the settings that its sources keep their logs by.
+    """Wait until a query has read the settings with which its sources keep their logs.
 
-    Spark copies the settings for everything else when it starts a query.
+    Spark copies all other settings when it starts a query.
     """
     with suppress(Exception):  # whoever waits for the query is told why it ended
         while query.isActive and query.status["message"].startswith("Initializing"):
-            time.sleep(_SOON_S)
+            time.sleep(_POLL_S)
 
 
 def start_batches(
@@ -179,20 +183,20 @@ def start_batches(
 def paths(
     spark: SparkSession, where: str, at_once: int | None = 1, *, is_removed: bool = False
 ) -> DataFrame:
-    """The files of some folders as a stream of their paths, in the order in which they came.
+    """Return the files of some folders as a stream of their paths, in the order of their times.
 
-    ``at_once`` is how many make a micro-batch; None: all that there are. A file that ``is_removed``
-    goes when Spark has noted that its micro-batch is done, so that nobody will want it again. The
-    kind ``binaryFile`` gives paths and leaves the reading to others.
+    ``at_once`` is the number of files in a micro-batch; None takes all files that are there. With
+    ``is_removed``, Spark deletes a file when it has committed its micro-batch. The source
+    ``binaryFile`` only lists the files; others read them.
     """
     files = (
         spark.readStream.format("binaryFile")
         .schema(_BINARY_FILES)
         .option("pathGlobFilter", DATA_FILES)
-        .option("maxFileAge", "36500d")  # an old file is an early one, never one to leave out
+        .option("maxFileAge", "36500d")  # no file is ever too old
     )
     if is_removed:
         files = files.option("cleanSource", "delete")
     if at_once is not None:
         files = files.option("maxFilesPerTrigger", at_once)
-    return files.load(where).select("path")  # Spark does not read what nobody asks for
+    return files.load(where).select("path")  # so Spark never reads the content

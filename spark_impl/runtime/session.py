@@ -3,18 +3,28 @@
 Rules of this file:
 
 * Everything stays on the loopback interface unless the master says otherwise.
-* Nothing is left behind: every scratch folder lies in one temporary folder, removed at the end,
-  after the Java process that writes there has ended, or at the next start if this one is killed.
-* What a user can fix is an :class:`EnvironmentProblem` with one sentence.
+* All scratch files lie in one temporary folder. It is removed at the end, after the Java process
+  that writes there has ended, or at the next start if this session is killed.
+* The scratch folder is in use while any process holds the lock of the operating system on a file in
+  it: the driver, and Java, which inherits the open file. The lock ends with the last of them.
+* A start removes the scratch folders that killed sessions of the same user on the same host left,
+  and nothing else: on a network file system a lock may not reach other hosts. The name of a folder
+  therefore contains its host.
+* A problem that a user can fix is an :class:`EnvironmentProblem` with one sentence.
 """
 
+import fcntl
 import os
 import re
 import shutil
 import signal
+import socket
+import stat
 import subprocess
 import sys
+import tempfile
 import threading
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -25,28 +35,27 @@ from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
-from spark_impl.runtime.scratch import scratch_folder
-
 DEFAULT_MASTER = "local[2]"
 OLDEST_JAVA = 17
 SHIPPED = ("model/__init__.py", "model/vocabulary", "spark_impl")
-"""What Python workers of the pipelines have to import."""
+"""The files that Python workers of the pipelines import."""
 
 _QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-"""Java compiles once and quickly: the rows of this project are computed on in Python, and what
-Java does in a minute of tests or of a small query pays for no better code. It would keep a fifth of
-the usual room for such code, which the queries of all rooms fill within minutes."""
+"""Java compiles once and quickly: rows are processed in Python, so better code does not pay in a
+minute of tests or of a small query. The second option restores the usual size of the code cache.
+With the first option alone it would be a fifth, which the queries of all rooms fill
+within minutes."""
 
 _CAUSE = re.compile(
     r'^(?:Caused by: |Exception in thread "[^"]*" )?'
     r"(?:\w+\.)+(\w*(?:Exception|Error)): (\S.*?)\s*$",
     re.MULTILINE,
 )
-"""An exception as Java prints it: the name of its class, and what it says."""
+"""An exception as Java prints it: the name of its class, and its message."""
 
 
 class EnvironmentProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """Something this machine lacks; the message is one sentence for the user."""
+    """This machine lacks something; the message is one sentence for the user."""
 
 
 @contextmanager
@@ -57,12 +66,13 @@ def session(
     shipped: Sequence[str] = SHIPPED,
     **options: str,
 ) -> Iterator[SparkSession]:
-    """A session on ``master`` (default ``local[2]``), stopped and cleaned away at the end.
+    """Yield a session on ``master`` (default ``local[2]``); stop it and clean up at the end.
 
-    Java compiles for a quick start; with ``long_running`` for the highest speed after minutes.
-    ``shipped`` is what Python workers have to import, relative to the folder of the packages.
-    ``options`` are Spark settings with ``__`` for the dots: ``spark__sql__ansi__enabled="false"``.
-    Raises :class:`EnvironmentProblem` when Java is missing or too old.
+    Java compiles for a quick start, with ``long_running`` for the highest speed after minutes.
+    ``shipped`` are the files and folders that Python workers import, relative to the folder of the
+    packages. ``options`` are Spark settings with ``__`` for the dots:
+    ``spark__sql__ansi__enabled="false"``. Raises :class:`EnvironmentProblem` if Java is missing or
+    too old.
     """
     where = master or DEFAULT_MASTER
     ours = SparkContext._gateway is None
@@ -125,10 +135,10 @@ def _start(master: str, messages: BinaryIO, settings: dict[str, str]) -> SparkSe
 
 @contextmanager
 def _java_messages(log: BinaryIO) -> Iterator[None]:
-    """Send what Java writes to standard error to a file; shown only if Java does not start.
+    """Redirect standard error of Java to a file, which is shown only if Java does not start.
 
-    What fails later is raised in Python; the same once more as a stack trace would help nobody.
-    Java keeps the file open, and with it the lock on the scratch folder, until it ends.
+    Later errors are raised in Python, so their stack traces need not be shown again. Java keeps the
+    file open, and with it the lock on the scratch folder, until it ends.
     """
     sys.stderr.flush()
     ours = os.dup(2)
@@ -146,9 +156,9 @@ def _java_messages(log: BinaryIO) -> Iterator[None]:
 
 
 def _reason(log: str) -> str:
-    """What the last cause says that Java wrote, else its first line about an error, if any.
+    """Return the last cause in Java's messages, else the first line about an error, if any.
 
-    The first exception tells that something was waited for, the last cause why in vain.
+    The first exception only says that something was awaited; the last cause says why it failed.
     """
     causes = _CAUSE.findall(log)
     if causes:
@@ -160,9 +170,9 @@ def _reason(log: str) -> str:
 
 @contextmanager
 def _noted(interrupts: list[int]) -> Iterator[None]:
-    """Note interrupts instead of raising them: Java, interrupted while it starts, lives for ever.
+    """Collect interrupts instead of raising them: Java, interrupted at its start, never ends.
 
-    Spark's own reaction to an interrupt, a call to Java that may cut into another one, goes too.
+    This also replaces Spark's own handler, whose call to Java may interfere with another call.
     """
     if threading.current_thread() is not threading.main_thread():
         yield  # signals reach the main thread only
@@ -171,7 +181,7 @@ def _noted(interrupts: list[int]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if interrupts:  # which the error may come of
+        if interrupts:  # the likely reason of the error
             raise KeyboardInterrupt from error
         raise
     finally:
@@ -179,13 +189,15 @@ def _noted(interrupts: list[int]) -> Iterator[None]:
 
 
 def _settings(master: str, scratch: Path, java: str) -> dict[str, str]:
+    java_scratch = scratch / "jvm"
+    java_scratch.mkdir()
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(scratch / "local"),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
         "spark.driver.extraJavaOptions": (
-            f"-Djava.io.tmpdir={_folder(scratch / 'jvm')} -Dderby.system.home={scratch} {java}"
+            f"-Djava.io.tmpdir={java_scratch} -Dderby.system.home={scratch} {java}"
         ),
         "spark.executor.extraJavaOptions": java,
         "spark.sql.session.timeZone": "UTC",
@@ -198,13 +210,13 @@ def _settings(master: str, scratch: Path, java: str) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.sql.shuffle.partitions": "2",
             "spark.default.parallelism": "2",
-            "spark.shuffle.compress": "false",  # what is shuffled never leaves this machine
+            "spark.shuffle.compress": "false",  # shuffled data never leaves this machine
         }
     return settings
 
 
 def _stop(spark: SparkSession) -> None:
-    """Stop a session, also one whose Java process has died: another one may follow."""
+    """Stop a session, even if its Java process has died, so that another one may follow."""
     try:
         spark.stop()
     except Exception:
@@ -216,15 +228,15 @@ def _stop(spark: SparkSession) -> None:
 
 
 def _forget_workers(application: str) -> None:
-    """Remove what the workers of a local cluster leave, always in a folder of Spark itself."""
+    """Remove the files that workers of a local cluster leave in Spark's own folder."""
     work = Path(_find_spark_home()) / "work"
     shutil.rmtree(work / application, ignore_errors=True)
-    with suppress(OSError):  # there are others
+    with suppress(OSError):  # not empty: other applications are running
         work.rmdir()
 
 
 def _end_java() -> None:
-    """End the Java process: it would outlive its scratch folder and write there once more."""
+    """End the Java process, which would outlive its scratch folder and write there again."""
     gateway = SparkContext._gateway
     if gateway is None:
         return
@@ -243,8 +255,8 @@ def _end_java() -> None:
 
 @contextmanager
 def _environment(scratch: Path, local: bool) -> Iterator[None]:
-    """Variables that Spark reads while it starts, put back as they were at the end."""
-    # The worker that prepares a stateful operator on the driver knows no addPyFile.
+    """Set the variables that Spark reads while it starts; restore them at the end."""
+    # addPyFile does not reach the driver-side worker of a stateful operator.
     search = [str(_root()), *filter(None, [os.environ.get("PYTHONPATH")])]
     wanted = {
         "PYSPARK_PYTHON": sys.executable,
@@ -266,7 +278,7 @@ def _environment(scratch: Path, local: bool) -> Iterator[None]:
 
 
 def _package(scratch: Path, shipped: Sequence[str]) -> Path:
-    """A zip of the packages that workers import; they need not be installed where workers run."""
+    """Return a zip of the packages that workers import, which need not be installed there."""
     root = _root()
     target = scratch / "straggler_packages.zip"
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
@@ -278,10 +290,81 @@ def _package(scratch: Path, shipped: Sequence[str]) -> Path:
 
 
 def _root() -> Path:
-    """The folder that holds our packages."""
+    """Return the folder that holds our packages."""
     return Path(__file__).resolve().parent.parent
 
 
-def _folder(path: Path) -> Path:
-    path.mkdir()
-    return path
+MESSAGES = "messages.log"
+"""The locked file of a scratch folder; it holds Java's messages."""
+HALF_MADE_S = 3600
+"""Age (s) at which an empty folder is no scratch folder in the making any more."""
+
+
+def prefix_of(host: str) -> str:
+    """Return the prefix of a host's folders; the rest of a name has no hyphen, unlike hosts."""
+    return f"straggler-spark-{re.sub('[^a-zA-Z0-9.-]', '_', host)}-"
+
+
+PREFIX = prefix_of(socket.gethostname())
+
+
+@contextmanager
+def scratch_folder() -> Iterator[tuple[Path, BinaryIO]]:
+    """Yield a new folder in the temporary folder and its locked file; remove both at the end.
+
+    While a process that inherited the file runs, other starts do not remove the folder.
+    """
+    remove_forsaken(Path(tempfile.gettempdir()))
+    folder, file = _make_scratch_folder()
+    with file:
+        try:
+            yield folder, file
+        finally:
+            _remove_scratch_folder(folder)
+
+
+def remove_forsaken(where: Path) -> None:
+    """Remove the scratch folders in ``where`` whose session was killed, as far as possible."""
+    for folder in sorted(where.glob(f"{PREFIX}*")):
+        if "-" in folder.name.removeprefix(PREFIX):
+            continue  # belongs to another host
+        with suppress(OSError):  # in use, owned by another user, or already removed
+            _remove_if_forsaken(folder)
+
+
+def _remove_if_forsaken(folder: Path) -> None:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        return
+    try:
+        file = (folder / MESSAGES).open("r+b")
+    except FileNotFoundError:
+        if time.time() - status.st_mtime > HALF_MADE_S:
+            folder.rmdir()  # fails unless it is empty
+        return
+    with file:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _remove_scratch_folder(folder)
+
+
+def _make_scratch_folder() -> tuple[Path, BinaryIO]:
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=PREFIX))
+        file = (folder / MESSAGES).open("ab", buffering=0)
+        with suppress(OSError):  # without locks, nobody else can remove it either
+            fcntl.flock(file, fcntl.LOCK_EX)
+        if (folder / MESSAGES).exists():
+            return folder, file
+        file.close()  # another start has removed it before it was locked
+
+
+def _remove_scratch_folder(folder: Path) -> None:
+    """Remove a folder, its locked file last, so that an interrupted removal is found later."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            elif path.name != MESSAGES:
+                path.unlink(missing_ok=True)
+        if [path.name for path in folder.iterdir()] in ([], [MESSAGES]):
+            shutil.rmtree(folder)

@@ -31,9 +31,9 @@ from spark_impl.script.graph import Output
 from spark_impl.script.kernel import Found, Given, State, advance
 from spark_impl.script.plan import Plan, Share
 from spark_impl.script.router import COLUMNS, Router
-from spark_impl.script.store import BLOCK, TABLES, Store
-from spark_impl.windows.blocks import split, tables_of
-from spark_impl.windows.slots import SLOT, slots, task_of_slot
+from spark_impl.script.store import BLOCK, TABLES, ScriptStore
+from spark_impl.windows.arrival_files import open_file, read_tables, split
+from spark_impl.windows.blocks import SLOT, slots, task_of_slot
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -84,7 +84,7 @@ def _repeat_for_statements(
 
 
 def pack_files(
-    batches: Iterable[pa.RecordBatch], store: Store, plan: Plan, since_us: int
+    batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: Plan, since_us: int
 ) -> Iterator[pa.RecordBatch]:
     """Turn paths of files into rows (grouping columns, slot, kind, block), for ``mapInArrow``.
 
@@ -98,7 +98,7 @@ def pack_files(
         for path in batch.column("path").to_pylist():
             place = on_disk(path)
             if Path(place).parent == store.control:
-                rows = pq.read_table(place, schema=store.schema(BLOCK)).to_pylist()
+                rows = pq.read_table(place, schema=store.schema_of(BLOCK)).to_pylist()
             else:
                 rows = list(_history_rows(place, groups, router))
             for row in rows:
@@ -112,7 +112,7 @@ def _history_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the blocks of a history file, by values of the grouping columns and by worker."""
     names = [field.name for field in groups]
-    for table in tables_of(place, groups, COLUMNS):
+    for table in read_tables(open_file(place, groups), groups, COLUMNS):
         for group, part in split(table, names) if names else [((), table)]:
             if None in group:
                 msg = f"column {names[group.index(None)]!r} of {place} is NULL in some row"
@@ -127,7 +127,7 @@ REPORT = pa.schema([*TABLES["worker"], *(field for field in BLOCK if field.name 
 
 
 def write_tables(
-    batches: Iterable[pa.RecordBatch], store: Store, plan: Plan, batch: int
+    batches: Iterable[pa.RecordBatch], store: ScriptStore, plan: Plan, batch: int
 ) -> Iterator[pa.RecordBatch]:
     """Write the output of the processor to tables; yield the rows for the driver (``mapInArrow``).
 
@@ -149,10 +149,10 @@ def write_tables(
     context = TaskContext.get()
     part = 0 if context is None else context.partitionId()
     for name, parts in found.items():
-        schema = store.schema(TABLES[name])
+        schema = store.schema(name)
         store.write(name, batch, pa.concat_tables([each.cast(schema) for each in parts]), part)
     if rows:
-        yield from pa.Table.from_pylist(rows, store.schema(REPORT)).to_batches()
+        yield from pa.Table.from_pylist(rows, store.schema_of(REPORT)).to_batches()
 
 
 def _placed(table: pa.Table, group: Mapping[str, Any], since_us: int) -> pa.Table:

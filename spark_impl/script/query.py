@@ -20,7 +20,7 @@ from pyspark.sql.types import LongType, StructType
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import END_US, MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.histories import InputProblem, either, literal, written_ns
-from spark_impl.runtime.queries import Run, paths
+from spark_impl.runtime.queries import QueryRunner, paths
 from spark_impl.script.admission import waiting_of
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import (
@@ -32,9 +32,9 @@ from spark_impl.script.processor import (
     pack_files,
     write_tables,
 )
-from spark_impl.script.store import BLOCK, TABLES, Store, load_store, open_store
+from spark_impl.script.store import BLOCK, TABLES, ScriptStore, load_store, open_store
+from spark_impl.windows.blocks import SLOT
 from spark_impl.windows.history import check_source, data_files
-from spark_impl.windows.slots import SLOT
 
 
 class ScriptQuery:
@@ -76,9 +76,9 @@ class ScriptQuery:
         groups = check_source(self._source, taken, group_columns)
         self._config = config
         self._plan = compile_plan(config)
-        self._store = Store(Path(os.path.abspath(store)), groups, since_us)
+        self._store = ScriptStore(Path(os.path.abspath(store)), groups, since_us)
         open_store(self._store, config)
-        self._run = Run(spark)
+        self._runner = QueryRunner(spark)
         self._complete: set[str] = set()
 
     @property
@@ -87,7 +87,7 @@ class ScriptQuery:
         return self._plan
 
     @property
-    def store(self) -> Store:
+    def store(self) -> ScriptStore:
         """The store of the results."""
         return self._store
 
@@ -96,13 +96,13 @@ class ScriptQuery:
         more = True
         while more:  # messages between workers come with the next micro-batch
             last = self._store.committed()
-            self._run.to_the_end(self._store.root, partial(self._begin, availableNow=True))
+            self._runner.run_to_end(self._store.root, partial(self._begin, availableNow=True))
             more = self._store.sent_after(last)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
         """Start the query and leave it running; it takes files as they come."""
         begin = partial(self._begin, processingTime=interval)
-        return self._run.alone(self._store.root, begin)[0]
+        return self._runner.start_alone(self._store.root, begin)[0]
 
     def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
         """Process everything that is in the source, then end all streams.
@@ -144,7 +144,7 @@ class ScriptQuery:
         # Only under the lock is it sure that nobody else creates the store, or adds to it.
         open_store(self._store, self._config)
         checkpoint = self._store.checkpoint
-        return self._run.begin(held, self._answers(), checkpoint, self._finish, **trigger)
+        return self._runner.start(held, self._answers(), checkpoint, self._finish, **trigger)
 
     def _answers(self) -> DataFrame:
         """Return the stream part: output rows of the processor."""
@@ -176,13 +176,13 @@ class ScriptQuery:
         self._refuse_empty()
         store = self._store
         store.begin(batch)
-        told = store.schema(REPORT)
+        told = store.schema_of(REPORT)
         write = partial(write_tables, store=store, plan=self._plan, batch=batch)
         rows = answers.mapInArrow(write, from_arrow_schema(told)).toArrow().cast(told)
         is_message = rows.column("block").is_valid()
-        store.send(batch, rows.filter(is_message).select(store.schema(BLOCK).names))
+        store.send(batch, rows.filter(is_message).select(store.schema_of(BLOCK).names))
         standing = rows.filter(pc.invert(is_message))
-        store.write("worker", batch, standing.select(store.schema(TABLES["worker"]).names))
+        store.write("worker", batch, standing.select(store.schema("worker").names))
 
     def _refuse_empty(self) -> None:
         for path in sorted({*data_files(self._source)} - self._complete):
@@ -228,9 +228,9 @@ def _joined(spark: SparkSession, table: str, stores: list[str | Path]) -> DataFr
     return reduce(DataFrame.unionByName, rows)
 
 
-def _table(spark: SparkSession, store: Store, name: str) -> DataFrame:
+def _table(spark: SparkSession, store: ScriptStore, name: str) -> DataFrame:
     """Return a table with its complete micro-batches."""
-    schema = from_arrow_schema(store.schema(TABLES[name]))
+    schema = from_arrow_schema(store.schema(name))
     last = store.committed()
     if last < 0 or not (store.root / name).exists():
         return spark.createDataFrame([], schema)

@@ -15,7 +15,7 @@ from spark_impl.runtime.histories import InputProblem
 from spark_impl.script.encoding import ARRIVAL
 from spark_impl.script.graph import WINDOW, Graph, readers
 from spark_impl.script.plan import Plan
-from spark_impl.windows.blocks import coded
+from spark_impl.windows.arrival_files import number_values
 
 
 def needed_since_us(graph: Graph, since_us: int) -> Mapping[int, int]:
@@ -65,7 +65,7 @@ class Router:
 
         Raise :class:`InputProblem` for an arrival with a missing value or a time out of range.
         """
-        codes, keys = coded(table.column("key"))
+        codes, keys = number_values(table.column("key"))
         numbers = np.array([self._numbers.get(key, -1) for key in keys], np.int32)
         chosen = np.flatnonzero(numbers[codes] >= 0)
         asked = table.take(pa.array(chosen))

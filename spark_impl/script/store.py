@@ -1,28 +1,22 @@
-"""The folder in which a query of scripts keeps what it found out.
+"""The store of a query of scripts.
 
-    query.json                      configuration, grouping columns, since when it answers, version
-    checkpoint/                     Spark's own: offsets, commits, state
-    control/                        requests to flush, and what workers have for each other
-    <table>/batch=<id>/*.parquet    one folder a table and micro-batch
-
-Rules of this file:
-
-* Everything is written as :mod:`spark_impl.runtime.stores` says.
-* ``worker`` is written last: a batch that has none did not happen yet, for every reader.
-* Messages of a micro-batch are the same whenever it is replayed; the first ones stay.
+The store is a :class:`spark_impl.runtime.stores.TableStore`. The table ``worker`` marks a
+micro-batch as complete. The folder ``control`` holds requests to flush and the messages of workers
+to each other. A replayed micro-batch sends the same messages, so the first ones stay.
 """
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 
 from model.vocabulary import ScriptConfig
 from spark_impl.runtime import stores
 from spark_impl.runtime.histories import InputProblem, append, writing
+from spark_impl.runtime.stores import JsonObject
 from spark_impl.script.encoding import SCHEMAS
 
 VERSION = 2
@@ -31,81 +25,60 @@ TABLES = {
     **SCHEMAS,
     "worker": pa.schema([("worker", pa.int32()), ("known_us", pa.int64())]),
 }
-"""Columns behind those of grouping; ``worker`` says until when its results are known."""
+"""Columns behind the grouping columns; ``worker`` holds the stamp below which results are known."""
 BLOCK = pa.schema([("worker", pa.int32()), ("kind", pa.int32()), ("block", pa.binary())])
 """Rows of the files in ``control``, behind the grouping columns."""
 _USUAL = {item.name: item.default for item in fields(ScriptConfig) if item.default is not MISSING}
-"""Settings that a store need not name."""
+"""Settings that a store may omit."""
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
-    """Where the tables of one query lie, and how they are read and written."""
+class ScriptStore(stores.TableStore):
+    """The store of one query."""
 
-    root: Path
-    groups: tuple[pa.Field, ...] = ()
     since_us: int = 0
-    """Results that are stamped earlier are not recorded."""
+    """Results with earlier stamps are not recorded."""
 
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
-        return self.root / "checkpoint"
+    MARKER: ClassVar[str] = "worker"
 
-    @property
-    def control(self) -> Path:
-        """What is read with the files of the history."""
-        return self.root / "control"
+    def tables(self) -> Iterable[str]:
+        """Return the names of all tables."""
+        return TABLES
 
-    def schema(self, columns: pa.Schema) -> pa.Schema:
-        """Columns behind those of grouping."""
+    def schema(self, table: str) -> pa.Schema:
+        """Return the schema of a table."""
+        return self.schema_of(TABLES[table])
+
+    def schema_of(self, columns: pa.Schema) -> pa.Schema:
+        """Return the grouping columns and ``columns``."""
         return pa.schema([*self.groups, *columns])
 
-    def begin(self, batch: int) -> None:
-        """Remove what an earlier attempt at this batch left, the mark that it is complete first.
-
-        Raises :class:`InputProblem` when the tables are not where Spark's checkpoint is.
-        """
-        stores.begin(self.root, self.committed(), batch, ("worker", *SCHEMAS))
-
-    def write(self, table: str, batch: int, rows: pa.Table, part: int = 0) -> None:
-        """Write one part of a table; nothing for no rows, except that ``worker`` marks the end."""
-        if rows.num_rows or table == "worker":
-            stores.write_part(self.root, table, batch, rows, part)
-
-    def committed(self) -> int:
-        """The last complete micro-batch, -1 if there is none."""
-        return max(stores.files(self.root, "worker"), default=-1)
-
-    def read_all(self, table: str) -> pa.Table:
-        """A table with its complete micro-batches, told apart by the column ``batch``."""
-        schema = self.schema(TABLES[table])
-        return stores.read_upto(self.root, table, schema, self.committed())
-
     def known(self) -> dict[tuple[Any, ...], dict[int, int]]:
-        """By combination of the grouping columns' values: until when each worker's results are."""
-        rows = self.read_all("worker")
+        """Return the stamp below which each worker's results are known, by worker and group.
+
+        A group is a combination of values of the grouping columns.
+        """
         names = [field.name for field in self.groups]
-        found: dict[tuple[Any, ...], dict[int, int]] = {}
-        for row in rows.sort_by("batch").to_pylist():
-            own = found.setdefault(tuple(row[name] for name in names), {})
+        known: dict[tuple[Any, ...], dict[int, int]] = {}
+        for row in self.read_all("worker").sort_by("batch").to_pylist():
+            own = known.setdefault(tuple(row[name] for name in names), {})
             own[row["worker"]] = row["known_us"]
-        return found
+        return known
 
     def send(self, batch: int, rows: pa.Table) -> None:
-        """What workers have for each other after a micro-batch; the next one brings it."""
+        """Write the messages that workers have after a micro-batch; the next one delivers them."""
         name = f"messages-{batch:08d}"
         if rows.num_rows and not (self.control / f"{name}.parquet").exists():
             append(self.control, rows, name)
 
     def sent_after(self, batch: int) -> bool:
-        """Whether workers had something for each other after any later micro-batch."""
+        """Return whether workers sent messages after any micro-batch later than ``batch``."""
         numbers = (int(path.stem[-8:]) for path in self.control.glob("messages-*.parquet"))
         return max(numbers, default=-1) > batch
 
     def request(self, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Ask for something of some workers; the next run carries it out, once."""
-        schema = self.schema(BLOCK)
+        """Write requests to some workers; the next run carries them out, once."""
+        schema = self.schema_of(BLOCK)
         arrays = [
             pa.array(column, field.type)
             for column, field in zip(zip(*rows, strict=True), schema, strict=True)
@@ -113,57 +86,55 @@ class Store:
         append(self.control, pa.table(arrays, schema=schema), f"request-{uuid.uuid4().hex}")
 
 
-def open_store(store: Store, config: ScriptConfig) -> None:
+def open_store(store: ScriptStore, config: ScriptConfig) -> None:
     """Make a folder the store of a query, if it is not yet.
 
-    Raises :class:`InputProblem`, and writes nothing, when it belongs to another query, does not say
-    to which, or cannot be made.
+    Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another query, does
+    not say to which, or cannot be written.
     """
-    plain = {
+    identity = {
         "version": VERSION,
         "room": ROOM,
         "config": config.to_json(),
-        "group_columns": stores.names_of(store.groups),
+        "group_columns": stores.groups_to_json(store.groups),
         "since_us": store.since_us,
     }
-    stores.describe(store.root, plain, lambda: _require_same(store.root, plain))
+    stores.claim(store.root, identity, lambda: _require_same(store.root, identity))
     with writing(store.root):  # here, because a crash may have come between the two
         store.control.mkdir(exist_ok=True)
 
 
-def load_store(root: Path) -> Store:
-    """The store that a query has written.
+def load_store(root: Path) -> ScriptStore:
+    """Return the store that a query has written.
 
-    Raises :class:`InputProblem` when there is none, when it belongs to a query of another room, or
-    when it does not say what it is.
+    Raises :class:`InputProblem` if there is none, if it belongs to another room, or if it does not
+    say to which query it belongs.
     """
 
-    def read(found: Mapping[str, Any]) -> Store:
-        return Store(root, stores.groups_of(found["group_columns"]), int(found["since_us"]))
+    def read(identity: JsonObject) -> ScriptStore:
+        groups = stores.groups_from_json(identity["group_columns"])
+        return ScriptStore(root, groups, int(identity["since_us"]))
 
-    return stores.described(root, ROOM, VERSION, read)
-
-
-def _require_same(root: Path, plain: Mapping[str, Any]) -> None:
-    """Refuse the store of another query."""
-
-    def read(found: Mapping[str, Any]) -> dict[str, Any]:
-        said = {**_USUAL, **found["config"]}
-        settings = {item.name: said[item.name] for item in fields(ScriptConfig)}
-        return {**settings, **{name: found[name] for name in plain if name != "config"}}
-
-    theirs, ours = stores.described(root, ROOM, VERSION, read), read(plain)
-    for name in sorted(ours):
-        if theirs[name] != ours[name]:
-            msg = f"{root} belongs to a query with other {name}"
-            if name == "workflows":
-                msg += f" ({_other(theirs[name], ours[name])}); other scripts need a new store"
-            else:
-                msg += f": {theirs[name]!r}, not {ours[name]!r}"
-            raise InputProblem(msg)
+    return stores.read_identity(root, VERSION, read, room=ROOM)
 
 
-def _other(theirs: list[Any], ours: list[Any]) -> str:
-    """The first workflow that two sets do not have in common."""
-    name = next(flow[0] for flow in (*ours, *theirs) if flow not in theirs or flow not in ours)
-    return f"{name!r} is not the same"
+def _require_same(root: Path, identity: JsonObject) -> None:
+    """Raise :class:`InputProblem` if a store belongs to another query."""
+
+    def read(other: JsonObject) -> JsonObject:
+        config = {**_USUAL, **other["config"]}
+        settings = {item.name: config[item.name] for item in fields(ScriptConfig)}
+        return {**settings, **{name: other[name] for name in identity if name != "config"}}
+
+    theirs, ours = stores.read_identity(root, VERSION, read, room=ROOM), read(identity)
+    without = {name: value for name, value in ours.items() if name != "workflows"}
+    stores.require_same(root, theirs, without)
+    if theirs["workflows"] != ours["workflows"]:
+        name = _first_difference(theirs["workflows"], ours["workflows"])
+        msg = f"{root} belongs to another query: its workflow {name!r} is not the same"
+        raise InputProblem(f"{msg}; other scripts need a new store")
+
+
+def _first_difference(theirs: list[list[str]], ours: list[list[str]]) -> str:
+    """Return the name of the first workflow that only one side has."""
+    return next(flow[0] for flow in (*ours, *theirs) if flow not in theirs or flow not in ours)

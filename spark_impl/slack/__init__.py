@@ -1,9 +1,15 @@
 """Room ``slack`` on Spark: adaptive K-slack windows that end exact (docs/slack.md)."""
 
 from spark_impl.runtime.queries import QueryProblem
-from spark_impl.slack.answers import assumption_status, corrections, results
-from spark_impl.slack.query import SlackQuery
-from spark_impl.slack.system import make_system, run_in_process, run_workloads
+from spark_impl.slack.query import (
+    SlackQuery,
+    assumption_status,
+    corrections,
+    make_system,
+    results,
+    run_in_process,
+    run_workloads,
+)
 from spark_impl.windows.correlation import AssumptionStatus
 
 __all__ = [

@@ -1,9 +1,9 @@
-"""The windows of one task that wait for their judgement (docs/slack.md, sections 2 and 4).
+"""Judges the closed windows of one task (docs/slack.md, sections 2 and 4).
 
 Rules of this file:
 
 * A window is judged at the first step of the watermark path that reaches its end + L.
-* Windows that nothing belongs to do not exist here.
+* Windows without tuples have no record here.
 """
 
 from typing import NamedTuple
@@ -12,16 +12,32 @@ import numpy as np
 
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Floats, Ints, Records
-from spark_impl.slack import quality, requirement
-from spark_impl.slack.held import Held, HeldMark
-from spark_impl.slack.records import HELD, JUDGED, WINDOW
-from spark_impl.windows import panes as pane_math
-from spark_impl.windows.records import records
-from spark_impl.windows.rule import Stretch
+from spark_impl.slack import control_laws, requirement
+from spark_impl.slack.retained_values import RETAINED, RetainedMark, RetainedValues
+from spark_impl.windows.panes import by_window, expand
+from spark_impl.windows.records import fill_records
+from spark_impl.windows.room import Stretch
+
+WINDOW = np.dtype([("key", "<i8"), ("j", "<i8"), ("n_rcv", "<i8"), ("n_late", "<i8")])
+"""A closed window that is not judged yet."""
+
+JUDGED = np.dtype(
+    [
+        ("order", "<i8"),
+        ("key", "<i8"),
+        ("j", "<i8"),
+        ("n_rcv", "<i8"),
+        ("n_late", "<i8"),
+        ("n_req", "<i8"),
+        ("miss", "?"),
+        ("alpha", "<f8"),
+    ]
+)
+"""A judgement: the window, its counts, whether it missed its requirement, and alpha after it."""
 
 
 class Moments(NamedTuple):
-    """Number, sum and sum of squares of the values accepted so far, after each arrival."""
+    """Number, sum and sum of squares of all accepted values, after each arrival."""
 
     n: Ints
     s1: Floats
@@ -29,17 +45,17 @@ class Moments(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A moment of the windows; arrays are replaced, never changed."""
+    """A snapshot of the windows; arrays are replaced, never changed."""
 
     windows: Records
     judgements: int
-    held: HeldMark | None
+    retained: RetainedMark | None
 
 
 class Judgement:
-    """Closed windows that are not judged yet, and what the judgements were.
+    """The unjudged windows of a task and the judgements made so far.
 
-    ``held`` is there if the requirement depends on values.
+    ``retained`` is present if the requirement depends on values.
     """
 
     def __init__(
@@ -48,47 +64,49 @@ class Judgement:
         windows: Records,
         n_keys: int,
         task: int = 0,
-        held: Held | None = None,
+        retained: RetainedValues | None = None,
     ) -> None:
         self._config = config
         self._spec = config.windows
         self._windows = windows
         self._n_keys = n_keys
         self._task = task
-        self._held = held
+        self._retained = retained
         self.judgements: list[Records] = [np.empty(0, JUDGED)]
 
     def unjudged_from(self, wm: Ints) -> Ints:
-        """The first window whose judgement each watermark has not reached."""
+        """Return the first window whose judgement each watermark has not reached."""
         return (wm - self._config.feedback - self._spec.size_us) // self._spec.slide_us + 1
 
     def next_us(self, wm: int) -> int:
-        """The watermark at which a window may be judged next."""
+        """Return the next watermark at which a window may be judged."""
         lead = self._spec.size_us + self._config.feedback
         return ((wm - lead) // self._spec.slide_us + 1) * self._spec.slide_us + lead
 
     def count(self, done: Stretch) -> None:
-        """Take note of what a stretch closed, and of what came late for windows not judged yet."""
+        """Add the windows that a stretch closed, and the tuples late for unjudged windows."""
         rows = done.rows
-        if self._held is not None and done.size:
-            # the windows of a tuple that the watermark before it had not judged count it
+        if self._retained is not None and done.size:
+            # a tuple counts for those of its windows that the watermark before it had not judged
             lo = np.maximum(done.first, self.unjudged_from(done.before(np.arange(done.size))))
-            self._held.add(rows.key, rows.event_time_us, lo, rows.value)
+            self._retained.add(rows.key, rows.event_time_us, lo, rows.value)
         if len(done.late):
             lo = np.maximum(done.first[done.late], self.unjudged_from(done.before(done.late)))
-            row, j = pane_math.expand(lo, done.until)
-            j, key, position = pane_math.by_window(j, rows.key[done.late][row], self._n_keys)
+            row, j = expand(lo, done.until)
+            j, key, position = by_window(j, rows.key[done.late][row], self._n_keys)
             n_late = np.bincount(position, minlength=len(j))
-            self._wait(records(WINDOW, len(j), key=key, j=j, n_late=n_late))
+            self._append(fill_records(WINDOW, len(j), key=key, j=j, n_late=n_late))
         closed = done.closed
-        self._wait(
-            records(WINDOW, len(closed), key=closed["key"], j=closed["j"], n_rcv=closed["n_rcv"])
+        self._append(
+            fill_records(
+                WINDOW, len(closed), key=closed["key"], j=closed["j"], n_rcv=closed["n_rcv"]
+            )
         )
 
-    def judge(self, wm: Ints, moments: Moments, law: quality.Law) -> quality.Law:
-        """Judge what a path has reached, in the order (end, key); what that makes of the law.
+    def judge(self, wm: Ints, moments: Moments, law: control_laws.Law) -> control_laws.Law:
+        """Judge the windows that a path has reached, by (end, key); return the law after them.
 
-        ``wm`` and ``moments`` are those after each of its arrivals.
+        ``wm`` and ``moments`` hold the watermark and the moments after each arrival of the path.
         """
         unjudged_from = int(self.unjudged_from(wm[-1:])[0])
         due = self._windows["j"] < unjudged_from
@@ -103,14 +121,14 @@ class Judgement:
             self._config, moments.n[when], moments.s1[when], moments.s2[when]
         )
         values = None
-        if self._held is not None:
-            values = self._held.of(windows)
-            self._held.forget(unjudged_from)
+        if self._retained is not None:
+            values = self._retained.values_of(windows)
+            self._retained.forget(unjudged_from)
         n_req = requirement.required(self._config, total, cv2, values, self._task, order=law.judged)
         miss = windows["n_rcv"] < n_req
-        alphas, after = quality.judge(self._config, law, windows["n_rcv"], total, n_req, miss)
+        alphas, after = control_laws.judge(self._config, law, windows["n_rcv"], total, n_req, miss)
         self.judgements.append(
-            records(
+            fill_records(
                 JUDGED,
                 len(windows),
                 order=law.judged + np.arange(len(windows)),
@@ -120,45 +138,45 @@ class Judgement:
                 n_late=windows["n_late"],
                 n_req=n_req,
                 miss=miss,
-                alpha=alphas,
+                alpha=np.array(alphas),
             )
         )
         return after
 
     def mark(self) -> Mark:
-        """Where the windows stand, for :meth:`back_to`."""
-        held = None if self._held is None else self._held.mark()
-        return Mark(self._windows, len(self.judgements), held)
+        """Return a snapshot for :meth:`undo_to`."""
+        retained = None if self._retained is None else self._retained.mark()
+        return Mark(self._windows, len(self.judgements), retained)
 
     def since(self, mark: Mark) -> Records:
-        """What was judged since a mark, in order."""
+        """Return the judgements made since ``mark``, in order."""
         return np.concatenate([np.empty(0, JUDGED), *self.judgements[mark.judgements :]])
 
-    def back_to(self, mark: Mark) -> None:
-        """Undo everything since a mark."""
+    def undo_to(self, mark: Mark) -> None:
+        """Undo all changes since ``mark``."""
         self._windows = mark.windows
         del self.judgements[mark.judgements :]
-        if self._held is not None and mark.held is not None:
-            self._held.back_to(mark.held)
+        if self._retained is not None and mark.retained is not None:
+            self._retained.undo_to(mark.retained)
 
-    def held(self, wm_us: int) -> tuple[Records, Floats]:
-        """The values that windows not judged by a watermark counted, as a memory keeps them."""
-        if self._held is None:
-            return np.empty(0, HELD), np.empty(0)
-        return self._held.remains(int(self.unjudged_from(np.array([wm_us]))[0]))
+    def retained(self, wm_us: int) -> tuple[Records, Floats]:
+        """Return the values that windows unjudged at a watermark have counted."""
+        if self._retained is None:
+            return np.empty(0, RETAINED), np.empty(0)
+        return self._retained.to_records(int(self.unjudged_from(np.array([wm_us]))[0]))
 
-    def remains(self) -> Records:
-        """Closed windows that are not judged yet."""
+    def unjudged(self) -> Records:
+        """Return the closed windows that are not judged yet."""
         return self._merged(self._windows)
 
-    def _wait(self, windows: Records) -> None:
+    def _append(self, windows: Records) -> None:
         self._windows = np.concatenate((self._windows, windows))
 
     def _merged(self, windows: Records) -> Records:
-        """One record for each (window, key), in that order."""
-        j, key, position = pane_math.by_window(windows["j"], windows["key"], self._n_keys)
+        """Return one record for each (window, key), in that order."""
+        j, key, position = by_window(windows["j"], windows["key"], self._n_keys)
         n_rcv, n_late = (
             np.bincount(position, weights=windows[name], minlength=len(j))
             for name in ("n_rcv", "n_late")
         )
-        return records(WINDOW, len(j), key=key, j=j, n_rcv=n_rcv, n_late=n_late)
+        return fill_records(WINDOW, len(j), key=key, j=j, n_rcv=n_rcv, n_late=n_late)

@@ -1,10 +1,10 @@
-"""How many tuples of a window may be missing, from their values (docs/slack.md, section 5).
+"""The required tuples of sums and averages, from the values in a window (docs/slack.md, section 5).
 
 Rules of this file:
 
-* A block is some windows at once: a matrix with a row for each window, its values from the largest
-  down, then zeros. Column ``i`` stands for the ``i + 1`` largest values missing.
-* Sums run from left to right, as cumulative sums do; no other order of addition is used.
+* A block is a matrix with a row for each of some windows: its values, largest first, then zeros.
+  Column ``i`` stands for the case that the ``i + 1`` largest values are missing.
+* Sums are cumulative, from left to right; no other order of addition is used.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Bools, Floats, Ints
 
 SAMPLE = 1024
-"""Tuples that the permutation method looks at in a window; a larger window is sampled."""
+"""Most tuples of a window that the permutation method uses; a larger window is sampled."""
 _CONFIDENCE = 0.95
 _ROUNDING = 1e-9
 _CELLS = 1 << 20
@@ -28,7 +28,7 @@ _STEPS_AT_ONCE = 4
 
 
 class _Block(NamedTuple):
-    """Some windows of similar size."""
+    """Windows of similar size."""
 
     which: Ints
     """Their positions among all windows."""
@@ -46,10 +46,11 @@ class _Block(NamedTuple):
 def required(
     config: SlackConfig, d: float, total: Ints, values: Floats, task: int, order: int
 ) -> Ints:
-    """n_req of some windows in a row.
+    """Return n_req of some windows in a row.
 
-    ``values`` holds the values of the first window from the largest down, then those of the next;
-    ``total`` says how many each has, at least 1. The first is judgement ``order`` of the task.
+    ``values`` holds the values of the first window, largest first, then those of the next.
+    ``total`` is the number of values of each, at least 1. The first window is judgement ``order``
+    of the task.
     """
     out = total.copy()
     width = SAMPLE * ceil(10 / d) if config.method == "permutation" else 0
@@ -70,7 +71,7 @@ def required(
 
 
 def _blocks(total: Ints, values: Floats, row_cost: int) -> Iterator[_Block]:
-    """All windows, those of similar size together."""
+    """Yield all windows in blocks of similar size."""
     start = np.cumsum(total) - total
     by_size = np.argsort(total, kind="stable")[::-1]
     first = 0
@@ -89,7 +90,7 @@ def _blocks(total: Ints, values: Floats, row_cost: int) -> Iterator[_Block]:
 
 
 def _limit(e: float, whole: Floats) -> Floats:
-    """The loss that must not be reached; one that equals it on paper has reached it."""
+    """Return the loss that must not be reached; a loss that equals it on paper has reached it."""
     return e * whole * (1 - _ROUNDING)
 
 
@@ -165,11 +166,11 @@ def _permuted_sum(block: _Block, e: float, d: float, task: int, order: int) -> I
 
 @lru_cache
 def _failures_allowed(repeats: int, d: float) -> int:
-    """The most failures at which the upper confidence limit of the probability is at most d."""
-    # Imported here: few queries need it, and every process that works on one would wait for it.
+    """Return the most failures whose upper confidence limit of the probability is at most d."""
+    # Imported here: every process of a query would wait for it, and few queries need it.
     from scipy.special import betainc
 
-    failures = np.arange(repeats)  # as many as repeats are certain, which is too much
+    failures = np.arange(repeats)  # as many failures as repeats prove certainty, which is above d
     at_most = betainc(repeats - failures, failures + 1, 1 - d)
     return int((at_most <= 1 - _CONFIDENCE).sum()) - 1
 
@@ -177,10 +178,10 @@ def _failures_allowed(repeats: int, d: float) -> int:
 def _survived(
     sample: Floats, size: Ints, limit: Floats, dice: list[Generator], repeats: int, allowed: int
 ) -> Ints:
-    """After how many missing tuples more than ``allowed`` permutations reach their limit.
+    """Return the most missing tuples at which at most ``allowed`` permutations reach their limit.
 
-    Permutation r of window b is row ``b * repeats + r`` of ``order``; step i swaps its positions i
-    and a later one, and position i is not looked at again.
+    Permutation r of window b is row ``b * repeats + r`` of ``order``. Step i swaps its position i
+    with a later one, and position i is not read again.
     """
     windows, width = sample.shape
     order = np.tile(np.arange(width, dtype=np.int16), (windows * repeats, 1)).reshape(-1)

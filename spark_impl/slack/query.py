@@ -1,17 +1,57 @@
-"""The streaming query of room ``slack``."""
+"""The streaming query of room ``slack``, its answers, and the query as a System."""
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack.room import SLACK
-from spark_impl.windows.query import WindowedQuery
+from model.vocabulary.slack import ADAPTIVE_CONTROLS, Correlation, Judged, Progress
+from spark_impl.runtime.systems import system_maker
+from spark_impl.slack.judgement import JUDGED
+from spark_impl.slack.rule import Memory, SlackRule
+from spark_impl.windows import correlation, query, system
+from spark_impl.windows.correlation import AssumptionStatus
+from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
+from spark_impl.windows.store import WINDOW, WindowStore, load_store
+
+INDEPENDENT = "values exchangeable and independent of delay"
+NEARLY_NORMAL = f"{INDEPENDENT}, missing sum nearly normal"
 
 
-class SlackQuery(WindowedQuery[SlackConfig]):
-    """Adaptive K-slack windows over a history, with answers that end exact.
+def _settings(config: SlackConfig) -> WindowSettings:
+    positive = config.needs_positive_values
+    return window_settings(config, positive=positive, corrects=True, correlates=True)
+
+
+SLACK = WindowRoom(
+    name="slack",
+    read=SlackConfig.from_json,
+    settings=_settings,
+    rule=SlackRule,
+    memory=Memory(),
+    progress={"max_delay_us": pa.int64(), "alpha": pa.float64()},
+    records={"judged": JUDGED},
+    columns={
+        "judged": {
+            "order": pa.int64(),
+            **WINDOW,
+            "n_rcv": pa.int64(),
+            "n_late": pa.int64(),
+            "n_req": pa.int64(),
+            "miss": pa.bool_(),
+            "alpha": pa.float64(),
+        }
+    },
+    words={"judged": Judged, "progress": Progress, "correlation": Correlation},
+)
+
+
+class SlackQuery(query.WindowedQuery[SlackConfig]):
+    """Adaptive K-slack windows over a history, whose answers end exact.
 
     Arguments and errors are those of :class:`spark_impl.windows.query.WindowedQuery`.
     """
@@ -25,3 +65,78 @@ class SlackQuery(WindowedQuery[SlackConfig]):
         group_columns: Collection[str] = (),
     ) -> None:
         super().__init__(spark, SLACK, config, source, store, group_columns)
+
+
+def assumption(config: SlackConfig) -> str:
+    """Return the assumption on which the quality of the first answers rests."""
+    if config.control not in ADAPTIVE_CONTROLS:
+        return "no (eps, delta) promise"
+    if config.control != "conformal":
+        return "no (eps, delta) promise: only the mean of the coverage is steered"
+    if config.lambda_thr is not None:
+        return "none for the coverage; it says nothing about the error of the value"
+    if config.aggregate == "count" or config.sampling == "adversarial":
+        return "none"
+    if config.aggregate in ("sum", "avg") and config.method == "normal":
+        return NEARLY_NORMAL
+    return INDEPENDENT
+
+
+def results(spark: SparkSession, store: str | Path) -> DataFrame:
+    """Return the current answers of the query that writes ``store``.
+
+    The columns are those of :func:`spark_impl.windows.query.results`, and:
+
+    * ``assumption``: the assumption on which the quality of the first answers rests;
+    * ``assumption_status``: ``untested``, ``not contradicted`` or ``contradicted`` by the values
+      and delays in the windows corrected so far; NULL if nothing is assumed about them.
+
+    Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
+    of a query.
+    """
+    config, opened = load_store(Path(store).absolute(), SLACK)
+    return query.read_undisturbed(opened, lambda last: _results(spark, config, opened, last))
+
+
+def _results(spark: SparkSession, config: SlackConfig, store: WindowStore, last: int) -> DataFrame:
+    basis = assumption(config)
+    status = _status(spark, store, last).status if basis.startswith(INDEPENDENT) else None
+    return query.current_answers(spark, SLACK.settings(config), store, last).select(
+        "*",
+        F.lit(basis).alias("assumption"),
+        F.lit(status).cast("string").alias("assumption_status"),
+    )
+
+
+def assumption_status(spark: SparkSession, store: str | Path) -> AssumptionStatus:
+    """Return whether corrected windows contradict that values are independent of delay.
+
+    Raises :class:`InputProblem` if ``store`` is not the store of a query.
+    """
+    _, opened = load_store(Path(store).absolute(), SLACK)
+    return query.read_undisturbed(opened, lambda last: _status(spark, opened, last))
+
+
+def corrections(spark: SparkSession, store: str | Path) -> DataFrame:
+    """Return a row for each correction, as :func:`spark_impl.windows.query.corrections` does."""
+    return query.corrections(spark, SLACK, store)
+
+
+def _status(spark: SparkSession, store: WindowStore, last: int) -> AssumptionStatus:
+    figures = ["cross", "delay_spread", "value_spread"]
+    latest = F.max_by(F.struct(*figures), "revision")
+    rows = (
+        query.read_table(spark, store, "correlation", last)
+        .groupBy(*store.by, "key", "start_us")
+        .agg(latest.alias("latest"))
+        .select("latest.*")
+        .toArrow()
+    )
+    return correlation.assess(*(rows.column(name).to_numpy().astype(float) for name in figures))
+
+
+run_workloads = partial(system.run_workloads, SLACK)
+"""Runs many workloads of one configuration in one query."""
+run_in_process = partial(system.run_in_process, SLACK)
+"""Runs a workload without Spark; returns the steps of the stream part."""
+make_system = system_maker("slack", run_workloads)

@@ -1,22 +1,32 @@
-"""How many tuples of a window its first answer must contain (docs/slack.md, section 5)."""
+"""The required number of tuples in a window's first answer (docs/slack.md, section 5).
+
+Rules of this file:
+
+* Ranks are integers: ``q`` and ``e`` are exact fractions, and no rank is ever rounded from a float.
+* For quantiles: with one tuple less, a tail of the hypergeometric distribution changes by a term
+  that one probability gives. All probabilities of a window therefore follow from one running sum.
+"""
 
 from fractions import Fraction
+from functools import lru_cache
+from math import exp
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
 from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Floats, Ints
-from spark_impl.slack import missing, ranks
+from spark_impl.slack import missing
 
 _ROUNDING = 1e-9
-"""Keeps a product that is an integer on paper from being rounded to its other side."""
+"""Keeps a product that is an integer on paper from being rounded the wrong way."""
 
 
 def squared_cv(config: SlackConfig, n: Ints, s1: Floats, s2: Floats) -> Floats:
-    """Squared coefficient of variation: the setting, or estimated from n, S1 and S2.
+    """Return the squared coefficient of variation: the setting, or estimated from n, S1 and S2.
 
-    Infinite where the estimate does not fit into float64.
+    It is infinite if the estimate does not fit into float64.
     """
     if config.cv is not None:
         return np.full(len(n), config.cv * config.cv)
@@ -35,12 +45,12 @@ def required(
     task: int = 0,
     order: int = 0,
 ) -> Ints:
-    """n_req of some windows that a task judges in a row; 0 where nothing is required.
+    """Return n_req of some windows that a task judges in a row; 0 if nothing is required.
 
-    ``total`` holds the tuples known of each (N, at least 1), ``cv2`` the squared coefficient of
-    variation at its judgement. ``values`` is looked at if ``config.needs_values``: the values of
-    the first window from the largest down, then those of the next. The first window is judgement
-    ``order`` of the task.
+    ``total`` is the number of known tuples of each (N, at least 1), ``cv2`` the squared coefficient
+    of variation at its judgement. ``values`` is used if ``config.needs_values``: the values of the
+    first window, largest first, then those of the next. The first window is judgement ``order`` of
+    the task.
     """
     if config.lambda_thr is not None:
         return _share(total, config.lambda_thr)
@@ -61,12 +71,12 @@ def required(
 
 
 def decimal(number: float) -> Fraction:
-    """The decimal number that was written."""
+    """Return the decimal number that was written."""
     return Fraction(repr(float(number)))
 
 
 def _share(total: Ints, share: float) -> Ints:
-    """ceil(share * N), with the share taken as the decimal number that was written."""
+    """Return ceil(share * N), with the share as the decimal number that was written."""
     exact = decimal(share)
     top, bottom = exact.numerator, exact.denominator
     return np.array([-(-top * n // bottom) for n in total.tolist()], np.int64)
@@ -80,8 +90,8 @@ def _for_rank(config: SlackConfig, total: Ints) -> Ints:
     q = decimal(config.q) if config.aggregate == "quantile" else Fraction(1, 2)
     e, d = decimal(config.eps), _level(config)
     if config.sampling == "adversarial":
-        return np.array([ranks.adversarial(q, e, n) for n in total.tolist()], np.int64)
-    return np.array([ranks.exchangeable(q, e, d, n) for n in total.tolist()], np.int64)
+        return np.array([_adversarial_requirement(q, e, n) for n in total.tolist()], np.int64)
+    return np.array([_exchangeable_requirement(q, e, d, n) for n in total.tolist()], np.int64)
 
 
 def _for_sum(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
@@ -102,3 +112,138 @@ def _for_avg(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
         share = spread / (spread + total * (config.eps * config.eps))
     share = np.where(np.isfinite(share), share, 1.0)
     return np.maximum(np.ceil(share * total - _ROUNDING).astype(np.int64), 1)
+
+
+_EQUAL = 1 + 1e-9
+"""A probability that equals its limit on paper is not refused for a rounding error."""
+_FIRST_BLOCK = 512
+
+
+class _Aim(NamedTuple):
+    """The ranks that an answer may have: rank ``r0`` of ``total``, off by fewer than ``c``."""
+
+    q: Fraction
+    total: int
+    r0: int
+    c: int
+
+    def rank(self, n: int) -> int:
+        """Return the rank of the answer from ``n`` tuples among them."""
+        return _ceil(self.q * n)
+
+    def ranks(self, least: int, most: int) -> Ints:
+        """Return the rank of the answer from each of ``least .. most`` tuples."""
+        top, bottom = self.q.numerator, self.q.denominator
+        return np.array([-(-top * n // bottom) for n in range(least, most + 1)], np.int64)
+
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """Number of tuples below the ranks that are too high, and of those too low, if any."""
+        too_high, too_low = self.r0 + self.c, self.r0 - self.c
+        return (
+            *((too_high - 1,) if too_high <= self.total else ()),
+            *((too_low,) if too_low >= 1 else ()),
+        )
+
+
+@lru_cache(maxsize=1 << 16)
+def _exchangeable_requirement(q: Fraction, e: Fraction, d: float, total: int) -> int:
+    """Return n_req if the missing tuples are a simple random subset of the ``total``."""
+    aim = _Aim(q, total, _ceil(q * total), _ceil(e * total))
+    hi = _certain_from(aim, d)
+    tails = [_tail(aim, marked, hi) for marked in aim.marks]
+    size = _FIRST_BLOCK
+    while hi > 1:
+        lo = max(1, hi - size)
+        steps = [_steps(aim, marked, lo, hi) for marked in aim.marks]
+        paths = [tail + np.cumsum(step) for tail, step in zip(tails, steps, strict=True)]
+        bad = np.flatnonzero(sum(paths, np.zeros(hi - lo)) > d * _EQUAL)
+        if len(bad):
+            return hi - int(bad[0])
+        tails = [float(path[-1]) for path in paths]
+        hi, size = lo, 2 * size
+    return 1
+
+
+@lru_cache(maxsize=1 << 16)
+def _adversarial_requirement(q: Fraction, e: Fraction, total: int) -> int:
+    """Return n_req if any tuples may be missing."""
+    aim = _Aim(q, total, _ceil(q * total), _ceil(e * total))
+    # off by up to max(q, 1-q) * m - 1 ranks with m missing, so more than 2c + 2 are too many
+    lo = max(1, total - 2 * aim.c - 2)
+    n = np.arange(lo, total + 1)
+    k = aim.ranks(lo, total)
+    bad = np.flatnonzero((aim.r0 - k >= aim.c) | (k + (total - n) - aim.r0 >= aim.c))
+    return lo + int(bad[-1]) + 1 if len(bad) else lo
+
+
+def _ceil(number: Fraction) -> int:
+    return -(-number.numerator // number.denominator)
+
+
+def _certain_from(aim: _Aim, d: float) -> int:
+    """Return a number of tuples from which Serfling's inequality keeps the probability below ``d``.
+
+    The inequality bounds each tail by exp(-2 n t^2 / (1 - (n-1)/N)) if the share of marked tuples
+    differs by ``t`` from ``q``, the rank of the answer; the bound falls with n.
+    """
+    total = aim.total
+    gaps = [float(Fraction(marked, total) - aim.q) for marked in aim.marks]
+
+    def certain(n: int) -> bool:
+        rest = 1 - (n - 1) / total
+        return sum(exp(-2 * n * t * t / rest) for t in gaps) * _EQUAL <= d
+
+    lo, hi = 1, total
+    if not certain(total):
+        return total
+    while lo < hi:
+        middle = (lo + hi) // 2
+        lo, hi = (lo, middle) if certain(middle) else (middle + 1, hi)
+    return lo
+
+
+def _log_choose(n: Ints, k: Ints) -> Floats:
+    # Imported here: every process of a query would wait for it, and few queries need it.
+    from scipy.special import gammaln
+
+    out: Floats = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+    return out
+
+
+def _probability(aim: _Aim, marked: int, n: Ints, x: Ints) -> Floats:
+    """Return P(H = x) if ``n`` tuples are drawn and ``marked`` of all tuples are marked."""
+    rest = aim.total - marked
+    possible = (x >= 0) & (x <= marked) & (n - x >= 0) & (n - x <= rest)
+    out = np.zeros(len(n))
+    n, x = n[possible], x[possible]
+    total, all_marked, all_rest = (np.full(len(n), each) for each in (aim.total, marked, rest))
+    log = _log_choose(all_marked, x) + _log_choose(all_rest, n - x) - _log_choose(total, n)
+    out[possible] = np.exp(log)
+    return out
+
+
+def _is_high(aim: _Aim, marked: int) -> bool:
+    """Return whether the marked tuples are those below the ranks that are too high."""
+    return marked >= aim.r0
+
+
+def _tail(aim: _Aim, marked: int, n: int) -> float:
+    """Return the probability to be off on the side of ``marked``, with ``n`` tuples."""
+    k = aim.rank(n)
+    x = np.arange(k) if _is_high(aim, marked) else np.arange(k, min(n, marked) + 1)
+    return float(_probability(aim, marked, np.full(len(x), n), x).sum())
+
+
+def _steps(aim: _Aim, marked: int, lo: int, hi: int) -> Floats:
+    """Return how much the tail grows from hi to hi - 1, from hi - 1 to hi - 2, ..., to lo tuples.
+
+    One more tuple drawn removes P(H_n = x) * (marked - x) / (N - n) from P(H_n <= x); one rank less
+    removes P(H_n = x) from it.
+    """
+    n = np.arange(hi - 1, lo - 1, -1)
+    k = aim.ranks(lo, hi)[::-1]
+    x = k[:-1] - 1
+    change = (marked - x) / (aim.total - n) - (k[1:] < k[:-1])
+    grown = _probability(aim, marked, n, x) * change
+    return grown if _is_high(aim, marked) else -grown

@@ -1,8 +1,9 @@
-"""How long a task of room ``slack`` waits (docs/slack.md, sections 2 and 4).
+"""The rule of room ``slack``: how long a task waits (docs/slack.md, sections 2 and 4).
 
-K depends on the largest delay and on alpha, which changes at judgements only. So the delays of many
-arrivals are running maxima, and the way to the next judgement is known; beyond it, it is guessed
-(:mod:`spark_impl.slack.foresight`).
+The slack K depends on the largest delay and on alpha. Alpha changes at judgements only, so K is a
+running maximum up to the next judgement. Beyond a judgement the path depends on its misses, which
+are not known yet. Misses are rare, so :class:`Foresight` guesses that the next window fares as the
+last one did. A guess costs one search per judgement and avoids working in small portions.
 """
 
 from typing import NamedTuple
@@ -10,43 +11,153 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.arrays import Floats, Ints, Records
-from spark_impl.slack import quality
-from spark_impl.slack.foresight import Foresight, Turn
-from spark_impl.slack.held import Held
-from spark_impl.slack.judgement import Judgement, Mark, Moments
-from spark_impl.slack.records import Memory
+from spark_impl.runtime.arrays import Bools, Floats, Ints, Records
+from spark_impl.slack import control_laws
+from spark_impl.slack.judgement import WINDOW, Judgement, Mark, Moments
+from spark_impl.slack.retained_values import RETAINED, RetainedValues
 from spark_impl.windows.records import Rows
-from spark_impl.windows.rule import Path, Stretch
+from spark_impl.windows.room import Path, Stretch
+
+_FIRST_LOOK = 64
+"""Number of arrivals in the first search for the next judgement."""
+_FAR = 100
+"""Most windows that one guessed judgement may cover; more mean a jump ahead in event time."""
+
+
+class Memory(NamedTuple):
+    """The state of a task's controller between two micro-batches."""
+
+    max_delay_us: int = 0
+    alpha: float = 1.0
+    err_prev: float = 0.0
+    n: int = 0
+    """Number of accepted values; ``s1`` is their sum, ``s2`` the sum of their squares."""
+    s1: float = 0.0
+    s2: float = 0.0
+    judged: int = 0
+    """Number of judgements so far."""
+    windows: Records = np.empty(0, WINDOW)
+    retained: Records = np.empty(0, RETAINED)
+    values: Floats = np.empty(0)
+    """The values that ``retained`` counts; empty unless ``config.needs_values``."""
 
 
 class _Moment(NamedTuple):
-    """A moment of a rule, for going back to it."""
+    """A snapshot of a rule, used to undo a stretch."""
 
     memory: Memory
     judgement: Mark
 
 
+class Turn(NamedTuple):
+    """A guessed judgement on a path."""
+
+    at: int
+    """Position on the path."""
+    unjudged_from: int
+    """First window that this judgement leaves unjudged."""
+    alpha: float
+    """Factor of the path behind it."""
+
+
+class Foresight:
+    """Draws paths across guessed judgements and learns from the actual ones."""
+
+    def __init__(self, config: SlackConfig, n_keys: int) -> None:
+        self._config = config
+        self._look = _FIRST_LOOK
+        self._guesses = config.control == "conformal"
+        self._turns = 1
+        self._misses: Bools = np.zeros(n_keys, np.bool_)
+
+    def draw(
+        self, judgement: Judgement, alpha: float, wm_us: int, t_max: Ints, max_delay: Ints
+    ) -> tuple[Path, list[Turn]]:
+        """Return the path of some arrivals and the judgements that it assumes.
+
+        The path starts from ``alpha`` and the watermark ``wm_us``. It ends at a judgement, or with
+        the arrivals.
+        """
+        wm, at = wm_us, 0
+        parts: list[Ints] = []
+        turns: list[Turn] = []
+        while True:
+            slack, hit = self._until(judgement.next_us(wm), alpha, t_max[at:], max_delay[at:])
+            parts.append(slack)
+            at += len(slack)
+            if not hit or at == len(t_max) or len(parts) == self._turns:
+                break
+            before, wm = wm, int(t_max[at - 1] - slack[-1])
+            first, last = judgement.unjudged_from(np.array([before, wm])).tolist()
+            if last - first > _FAR:
+                break
+            misses = np.tile(self._misses, last - first)
+            alpha = control_laws.conformal(self._config, alpha, misses)[-1]
+            turns.append(Turn(at - 1, last, alpha))
+        slack = np.concatenate(parts)
+        return Path(slack, np.maximum(np.maximum.accumulate(t_max[:at] - slack), wm_us)), turns
+
+    def check(self, turns: list[Turn], alpha: float, judged: Records) -> Turn | None:
+        """Return the first wrongly guessed turn, None if all guesses were right.
+
+        ``alpha`` is the factor at the beginning of the path, ``judged`` the actual judgements.
+        """
+        alphas = np.append(judged["alpha"], alpha)
+        judged_before = np.searchsorted(judged["j"], [turn.unjudged_from for turn in turns])
+        wrong = np.flatnonzero(alphas[judged_before - 1] != [turn.alpha for turn in turns])
+        if not len(wrong):
+            if self._guesses and len(turns) + 1 == self._turns:
+                self._turns *= 2
+            self._learn(judged)
+            return None
+        first = int(wrong[0])
+        self._turns = first + 1
+        self._learn(judged[: judged_before[first]])
+        return turns[first]
+
+    def _learn(self, judged: Records) -> None:
+        if len(judged):
+            self._misses = judged["miss"][judged["j"] == judged["j"][-1]]
+
+    def _until(self, wm: int, alpha: float, t_max: Ints, max_delay: Ints) -> tuple[Ints, bool]:
+        """Return K up to the arrival that moves the watermark to ``wm``, and whether one does."""
+        end = 2 * self._look
+        while True:  # search more and more arrivals
+            slack = control_laws.slack_us(self._config, alpha, max_delay[:end])
+            reached = t_max[:end] - slack >= wm
+            hit = int(reached.argmax())
+            if reached[hit] or end >= len(t_max):
+                break
+            end *= 4
+        is_reached = bool(reached[hit])
+        if is_reached:
+            slack = slack[: hit + 1]
+        self._look = max(len(slack), _FIRST_LOOK)
+        return slack, is_reached
+
+
 class SlackRule:
-    """The controller of one task, for one micro-batch."""
+    """The controller of one task during one micro-batch."""
 
     def __init__(self, config: SlackConfig, task: int, n_keys: int, memory: Memory) -> None:
         self._config = config
         self._memory = memory
-        held = Held(config, memory.held, memory.values) if config.needs_values else None
-        self._judgement = Judgement(config, memory.windows, n_keys, task, held)
+        retained = None
+        if config.needs_values:
+            retained = RetainedValues(config, memory.retained, memory.values)
+        self._judgement = Judgement(config, memory.windows, n_keys, task, retained)
         self._foresight = Foresight(config, n_keys)
         self._start = 0
         self._turns: list[Turn] = []
         self._again = False
 
     def look(self, rows: Rows, t_max: Ints) -> None:
-        """See the arrivals that come next: their delays and the moments of their values."""
+        """Compute the delays of the next arrivals and the moments of their values."""
         now = self._memory
         self._t_max = t_max
         delay = t_max - rows.event_time_us
         self._max_delay = np.maximum(np.maximum.accumulate(delay), now.max_delay_us)
-        with np.errstate(over="ignore"):  # infinity is what the rules of coverage expect then
+        with np.errstate(over="ignore"):  # the coverage rules expect infinity then
             squares = rows.value * rows.value
         self._moments = Moments(
             now.n + np.arange(1, len(t_max) + 1),
@@ -55,31 +166,31 @@ class SlackRule:
         )
 
     def path(self, start: int, wm_us: int) -> Path:
-        """The path of the stretch that begins at ``start``; what it takes for granted is noted."""
+        """Return the path of the stretch that begins at ``start``, and note its guesses."""
         self._start = start
         t_max, max_delay = self._t_max[start:], self._max_delay[start:]
-        if quality.is_adaptive(self._config):
+        if control_laws.is_adaptive(self._config):
             path, self._turns = self._foresight.draw(
                 self._judgement, self._memory.alpha, wm_us, t_max, max_delay
             )
             return path
-        slack = quality.slack_us(self._config, 1.0, max_delay)
+        slack = control_laws.slack_us(self._config, 1.0, max_delay)
         return Path(slack, np.maximum(np.maximum.accumulate(t_max - slack), wm_us))
 
     def settle(self, done: Stretch) -> int | None:
-        """Judge windows, and compare with what the path took for granted."""
+        """Judge windows and compare the judgements with the guesses of the path."""
         before = _Moment(self._memory, self._judgement.mark())
         self._judge(done)
         if self._again:
             self._again = False
             return None
-        taken = [turn for turn in self._turns if turn.at < len(done.path.wm) - 1]
+        passed = [turn for turn in self._turns if turn.at < len(done.path.wm) - 1]
         judged = self._judgement.since(before.judgement)
-        wrong = self._foresight.check(taken, before.memory.alpha, judged)
+        wrong = self._foresight.check(passed, before.memory.alpha, judged)
         if wrong is None:
             return None
         self._memory = before.memory
-        self._judgement.back_to(before.judgement)
+        self._judgement.undo_to(before.judgement)
         self._again = True
         return wrong.at + 1
 
@@ -94,31 +205,31 @@ class SlackRule:
         else:
             moments = Moments(*(np.array([each]) for each in (now.n, now.s1, now.s2)))
         self._judgement.count(done)
-        law = quality.Law(now.alpha, now.err_prev, now.judged)
+        law = control_laws.Law(now.alpha, now.err_prev, now.judged)
         law = self._judgement.judge(done.path.wm, moments, law)
         self._memory = now._replace(**law._asdict())
 
     def slack_us(self) -> int:
-        """K with the present alpha."""
+        """Return K with the present alpha."""
         delay = np.array([self._memory.max_delay_us])
-        return int(quality.slack_us(self._config, self._memory.alpha, delay)[0])
+        return int(control_laws.slack_us(self._config, self._memory.alpha, delay)[0])
 
     def memory(self, wm_us: int) -> Memory:
-        """What the controller remembers."""
-        held, values = self._judgement.held(wm_us)
-        windows = self._judgement.remains()
-        return self._memory._replace(windows=windows, held=held, values=values)
+        """Return the controller's state at a watermark."""
+        retained, values = self._judgement.retained(wm_us)
+        windows = self._judgement.unjudged()
+        return self._memory._replace(windows=windows, retained=retained, values=values)
 
     def progress(self) -> dict[str, float]:
-        """Where the controller stands."""
+        """Return the largest delay and alpha."""
         return {"max_delay_us": self._memory.max_delay_us, "alpha": self._memory.alpha}
 
     def records(self) -> dict[str, Records]:
-        """The judgements."""
+        """Return the judgements of this micro-batch."""
         return {"judged": np.concatenate(self._judgement.judgements)}
 
 
 def _running_sum(start: float, values: Floats) -> Floats:
-    """start + v0, (start + v0) + v1, ...: float64 additions in arrival order."""
+    """Return start + v0, (start + v0) + v1, ...: float64 additions in arrival order."""
     sums: Floats = np.cumsum(np.concatenate(([start], values)))[1:]
     return sums

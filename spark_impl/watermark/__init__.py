@@ -1,8 +1,15 @@
 """Room ``watermark`` on Spark: windows whose watermark follows the disorder (docs/watermark.md)."""
 
 from spark_impl.runtime.queries import QueryProblem
-from spark_impl.watermark.query import WatermarkQuery, corrections, late, results
-from spark_impl.watermark.system import make_system, run_in_process, run_workloads
+from spark_impl.watermark.query import (
+    WatermarkQuery,
+    corrections,
+    late,
+    make_system,
+    results,
+    run_in_process,
+    run_workloads,
+)
 
 __all__ = [
     "QueryProblem",

@@ -1,21 +1,42 @@
-"""The streaming query of room ``watermark``, and what a user asks its store."""
+"""The streaming query of room ``watermark``, its answers, and the query as a System."""
 
 from collections.abc import Collection
+from functools import partial
 from pathlib import Path
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import WatermarkConfig
-from spark_impl.watermark.room import WATERMARK
-from spark_impl.windows import answers
-from spark_impl.windows.query import WindowedQuery
+from model.vocabulary.watermark import Clock
+from spark_impl.runtime.systems import system_maker
+from spark_impl.watermark.rule import CLOCK, Memory, WatermarkRule
+from spark_impl.windows import query, system
+from spark_impl.windows.room import WindowRoom, WindowSettings, window_settings
 
 
-class WatermarkQuery(WindowedQuery[WatermarkConfig]):
+def _settings(config: WatermarkConfig) -> WindowSettings:
+    return window_settings(config, positive=False, corrects=config.corrections, correlates=False)
+
+
+WATERMARK = WindowRoom(
+    name="watermark",
+    read=WatermarkConfig.from_json,
+    settings=_settings,
+    rule=WatermarkRule,
+    memory=Memory(),
+    progress={},
+    records={"clock": CLOCK},
+    columns={"clock": dict.fromkeys(CLOCK.names or (), pa.int64())},
+    words={"clock": Clock},
+)
+
+
+class WatermarkQuery(query.WindowedQuery[WatermarkConfig]):
     """Windows over a history, with a watermark that follows the disorder of the last arrivals.
 
-    What comes late is a side output (:func:`late`), or is corrected for when the configuration says
-    so. Arguments and errors are those of :class:`spark_impl.windows.query.WindowedQuery`.
+    Late tuples are a side output (:func:`late`), or are corrected if the configuration says so.
+    Arguments and errors are those of :class:`spark_impl.windows.query.WindowedQuery`.
     """
 
     def __init__(
@@ -30,15 +51,22 @@ class WatermarkQuery(WindowedQuery[WatermarkConfig]):
 
 
 def results(spark: SparkSession, store: str | Path) -> DataFrame:
-    """Current answers: :func:`spark_impl.windows.answers.results`."""
-    return answers.results(spark, WATERMARK, store)
+    """Return current answers, as :func:`spark_impl.windows.query.results` does."""
+    return query.results(spark, WATERMARK, store)
 
 
 def late(spark: SparkSession, store: str | Path) -> DataFrame:
-    """The side output, a row for each (tuple, window): :func:`spark_impl.windows.answers.late`."""
-    return answers.late(spark, WATERMARK, store)
+    """Return a row for each late (tuple, window), as :func:`spark_impl.windows.query.late` does."""
+    return query.late(spark, WATERMARK, store)
 
 
 def corrections(spark: SparkSession, store: str | Path) -> DataFrame:
-    """What was corrected, and what it took: :func:`spark_impl.windows.answers.corrections`."""
-    return answers.corrections(spark, WATERMARK, store)
+    """Return a row for each correction, as :func:`spark_impl.windows.query.corrections` does."""
+    return query.corrections(spark, WATERMARK, store)
+
+
+run_workloads = partial(system.run_workloads, WATERMARK)
+"""Runs many workloads of one configuration in one query."""
+run_in_process = partial(system.run_in_process, WATERMARK)
+"""Runs a workload without Spark; returns the steps of the stream part."""
+make_system = system_maker("watermark", run_workloads)

@@ -1,7 +1,7 @@
-"""How long a task of room ``watermark`` waits (docs/watermark.md, sections 1 to 3).
+"""The rule of room ``watermark``: how long a task waits (docs/watermark.md, sections 1 to 3).
 
-The disorder of the last arrivals does not depend on the watermark. So the way of all arrivals of a
-plan is known as soon as they are seen, and nothing is ever guessed.
+The disorder of the last arrivals does not depend on the watermark. The path of all arrivals of a
+plan is therefore known in advance, and nothing is guessed.
 """
 
 from typing import NamedTuple
@@ -11,18 +11,20 @@ import numpy as np
 from model.vocabulary import WatermarkConfig
 from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.windows.disorder import inversions, sizes, wait_us
-from spark_impl.windows.records import Rows, records
-from spark_impl.windows.rule import Path, Stretch
+from spark_impl.windows.records import Rows, fill_records
+from spark_impl.windows.room import Path, Stretch
 
 CLOCK = np.dtype(
     [("seq", "<i8"), ("t_max_us", "<i8"), ("inv", "<i8"), ("wait_us", "<i8"), ("wm_us", "<i8")]
 )
+"""The clock of a task after an arrival."""
 
 
 class Memory(NamedTuple):
-    """What a task remembers of its micro-cluster between two micro-batches."""
+    """The micro-cluster of a task between two micro-batches."""
 
     inv: int = 0
+    """Number of pairs out of order in the cluster."""
     wait_us: int = 0
     """Wait of the last arrival."""
     cluster: Ints = np.empty(0, np.int64)
@@ -30,7 +32,7 @@ class Memory(NamedTuple):
 
 
 class WatermarkRule:
-    """The micro-cluster of one task, for one micro-batch."""
+    """The micro-cluster of one task during one micro-batch."""
 
     def __init__(self, config: WatermarkConfig, task: int, n_keys: int, memory: Memory) -> None:
         del task, n_keys  # a wait does not depend on them
@@ -39,7 +41,7 @@ class WatermarkRule:
         self._clocks: list[Records] = [np.empty(0, CLOCK)]
 
     def look(self, rows: Rows, t_max: Ints) -> None:
-        """See the arrivals that come next: the disorder after each, and how long it makes wait."""
+        """Compute the disorder after each of the next arrivals, and the wait that follows."""
         before = self._memory.cluster
         self._times = np.concatenate((before, rows.event_time_us))
         self._t_max = t_max
@@ -49,22 +51,22 @@ class WatermarkRule:
         self._start = 0
 
     def path(self, start: int, wm_us: int) -> Path:
-        """The path from an arrival on, to the last one that was seen."""
+        """Return the path from arrival ``start`` to the last one."""
         self._start = start
         wait = self._wait[start:]
         wm = np.maximum(np.maximum.accumulate(self._t_max[start:] - wait), wm_us)
         return Path(wait, wm)
 
-    def settle(self, done: Stretch) -> None:
-        """Move the cluster on, and note the clocks."""
-        if not done.size:  # a flush moves the watermark and leaves the cluster as it is
-            return
+    def settle(self, done: Stretch) -> int | None:
+        """Move the cluster on and record the clocks; the path was right."""
+        if not done.size:  # a flush moves the watermark and leaves the cluster unchanged
+            return None
         stop = self._start + done.size
         here = slice(self._start, stop)
         known = len(self._times) - len(self._inv)
         cluster = self._times[max(known + stop - self._config.k, 0) : known + stop]
         self._memory = Memory(int(self._inv[stop - 1]), int(self._wait[stop - 1]), cluster)
-        clocks = records(
+        clocks = fill_records(
             CLOCK,
             done.size,
             seq=done.rows.seq,
@@ -77,20 +79,21 @@ class WatermarkRule:
             self._clocks.append(clocks)
         else:
             self._clocks = [clocks[-1:]]
+        return None
 
     def slack_us(self) -> int:
-        """The wait of the last arrival."""
+        """Return the wait of the last arrival."""
         return self._memory.wait_us
 
     def memory(self, wm_us: int) -> Memory:
-        """The cluster; it does not depend on the watermark."""
+        """Return the cluster; it does not depend on the watermark."""
         del wm_us
         return self._memory
 
     def progress(self) -> dict[str, float]:
-        """Nothing besides the clock of every room."""
+        """Return no columns: the clock of every room is enough."""
         return {}
 
     def records(self) -> dict[str, Records]:
-        """The clocks."""
+        """Return the clocks."""
         return {"clock": np.concatenate(self._clocks)}

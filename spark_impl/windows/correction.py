@@ -2,8 +2,8 @@
 
 Rules of this file (docs/slack.md, section 6):
 
-* What is pending after a batch is what was pending before it, plus its late pairs, minus what its
-  corrections covered; each of the three is a table of that batch.
+* The pending pairs after a batch are those before it, plus its late pairs, minus those that its
+  corrections covered. Each of the three is a table of that batch.
 * A correction reads the history up to the last arrival that its task has processed, no further.
 * A correction that finds less in the history than must have been there writes nothing.
 """
@@ -20,76 +20,76 @@ from spark_impl.runtime.arrays import Bools, Ints
 from spark_impl.runtime.histories import InputProblem
 from spark_impl.runtime.stores import read_parquet
 from spark_impl.windows import recompute
-from spark_impl.windows.asked import Asked
-from spark_impl.windows.blocks import combined
-from spark_impl.windows.extents import Extents
+from spark_impl.windows.arrival_files import number_combinations
 from spark_impl.windows.history import History
-from spark_impl.windows.recompute import Found, Wanted, Who
-from spark_impl.windows.store import Store
+from spark_impl.windows.recompute import WindowAnswers, WindowRequest
+from spark_impl.windows.room import WindowSettings
+from spark_impl.windows.row_groups import Footers
+from spark_impl.windows.store import TaskId, WindowStore
 
 
-class _Due(NamedTuple):
-    """What is corrected at the end of a batch."""
+class _DueCorrections(NamedTuple):
+    """The corrections at the end of a batch."""
 
-    reasons: dict[Who, str]
-    limits: dict[Who, int]
+    reasons: dict[TaskId, str]
+    limits: dict[TaskId, int]
     rows: Bools
-    """Mask of the pending rows that this covers."""
+    """Mask of the pending rows that they cover."""
 
 
-class _Kept:
-    """What one table of a store says about some windows; files once read are not looked at again.
+class _TableReader:
+    """Reads the rows of one table about some windows, and lists its files only once.
 
-    Whoever runs corrections is the only writer, so that files need not be listed twice.
+    The process that runs corrections is the only writer of the table.
     """
 
-    def __init__(self, store: Store, table: str, time: str = "start_us") -> None:
+    def __init__(self, store: WindowStore, table: str, time: str = "start_us") -> None:
         self._store = store
         self._table = table
         self._time = time
         self._files: dict[int, list[str]] | None = None
-        self._extents = Extents(time)
+        self._footers = Footers(time)
 
-    def read(self, want: Wanted) -> pa.Table:
-        """Rows with times in the stretches of wanted windows, and perhaps some between them."""
+    def read(self, request: WindowRequest) -> pa.Table:
+        """Return the rows in the time ranges of requested windows, and perhaps some between."""
         if self._files is None:
             self._files = self._store.files(self._table)
         paths = [path for files in self._files.values() for path in files]
-        stretches, time = recompute.stretches_us(want), pc.field(self._time)
-        overlapping = self._extents.overlapping(paths, stretches)
-        where = (time >= stretches[0][0]) & (time < stretches[-1][1])
+        times, time = recompute.time_ranges_us(request), pc.field(self._time)
+        overlapping = self._footers.overlapping(paths, times)
+        where = (time >= times[0][0]) & (time < times[-1][1])
         return read_parquet([*overlapping], self._store.schema(self._table), where)
 
     def forget(self, batch: int) -> None:
-        """Leave out what an earlier attempt at a batch wrote."""
+        """Ignore the files of an earlier attempt at a batch."""
         if self._files is not None:
-            self._extents.forget(self._files.pop(batch, ()))
+            self._footers.forget(self._files.pop(batch, ()))
 
     def renew(self, batch: int) -> None:
-        """Take what a batch has written now."""
+        """Use the files that a batch has written now."""
         self.forget(batch)
         if self._files is not None:
             self._files[batch] = self._store.files_of(self._table, batch)
 
 
 class Corrections:
-    """What follows the stream part of every micro-batch of a query."""
+    """Corrects windows after the stream part of every micro-batch of a query."""
 
-    def __init__(self, asked: Asked, store: Store, history: History) -> None:
-        self._asked = asked
+    def __init__(self, settings: WindowSettings, store: WindowStore, history: History) -> None:
+        self._settings = settings
         self._store = store
         self._history = history
-        self._results = _Kept(store, "result")
-        self._revisions = _Kept(store, "revision")
-        self._cleared = _Kept(store, "cleared", "event_time_us")
+        self._results = _TableReader(store, "result")
+        self._revisions = _TableReader(store, "revision")
+        self._cleared = _TableReader(store, "cleared", "event_time_us")
 
     def run(self, batch: int, progress: pa.Table) -> None:
-        """Correct what is due at the end of a batch, and note what is pending then.
+        """Make the corrections that are due after a batch, and write what is pending then.
 
-        Where nothing is corrected nothing is pending: late pairs are a side output.
+        Without corrections nothing is pending: late pairs are a side output.
         """
         store = self._store
-        if not self._asked.corrects:
+        if not self._settings.corrects:
             store.write("pending", batch, store.schema("pending").empty_table())
             store.forget_old_pending(batch)
             return
@@ -98,13 +98,15 @@ class Corrections:
         self._cleared.forget(batch)
         before = store.read("pending", batch - 1)
         pending = _union(before, store.read("late", batch))
-        due = _due(self._asked, store, pending, progress)
+        due = _due_corrections(self._settings, store, pending, progress)
         if due.reasons:
             covered = pending.filter(pa.array(due.rows))
-            want, place = recompute.wanted(self._asked, store.by, covered, due.limits)
-            found, rows_read = self._history.recompute(want)
-            self._write_revisions(batch, want, found)
-            rows = _summary(want, due, found, covered, place, rows_read)
+            request, place = recompute.request_windows(
+                self._settings, store.by, covered, due.limits
+            )
+            answers, rows_read = self._history.recompute(request)
+            self._write_revisions(batch, request, answers)
+            rows = _summarise(request, due, answers, covered, place, rows_read)
             schema = store.schema("correction")
             store.write("correction", batch, pa.Table.from_pylist(rows, schema))
             store.write("cleared", batch, covered)
@@ -113,22 +115,22 @@ class Corrections:
         store.write("pending", batch, pending)
         store.forget_old_pending(batch)
 
-    def _write_revisions(self, batch: int, want: Wanted, found: Found) -> None:
-        store, earlier = self._store, self._revisions.read(want)
-        n_rcv = recompute.greatest(want, self._results.read(want), "n_rcv")
-        before = recompute.greatest(want, earlier, "n")
-        known = _Known(n_rcv, before, recompute.pairs_of(want, self._cleared.read(want)))
-        _refuse_losses(self._history.source, want, found, known)
-        rows = recompute.to_table(want, found, store.schema("revision"))
-        numbers = recompute.revision_numbers(want, found, earlier)
+    def _write_revisions(self, batch: int, request: WindowRequest, answers: WindowAnswers) -> None:
+        store, earlier = self._store, self._revisions.read(request)
+        n_rcv = recompute.greatest(request, self._results.read(request), "n_rcv")
+        before = recompute.greatest(request, earlier, "n")
+        cleared = recompute.count_pairs(request, self._cleared.read(request))
+        _refuse_losses(self._history.source, request, answers, _Known(n_rcv, before, cleared))
+        rows = recompute.to_table(request, answers, store.schema("revision"))
+        numbers = recompute.revision_numbers(request, answers, earlier)
         rows = rows.append_column("revision", pa.array(numbers))
         store.write("revision", batch, rows)
-        store.write("correlation", batch, rows.filter(pa.array(found.correlated == 1)))
+        store.write("correlation", batch, rows.filter(pa.array(answers.correlated == 1)))
         self._revisions.renew(batch)
 
 
 class _Known(NamedTuple):
-    """What earlier steps say about the wanted windows, 0 where they say nothing."""
+    """The counts of earlier steps for the requested windows, 0 if there are none."""
 
     n_rcv: Ints
     n: Ints
@@ -137,32 +139,35 @@ class _Known(NamedTuple):
     """Late pairs that earlier corrections have covered."""
 
 
-def _refuse_losses(source: Path, want: Wanted, found: Found, known: _Known) -> None:
-    """Raise :class:`InputProblem` when the history holds less than must have been there.
+def _refuse_losses(
+    source: Path, request: WindowRequest, answers: WindowAnswers, known: _Known
+) -> None:
+    """Raise :class:`InputProblem` if the history holds less than must have been there.
 
-    A forgotten redelivery is late once more although the first answer may count its tuple. So
-    answer and late pairs add up as deliveries, not as tuples: each joined the window or was late.
+    A forgotten redelivery is late once more, although the first answer may count its tuple. First
+    answer and late pairs therefore add up to deliveries, not to tuples: each delivery joined the
+    window or was late.
     """
-    tuples = np.maximum(want.pairs, known.n)
-    if want.asked.dedup:  # else the first answer counts redeliveries
+    tuples = np.maximum(request.pairs, known.n)
+    if request.settings.dedup:  # else the first answer counts redeliveries
         tuples = np.maximum(tuples, known.n_rcv)
-    for what, there, needed in (
-        ("tuples", found.n, tuples),
-        ("deliveries", found.deliveries, known.n_rcv + known.cleared + want.pairs),
+    for what, column, needed in (
+        ("tuples", answers.n, tuples),
+        ("deliveries", answers.deliveries, known.n_rcv + known.cleared + request.pairs),
     ):
-        held = recompute.of_wanted(want, found, there)
-        short = np.flatnonzero(held < needed)
+        present = recompute.per_request(request, answers, column)
+        short = np.flatnonzero(present < needed)
         if len(short):
             at = int(short[0])
             msg = (
-                f"{source} has lost rows: it holds {held[at]} of at least {needed[at]} {what}"
-                f" for {recompute.window_of(want, at)}"
+                f"{source} has lost rows: it holds {present[at]} of at least {needed[at]} {what}"
+                f" for {recompute.describe_window(request, at)}"
             )
             raise InputProblem(msg)
 
 
 def _union(before: pa.Table, late: pa.Table) -> pa.Table:
-    """Both sets of pairs as one set.
+    """Return both sets of pairs as one set.
 
     Late runs of a tuple all begin at its first window, so the longest contains the others.
     """
@@ -174,9 +179,11 @@ def _union(before: pa.Table, late: pa.Table) -> pa.Table:
     return longest.select(before.column_names)
 
 
-def _due(asked: Asked, store: Store, pending: pa.Table, progress: pa.Table) -> _Due:
-    """What to correct: tasks that this batch has moved, where a trigger holds."""
-    owner, tasks = combined(pending, store.by)
+def _due_corrections(
+    settings: WindowSettings, store: WindowStore, pending: pa.Table, progress: pa.Table
+) -> _DueCorrections:
+    """Return the corrections of tasks that this batch has moved and that a trigger applies to."""
+    owner, tasks = number_combinations(pending, store.by)
     ts = pending.column("event_time_us").to_numpy()
     oldest, newest = np.full(len(tasks), 1 << 62), np.full(len(tasks), -(1 << 62))
     np.minimum.at(oldest, owner, ts)
@@ -185,35 +192,40 @@ def _due(asked: Asked, store: Store, pending: pa.Table, progress: pa.Table) -> _
     reasons, limits, due = {}, {}, np.zeros(len(tasks), np.bool_)
     for number, who in enumerate(tasks):
         row = moved.get(who)
-        reason = "" if row is None else _reason(asked, row, oldest[number], newest[number])
+        reason = "" if row is None else _reason(settings, row, oldest[number], newest[number])
         if row is not None and reason:
             reasons[who], limits[who], due[number] = reason, row["seq"], True
-    return _Due(reasons, limits, due[owner])
+    return _DueCorrections(reasons, limits, due[owner])
 
 
-def _reason(asked: Asked, row: Mapping[str, Any], oldest: int, newest: int) -> str:
+def _reason(settings: WindowSettings, row: Mapping[str, int], oldest: int, newest: int) -> str:
     if row["flushed"]:
         return "flush"
-    if newest - oldest > asked.gamma_us:
+    if newest - oldest > settings.gamma_us:
         return "gamma"
-    return "age" if row["wm_us"] - oldest > asked.max_age_us else ""
+    return "age" if row["wm_us"] - oldest > settings.max_age_us else ""
 
 
-def _summary(
-    want: Wanted, due: _Due, found: Found, covered: pa.Table, place: Ints, rows_read: int
+def _summarise(
+    request: WindowRequest,
+    due: _DueCorrections,
+    answers: WindowAnswers,
+    covered: pa.Table,
+    place: Ints,
+    rows_read: int,
 ) -> list[dict[str, Any]]:
-    """A row a task; ``rows_read`` counts the rows of all files opened for the batch."""
+    """Return a row for each task; ``rows_read`` counts all rows read for the batch."""
     pairs = np.bincount(place, weights=covered.column("windows").to_numpy())
-    windows = np.bincount(want.wanted // len(want.windows), minlength=len(want.places))
-    needed = np.bincount(found.place, weights=found.rows, minlength=len(want.places))
+    windows = np.bincount(request.codes // len(request.windows), minlength=len(request.places))
+    needed = np.bincount(answers.place, weights=answers.rows, minlength=len(request.places))
     total = {who: [0, 0, 0] for who in due.reasons}
-    for number, values in enumerate(want.places):
+    for number, values in enumerate(request.places):
         sums = total[values[:-1]]
         for i, each in enumerate((pairs, windows, needed)):
             sums[i] += int(each[number])
     return [
         {
-            **dict(zip(want.by, who, strict=True)),
+            **dict(zip(request.by, who, strict=True)),
             "reason": due.reasons[who],
             "pairs": sums[0],
             "windows": sums[1],

@@ -1,4 +1,4 @@
-"""Do values depend on delay? Figures of a window, and what those of many windows say.
+"""Tests whether values depend on delay: figures of each window, and the status of them all.
 
 Source: docs/slack.md, section 5, last part. The figures are exact integers; only the status of the
 assumption is a statistic.
@@ -11,19 +11,19 @@ import numpy as np
 
 from model.vocabulary.slack import MAX_CORRELATED
 from spark_impl.runtime.arrays import Floats, Ints
-from spark_impl.windows.asked import Asked
 from spark_impl.windows.panes import by_window, stable_order
+from spark_impl.windows.room import WindowSettings
 
 UNTESTED = "untested"
 CONTRADICTED = "contradicted"
 NOT_CONTRADICTED = "not contradicted"
 _ENOUGH_WINDOWS = 20
 _QUANTILE = 0.9995
-"""Of Student's t: both sides together leave 0.1%."""
+"""Quantile of Student's t that leaves 0.1% on both sides together."""
 
 
 class Figures(NamedTuple):
-    """Figures of some windows, ordered by index, then place; columns of equal length."""
+    """The figures of windows, ordered by index, then place; columns of equal length."""
 
     place: Ints
     j: Ints
@@ -33,29 +33,31 @@ class Figures(NamedTuple):
 
 
 class AssumptionStatus(NamedTuple):
-    """What corrected windows say about values that are exchangeable and independent of delay."""
+    """The evidence of corrected windows on whether values are independent of delay."""
 
     status: str
     """``untested``, ``contradicted`` or ``not contradicted``."""
     windows: int
-    """Windows that say something: neither their delays nor their values are all equal."""
+    """Number of windows whose delays are not all equal, nor their values."""
     rho: float | None
-    """Rank correlation of delay and value over all of them; None without any."""
+    """Rank correlation of delay and value over these windows; None without any."""
     low: float | None
-    """The interval of 99.9% confidence; None while untested."""
+    """Lower limit of the interval with 99.9% confidence; None while untested."""
     high: float | None
 
 
-def recorded(asked: Asked, event_time_us: Ints) -> Ints:
-    """For every tuple the only recorded window that may contain it."""
-    last = event_time_us // asked.slide_us
-    return last - last % -(-asked.size_us // asked.slide_us)
+def recorded_window(settings: WindowSettings, event_time_us: Ints) -> Ints:
+    """Return for every tuple the only recorded window that may contain it."""
+    last = event_time_us // settings.slide_us
+    return last - last % -(-settings.size_us // settings.slide_us)
 
 
-def figures(asked: Asked, place: Ints, seq: Ints, event_time_us: Ints, value: Floats) -> Figures:
-    """Figures of all recorded windows from their distinct tuples: the columns have one of each."""
-    spec = asked.windows
-    j = recorded(asked, event_time_us)
+def correlate(
+    settings: WindowSettings, place: Ints, seq: Ints, event_time_us: Ints, value: Floats
+) -> Figures:
+    """Return the figures of all recorded windows; the columns hold every tuple once."""
+    spec = settings.windows
+    j = recorded_window(settings, event_time_us)
     inside = j * spec.slide_us + spec.size_us > event_time_us
     order = np.flatnonzero(inside)
     n_places = int(place.max()) + 1 if len(place) else 1
@@ -77,17 +79,17 @@ def figures(asked: Asked, place: Ints, seq: Ints, event_time_us: Ints, value: Fl
     return Figures._make(column[n <= MAX_CORRELATED] for column in found)
 
 
-def status(cross: Floats, delay_spread: Floats, value_spread: Floats) -> AssumptionStatus:
-    """What the figures of windows say, the latest revision of each."""
-    telling = (delay_spread > 0) & (value_spread > 0)
-    windows, c = int(telling.sum()), cross[telling]
+def assess(cross: Floats, delay_spread: Floats, value_spread: Floats) -> AssumptionStatus:
+    """Return the status that follows from the figures of windows, the latest revision of each."""
+    varied = (delay_spread > 0) & (value_spread > 0)
+    windows, c = int(varied.sum()), cross[varied]
     if not windows:
         return AssumptionStatus(UNTESTED, 0, None, None, None)
-    scale = sqrt(delay_spread[telling].sum()) * sqrt(value_spread[telling].sum())
+    scale = sqrt(delay_spread[varied].sum()) * sqrt(value_spread[varied].sum())
     rho = float(c.sum()) / scale
     if windows < _ENOUGH_WINDOWS:
         return AssumptionStatus(UNTESTED, windows, rho, None, None)
-    # Imported here: few ask for this, and every process that works on a query would wait for it.
+    # Imported here: every process of a query would wait for it, and few need it.
     from scipy.special import stdtrit
 
     error = sqrt(windows * float(c.var(ddof=1))) / scale
@@ -98,7 +100,7 @@ def status(cross: Floats, delay_spread: Floats, value_spread: Floats) -> Assumpt
 
 
 def _delays(ts: Ints, start: Ints, n: Ints) -> Ints:
-    """How far each tuple lies behind the largest event time before it in its window."""
+    """Return how far each tuple lies behind the largest event time before it in its window."""
     if not len(ts):
         return ts
     least = ts.min()
@@ -113,7 +115,7 @@ def _delays(ts: Ints, start: Ints, n: Ints) -> Ints:
 
 
 def _largest_before(values: Ints, span: int, start: Ints, n: Ints) -> Ints:
-    """The largest of the values, 0 .. span - 1, before each in its window; its own at the first."""
+    """Return the largest value (0 .. span - 1) before each in its window; its own at the first."""
     own = np.repeat(np.arange(len(n)) * span, n)  # a running maximum starts anew
     before = np.empty_like(values)
     before[1:] = (np.maximum.accumulate(own + values) - own)[:-1]
@@ -122,7 +124,7 @@ def _largest_before(values: Ints, span: int, start: Ints, n: Ints) -> Ints:
 
 
 def _balance(values: Ints | Floats, start: Ints, n: Ints) -> Ints:
-    """For every tuple how many of its window are smaller less how many are larger."""
+    """Return the number of smaller values in each tuple's window minus that of larger ones."""
     window = np.repeat(np.arange(len(n)), n)
     order = np.argsort(values)  # of equal ones the order does not matter
     order = order[stable_order(window[order], len(n))]

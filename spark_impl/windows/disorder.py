@@ -1,10 +1,10 @@
-"""The disorder of micro-clusters, and how long it makes wait (docs/watermark.md, sections 1 and 2).
+"""The disorder of micro-clusters and the wait that follows (docs/watermark.md, sections 1 and 2).
 
 Rules of this file:
 
 * Two arrivals are out of order when the earlier one has the larger event time.
-* What enters a cluster brings the pairs that it makes with what is there, what leaves it takes
-  along those that it was part of; all other pairs stay as they were counted.
+* An event time that enters a cluster adds its pairs with those present. One that leaves removes
+  its own pairs. All other pairs keep their count.
 """
 
 import numpy as np
@@ -14,10 +14,10 @@ from spark_impl.runtime.arrays import Column, Ints
 
 
 def inversions(k: int, cluster: Ints, inv: int, times: Ints) -> Ints:
-    """The pairs out of order in the last ``k`` event times, after each of some arrivals.
+    """Return the pairs out of order in the last ``k`` event times, after each of some arrivals.
 
-    ``cluster`` holds the last ``k`` event times before them, fewer at the beginning of a stream,
-    and ``inv`` says how many of its pairs are out of order. Takes time O(k) an arrival.
+    ``cluster`` holds the last ``k`` event times before them, fewer at the beginning of a stream.
+    ``inv`` is its number of pairs out of order. Takes time O(k) per arrival.
     """
     every = _compact(np.concatenate((cluster, times)))
     size = len(every)
@@ -34,7 +34,7 @@ def inversions(k: int, cluster: Ints, inv: int, times: Ints) -> Ints:
 
 
 def wait_us(reading: str, longest_us: int, inv: Ints, n: Ints) -> Ints:
-    """How long some clusters make wait, by their pairs out of order and their event times."""
+    """Return the wait that follows from pairs out of order (``inv``) and event times (``n``)."""
     pairs = np.maximum(n * (n - 1) // 2, 1)
     if reading == "fixed":
         return np.full(len(inv), longest_us, np.int64)
@@ -46,12 +46,12 @@ def wait_us(reading: str, longest_us: int, inv: Ints, n: Ints) -> Ints:
 
 
 def sizes(k: int, before: int, more: int) -> Ints:
-    """How many event times a cluster holds after each of some arrivals, ``before`` before them."""
+    """Return the size of a cluster after each of ``more`` arrivals; ``before`` is its size now."""
     return np.minimum(np.arange(before + 1, before + more + 1), min(k, before + more))
 
 
 def _compact(times: Ints) -> Column:
-    """The times from the first one on in half the bits, if they fit: faster to compare."""
+    """Return the times in half the bits if they fit, because these are faster to compare."""
     if not len(times) or int(times.max()) - int(times.min()) >= 1 << 31:
         return times
     half: NDArray[np.int32] = (times - times.min()).astype(np.int32)

@@ -14,35 +14,41 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from spark_impl.runtime.histories import DATA_FILES, InputProblem, reading, written_ns
+from spark_impl.runtime.histories import COLUMNS, DATA_FILES, InputProblem, reading, written_ns
 from spark_impl.windows import recompute
-from spark_impl.windows.asked import Asked
-from spark_impl.windows.blocks import COLUMNS, check_columns, group_type
-from spark_impl.windows.extents import Extent, Extents, Stretch
-from spark_impl.windows.pieces import ROWS_KEPT, Cutting, Piece, Pieces
-from spark_impl.windows.recompute import Found, Tuples, Wanted
-from spark_impl.windows.slots import SLOT
+from spark_impl.windows.arrival_files import check_columns, group_type
+from spark_impl.windows.blocks import SLOT
+from spark_impl.windows.recompute import Tuples, WindowAnswers, WindowRequest
+from spark_impl.windows.room import WindowSettings
+from spark_impl.windows.row_groups import (
+    ROWS_KEPT,
+    Footers,
+    Piece,
+    PieceCache,
+    PieceReader,
+    RowGroup,
+    TimeRange,
+)
 
 ROWS_ON_DRIVER = 4_000_000
-"""When more rows than this have to be read, the workers do it."""
-_HANDS = min(4, os.cpu_count() or 1)
+"""Most rows that the driver reads for a correction; workers read more."""
+_THREADS = min(4, os.cpu_count() or 1)
 _FEW_ROWS = 50_000
-"""So few are not dealt out to threads."""
+"""Fewer rows are not dealt out to threads."""
 _TUPLES = "place long, seq long, source_id long, event_time_us long, value double"
-_FOUND = (
+_ANSWERS = (
     "place long, j long, value double, n long, deliveries long, rows long, "
     "correlated long, cross long, delay_spread long, value_spread long"
 )
 
 
 def check_source(
-    source: Path, taken: Collection[str], group_columns: Collection[str]
+    source: Path, columns: Collection[str], group_columns: Collection[str]
 ) -> tuple[pa.Field, ...]:
-    """Look at the first file of a history; the grouping columns with the types they are read as.
+    """Check the first file of a history; return the grouping columns as they are read.
 
-    ``taken`` are names of other columns of the answers, which no grouping column may have.
-
-    Raises :class:`InputProblem` with one sentence when a query cannot read it.
+    ``columns`` are names of other columns of the answers, which no grouping column may have.
+    Raises :class:`InputProblem` if a query cannot read the history.
     """
     if not source.is_dir():
         msg = f"there is no folder {source}"
@@ -53,7 +59,7 @@ def check_source(
         raise InputProblem(msg)
     with reading(files[0]):
         schema = pq.read_schema(files[0])
-    ours = {*COLUMNS, "task", "batch", SLOT, *taken}
+    ours = {*COLUMNS, "task", "batch", SLOT, *columns}
     groups = []
     for name in group_columns:
         if name in ours:
@@ -65,28 +71,28 @@ def check_source(
 
 
 def data_files(source: Path) -> list[str]:
-    """The files of a history by name: those that Spark's file source takes."""
+    """Return the files of a history that Spark's file source takes, by name."""
     return sorted(map(str, source.glob(DATA_FILES)))
 
 
 class History:
-    """The files of a history; what corrections will want next is read while the stream works."""
+    """The files of a history; reads ahead for the next correction while the stream works."""
 
     def __init__(
         self,
         spark: SparkSession,
-        asked: Asked,
+        settings: WindowSettings,
         source: Path,
         groups: tuple[pa.Field, ...],
     ) -> None:
         self._spark = spark
         self._source = source
-        self._cutting = Cutting(asked, groups)
-        self._pieces = Pieces(self._cutting)
-        self._extents = Extents("event_time_us")
-        self._arrivals = Extents("seq")
-        self._begun: dict[str, int] = {}
-        self._threads = ThreadPoolExecutor(_HANDS)
+        self._reader = PieceReader(settings, groups)
+        self._cache = PieceCache(self._reader)
+        self._times = Footers("event_time_us")
+        self._arrivals = Footers("seq")
+        self._written_ns: dict[str, int] = {}
+        self._threads = ThreadPoolExecutor(_THREADS)
         self._ahead: Future[None] | None = None
 
     @property
@@ -95,103 +101,105 @@ class History:
         return self._source
 
     def refuse_empty(self) -> None:
-        """Raise :class:`InputProblem` for a file of no length: Spark passes over it, for ever."""
+        """Raise :class:`InputProblem` if a file is empty: Spark would skip it for ever."""
         for path in data_files(self._source):
-            if path not in self._begun:
-                self._begun[path] = written_ns(path)
+            if path not in self._written_ns:
+                self._written_ns[path] = written_ns(path)
 
     def read_ahead(self, seq: int) -> None:
-        """Begin to read the file behind arrival ``seq``, which the next correction will want."""
-        self._catch_up()
-        self._ahead = self._threads.submit(self._read_ahead, seq, dict(self._begun))
+        """Start reading the file behind arrival ``seq``, which the next correction will need."""
+        self._finish_reading()
+        self._ahead = self._threads.submit(self._read_ahead, seq, dict(self._written_ns))
 
     def _read_ahead(self, seq: int, files: dict[str, int]) -> None:
-        # Whoever needs a file that cannot be read is told so when it reads the file again.
+        # A file that cannot be read raises again when a correction reads it.
         with suppress(Exception):
-            behind: list[Extent] = []
+            behind: list[RowGroup] = []
             for path in sorted(files, key=lambda path: files[path], reverse=True):
-                if self._arrivals.of(path)[0].least <= seq:
+                if self._arrivals.row_groups(path)[0].least <= seq:
                     break
-                behind, last = self._extents.of(path), path
-            # A correction wants the file before it as well, and all or nothing is kept.
+                behind, last = self._times.row_groups(path), path
+            # A correction needs the file before it as well, and all or nothing is kept.
             if sum(group.rows for group in behind) <= ROWS_KEPT // 2:
-                self._pieces.of([(last, group) for group in behind])
+                self._cache.pieces([(last, group) for group in behind])
 
-    def _catch_up(self) -> None:
+    def _finish_reading(self) -> None:
         if self._ahead is not None:
             self._ahead.result()
             self._ahead = None
 
-    def recompute(self, want: Wanted) -> tuple[Found, int]:
-        """Recompute some windows; also the number of rows in the row groups that this looked at."""
-        self._catch_up()
-        stretches, last = recompute.stretches_us(want), int(want.limit.max())
-        found = self._extents.overlapping(data_files(self._source), stretches)
+    def recompute(self, request: WindowRequest) -> tuple[WindowAnswers, int]:
+        """Return the answers of some windows, and the number of rows in the row groups read."""
+        self._finish_reading()
+        times, last = recompute.time_ranges_us(request), int(request.limit.max())
+        by_file = self._times.overlapping(data_files(self._source), times)
         groups = [
             (path, group)
-            for path, extents in found.items()
-            for group in extents
-            if self._arrivals.of(path)[group.number].least <= last  # else it lies ahead
+            for path, overlapping in by_file.items()
+            for group in overlapping
+            if self._arrivals.row_groups(path)[group.number].least <= last  # else not arrived yet
         ]
         rows = sum(group.rows for _, group in groups)
-        read = _reader(self._cutting, groups, stretches)
+        read = row_group_reader(self._reader, groups, times)
         if rows > ROWS_ON_DRIVER:
-            return self._on_workers(want, len(groups), read), rows
+            return self._on_workers(request, len(groups), read), rows
         if rows > ROWS_KEPT:
             pieces = [piece for number in range(len(groups)) for piece in read(number)]
         else:
-            pieces = self._pieces.of(groups)
-        return self._here(want, pieces, 1 if rows < _FEW_ROWS else _HANDS), rows
+            pieces = self._cache.pieces(groups)
+        return self._here(request, pieces, 1 if rows < _FEW_ROWS else _THREADS), rows
 
-    def _here(self, want: Wanted, pieces: Sequence[Piece], hands: int) -> Found:
-        """Recompute in this process, places dealt out to threads."""
+    def _here(self, request: WindowRequest, pieces: Sequence[Piece], threads: int) -> WindowAnswers:
+        """Recompute in this process, with the places dealt out to threads."""
 
-        def some(hand: int) -> Found:
-            mine = np.arange(len(want.places)) % hands == hand
-            chosen = [recompute.select(want, piece, mine) for piece in pieces]
-            return recompute.evaluate(want, recompute.joined(chosen))
+        def answer_some(thread: int) -> WindowAnswers:
+            mine = np.arange(len(request.places)) % threads == thread
+            rows = [recompute.select(request, piece, mine) for piece in pieces]
+            return recompute.evaluate(request, recompute.concatenate(rows))
 
-        parts = list(self._threads.map(some, range(hands)))
-        return Found._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
+        parts = list(self._threads.map(answer_some, range(threads)))
+        return WindowAnswers._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
 
     def _on_workers(
-        self, want: Wanted, groups: int, read: Callable[[int], Iterator[Piece]]
-    ) -> Found:
-        """The same on the workers: a row group at a time, then the rows of a place together."""
+        self, request: WindowRequest, groups: int, read: Callable[[int], Iterator[Piece]]
+    ) -> WindowAnswers:
+        """Recompute on the workers: one row group at a time, then all rows of a place together."""
 
-        def selected(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for number in (row for batch in batches for row in batch.column("number").to_pylist()):
                 for piece in read(number):
-                    rows = recompute.select(want, piece)
+                    rows = recompute.select(request, piece)
                     yield pa.RecordBatch.from_pydict(rows._asdict())
 
-        def evaluated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def evaluate(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             given = list(batches)
             if given:
                 table = pa.Table.from_batches(given)
                 rows = Tuples._make(table.column(name).to_numpy() for name in Tuples._fields)
-                yield pa.RecordBatch.from_pydict(recompute.evaluate(want, rows)._asdict())
+                yield pa.RecordBatch.from_pydict(recompute.evaluate(request, rows)._asdict())
 
         numbers = self._spark.range(groups).withColumnRenamed("id", "number")
-        found = (
+        answers = (
             numbers.repartition(groups)
-            .mapInArrow(selected, _TUPLES)
+            .mapInArrow(select, _TUPLES)
             .repartition("place")
-            .mapInArrow(evaluated, _FOUND)
+            .mapInArrow(evaluate, _ANSWERS)
             .toArrow()
         )
-        return Found._make(found.column(name).to_numpy() for name in Found._fields)
+        return WindowAnswers._make(
+            answers.column(name).to_numpy() for name in WindowAnswers._fields
+        )
 
 
-def _reader(
-    cutting: Cutting, groups: Sequence[tuple[str, Extent]], stretches: Sequence[Stretch]
+def row_group_reader(
+    reader: PieceReader, groups: Sequence[tuple[str, RowGroup]], times: Sequence[TimeRange]
 ) -> Callable[[int], Iterator[Piece]]:
-    """Reads one of some row groups, only rows whose event time lies in one of some stretches."""
+    """Return a function that reads one of some row groups, only rows in some ranges of time."""
     time = pc.field("event_time_us")
-    where = reduce(or_, ((time >= start) & (time < end) for start, end in stretches))
+    where = reduce(or_, ((time >= start) & (time < end) for start, end in times))
 
     def read(number: int) -> Iterator[Piece]:
         path, group = groups[number]
-        return cutting.pieces(path, group, where)
+        return reader.read(path, group, where)
 
     return read

@@ -1,29 +1,43 @@
-"""One task's way through one micro-batch (docs/slack.md, section 2), without Spark.
+"""Processes one micro-batch of one task (docs/slack.md, section 2), without Spark.
 
-No loop over tuples. What a tuple does depends on the watermark, and that on how long the room's
-rule waits. A *stretch* is a run of arrivals over which the rule knows its way, or guesses it and
-looks afterwards: its work is on arrays.
+There is no loop over tuples. The effect of a tuple depends on the watermark, which depends on how
+long the room's rule waits. A *stretch* is a run of arrivals whose path the rule knows, or guesses
+and checks afterwards. The work on a stretch is on arrays.
+
+Rules of this file:
+
+* A window closes at the first step of the watermark *path* that reaches its end. A path is the
+  watermark after each arrival of a stretch; it never decreases.
+* Windows without tuples have no record here.
 """
 
 from collections.abc import Iterable
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.runtime.histories import require_later
+from spark_impl.windows import panes as pane_math
 from spark_impl.windows.arrivals import Plan, first_mistake, plan, reject, remember
-from spark_impl.windows.ledger import Ledger
-from spark_impl.windows.records import REJECTED, Output, Rows, TaskState, records
-from spark_impl.windows.room import ConfigT, Room
-from spark_impl.windows.rule import Path, Stretch
+from spark_impl.windows.records import (
+    LATE,
+    REJECTED,
+    RESULT,
+    Memory,
+    Output,
+    Rows,
+    TaskState,
+    fill_records,
+)
+from spark_impl.windows.room import ConfigT, Path, Stretch, WindowRoom, WindowSettings
 
 ROWS_AT_ONCE = 32_768
-"""Arrivals planned together: bounds memory, and what a wrong plan costs. Changes no result."""
+"""Arrivals planned together: bounds memory and the cost of a wrong plan. Changes no result."""
 
 
 def process(
-    room: Room[ConfigT],
+    room: WindowRoom[ConfigT],
     config: ConfigT,
     state: TaskState,
     keys: tuple[str, ...],
@@ -31,47 +45,48 @@ def process(
     flush: bool,
     task: int = 0,
 ) -> tuple[TaskState, Output]:
-    """Take one micro-batch of a task; ``rows`` in arrival order, ``rows.key`` indexes ``keys``.
+    """Process one micro-batch of a task; return its state afterwards and its output.
 
-    Raises ``ValueError`` when an arrival number does not exceed those of earlier batches.
+    ``rows`` are in arrival order, ``rows.key`` indexes ``keys``. Raises ``ValueError`` if an
+    arrival number does not exceed those of earlier micro-batches.
     """
-    run = _Run(room, config, state, keys, task)
-    rejected = run.take(rows, keys)
+    batch = _MicroBatch(room, config, state, keys, task)
+    rejected = batch.take(rows, keys)
     if flush:
-        run.flush()
-    return run.state(), run.output(rejected, flush)
+        batch.flush()
+    return batch.state(), batch.output(rejected, flush)
 
 
-class _Run:
+class _MicroBatch:
     """The work on one micro-batch; lives as long as :func:`process` runs."""
 
     def __init__(
         self,
-        room: Room[ConfigT],
+        room: WindowRoom[ConfigT],
         config: ConfigT,
         state: TaskState,
         keys: tuple[str, ...],
         task: int,
     ) -> None:
-        self._asked = room.asked(config)
+        self._settings = room.settings(config)
         self._clock = state.clock
         self._identities = state.identities
         self._accepted = 0
         # keys of state and batch numbered alike, in code point order
-        self._keys = tuple(sorted({*state.keys, *keys})) if self._asked.keyed else ("",)
+        self._keys = tuple(sorted({*state.keys, *keys})) if self._settings.keyed else ("",)
         moved = _positions(state.keys, self._keys)
         n_keys = max(len(self._keys), 1)
-        self._ledger = Ledger(self._asked, _recoded(state.panes, moved), n_keys)
-        self._rule = room.rule(config, task, n_keys, _moved(state.memory, moved))
+        self._open = OpenWindows(self._settings, _recoded(state.panes, moved), n_keys)
+        self._rule = room.rule(config, task, n_keys, _recoded_memory(state.memory, moved))
 
     # -- arrivals ------------------------------------------------------------------------------
 
     def take(self, rows: Rows, keys: tuple[str, ...]) -> Records:
-        """All arrivals of the batch; the rejected ones are returned."""
+        """Process all arrivals of the micro-batch; return the rejected ones."""
         self._check_order(rows)
-        reason = reject(self._asked, rows)
+        reason = reject(self._settings, rows)
         bad = reason > 0
-        rejected = records(
+        rejected = fill_records(
             REJECTED,
             int(bad.sum()),
             seq=rows.seq[bad],
@@ -80,14 +95,14 @@ class _Run:
         )
         if len(rejected):
             rows = rows.take(~bad)
-        if self._asked.keyed:
+        if self._settings.keyed:
             rows = rows._replace(key=_positions(keys, self._keys)[rows.key])
         else:
             rows = rows._replace(key=np.zeros(len(rows.seq), np.int64))
         start = 0
         while start < len(rows.seq):
             part = rows.take(slice(start, start + ROWS_AT_ONCE))
-            start += self._follow(plan(self._asked, self._clock, self._identities, part))
+            start += self._follow(plan(self._settings, self._clock, self._identities, part))
         return rejected
 
     def _check_order(self, rows: Rows) -> None:
@@ -98,7 +113,7 @@ class _Run:
         self._clock = self._clock._replace(seq=int(seq[-1]))
 
     def _follow(self, chosen: Plan) -> int:
-        """Work on a plan to its end, or until it turns out wrong; how many arrivals that took."""
+        """Work on a plan until it ends or proves wrong; return the number of arrivals done."""
         self._rule.look(chosen.rows, chosen.t_max)
         start = 0
         while start < chosen.size:
@@ -106,24 +121,25 @@ class _Run:
             wrong = first_mistake(chosen, path.wm, start)
             if wrong is not None:
                 path = path.head(int(chosen.dropped_after[wrong]) - start)
-            taken = self._attempt(chosen, path, start)
-            start += taken
-            if wrong is not None and taken == len(path.wm):
+            done = self._attempt(chosen, path, start)
+            start += done
+            if wrong is not None and done == len(path.wm):
                 self._remember(chosen, start)
                 return int(chosen.dropped[wrong])
         self._remember(chosen, start)
         return start + len(chosen.dropped)
 
     def _remember(self, chosen: Plan, upto: int) -> None:
+        wm_us = self._clock.wm_us
         self._accepted += upto
-        self._identities = remember(self._asked, self._identities, chosen, upto, self._clock.wm_us)
+        self._identities = remember(self._settings, self._identities, chosen, upto, wm_us)
 
     def _attempt(self, chosen: Plan, path: Path, start: int) -> int:
-        """Work on a path, or on as much of it as was guessed right; how many arrivals that took."""
-        mark = self._ledger.mark()
+        """Work on the part of a path that was guessed right; return the number of arrivals done."""
+        mark = self._open.mark()
         right = self._rule.settle(self._stretch(chosen, path, start))
         if right is not None:
-            self._ledger.back_to(mark)
+            self._open.undo_to(mark)
             path = path.head(right)
             self._rule.settle(self._stretch(chosen, path, start))
         stop = start + len(path.wm)
@@ -136,55 +152,55 @@ class _Run:
         stop = start + len(path.wm)
         rows = chosen.rows.take(slice(start, stop))
         first, last = chosen.first[start:stop], chosen.last[start:stop]
-        still_open = self._ledger.open_from(path.wm)
+        still_open = self._open.first_open(path.wm)
         lo = np.maximum(first, still_open)
         joins = lo <= last
         if joins.all():
-            self._ledger.join(rows, lo)
+            self._open.join(rows, lo)
         else:
-            self._ledger.join(rows.take(joins), lo[joins])
+            self._open.join(rows.take(joins), lo[joins])
         until = np.minimum(last, still_open - 1)
         late = np.flatnonzero(until >= first)
         until = until[late]
         if len(late):
-            self._ledger.miss(rows.take(late), first[late], until)
-        closed = self._ledger.close(path)
+            self._open.miss(rows.take(late), first[late], until)
+        closed = self._open.close(path)
         return Stretch(rows, first, late, until, self._clock.wm_us, path, closed)
 
     def flush(self) -> None:
         """Close every window that has received something."""
-        clock, spec = self._clock, self._asked.windows
+        clock, spec = self._clock, self._settings.windows
         if not clock.is_running:
             return
-        wm = max(clock.wm_us, spec.last_end_us(clock.t_max_us) + self._asked.feedback_us)
+        wm = max(clock.wm_us, spec.last_end_us(clock.t_max_us) + self._settings.feedback_us)
         path = Path(np.array([self._rule.slack_us()]), np.array([wm]))
         none = np.empty(0, np.int64)
-        nothing = Rows(none, none, none, none, np.empty(0), none, none)
-        closed = self._ledger.close(path)
-        self._rule.settle(Stretch(nothing, none, none, none, clock.wm_us, path, closed))
+        no_rows = Rows(none, none, none, none, np.empty(0), none, none)
+        closed = self._open.close(path)
+        self._rule.settle(Stretch(no_rows, none, none, none, clock.wm_us, path, closed))
         self._clock = clock._replace(wm_us=wm)
 
     # -- the end -------------------------------------------------------------------------------
 
     def state(self) -> TaskState:
-        """What the task remembers; keys that nothing refers to are forgotten."""
+        """Return the task's state, without keys to which nothing refers."""
         wm = self._clock.wm_us
-        panes, memory, keys = self._ledger.remains(), self._rule.memory(wm), self._keys
-        if self._asked.keyed:
+        panes, memory, keys = self._open.panes(), self._rule.memory(wm), self._keys
+        if self._settings.keyed:
             used = np.unique(np.concatenate([each["key"] for each in _keyed((panes, *memory))]))
             keys = tuple(self._keys[code] for code in used.tolist())
             moved = np.searchsorted(used, np.arange(len(self._keys)))
-            panes, memory = _recoded(panes, moved), _moved(memory, moved)
+            panes, memory = _recoded(panes, moved), _recoded_memory(memory, moved)
         identities = self._identities[self._identities["limit"] > wm]
         return TaskState(memory, self._clock, keys, panes, identities)
 
     def output(self, rejected: Records, flush: bool) -> Output:
-        """What the micro-batch gave."""
+        """Return the output of the micro-batch."""
         return Output(
             self._keys,
             {
-                "result": np.concatenate(self._ledger.results),
-                "late": np.concatenate(self._ledger.lates),
+                "result": np.concatenate(self._open.results),
+                "late": np.concatenate(self._open.lates),
                 "rejected": rejected,
                 **self._rule.records(),
             },
@@ -199,19 +215,99 @@ def _positions(keys: tuple[str, ...], among: tuple[str, ...]) -> Ints:
 
 
 def _recoded(table: Records, codes: Ints) -> Records:
-    """The table with other numbers for its keys; ``codes`` holds the new number of each."""
+    """Return the table with other numbers for its keys; ``codes[old]`` is the new number."""
     out = table.copy()
     if len(out):
         out["key"] = codes[table["key"]]
     return out
 
 
-def _keyed(parts: Iterable[Any]) -> list[Records]:
-    """Those of some parts of a memory that are records with keys."""
+def _keyed(parts: Iterable[object]) -> list[Records]:
+    """Return those parts of a memory that are records with keys."""
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
     return [each for each in arrays if "key" in (each.dtype.names or ())]
 
 
-def _moved(memory: Any, codes: Ints) -> Any:
-    """A memory with other numbers for its keys."""
+def _recoded_memory(memory: Memory, codes: Ints) -> Memory:
     return memory._make(_recoded(part, codes) if _keyed([part]) else part for part in memory)
+
+
+class Mark(NamedTuple):
+    """A snapshot of open windows; arrays are replaced, never changed."""
+
+    panes: Records
+    results: int
+    lates: int
+
+
+class OpenWindows:
+    """The open windows of one task, as panes, and the results and late pairs so far."""
+
+    def __init__(self, settings: WindowSettings, panes: Records, n_keys: int) -> None:
+        self._settings = settings
+        self._spec = settings.windows
+        self._panes = panes
+        self._n_keys = max(n_keys, 1)
+        self.results: list[Records] = [np.empty(0, RESULT)]
+        self.lates: list[Records] = [np.empty(0, LATE)]
+
+    def first_open(self, wm: Ints) -> Ints:
+        """Return the first window that each watermark leaves open."""
+        return (wm - self._spec.size_us) // self._spec.slide_us + 1
+
+    def join(self, rows: Rows, lo: Ints) -> None:
+        """Add tuples to their windows from ``lo`` on, at least one window each."""
+        added = pane_math.fill(
+            self._settings, rows.key, rows.event_time_us, rows.value, lo, self._n_keys
+        )
+        self._panes = np.concatenate((self._panes, added))
+
+    def miss(self, rows: Rows, first: Ints, until: Ints) -> None:
+        """Record tuples as late for their windows ``first .. until``, at least one window each."""
+        self.lates.append(
+            fill_records(
+                LATE,
+                len(first),
+                key=rows.key,
+                first=first,
+                windows=until - first + 1,
+                source_id=rows.source_id,
+                event_time_us=rows.event_time_us,
+            )
+        )
+
+    def close(self, path: Path) -> Records:
+        """Close the windows that a path has reached; return their results."""
+        first_open = int(self.first_open(path.wm[-1:])[0])
+        if not len(self._panes) or self._panes["lo"].min() >= first_open:
+            return np.empty(0, RESULT)
+        closed = pane_math.answers(self._settings, self._panes, first_open, self._n_keys)
+        when = np.searchsorted(path.wm, closed.j * self._spec.slide_us + self._spec.size_us)
+        results = fill_records(
+            RESULT,
+            len(closed.j),
+            key=closed.key,
+            j=closed.j,
+            value=closed.value,
+            n_rcv=closed.n,
+            slack_us=path.slack[when],
+            wm_us=path.wm[when],
+        )
+        self.results.append(results)
+        self._panes = self._panes[pane_math.last_window(self._settings, self._panes) >= first_open]
+        self._panes["lo"] = np.maximum(self._panes["lo"], first_open)
+        return results
+
+    def mark(self) -> Mark:
+        """Return a snapshot for :meth:`undo_to`."""
+        return Mark(self._panes, len(self.results), len(self.lates))
+
+    def undo_to(self, mark: Mark) -> None:
+        """Undo all changes since ``mark``."""
+        self._panes = mark.panes
+        del self.results[mark.results :]
+        del self.lates[mark.lates :]
+
+    def panes(self) -> Records:
+        """Return the panes of open windows."""
+        return pane_math.merge(self._settings, self._panes, self._n_keys)

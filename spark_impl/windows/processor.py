@@ -1,57 +1,62 @@
-"""The stateful operator: arrivals in, records of what a task found in a micro-batch out.
+"""The stateful operator of windowed queries: arrivals in, the records of tasks out.
 
-A query has it write the records into the stream tables, all tasks of a partition together, and
-gives only on where the tasks stand.
+In a query, the operator writes the records into the stream tables, all tasks of a partition
+together, and returns only the progress of the tasks.
 
-State of a task is one value in Spark's state store. It is bounded by the windows that are open, by
-what the room's rule remembers and, with ``dedup``, by the tuples whose identities are known.
+The state of a task is one value in Spark's state store. It is bounded by the open windows, the
+memory of the room's rule and, with ``dedup``, the tuples whose identities are known.
 """
 
-from collections.abc import Iterator
-from typing import Any, Generic
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Generic, TypeAlias
 
+import numpy as np
+import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from spark_impl.windows.blocks import decode, keys_to_bytes
+from spark_impl.runtime.arrays import Records
+from spark_impl.windows.arrival_files import FLAWS, PATH, FileShares, TaskInput
+from spark_impl.windows.arrivals import REASONS
+from spark_impl.windows.blocks import decode, keys_from_bytes, keys_to_bytes, task_of_slot
 from spark_impl.windows.kernel import process
-from spark_impl.windows.recompute import Who
-from spark_impl.windows.records import Output, TaskState
-from spark_impl.windows.remembered import from_bytes, to_bytes
-from spark_impl.windows.room import ConfigT, Room
-from spark_impl.windows.shares import PATH, Given, Shares
-from spark_impl.windows.sink import Write
-from spark_impl.windows.slots import task_of_slot
+from spark_impl.windows.records import Output, TaskState, state_from_bytes, state_to_bytes
+from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
+from spark_impl.windows.store import TaskId, WindowStore, output_columns, record_types
 
 STATE_NAME = "task"
 """Name of the one state variable."""
 BATCH = "streaming.sql.batchId"
-"""Where Spark says to its tasks which micro-batch they belong to."""
+"""Local property in which Spark gives its tasks the number of their micro-batch."""
 STATE = StructType([StructField("state", BinaryType())])
-"""The state of a task (:mod:`spark_impl.windows.remembered`), as Spark's state store holds it."""
+"""The state of a task (:func:`spark_impl.windows.records.state_to_bytes`) in the state store."""
+OutputRow: TypeAlias = Mapping[str, Any]
+"""The output of one task in one micro-batch, with the columns of ``store.output_columns``."""
+Write: TypeAlias = Callable[[Sequence[OutputRow], int, int], None]
+"""Writes the output rows of a partition, given the micro-batch and the partition."""
+_ALL_REASONS = np.array(["", *REASONS, *FLAWS], dtype=object)
 
 
 class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
-    """Adapter between Spark's state store and :func:`spark_impl.windows.kernel.process`."""
+    """Connects Spark's state store with :func:`spark_impl.windows.kernel.process`."""
 
     def __init__(
         self,
-        room: Room[ConfigT],
+        room: WindowRoom[ConfigT],
         config: ConfigT,
         group_columns: tuple[str, ...] = (),
-        shares: Shares | None = None,
+        shares: FileShares | None = None,
         write: Write | None = None,
     ) -> None:
-        """Rows hold blocks, or with ``shares`` names of files; ``write`` takes the records."""
+        """Rows hold blocks, or with ``shares`` names of files; ``write`` takes the output."""
         self._room = room
         self._config = config
-        self._tasks = room.asked(config).tasks
         self._names = [*group_columns, "task"]
         self._shares = shares
         self._write = write
-        self._found: list[dict[str, Any]] = []
+        self._rows: list[OutputRow] = []
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Open the one state variable."""
@@ -61,45 +66,45 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         self,
         key: Any,
         rows: Iterator[Row],
-        timerValues: Any,  # noqa: N803
+        timerValues: Any,  # noqa: N803 (the name is Spark's)
     ) -> Iterator[Row]:
-        """Process what one micro-batch brought to one task."""
-        who = (*key[:-1], task_of_slot(int(key[-1]), self._tasks))
-        given = self._given(who[-1], rows)
+        """Process the input of one task in one micro-batch."""
+        who = (*key[:-1], task_of_slot(int(key[-1]), self._config.tasks))
+        given = self._input(who[-1], rows)
         if not (given.flush or len(given.rows.seq)):
-            return  # none of the file is for this task
+            return  # nothing in the file belongs to this task
         stored = self._state.get()
         memory = self._room.memory
-        before = TaskState(memory) if stored is None else from_bytes(memory, stored[0])
+        before = TaskState(memory) if stored is None else state_from_bytes(memory, stored[0])
         after, output = process(self._room, self._config, before, *given, task=who[-1])
-        self._state.update((to_bytes(after),))
-        row = self._row(who, output, given.flush)
+        self._state.update((state_to_bytes(after),))
+        row = self._output_row(who, output, given.flush)
         if self._write is None:
             yield Row(**row)
             return
-        self._found.append(row)
+        self._rows.append(row)
         if output.active:
             yield Row(**{name: row[name] for name in (*self._names, *output.progress, "flushed")})
 
     def close(self) -> None:
-        """Write what the tasks of a partition have found."""
-        if self._write is None or not self._found:
+        """Write the output of all tasks of a partition."""
+        if self._write is None or not self._rows:
             return
         context = TaskContext.get()
         batch = None if context is None else context.getLocalProperty(BATCH)
         if context is None or batch is None:
             msg = f"Spark does not say in {BATCH} which micro-batch it is at"
             raise RuntimeError(msg)
-        self._write(self._found, int(batch), context.partitionId())
+        self._write(self._rows, int(batch), context.partitionId())
 
-    def _given(self, task: int, rows: Iterator[Row]) -> Given:
+    def _input(self, task: int, rows: Iterator[Row]) -> TaskInput:
         if self._shares is not None:
-            return self._shares.of(task, [row[PATH] for row in rows])
+            return self._shares.read(task, [row[PATH] for row in rows])
         blocks = [row["block"] for row in rows]
         keys, arrivals = decode(block for block in blocks if block is not None)
-        return Given(keys, arrivals, flush=any(block is None for block in blocks))
+        return TaskInput(keys, arrivals, flush=any(block is None for block in blocks))
 
-    def _row(self, who: Who, output: Output, flush: bool) -> dict[str, Any]:
+    def _output_row(self, who: TaskId, output: Output, flush: bool) -> OutputRow:
         return {
             **dict(zip(self._names, who, strict=True)),
             "active": output.active,
@@ -108,3 +113,63 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
             "keys": keys_to_bytes(output.keys),
             **{name: each.tobytes() for name, each in output.records.items()},
         }
+
+
+def table_writer(store: WindowStore, settings: WindowSettings) -> Write:
+    """Return a function that writes the stream tables of a query, on any machine.
+
+    A part of a table is named after the partition, so a task that Spark runs twice writes the same
+    files.
+    """
+
+    def write(rows: Sequence[OutputRow], batch: int, part: int) -> None:
+        for name, table in output_tables(store, settings, rows).items():
+            store.write(name, batch, table, part)
+
+    return write
+
+
+def output_tables(
+    store: WindowStore, settings: WindowSettings, rows: Sequence[OutputRow]
+) -> dict[str, pa.Table]:
+    """Return the stream tables of some output rows, by name."""
+    outputs = pa.Table.from_pylist([*rows], schema=store.schema_of(output_columns(store.room)))
+    out = {name: _unpacked(store, settings, outputs, name) for name in record_types(store.room)}
+    schema = store.schema("progress")
+    out["progress"] = outputs.filter(outputs.column("active")).select(schema.names).cast(schema)
+    return out
+
+
+def _unpacked(
+    store: WindowStore, settings: WindowSettings, outputs: pa.Table, name: str
+) -> pa.Table:
+    """Return one table from the records of all output rows."""
+    dtype = record_types(store.room)[name]
+    arrays = [np.frombuffer(data, dtype) for data in outputs.column(name).to_pylist()]
+    owner = pa.array(np.repeat(np.arange(len(arrays)), [len(each) for each in arrays]))
+    records: Records = np.concatenate(arrays)
+    schema = store.schema(name)
+    columns = {by: outputs.column(by).take(owner) for by in store.by}
+    if "key" in schema.names:
+        texts = [keys_from_bytes(data) for data in outputs.column("keys").to_pylist()]
+        columns["key"] = _keys(texts, arrays)
+    for field in schema:
+        if field.name in columns:
+            continue
+        if field.name == "start_us":
+            column = records["first" if name == "late" else "j"] * settings.slide_us
+        elif field.name == "reason":
+            column = _ALL_REASONS[records["reason"]]
+        else:
+            column = records[field.name]
+        columns[field.name] = pa.array(np.ascontiguousarray(column), field.type)
+    return pa.table([columns[name] for name in schema.names], schema=schema)
+
+
+def _keys(texts: list[tuple[str, ...]], arrays: list[Records]) -> pa.ChunkedArray:
+    chunks = [
+        pa.array(keys, pa.string()).take(pa.array(np.ascontiguousarray(records["key"])))
+        for keys, records in zip(texts, arrays, strict=True)
+        if len(records)
+    ]
+    return pa.chunked_array(chunks, pa.string())

@@ -1,55 +1,55 @@
-"""The streaming query over windows: whatever says how long to wait, the rest is the same."""
+"""The streaming query over windows, and the answers in its store; the same in every room."""
 
 import os
 from collections.abc import Callable, Collection
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Generic
+from typing import Any, BinaryIO, Generic, TypeVar
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import LongType
 
-from spark_impl.runtime.histories import either
-from spark_impl.runtime.queries import Run, paths
-from spark_impl.windows import sink
-from spark_impl.windows.blocks import block_schema, pack_files
+from spark_impl.runtime.histories import either, literal
+from spark_impl.runtime.queries import QueryRunner, paths
+from spark_impl.windows import processor
+from spark_impl.windows.arrival_files import PATH, FileShares
+from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History, check_source
-from spark_impl.windows.processor import WindowProcessor
-from spark_impl.windows.room import ConfigT, Room
-from spark_impl.windows.shares import PATH, Shares
-from spark_impl.windows.slots import SLOT, slots
-from spark_impl.windows.store import Store, open_store
-from spark_impl.windows.tables import tables
+from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings
+from spark_impl.windows.store import WindowStore, all_tables, load_store, open_store
 
 FEW_TASKS = 16
-"""So many may read a file, each for itself; arrivals of more tasks travel."""
+"""Most tasks that read files themselves; the arrivals of more tasks travel."""
+EXACT, PROVISIONAL = "exact", "provisional"
+_T = TypeVar("_T")
 
 
 class WindowedQuery(Generic[ConfigT]):
     """Windows over a history that wait as long as the rule of a room says.
 
     ``source`` is a history: a folder of Parquet files, one micro-batch each, in the order of their
-    modification times (``runtime.histories`` writes such folders). ``store`` is the folder for
-    what the query finds; whoever opens it again goes on where the query stopped. Both have to be
-    reachable under the same path from the driver and from all workers.
+    modification times (``runtime.histories`` writes such folders). ``store`` is the folder for the
+    answers; a query that opens it again goes on where the last one stopped. Both must be reachable
+    under the same path from the driver and from all workers.
 
-    ``group_columns`` are further columns of the history; every combination of their values is a
+    ``group_columns`` are further columns of the history. Every combination of their values is a
     query of its own.
 
-    Raises :class:`InputProblem` with one sentence, and writes nothing, when the
-    source cannot be read or the store belongs to another query; and when it is to run while another
-    query, here or elsewhere, writes the same store.
+    Raises :class:`InputProblem` with one sentence, and writes nothing, if the source cannot be read
+    or the store belongs to another query. Running the query raises it if another query, here or
+    elsewhere, writes the same store.
     """
 
     def __init__(
         self,
         spark: SparkSession,
-        room: Room[ConfigT],
+        room: WindowRoom[ConfigT],
         config: ConfigT,
         source: str | Path,
         store: str | Path,
@@ -58,67 +58,66 @@ class WindowedQuery(Generic[ConfigT]):
         self._spark = spark
         self._room = room
         self._config = config
-        self._asked = room.asked(config)
+        self._settings = room.settings(config)
         self._source = _as_spark_has_it(source)
-        taken = set(chain.from_iterable(tables(room).values()))
-        groups = check_source(self._source, taken, group_columns)
+        columns = set(chain.from_iterable(all_tables(room).values()))
+        groups = check_source(self._source, columns, group_columns)
         self._store = open_store(_as_spark_has_it(store), room, config, groups)
-        self._history = History(spark, self._asked, self._source, groups)
+        self._history = History(spark, self._settings, self._source, groups)
         self._reached: int | None = None
-        self._corrections = Corrections(self._asked, self._store, self._history)
-        self._run = Run(spark)
+        self._corrections = Corrections(self._settings, self._store, self._history)
+        self._runner = QueryRunner(spark)
 
     @property
-    def store(self) -> Store:
-        """Where the answers are."""
+    def store(self) -> WindowStore:
+        """The store with the answers."""
         return self._store
 
     def run_available(self) -> None:
         """Process everything that is in the source now, one file a micro-batch."""
-        self._run.to_the_end(self._store.root, partial(self._begin, availableNow=True))
+        self._runner.run_to_end(self._store.root, partial(self._start, availableNow=True))
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
-        """Start the query and leave it running; files are taken as they come."""
-        begin = partial(self._begin, processingTime=interval)
-        return self._run.alone(self._store.root, begin)[0]
+        """Start the query and leave it running; it takes files as they come."""
+        start = partial(self._start, processingTime=interval)
+        return self._runner.start_alone(self._store.root, start)[0]
 
     def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
-        """Process what is in the source, then close all windows and correct what is pending.
+        """Process everything in the source, then close all windows and correct all pending pairs.
 
         ``wanted`` chooses among the combinations of the grouping columns' values. The request is
-        durable: a flush that was interrupted is carried out, once, by the next run.
+        durable: if a flush is interrupted, the next run carries it out, once.
         """
         self.run_available()
         known = self._store.known_tasks()
-        rows = [who for who in known if wanted is None or wanted(who[:-1])]
-        if rows:
-            self._store.request_flush(rows)
+        tasks = [who for who in known if wanted is None or wanted(who[:-1])]
+        if tasks:
+            self._store.request_flush(tasks)
             self.run_available()
 
-    def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
-        # Only now is it sure that nobody else makes a store of it, or adds to it.
+    def _start(self, lock_file: BinaryIO, **trigger: Any) -> StreamingQuery:
+        # Opened again under the lock: another query may have made a store of the folder.
         open_store(self._store.root, self._room, self._config, self._store.groups)
-        self._corrections = Corrections(self._asked, self._store, self._history)
+        self._corrections = Corrections(self._settings, self._store, self._history)
         checkpoint = self._store.checkpoint
-        return self._run.begin(held, self._answers(), checkpoint, self._finish, **trigger)
+        return self._runner.start(lock_file, self._progress(), checkpoint, self._finish, **trigger)
 
-    def _answers(self) -> DataFrame:
-        """The stream part: where tasks stand after a micro-batch; the rest they have written."""
-        asked, store = self._asked, self._store
-        travel = bool(store.groups) or asked.tasks > FEW_TASKS
-        processor = WindowProcessor(
+    def _progress(self) -> DataFrame:
+        """Return the progress of tasks; the workers write the other stream tables themselves."""
+        settings, store = self._settings, self._store
+        travel = bool(store.groups) or settings.tasks > FEW_TASKS
+        operator = processor.WindowProcessor(
             self._room,
             self._config,
             store.by[:-1],
-            None if travel else Shares(asked, store.control),
-            sink.writer(store, asked),
+            None if travel else FileShares(settings, store.control),
+            processor.table_writer(store, settings),
         )
-        # One source, for Spark takes its time to look into each.
         return (
             (self._blocks() if travel else self._slots())
             .groupBy(*store.by[:-1], SLOT)
             .transformWithState(
-                processor,
+                operator,
                 outputStructType=from_arrow_schema(store.schema("progress")),
                 outputMode="append",
                 timeMode="none",
@@ -126,30 +125,30 @@ class WindowedQuery(Generic[ConfigT]):
         )
 
     def _slots(self) -> DataFrame:
-        """A row for every task and file."""
-        every = F.explode(F.lit([*slots(self._asked.tasks)]))
+        """Return a row for every task and file."""
+        every = F.explode(F.lit([*slots(self._settings.tasks)]))
         return self._paths().select(every.alias(SLOT), PATH)
 
     def _blocks(self) -> DataFrame:
-        """A row for every task and file that has arrivals for it, and these arrivals."""
+        """Return a row with a block for every task and file that has arrivals for it."""
         store = self._store
         pack = partial(
             pack_files,
             control=store.control,
             groups=store.groups,
-            asked=self._asked,
-            slots=slots(self._asked.tasks),
+            settings=self._settings,
+            slots=slots(self._settings.tasks),
         )
         return self._paths().mapInArrow(pack, from_arrow_schema(block_schema(store.groups)))
 
     def _paths(self) -> DataFrame:
-        """One source, for Spark takes its time to look into each."""
+        # One source for both folders: Spark takes its time to look into each source.
         return paths(self._spark, either(self._source, self._store.control))
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
-        """Everything that a micro-batch writes; Spark calls for it, again after a crash."""
+        """Write everything of a micro-batch; Spark calls this, and again after a crash."""
         self._history.refuse_empty()
-        if self._reached is not None and self._asked.corrects:
+        if self._reached is not None and self._settings.corrects:
             self._history.read_ahead(self._reached)
         self._store.begin(batch)
         progress = answers.toArrow().cast(self._store.schema("progress"))
@@ -158,5 +157,149 @@ class WindowedQuery(Generic[ConfigT]):
 
 
 def _as_spark_has_it(path: str | Path) -> Path:
-    """The absolute path without ``..``, which Spark takes out of the names of files."""
+    """Return the absolute path without ``..``, which Spark removes from the names of files."""
     return Path(os.path.abspath(path))
+
+
+def results(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Path) -> DataFrame:
+    """Return the current answers of the query that writes ``store``.
+
+    The columns are:
+
+    * the grouping columns, ``task``, ``key``, ``start_us`` and ``end_us`` of the window;
+    * ``value``, ``n`` (number of tuples) and ``revision`` (0 is the stream's own answer);
+    * ``n_rcv`` (tuples in the stream's answer) and ``coverage`` (``n_rcv`` over the tuples known
+      by now);
+    * ``state``: ``exact`` or ``provisional``.
+
+    Incomplete micro-batches are omitted. Raises :class:`InputProblem` if ``store`` is not the store
+    of a query.
+    """
+    config, opened = load_store(Path(store).absolute(), room)
+    settings = room.settings(config)
+    return read_undisturbed(opened, lambda last: current_answers(spark, settings, opened, last))
+
+
+def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Path) -> DataFrame:
+    """Return a row for each correction of a task.
+
+    The columns are:
+
+    * the grouping columns, ``task``, ``batch`` and ``reason`` (``gamma``, ``age`` or ``flush``);
+    * ``pairs`` and ``windows`` that it covered;
+    * ``rows_needed``: rows of the history in these windows;
+    * ``rows_read``: rows that were read to find them, then or before, for all tasks that the
+      micro-batch corrected.
+
+    Raises :class:`InputProblem` if ``store`` is not the store of a query.
+    """
+    _, opened = load_store(Path(store).absolute(), room)
+    rows = read_undisturbed(opened, lambda last: read_table(spark, opened, "correction", last))
+    measures = ["pairs", "windows", "rows_needed", "rows_read"]
+    return rows.select(*opened.by, "batch", "reason", *measures)
+
+
+def late(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Path) -> DataFrame:
+    """Return a row for each (tuple, window) that was late for the first answers.
+
+    The columns are:
+
+    * the grouping columns, ``task``, ``key``, ``start_us`` and ``end_us`` of the window;
+    * ``source_id`` and ``event_time_us`` of the tuple;
+    * ``batch``, the micro-batch in which it came; the first one, if it came again after its
+      identity was forgotten.
+
+    Raises :class:`InputProblem` if ``store`` is not the store of a query.
+    """
+    config, opened = load_store(Path(store).absolute(), room)
+    settings = room.settings(config)
+    rows = read_undisturbed(opened, lambda last: read_table(spark, opened, "late", last))
+    pairs = _pairs(settings, rows).withColumn("end_us", F.col("start_us") + settings.size_us)
+    pair = (*opened.by, "key", "start_us", "end_us", "source_id", "event_time_us")
+    return pairs.groupBy(*pair).agg(F.min("batch").alias("batch"))
+
+
+def read_undisturbed(store: WindowStore, read: Callable[[int], _T]) -> _T:
+    """Return what ``read`` finds up to the last complete micro-batch.
+
+    A running query may begin this micro-batch anew, or drop the pending pairs after it. ``read`` is
+    then called again.
+    """
+    failed = None
+    while True:
+        last = store.committed()
+        mark = store.mark(last)
+        try:
+            answer = read(last)
+        except Exception:
+            if failed == (last, mark):  # twice; the running query is not the reason
+                raise
+            failed = last, mark
+        else:
+            if last < 0 or (mark is not None and mark == store.mark(last)):
+                return answer
+
+
+def current_answers(
+    spark: SparkSession, settings: WindowSettings, store: WindowStore, last: int
+) -> DataFrame:
+    """Return the answers after micro-batch ``last``, with the columns of :func:`results`."""
+    window = [*store.by, "key", "start_us"]
+    stream = read_table(spark, store, "result", last)
+    revised = read_table(spark, store, "revision", last)
+    latest = F.max_by(F.struct("value", "n", "revision"), "revision")
+    answers = (
+        stream.select(*window, "value", F.col("n_rcv").alias("n"), F.lit(0).alias("revision"))
+        .unionByName(revised.drop("batch"))
+        .groupBy(*window)
+        .agg(
+            latest.alias("latest"),
+            F.max(F.when(F.col("revision") == 0, F.col("n"))).alias("n_rcv"),
+        )
+        .select(*window, "latest.*", F.coalesce("n_rcv", F.lit(0)).alias("n_rcv"))
+    )
+    missing = F.coalesce("pending", F.lit(0))
+    return answers.join(_pending(spark, settings, store, last), window, "left").select(
+        *window[:-1],
+        "start_us",
+        (F.col("start_us") + settings.size_us).alias("end_us"),
+        "value",
+        "n",
+        F.col("revision").cast("int").alias("revision"),
+        "n_rcv",
+        (F.col("n_rcv") / (F.col("n") + missing)).alias("coverage"),
+        F.when(F.col("pending").isNull(), EXACT).otherwise(PROVISIONAL).alias("state"),
+    )
+
+
+def _pending(
+    spark: SparkSession, settings: WindowSettings, store: WindowStore, last: int
+) -> DataFrame:
+    """Return the number of pending pairs of every window with some.
+
+    Late pairs of a query without corrections are pending for ever.
+    """
+    if settings.corrects:
+        pairs = read_table(spark, store, "pending", last).where(F.col("batch") == last)
+    else:
+        pairs = read_table(spark, store, "late", last)
+    window = [*store.by, "key", "start_us"]
+    # A redelivery whose identity was forgotten makes a pair late once more.
+    tuples = F.count_distinct("source_id")
+    return _pairs(settings, pairs).groupBy(*window).agg(tuples.alias("pending"))
+
+
+def _pairs(settings: WindowSettings, runs: DataFrame) -> DataFrame:
+    """Return a row for each window of runs of windows."""
+    after_first = F.explode(F.sequence(F.lit(0), F.col("windows") - 1))
+    start = F.col("start_us") + F.col("step") * settings.slide_us
+    return runs.withColumn("step", after_first).withColumn("start_us", start)
+
+
+def read_table(spark: SparkSession, store: WindowStore, name: str, last: int) -> DataFrame:
+    """Return a table up to micro-batch ``last``, with a column ``batch``."""
+    schema = from_arrow_schema(store.schema(name)).add("batch", LongType())
+    if last < 0 or not (store.root / name).exists():
+        return spark.createDataFrame([], schema)
+    rows = spark.read.schema(schema).parquet(literal(store.root / name))
+    return rows.where(F.col("batch") <= last)

@@ -1,25 +1,30 @@
-"""What the stream part keeps and emits of windows, as plain arrays.
+"""The arrays and the state of a task's stream part.
 
-Rules of this file:
+An array of records is a numpy structured array. A key is a number: its position in the sorted list
+of keys that travels with the arrays.
 
-* Nothing here computes. An array of records is a numpy structured array; its bytes are what the
-  state store and the blocks between operators hold.
-* A key is a number here, a position in the sorted list of keys that travels with the arrays.
+Spark's state store holds a :class:`TaskState` as one binary:
+
+    {"clock": [...], "keys": [...], "numbers": [...], "sizes": [...]}\\n  then the bytes of arrays
+
+With one column for each part, Spark would analyse their types and compile code for them in every
+micro-batch and on every partition.
 """
 
+import json
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from spark_impl.runtime.arrays import Floats, Ints, Records
+from spark_impl.runtime.arrays import Bools, Column, Floats, Ints, Records
 
 PANE = np.dtype([("key", "<i8"), ("pane", "<i8"), ("lo", "<i8"), ("n", "<i8"), ("acc", "<f8")])
-"""Tuples of one pane that count for the windows ``lo`` and later: how many, and their sum, minimum
-or maximum; for rank aggregates one record a tuple with its value."""
+"""Tuples of one pane that count for the windows ``lo`` and later: their number and their sum,
+minimum or maximum. Rank aggregates have one record for each tuple, with its value."""
 
 IDENTITY = np.dtype([("source_id", "<i8"), ("limit", "<i8")])
-"""A remembered identity and the watermark at which it is forgotten, microseconds."""
+"""A known identity, and the watermark (us) at which it is forgotten."""
 
 RESULT = np.dtype(
     [
@@ -31,6 +36,8 @@ RESULT = np.dtype(
         ("wm_us", "<i8"),
     ]
 )
+"""The stream's answer for a window, with slack and watermark when it closed."""
+
 LATE = np.dtype(
     [
         ("key", "<i8"),
@@ -40,20 +47,26 @@ LATE = np.dtype(
         ("event_time_us", "<i8"),
     ]
 )
-"""The late pairs of one tuple: the windows ``first``, ``first + 1``, ..., ``windows`` of them.
+"""The late pairs of one tuple: ``windows`` windows from ``first`` on.
 
-The closed windows among those of a tuple are always the earliest ones, so two numbers say it all
-and a tuple that is late for fifty windows still is one record.
+The closed windows of a tuple are always its earliest ones, so two numbers describe them all: a
+tuple that is late for fifty windows takes one record.
 """
 
 REJECTED = np.dtype([("seq", "<i8"), ("source_id", "<i8"), ("reason", "<i8")])
+"""A rejected arrival; ``reason`` is the code of :func:`spark_impl.windows.arrivals.reject`."""
 
 NO_CLOCK = -(1 << 62)
 """Watermark and largest event time of a task that has accepted nothing."""
+_WORD = 8
+"""Arrays in the binary of a state begin at multiples of this number of bytes."""
+
+Memory: TypeAlias = Any  # each room has a NamedTuple of its own, of numbers and arrays
+"""What the rule of a room remembers between two micro-batches."""
 
 
 class Rows(NamedTuple):
-    """Arrivals of one task, columns of equal length."""
+    """Arrivals of one task; columns of equal length."""
 
     seq: Ints
     source_id: Ints
@@ -62,15 +75,15 @@ class Rows(NamedTuple):
     value: Floats
     arrival_us: Ints
     flaw: Ints
-    """0, or 1 + the position in ``blocks.FLAWS`` of why the arrival cannot be looked at."""
+    """0, or 1 + the position in ``arrival_files.FLAWS`` of the arrival's first flaw."""
 
-    def take(self, which: Any) -> "Rows":
-        """The rows at some positions, under a mask, or of a slice."""
-        return Rows._make(column[which] for column in self)
+    def take(self, rows: Ints | Bools | slice) -> "Rows":
+        """Return the rows at some positions, under a mask, or of a slice."""
+        return Rows._make(column[rows] for column in self)
 
 
 class Clock(NamedTuple):
-    """Where one task stands."""
+    """The position of one task in its stream."""
 
     seq: int = -1
     """Highest arrival number seen, rejected arrivals included."""
@@ -84,10 +97,9 @@ class Clock(NamedTuple):
 
 
 class TaskState(NamedTuple):
-    """Everything that a task remembers between two micro-batches."""
+    """The state of a task between two micro-batches."""
 
-    memory: Any
-    """What the room's rule remembers: a NamedTuple of numbers and arrays."""
+    memory: Memory
     clock: Clock = Clock()
     keys: tuple[str, ...] = ()
     panes: Records = np.empty(0, PANE)
@@ -96,20 +108,62 @@ class TaskState(NamedTuple):
 
 
 class Output(NamedTuple):
-    """What one micro-batch of one task gave."""
+    """The output of one micro-batch of one task."""
 
     keys: tuple[str, ...]
     records: Mapping[str, Records]
-    """By the table that they are for."""
+    """Records by the table to which they belong."""
     progress: Mapping[str, float]
-    """Where the task stands."""
+    """The task's row of the table ``progress``, without grouping columns and task."""
     active: bool
     """Whether the task accepted something or was flushed."""
 
 
-def records(dtype: np.dtype[Any], size: int, /, **columns: Any) -> Records:
-    """A structured array of ``size`` records filled from columns; missing ones are 0."""
+def fill_records(dtype: "np.dtype[np.void]", size: int, /, **columns: Column | float) -> Records:
+    """Return ``size`` records filled from columns; missing columns are 0."""
     out = np.zeros(size, dtype)
     for name, column in columns.items():
         out[name] = column
     return out
+
+
+def state_to_bytes(state: TaskState) -> bytes:
+    """Return the binary of a state, as the module docstring describes it."""
+    arrays = [state.panes, state.identities, *filter(_is_array, state.memory)]
+    head = {
+        "clock": state.clock,
+        "keys": state.keys,
+        "numbers": [each for each in state.memory if not _is_array(each)],
+        "sizes": [len(each) for each in arrays],
+    }
+    text = json.dumps(head, ensure_ascii=False, separators=(",", ":"), default=_plain).encode()
+    padded = text + b" " * (-(len(text) + 1) % _WORD)
+    return b"".join([padded, b"\n", *(each.tobytes() for each in arrays)])
+
+
+def state_from_bytes(empty: Memory, data: bytes) -> TaskState:
+    """Read the binary of a state; ``empty`` is a memory with the dtypes of all arrays."""
+    offset = data.index(b"\n") + 1
+    head = json.loads(data[:offset])
+    sizes, numbers = iter(head["sizes"]), iter(head["numbers"])
+
+    def next_array(dtype: "np.dtype[np.void]") -> Records:
+        nonlocal offset
+        size, start = next(sizes), offset
+        offset += size * dtype.itemsize
+        return np.frombuffer(data, dtype, size, start)
+
+    panes, identities = next_array(PANE), next_array(IDENTITY)
+    memory = [next_array(each.dtype) if _is_array(each) else next(numbers) for each in empty]
+    return TaskState(
+        empty._make(memory), Clock(*head["clock"]), tuple(head["keys"]), panes, identities
+    )
+
+
+def _is_array(part: object) -> bool:
+    return isinstance(part, np.ndarray)
+
+
+def _plain(number: np.generic) -> object:
+    """Return a number of numpy's as one of Python's."""
+    return number.item()

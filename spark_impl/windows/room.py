@@ -1,45 +1,185 @@
-"""What a room adds to the windows that rooms share: its rule of how long to wait, and its words."""
+"""The part of a windowed query that differs between rooms: the rule how long to wait.
+
+Rules of this file:
+
+* Windows are filled, closed, missed and corrected in the same way in every room (docs/slack.md,
+  sections 1 to 3 and 6). A rule decides how long a task waits and affects windows in no other way.
+* A rule lives during one micro-batch; its memory lasts longer.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
-from spark_impl.windows.asked import Asked
-from spark_impl.windows.rule import Rule
+from model.vocabulary import SlackConfig, WatermarkConfig, WindowSpec
+from spark_impl.runtime.arrays import Ints, Records
+from spark_impl.runtime.stores import JsonObject
+from spark_impl.windows.records import Memory, Rows
+
+WindowConfig: TypeAlias = SlackConfig | WatermarkConfig
+"""The configuration of a room with windows."""
+ConfigT = TypeVar("ConfigT", bound=WindowConfig)
+Word: TypeAlias = Any  # mypy has no type for "any NamedTuple class"
+"""A type of steps; its fields are columns of a table."""
 
 
-class Config(Protocol):
-    """A room's configuration."""
+@dataclass(frozen=True, slots=True)
+class WindowSettings:
+    """The settings that do not depend on how long a room waits."""
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+    size_us: int
+    slide_us: int
+    aggregate: str
+    q: float
+    """Rank of ``quantile``."""
+    keyed: bool
+    tasks: int
+    dedup: bool
+    """Whether redeliveries are recognised."""
+    feedback_us: int
+    """How long after the end of a tuple's last window its identity is remembered."""
+    max_future_us: int | None
+    """How far an event time may lie ahead of its arrival."""
+    positive: bool
+    """Whether negative values are rejected."""
+    corrects: bool
+    """Whether late pairs are corrected; otherwise they are a side output."""
+    correlates: bool
+    """Whether corrections record the correlation of values and delays."""
+    gamma_us: int
+    """A task is corrected when its pending pairs span more event time than this."""
+    max_age_us: int
+    """A task is corrected when its oldest pending pair is further behind the watermark."""
+
+    @property
+    def windows(self) -> WindowSpec:
+        """The windows of the query."""
+        return WindowSpec(self.size_us, self.slide_us)
+
+
+def window_settings(
+    config: WindowConfig, *, positive: bool, corrects: bool, correlates: bool
+) -> WindowSettings:
+    """Return the settings of a configuration; the room decides on the last three."""
+    return WindowSettings(
+        size_us=config.size_us,
+        slide_us=config.slide_us,
+        aggregate=config.aggregate,
+        q=config.q,
+        keyed=config.keyed,
+        tasks=config.tasks,
+        dedup=config.dedup,
+        feedback_us=config.feedback,
+        max_future_us=config.max_future_us,
+        positive=positive,
+        corrects=corrects,
+        correlates=correlates,
+        gamma_us=config.gamma_us,
+        max_age_us=config.max_age,
+    )
+
+
+class Path(NamedTuple):
+    """The slack and the watermark of a task after each arrival of a stretch."""
+
+    slack: Ints
+    wm: Ints
+
+    def head(self, size: int) -> "Path":
+        """Return the path of the first ``size`` arrivals."""
+        return Path(self.slack[:size], self.wm[:size])
+
+
+class Stretch(NamedTuple):
+    """A run of arrivals and its effect on the windows; a flush has no arrivals."""
+
+    rows: Rows
+    first: Ints
+    """The first window of every arrival."""
+    late: Ints
+    """Positions of the arrivals that were late for windows."""
+    until: Ints
+    """The last window for which each of these was late."""
+    wm_us: int
+    """The watermark before the stretch."""
+    path: Path
+    """One entry for each arrival, a single one for a flush."""
+    closed: Records
+    """``RESULT`` records of the windows that the stretch closed."""
+
+    @property
+    def size(self) -> int:
+        """Number of arrivals."""
+        return len(self.rows.seq)
+
+    def before(self, arrivals: Ints) -> Ints:
+        """Return the watermark before each of some arrivals."""
+        wm: Ints = self.path.wm[arrivals - 1]
+        wm[arrivals == 0] = self.wm_us
+        return wm
+
+
+class Rule(Protocol):
+    """Decides how long one task waits, and keeps the room's own records of its windows."""
+
+    def look(self, rows: Rows, t_max: Ints) -> None:
+        """Look at the next arrivals, assuming that none of them is dropped."""
+        ...
+
+    def path(self, start: int, wm_us: int) -> Path:
+        """Return the path from arrival ``start`` on, as far as it is known or can be guessed.
+
+        ``wm_us`` is the watermark before it. The path has at least one arrival.
+        """
+        ...
+
+    def settle(self, done: Stretch) -> int | None:
+        """Update the rule by a stretch; return None if its whole path was right.
+
+        Otherwise return how many arrivals were guessed right. The rule has then undone the stretch
+        and expects one of that many arrivals.
+        """
+        ...
+
+    def slack_us(self) -> int:
+        """Return how long the task waits until the next arrival."""
+        ...
+
+    def memory(self, wm_us: int) -> Memory:
+        """Return the memory to keep until the next micro-batch, of the type of ``Room.memory``."""
+        ...
+
+    def progress(self) -> Mapping[str, float]:
+        """Return the room's own columns of the table ``progress``."""
+        ...
+
+    def records(self) -> Mapping[str, Records]:
+        """Return the micro-batch's records for the room's own tables."""
         ...
 
 
-ConfigT = TypeVar("ConfigT", bound=Config)
-
-
 @dataclass(frozen=True)
-class Room(Generic[ConfigT]):
-    """One way to decide how long to wait."""
+class WindowRoom(Generic[ConfigT]):
+    """A room with windows: its rule, its tables and its words."""
 
     name: str
-    read: Callable[[Mapping[str, Any]], ConfigT]
-    """Configuration from plain data."""
-    asked: Callable[[ConfigT], Asked]
-    rule: Callable[[ConfigT, int, int, Any], Rule]
-    """The rule of a configuration for a task, given its number, how many keys it knows now, and
-    its memory."""
-    memory: Any
-    """Memory of a task that has seen nothing: a NamedTuple of ints, floats and arrays. In arrays of
-    records a field ``key`` is a position in the task's list of keys."""
+    read: Callable[[JsonObject], ConfigT]
+    """Reads a configuration from plain data."""
+    settings: Callable[[ConfigT], WindowSettings]
+    rule: Callable[[ConfigT, int, int, Memory], Rule]
+    """Makes the rule of a task from its configuration, its number, the number of keys that it knows
+    now, and its memory."""
+    memory: Memory
+    """Memory of a new task: a NamedTuple of ints, floats and arrays. In arrays of records, the
+    field ``key`` is a position in the task's list of keys."""
     progress: Mapping[str, pa.DataType]
-    """Columns of the table ``progress`` besides those that every room has."""
-    records: Mapping[str, Any]
-    """Tables of the room's own, and the dtype of their records as a task leaves them."""
+    """The room's own columns of the table ``progress``."""
+    records: Mapping[str, "np.dtype[np.void]"]
+    """The room's own tables, and the dtype of their records in a task's output."""
     columns: Mapping[str, Mapping[str, pa.DataType]]
     """The columns of these tables behind the grouping columns and ``task``."""
-    words: Mapping[str, Any]
-    """The steps of the room's own, by the table whose rows they stand for."""
+    words: Mapping[str, Word]
+    """The room's own types of steps, by table."""

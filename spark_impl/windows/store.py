@@ -1,189 +1,194 @@
-"""The folder in which a query keeps what it found out.
+"""The store and the tables of a windowed query.
 
-    query.json                      configuration, grouping columns, version
-    checkpoint/                     Spark's own: offsets, commits, state
-    control/                        requests to flush, read with the files of the history
-    <table>/batch=<id>/*.parquet    one folder a table and micro-batch
-
-Rules of this file:
-
-* Everything is written as :mod:`spark_impl.runtime.stores` says.
-* ``pending`` is written last: a batch that has none did not happen yet, for every reader.
+The store is a :class:`spark_impl.runtime.stores.TableStore`. The table ``pending`` marks a
+micro-batch as complete. The folder ``control`` holds requests to flush.
 """
 
 import shutil
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeAlias
 
+import numpy as np
 import pyarrow as pa
 
 from spark_impl.runtime import stores
-from spark_impl.runtime.histories import InputProblem, writing
-from spark_impl.windows.room import ConfigT, Room
-from spark_impl.windows.tables import Columns, tables
+from spark_impl.runtime.histories import writing
+from spark_impl.runtime.stores import JsonObject
+from spark_impl.windows.records import LATE, REJECTED, RESULT
+from spark_impl.windows.room import ConfigT, WindowRoom
 
 VERSION = 4
 _PENDING_KEPT = 50
+"""Number of pending sets that stay for slow readers."""
+
+TaskId: TypeAlias = tuple[Any, ...]  # str or int, then int
+"""Values of the grouping columns, then the task."""
+Columns: TypeAlias = Mapping[str, pa.DataType]
+"""Columns of a table behind the grouping columns and ``task``."""
+_INT, _FLOAT, _TEXT, _FLAG = pa.int64(), pa.float64(), pa.string(), pa.bool_()
+WINDOW: Columns = {"start_us": _INT, "key": _TEXT}
+"""Columns that name a window of a task."""
+_PAIRS: Columns = {**WINDOW, "source_id": _INT, "event_time_us": _INT, "windows": _INT}
+"""Columns of a tuple and a run of ``windows`` windows that begins with the one at ``start_us``."""
+_STREAM: Mapping[str, Columns] = {
+    "result": {**WINDOW, "value": _FLOAT, "n_rcv": _INT, "slack_us": _INT, "wm_us": _INT},
+    "late": _PAIRS,
+    "rejected": {"seq": _INT, "source_id": _INT, "reason": _TEXT},
+}
+_PROGRESS: Columns = {
+    "t_max_us": _INT,
+    "slack_us": _INT,
+    "wm_us": _INT,
+    "seq": _INT,
+    "flushed": _FLAG,
+}
+_CORRECTION: Mapping[str, Columns] = {
+    "revision": {**WINDOW, "revision": _INT, "value": _FLOAT, "n": _INT},
+    "correlation": {
+        **WINDOW,
+        "revision": _INT,
+        "n": _INT,
+        "cross": _INT,
+        "delay_spread": _INT,
+        "value_spread": _INT,
+    },
+    "correction": {
+        "reason": _TEXT,
+        "pairs": _INT,
+        "windows": _INT,
+        "rows_read": _INT,
+        "rows_needed": _INT,
+    },
+    "cleared": _PAIRS,
+    "pending": _PAIRS,
+}
+
+
+def all_tables(room: WindowRoom[Any]) -> dict[str, Columns]:
+    """Return the columns of all tables of a room, by table."""
+    return {**_stream_tables(room), **_CORRECTION}
+
+
+def _stream_tables(room: WindowRoom[Any]) -> dict[str, Columns]:
+    """Return the tables that the stream part writes; corrections write the others."""
+    return {**_STREAM, **room.columns, "progress": {**_PROGRESS, **room.progress}}
+
+
+def output_columns(room: WindowRoom[Any]) -> Columns:
+    """Return the columns of a task's output row: its progress, then its records as bytes."""
+    progress = _stream_tables(room)["progress"]
+    binaries = dict.fromkeys(("keys", *record_types(room)), pa.binary())
+    return {"active": _FLAG, **progress, **binaries}
+
+
+def record_types(room: WindowRoom[Any]) -> "dict[str, np.dtype[np.void]]":
+    """Return the dtype of a task's records, by the table to which they belong."""
+    return {"result": RESULT, "late": LATE, "rejected": REJECTED, **room.records}
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
-    """Where the tables of one query lie, and how they are read and written."""
+class WindowStore(stores.TableStore):
+    """The store of a windowed query."""
 
-    root: Path
-    room: Room[Any]
-    groups: tuple[pa.Field, ...] = ()
+    room: WindowRoom[Any] = field(kw_only=True)
 
-    @property
-    def checkpoint(self) -> Path:
-        """Spark's checkpoint."""
-        return self.root / "checkpoint"
-
-    @property
-    def control(self) -> Path:
-        """Requests to flush."""
-        return self.root / "control"
+    MARKER: ClassVar[str] = "pending"
 
     @property
     def by(self) -> tuple[str, ...]:
-        """What tells tasks apart: the grouping columns and ``task``."""
-        return (*(field.name for field in self.groups), "task")
+        """The columns that identify a task: the grouping columns and ``task``."""
+        return (*(group.name for group in self.groups), "task")
+
+    def tables(self) -> Iterable[str]:
+        """Return the names of all tables."""
+        return all_tables(self.room)
 
     def schema(self, table: str) -> pa.Schema:
-        """Arrow schema of a table."""
-        return self.schema_of(tables(self.room)[table])
+        """Return the schema of a table."""
+        return self.schema_of(all_tables(self.room)[table])
 
     def schema_of(self, columns: Columns) -> pa.Schema:
-        """Arrow schema of rows that belong to tasks."""
+        """Return the schema of rows that belong to tasks."""
         ours = {"task": pa.int32(), **columns}
         return pa.schema([*self.groups, *(pa.field(*each) for each in ours.items())])
 
-    def folder(self, table: str, batch: int) -> Path:
-        """Where one micro-batch writes a table."""
-        return stores.folder_of(self.root, table, batch)
-
-    def begin(self, batch: int) -> None:
-        """Remove what an earlier attempt at this batch left, the mark that it is complete first.
-
-        Raises :class:`InputProblem` when the tables are not where Spark's checkpoint is.
-        """
-        stores.begin(self.root, self.committed(), batch, ("pending", *tables(self.room)))
-
-    def write(self, table: str, batch: int, rows: pa.Table, part: int = 0) -> None:
-        """Write one part of a table; nothing for no rows, except that ``pending`` marks the end."""
-        if rows.num_rows or table == "pending":
-            rows = rows.select(self.schema(table).names)
-            stores.write_part(self.root, table, batch, rows, part)
-
     def forget_old_pending(self, batch: int) -> None:
-        """Drop pending sets that nobody needs any more; the last ones stay for slow readers."""
+        """Remove the pending set that has become too old for readers."""
         shutil.rmtree(self.folder("pending", batch - _PENDING_KEPT), ignore_errors=True)
 
-    def committed(self) -> int:
-        """The last complete micro-batch, -1 if there is none."""
-        numbers = [
-            int(path.name.removeprefix("batch=")) for path in self.root.glob("pending/batch=*")
-        ]
-        done = [n for n in numbers if any(self.folder("pending", n).glob("part-*.parquet"))]
-        return max(done, default=-1)
-
     def mark(self, batch: int) -> tuple[int, int] | None:
-        """Tells one completion of a batch from another; None while it is not complete.
+        """Return an identifier of the present completion of a micro-batch, None if incomplete.
 
-        The same before and after a reader has listed files: all of them belong together.
+        If it is the same before and after a reader has listed files, these files belong together.
         """
         with suppress(FileNotFoundError):
-            found = (self.folder("pending", batch) / "part-00000.parquet").stat()
-            return found.st_ino, found.st_mtime_ns
+            status = (self.folder("pending", batch) / "part-00000.parquet").stat()
+            return status.st_ino, status.st_mtime_ns
         return None
 
-    def files(self, table: str) -> dict[int, list[str]]:
-        """Files of a table by micro-batch, incomplete ones included."""
-        return stores.files(self.root, table)
-
     def files_of(self, table: str, batch: int) -> list[str]:
-        """Files of a table that one micro-batch wrote."""
+        """Return the files of a table that one micro-batch wrote."""
         return sorted(map(str, self.folder(table, batch).glob("part-*.parquet")))
 
     def read(self, table: str, batch: int) -> pa.Table:
-        """A table as one micro-batch wrote it."""
+        """Return the rows of a table that one micro-batch wrote."""
         return stores.read_parquet(self.files_of(table, batch), self.schema(table))
 
-    def known_tasks(self) -> list[tuple[Any, ...]]:
-        """Values of ``by`` for every task that has accepted something."""
-        rows = self.read_all("progress", self.committed()).group_by(list(self.by)).aggregate([])
+    def known_tasks(self) -> list[TaskId]:
+        """Return every task that has accepted something."""
+        rows = self.read_all("progress").group_by(list(self.by)).aggregate([])
         return sorted(zip(*(rows.column(name).to_pylist() for name in self.by), strict=True))
 
-    def request_flush(self, tasks: list[tuple[Any, ...]]) -> None:
-        """Ask for a flush of some tasks; the next run carries it out, once."""
-        schema = pa.schema([*self.groups, pa.field("task", pa.int32())])
+    def request_flush(self, tasks: Sequence[TaskId]) -> None:
+        """Request a flush of some tasks; the next run carries it out, once."""
+        schema = self.schema_of({})
         columns = zip(*tasks, strict=True)
-        arrays = [
-            pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)
-        ]
+        arrays = [pa.array(column, each.type) for column, each in zip(columns, schema, strict=True)]
         path = self.control / f"flush-{uuid.uuid4().hex}.parquet"
         stores.write_parquet(pa.table(arrays, schema=schema), path)
 
-    def read_all(self, table: str, upto: int) -> pa.Table:
-        """A table with its micro-batches up to ``upto``, told apart by the column ``batch``."""
-        return stores.read_upto(self.root, table, self.schema(table), upto)
-
 
 def open_store(
-    root: Path, room: Room[ConfigT], config: ConfigT, groups: Sequence[pa.Field]
-) -> Store:
-    """The store of a query, made if it is not there yet.
+    root: Path, room: WindowRoom[ConfigT], config: ConfigT, groups: Sequence[pa.Field]
+) -> WindowStore:
+    """Return the store of a query; make it if it does not exist.
 
-    Raises :class:`InputProblem`, and writes nothing, when it belongs to another query, does not say
-    to which, or cannot be made.
+    Raises :class:`InputProblem`, and writes nothing, if the folder belongs to another query, does
+    not say to which, or cannot be written.
     """
     ours = {
         "version": VERSION,
         "room": room.name,
         "config": config.to_json(),
-        "group_columns": stores.names_of(groups),
+        "group_columns": stores.groups_to_json(groups),
     }
-    stores.describe(root, ours, lambda: _check_same(root, room, config, groups))
-    store = Store(root, room, tuple(groups))
+
+    def require_same() -> None:
+        theirs, store = load_store(root, room)
+        stores.require_same(root, theirs.to_json(), config.to_json())
+        groups = {"group_columns": stores.groups_to_json(store.groups)}
+        stores.require_same(root, groups, {"group_columns": ours["group_columns"]})
+
+    stores.claim(root, ours, require_same)
+    store = WindowStore(root, tuple(groups), room=room)
     with writing(root):  # here, because a crash may have come between the two
         store.control.mkdir(exist_ok=True)
     return store
 
 
-def load_store(root: Path, room: Room[ConfigT]) -> tuple[ConfigT, Store]:
-    """The store that a query of a room has written, and the query's configuration.
+def load_store(root: Path, room: WindowRoom[ConfigT]) -> tuple[ConfigT, WindowStore]:
+    """Return the configuration of the query that wrote a store, and the store.
 
-    Raises :class:`InputProblem` when there is none, when it belongs to a query of another room, or
-    when it does not say what it is.
+    Raises :class:`InputProblem` if there is none, if it belongs to another room, or if it does not
+    say to which query it belongs.
     """
 
-    def read(found: Mapping[str, Any]) -> tuple[ConfigT, Store]:
-        groups = stores.groups_of(found["group_columns"])
-        return room.read(found["config"]), Store(root, room, groups)
+    def read(identity: JsonObject) -> tuple[ConfigT, WindowStore]:
+        groups = stores.groups_from_json(identity["group_columns"])
+        return room.read(identity["config"]), WindowStore(root, groups, room=room)
 
-    return stores.described(root, room.name, VERSION, read)
-
-
-def _check_same(
-    root: Path, room: Room[ConfigT], config: ConfigT, groups: Sequence[pa.Field]
-) -> None:
-    """Refuse the store of another query."""
-    found, store = load_store(root, room)
-    theirs, ours = found.to_json(), config.to_json()
-    for name in sorted(ours):
-        if theirs[name] != ours[name]:
-            msg = (
-                f"{root} belongs to a query with {name} = {theirs[name]!r},"
-                f" this one has {ours[name]!r}"
-            )
-            raise InputProblem(msg)
-    if store.groups != tuple(groups):
-        msg = (
-            f"{root} belongs to a query grouped by {stores.names_of(store.groups)},"
-            f" this one is grouped by {stores.names_of(groups)}"
-        )
-        raise InputProblem(msg)
+    return stores.read_identity(root, VERSION, read, room=room.name)

@@ -14,7 +14,7 @@ from model.vocabulary.join import Forward
 from model.vocabulary.trace import Step
 from spark_impl.join.chain import Chain
 from spark_impl.join.checkpoint import WorkerState
-from spark_impl.join.store import Store
+from spark_impl.join.store import ChainStore
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.session import session
 from tests.harness.driver_kills import end_executor_once
@@ -27,7 +27,7 @@ DEATHS = ("in the middle", "while writing")
 EPOCHS = len(DEATHS) + 1
 
 
-class DeadlyStore(Store):
+class DeadlyStore(ChainStore):
     """A store in which a worker dies between writing its results and writing its state."""
 
     def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:

@@ -13,8 +13,8 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import Fault, Trace, Workload
 from spark_impl import grouping, join, script
-from spark_impl.slack.room import SLACK
-from spark_impl.watermark.room import WATERMARK
+from spark_impl.slack.query import SLACK
+from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.system import run_workloads
 from tests.harness.chain_workloads import pack_together, take_apart
 from tests.harness.recomputation import Answer, Windows

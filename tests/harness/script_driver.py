@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 
 from model.vocabulary import ScriptConfig, Workload
 from spark_impl.runtime.session import session
+from spark_impl.runtime.systems import CASE
 from spark_impl.script import ScriptQuery
-from spark_impl.windows.packs import CASE
 from tests.harness.announcements import announced, say
 
 

@@ -17,13 +17,14 @@ from model.vocabulary.script import END_US, Result
 from model.vocabulary.settings import look_up
 from sim.script.machine import Finding, Machine, Message
 from sim.script.placements import PLAN
+from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script.admission import Waiting, waiting_of
 from spark_impl.script.encoding import decode_messages
 from spark_impl.script.placement import ALL_SPLIT, BY_HASH, LARGE_SPLIT, WHOLE
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import ARRIVALS, FLUSH, MESSAGE
 from spark_impl.script.router import Router
-from spark_impl.script.system import WorkerInProcess, arrivals_table
+from spark_impl.script.system import WorkerInProcess
 
 WAYS: Mapping[str, str | None] = {
     PLAN: None,

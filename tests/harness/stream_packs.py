@@ -22,14 +22,14 @@ from properties.judging.judge import broken_sentences, compare_traces
 from properties.judging.systems import SPARK
 from properties.judging.trial import SHOWN_SENTENCES, Trial
 from properties.rooms import Room
-from spark_impl.slack.room import SLACK
-from spark_impl.watermark.room import WATERMARK
-from spark_impl.windows.room import Room as Windowed
+from spark_impl.slack.query import SLACK
+from spark_impl.watermark.query import WATERMARK
+from spark_impl.windows.room import WindowRoom
 from spark_impl.windows.system import run_workloads
 
 T = TypeVar("T")
 
-WINDOWED: Mapping[str, Windowed[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
+WINDOWED: Mapping[str, WindowRoom[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
 """Rooms that run many cases in one job."""
 RUN = 50
 """Examples that are drawn in one run of Hypothesis."""

@@ -48,8 +48,8 @@ from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
 from sim.kernel.trigger import At
 from sim.script.host import ScriptTuning
-from spark_impl.slack.room import SLACK
-from spark_impl.watermark.room import WATERMARK
+from spark_impl.slack.query import SLACK
+from spark_impl.watermark.query import WATERMARK
 from tests.harness.grouping_machine import SparkMachine as Routers
 from tests.harness.join_machine import SparkMachine as Chain
 from tests.harness.script_machine import WAYS, SparkScripts

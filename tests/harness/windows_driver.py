@@ -18,14 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 from model.vocabulary import Workload
 from spark_impl.runtime.histories import append
 from spark_impl.runtime.session import session
-from spark_impl.slack.room import SLACK
-from spark_impl.watermark.room import WATERMARK
-from spark_impl.windows.packs import CASE
+from spark_impl.runtime.systems import CASE
+from spark_impl.slack.query import SLACK
+from spark_impl.watermark.query import WATERMARK
 from spark_impl.windows.query import WindowedQuery
-from spark_impl.windows.room import Room
+from spark_impl.windows.room import WindowRoom
 from tests.harness.announcements import announced, say
 
-PIPELINES: Mapping[str, Room[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
+PIPELINES: Mapping[str, WindowRoom[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
 
 
 class AnnouncedQuery(WindowedQuery[Any]):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spark_impl.runtime.session import session
-from spark_impl.windows import history, sink
+from spark_impl.windows import history, processor
 from tests.harness import windows_driver
 from tests.harness.driver_kills import end_executor_once
 
@@ -26,10 +26,10 @@ def main(folder: Path) -> None:
     """Run the query in ``folder`` to its end, through both deaths."""
     killed = folder / "killed"
     killed.mkdir(exist_ok=True)
-    writer, reader = sink.writer, history._reader
+    writer, reader = processor.table_writer, history.row_group_reader
 
-    def fatal_writer(store: Any, asked: Any) -> sink.Write:
-        write = writer(store, asked)
+    def fatal_writer(store: Any, settings: Any) -> processor.Write:
+        write = writer(store, settings)
 
         def run(rows: Sequence[Mapping[str, Any]], batch: int, part: int) -> None:
             write(rows, batch, part)
@@ -48,8 +48,8 @@ def main(folder: Path) -> None:
 
         return run
 
-    sink.writer = fatal_writer
-    history._reader = fatal_reader  # type: ignore[assignment]
+    processor.table_writer = fatal_writer
+    history.row_group_reader = fatal_reader  # type: ignore[assignment]  # takes any arguments
     history.ROWS_ON_DRIVER = 0
     with session(MASTER) as spark:
         windows_driver.run(spark, folder)

@@ -6,7 +6,7 @@ from typing import Any
 from model.vocabulary import Event, Step
 from model.vocabulary.answers import Final
 from sim.windows.machine import Gauges
-from spark_impl.windows.room import Room
+from spark_impl.windows.room import WindowRoom
 from spark_impl.windows.system import TaskInProcess
 
 
@@ -16,7 +16,7 @@ class SparkMachine:
     Corrections need Spark, so its steps are those of the stream part, and it has no final answers.
     """
 
-    def __init__(self, room: Room[Any], config: Any, number: int) -> None:
+    def __init__(self, room: WindowRoom[Any], config: Any, number: int) -> None:
         self._task = TaskInProcess(room, config, number)
         self._events: list[Event] = []
         self._batch = 0  # that they belong to

@@ -10,7 +10,7 @@ from properties.judging.plan_counterexamples import SeededPlan, smallest, told
 from sim.join import simulate
 from sim.kernel.plan import Plan
 from sim.kernel.source import Recording, Row
-from spark_impl.windows.ledger import Ledger
+from spark_impl.windows.kernel import OpenWindows
 from tests.harness.join_machine import SparkMachine
 from tests.harness.stream_packs import collect
 from tests.harness.timed_operators import OPERATORS, report
@@ -28,7 +28,7 @@ def test_a_drawn_cluster_is_one_line() -> None:
 
 def test_a_failure_is_told_as_the_smallest_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     operator = OPERATORS["slack"]
-    monkeypatch.setattr(Ledger, "miss", lambda *_: None)  # no late pair is told
+    monkeypatch.setattr(OpenWindows, "miss", lambda *_: None)  # no late pair is told
     drawn = next(each for each in collect(operator.drawn, 50, 1) if operator.broken(each))
     lines = report(operator, drawn).splitlines()
     assert lines[0] == "In room slack, Spark's operator does not do what the model does:"

@@ -4,7 +4,7 @@ Each is planted in ``spark_impl`` while a test runs. Most need a crash, a copy o
 second micro-batch to show.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from spark_impl.script import plan as script_plan
 from spark_impl.script.processor import ScriptProcessor
 from spark_impl.slack.rule import SlackRule
 from spark_impl.watermark.rule import WatermarkRule
-from spark_impl.windows import disorder, remembered
+from spark_impl.windows import disorder, records
 from spark_impl.windows.processor import WindowProcessor
 from spark_impl.windows.records import LATE, Output
 from tests.harness import stream_packs
@@ -64,9 +64,9 @@ def outlives_crashes(processor: Any) -> Plant:
 
 def tells_late_pairs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Late pairs that were told in a micro-batch that a crash took back are not told again."""
-    right = WindowProcessor._row
+    right = WindowProcessor._output_row
 
-    def wrong(self: Any, who: Any, output: Output, flush: bool) -> dict[str, Any]:
+    def wrong(self: Any, who: Any, output: Output, flush: bool) -> Mapping[str, Any]:
         told = vars(self).setdefault("told", set())
         late = output.records["late"]
         new = [each.tobytes() not in told for each in late]
@@ -74,7 +74,7 @@ def tells_late_pairs_once(monkeypatch: pytest.MonkeyPatch) -> None:
         records = {**output.records, "late": late[new].astype(LATE)}
         return right(self, who, output._replace(records=records), flush)
 
-    monkeypatch.setattr(WindowProcessor, "_row", wrong)
+    monkeypatch.setattr(WindowProcessor, "_output_row", wrong)
 
 
 def acknowledges_before_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +103,7 @@ BUGS: dict[str, dict[str, Plant]] = {
         "state in memory outlives a crash": outlives_crashes(WindowProcessor),
         "late pairs are told once, crash or not": tells_late_pairs_once,
         "identities are not restored": Mistake(
-            remembered.from_bytes, "panes, identities\n    )", "panes, identities[:0]\n    )"
+            records.state_from_bytes, "panes, identities\n    )", "panes, identities[:0]\n    )"
         ).plant,
         "windows that were not judged are not stored": Mistake(
             SlackRule.memory, "windows=windows", "windows=windows[:0]"

@@ -10,9 +10,8 @@ from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
 from spark_impl.slack import SlackQuery, assumption_status, corrections, results
-from spark_impl.slack.answers import assumption
-from spark_impl.slack.room import SLACK
-from spark_impl.windows import answers
+from spark_impl.slack.query import SLACK, assumption
+from spark_impl.windows import query as answers
 from spark_impl.windows.store import open_store
 from tests.spark_impl.test_query import FIRST, history
 
@@ -70,7 +69,7 @@ def test_readers_whose_batch_is_begun_anew_see_the_one_before(
     query.run_available()
     complete(1)
     before = [each() for each in look(spark, tmp_path / "s")]
-    listed = answers.table
+    listed = answers.read_table
 
     def overtaken(*given: Any) -> Any:
         rows = listed(*given)
@@ -78,7 +77,7 @@ def test_readers_whose_batch_is_begun_anew_see_the_one_before(
             query.store.begin(2)
         return rows
 
-    monkeypatch.setattr(answers, "table", overtaken)
+    monkeypatch.setattr(answers, "read_table", overtaken)
     for each, expected in zip(look(spark, tmp_path / "s"), before, strict=True):
         complete(2)
         assert each() == expected
@@ -92,5 +91,5 @@ def test_reader_of_what_stays_broken_is_told(tmp_path: Path) -> None:
         raise OSError("not now")
 
     with pytest.raises(OSError, match="not now"):
-        answers.undisturbed(open_store(tmp_path, SLACK, CONFORMAL, ()), broken)
+        answers.read_undisturbed(open_store(tmp_path, SLACK, CONFORMAL, ()), broken)
     assert seen == [-1, -1]

@@ -8,7 +8,7 @@ import pytest
 
 from model.vocabulary import Event, SlackConfig, Workload
 from model.vocabulary.slack import Correlation
-from spark_impl.slack.room import SLACK
+from spark_impl.slack.query import SLACK
 from spark_impl.windows import correlation
 from spark_impl.windows.records import Rows
 from tests.spark_impl import brute
@@ -22,8 +22,8 @@ def rows(events: list[tuple[int, int, float]], place: int = 0) -> Rows:
 
 
 def measured(config: SlackConfig, given: Rows) -> correlation.Figures:
-    asked = SLACK.asked(config)
-    return correlation.figures(asked, given.key, given.seq, given.event_time_us, given.value)
+    asked = SLACK.settings(config)
+    return correlation.correlate(asked, given.key, given.seq, given.event_time_us, given.value)
 
 
 def figures(config: SlackConfig, given: Rows) -> list[tuple[int, ...]]:
@@ -100,7 +100,7 @@ def test_sums_of_a_large_window_are_exact() -> None:
 
 def status(cross: list[float], spread: float = 100.0) -> correlation.AssumptionStatus:
     size = len(cross)
-    return correlation.status(np.array(cross), np.full(size, spread), np.full(size, spread))
+    return correlation.assess(np.array(cross), np.full(size, spread), np.full(size, spread))
 
 
 def test_status_by_hand() -> None:
@@ -121,7 +121,7 @@ def test_status_needs_twenty_windows_that_say_something() -> None:
     assert status([50.0] * 20, spread=0.0) == ("untested", 0, None, None, None)
     assert status([]) == ("untested", 0, None, None, None)
     flat = np.array([100.0] * 19 + [0.0])
-    assert correlation.status(np.full(20, 50.0), flat, np.full(20, 100.0)).windows == 19
+    assert correlation.assess(np.full(20, 50.0), flat, np.full(20, 100.0)).windows == 19
 
 
 def test_independent_values_are_rarely_contradicted_and_dependent_ones_are() -> None:
@@ -136,7 +136,7 @@ def test_independent_values_are_rarely_contradicted_and_dependent_ones_are() -> 
         events = zip(range(5_000), ts[order].tolist(), value[order].tolist(), strict=True)
         found = measured(config, rows(list(events)))
         floats = (each.astype(float) for each in found[2:])
-        return correlation.status(*floats).status
+        return correlation.assess(*floats).status
 
     # each is contradicted with probability 0.001: two of 40 with less than 0.001
     assert sum(one(0.0) == "contradicted" for _ in range(40)) < 2

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_impl.slack.room import SLACK
+from spark_impl.slack.query import SLACK
 from spark_impl.windows.store import load_store
 from tests.harness.driver_kills import assert_ended, needs_proc, run_to_its_end
 from tests.harness.killed_queries import windows_workload

@@ -22,20 +22,19 @@ from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.histories import InputProblem, append
 from spark_impl.runtime.landing import Landing
 from spark_impl.slack import QueryProblem, SlackQuery
-from spark_impl.slack.room import SLACK
-from spark_impl.windows import answers as answers_module
-from spark_impl.windows import sink
+from spark_impl.slack.query import SLACK
+from spark_impl.windows import processor
+from spark_impl.windows import query as answers_module
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.correction import Corrections
 from spark_impl.windows.history import History
 from spark_impl.windows.processor import WindowProcessor
-from spark_impl.windows.store import Store, load_store, open_store
-from spark_impl.windows.tables import tables as all_tables
+from spark_impl.windows.store import WindowStore, all_tables, load_store, open_store
 from tests.harness.background_kills import BACKGROUND
 from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
 
 CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=3)
-ASKED = SLACK.asked(CONFIG)
+ASKED = SLACK.settings(CONFIG)
 BATCHES = (FIRST, LATE, [(4, 32.0), (40, 64.0)])
 Tables = dict[str, pa.Table]
 Visible = dict[str, list[dict[str, Any]]]
@@ -76,7 +75,7 @@ def limited(
     """Fail from some write on: files, their names, and for the dead also what they remove."""
     disk = Disk(writes, failure)
     removing = [] if failure is InputProblem else [(os, "unlink"), (os, "rmdir")]
-    writing = [(os, "mkdir"), (os, "replace"), (Path, "write_text"), (pq, "write_table")]
+    writing = [(os, "mkdir"), (os, "replace"), (Path, "write_bytes"), (pq, "write_table")]
     with monkeypatch.context() as patch:
         for place, name in [*writing, *removing]:
             patch.setattr(place, name, disk.limited(getattr(place, name)))
@@ -135,18 +134,18 @@ def test_store_that_was_half_made_can_be_made(
     assert seen >= 3
 
 
-def stream_part(source: Path, place: Store) -> list[Tables]:
+def stream_part(source: Path, place: WindowStore) -> list[Tables]:
     """What the stream part of every micro-batch finds, a flush last."""
     tester = TwsTester(WindowProcessor(SLACK, CONFIG))
     found = []
     for path in [*sorted(source.glob("*.parquet")), None]:
         block = None if path is None else encode(ASKED, pq.read_table(path))
         rows = [row.asDict() for row in tester.test(0, [Row(block=block)])]
-        found.append(sink.tables(place, ASKED, rows))
+        found.append(processor.output_tables(place, ASKED, rows))
     return found
 
 
-def finish(place: Store, source: Path, batch: int, found: Tables) -> None:
+def finish(place: WindowStore, source: Path, batch: int, found: Tables) -> None:
     """A micro-batch as :class:`SlackQuery` does it."""
     place.begin(batch)
     for name, rows in found.items():
@@ -155,7 +154,7 @@ def finish(place: Store, source: Path, batch: int, found: Tables) -> None:
     Corrections(ASKED, place, history_files).run(batch, found["progress"])
 
 
-def visible(place: Store) -> Visible:
+def visible(place: WindowStore) -> Visible:
     """What a reader sees."""
     last = place.committed()
     tables = {name: place.read_all(name, last) for name in all_tables(SLACK) if name != "pending"}

@@ -16,10 +16,10 @@ from model.vocabulary import Event, GroupingConfig, Workload
 from model.vocabulary.grouping import Route
 from spark_impl.grouping import Grouping, GroupingProblem, MicroBatch, at_instances, run_in_process
 from spark_impl.grouping.query import Spreader
-from spark_impl.grouping.store import Store, Worked
+from spark_impl.grouping.store import GroupingStore, Worked
 from spark_impl.grouping.tasks import Columns
 from spark_impl.grouping.windows import mean_times, start, timed, told
-from spark_impl.runtime import lock
+from spark_impl.runtime import stores
 from spark_impl.runtime.histories import InputProblem, append
 from tests.spark_impl.test_grouping_query import skewed
 
@@ -91,7 +91,7 @@ def totals(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
     return state, state
 
 
-def held(store: Store, batch: int, instance: int) -> Any:
+def held(store: GroupingStore, batch: int, instance: int) -> Any:
     state = store.load_worked(batch, instance).state
     assert state is not None
     return state
@@ -123,7 +123,7 @@ def test_state_of_instances_lasts_and_merges_to_the_whole(
         spreader.advance(rows, work, number)  # the second one again, as Spark may after a crash
     merged = Counter[str]()
     counted = Counter[str]()
-    store = Store(tmp_path / "store")
+    store = GroupingStore(tmp_path / "store")
     for instance in range(3):
         for row in held(store, 1, instance).to_pylist():
             counted[row["key"]] += row["n"]
@@ -266,12 +266,14 @@ def test_a_failure_between_the_writes_of_the_driver_changes_no_route(
         for name, after in (("forget", True), ("load_sender", False), ("finish", True)):
             if number == 1:
                 with monkeypatch.context() as patch:
-                    patch.setattr(Store, name, failing(getattr(Store, name), 1, after))
+                    patch.setattr(
+                        GroupingStore, name, failing(getattr(GroupingStore, name), 1, after)
+                    )
                     with pytest.raises(DiskFullError):
                         Spreader(config, COLUMNS, tmp_path / "store").advance(rows, work, number)
         Spreader(config, COLUMNS, tmp_path / "store").advance(rows, work, number)
     assert seen == routes(events, config, 100, 200)
-    store = Store(tmp_path / "store")
+    store = GroupingStore(tmp_path / "store")
     states = [store.load_worked(2, instance).state for instance in range(4)]
     counted = sum(pc.sum(state.column("n")).as_py() for state in states if state is not None)
     assert counted == 300
@@ -303,12 +305,12 @@ def test_a_sender_that_did_not_come_to_its_end_is_done_again(
 def test_one_stream_at_a_time_writes_a_store(spark: SparkSession, tmp_path: Path) -> None:
     rows = spark.createDataFrame(table_of(skewed(1, 10)))
     spreader = Spreader(GroupingConfig(2), COLUMNS, tmp_path / "store")
-    held = lock.hold(tmp_path / "store")
+    held = stores.lock(tmp_path / "store")
     try:
         with pytest.raises(InputProblem, match=r"store is being written by process \d+"):
             spreader.advance(rows, lambda _rows, _batch: None, 0)
     finally:
-        lock.let_go(held)
+        stores.unlock(held)
     for number in (0, 4, 4):
         spreader.advance(rows, lambda _rows, _batch: None, number)
     with pytest.raises(InputProblem, match=r"^the source is at micro-batch 3, .* at 4 already"):
@@ -358,7 +360,7 @@ def test_a_store_of_somebody_else_is_left_alone(spark: SparkSession, tmp_path: P
 
 
 def test_an_instance_without_a_state_and_with_an_empty_one(tmp_path: Path) -> None:
-    store = Store(tmp_path)
+    store = GroupingStore(tmp_path)
     for state in (None, pa.table({}), TOTALS.empty_table()):
         store.write_worked(0, 1, Worked(3, 70, state))
         found = store.load_worked(0, 1)

@@ -11,16 +11,16 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.histories import InputProblem
-from spark_impl.slack.room import SLACK
+from spark_impl.runtime.histories import COLUMNS, InputProblem
+from spark_impl.slack.query import SLACK
 from spark_impl.windows import history, recompute
-from spark_impl.windows.blocks import COLUMNS, pack_files
-from spark_impl.windows.extents import Extents
+from spark_impl.windows.blocks import pack_files
 from spark_impl.windows.history import History
-from spark_impl.windows.recompute import Found, Wanted
-from spark_impl.windows.store import Store
+from spark_impl.windows.recompute import WindowAnswers, WindowRequest
+from spark_impl.windows.row_groups import Footers
+from spark_impl.windows.store import WindowStore
 
-ASKED = SLACK.asked(SlackConfig(size_us=10, slide_us=5, tasks=2))
+ASKED = SLACK.settings(SlackConfig(size_us=10, slide_us=5, tasks=2))
 GROUPS = (pa.field("site", pa.string()),)
 
 
@@ -46,9 +46,9 @@ def write(folder: Path, name: str, times: list[int], group_size: int = 100) -> N
     pq.write_table(pa.Table.from_pylist(rows, schema=schema), path, row_group_size=group_size)
 
 
-def wanted(starts: list[int], limit: int = 1 << 60) -> Wanted:
+def wanted(starts: list[int], limit: int = 1 << 60) -> WindowRequest:
     """All windows that begin at some times, of all places."""
-    store = Store(Path(), SLACK, GROUPS)
+    store = WindowStore(Path(), GROUPS, room=SLACK)
     pairs = [
         {"site": site, "task": task, "key": key, "start_us": start, "source_id": 0, "windows": 1}
         for site in "xy"
@@ -57,18 +57,18 @@ def wanted(starts: list[int], limit: int = 1 << 60) -> Wanted:
     ]
     table = pa.Table.from_pylist(pairs, schema=store.schema("pending"))
     limits = {(site, task): limit for site in "xy" for task in (0, 1)}
-    return recompute.wanted(ASKED, store.by, table, limits)[0]
+    return recompute.request_windows(ASKED, store.by, table, limits)[0]
 
 
 def test_stretches_leave_out_what_lies_between() -> None:
-    assert recompute.stretches_us(wanted([0, 5, 10])) == [(0, 20)]
-    assert recompute.stretches_us(wanted([0, 10])) == [(0, 20)]
-    assert recompute.stretches_us(wanted([0, 15, -100])) == [(-100, -90), (0, 10), (15, 25)]
+    assert recompute.time_ranges_us(wanted([0, 5, 10])) == [(0, 20)]
+    assert recompute.time_ranges_us(wanted([0, 10])) == [(0, 20)]
+    assert recompute.time_ranges_us(wanted([0, 15, -100])) == [(-100, -90), (0, 10), (15, 25)]
 
 
 def test_stretches_are_few_and_hold_all_windows() -> None:
     starts = [i * i * 5 for i in range(2, 60)]
-    stretches = recompute.stretches_us(wanted(starts))
+    stretches = recompute.time_ranges_us(wanted(starts))
     assert len(stretches) == 16
     assert all(any(a <= start < start + 10 <= b for a, b in stretches) for start in starts)
     gaps = [after - end for (_, end), (after, _) in pairwise(stretches)]
@@ -77,7 +77,7 @@ def test_stretches_are_few_and_hold_all_windows() -> None:
 
 def test_row_groups_by_their_footers(tmp_path: Path) -> None:
     write(tmp_path, "1", list(range(100)), group_size=10)
-    found = Extents("event_time_us").overlapping(
+    found = Footers("event_time_us").overlapping(
         [str(tmp_path / "1.parquet")], [(15, 21), (95, 200)]
     )
     (groups,) = found.values()
@@ -86,7 +86,7 @@ def test_row_groups_by_their_footers(tmp_path: Path) -> None:
         (20, 29, 10),
         (90, 99, 10),
     ]
-    assert not Extents("event_time_us").overlapping([str(tmp_path / "1.parquet")], [(100, 200)])
+    assert not Footers("event_time_us").overlapping([str(tmp_path / "1.parquet")], [(100, 200)])
 
 
 def test_correction_reads_only_row_groups_that_overlap(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_correction_reads_only_row_groups_that_overlap(tmp_path: Path) -> None:
     assert sorted(set(found.j.tolist())) == [8, 410]
 
 
-def in_order(found: Found) -> list[tuple[float, ...]]:
+def in_order(found: WindowAnswers) -> list[tuple[float, ...]]:
     return sorted(zip(*(column.tolist() for column in found), strict=True))
 
 
@@ -125,7 +125,7 @@ def test_leaf_of_a_struct_with_the_name_of_a_column(tmp_path: Path) -> None:
     path = tmp_path / "1.parquet"
     raw = pa.array([{"event_time_us": 10**15}] * 2)
     pq.write_table(pa.table({"raw": raw, "event_time_us": [3, 20]}), path)
-    (groups,) = Extents("event_time_us").overlapping([str(path)], [(0, 10)]).values()
+    (groups,) = Footers("event_time_us").overlapping([str(path)], [(0, 10)]).values()
     assert [(group.least, group.most) for group in groups] == [(3, 20)]
 
 

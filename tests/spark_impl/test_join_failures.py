@@ -20,7 +20,7 @@ from model.vocabulary.trace import Step
 from spark_impl.join import ChainProblem
 from spark_impl.join.chain import Chain, advice
 from spark_impl.join.checkpoint import WorkerState
-from spark_impl.join.store import Commit, Store
+from spark_impl.join.store import ChainStore, Commit
 from spark_impl.join.system import rows_of
 from spark_impl.runtime.histories import InputProblem
 from tests.spark_impl.join_cases import nested_loop
@@ -78,7 +78,7 @@ def test_a_task_that_always_fails_fails_the_epoch_with_a_sentence(
     assert found_in(spark, tmp_path / "store") == before
 
 
-class TornStore(Store):
+class TornStore(ChainStore):
     """A store whose tasks die once between results and state, and whose driver fails once."""
 
     def write_state(self, epoch: int, attempt: str, worker: int, state: WorkerState) -> None:

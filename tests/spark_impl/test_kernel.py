@@ -18,11 +18,12 @@ from model.vocabulary.slack import (
     Rejected,
     Result,
 )
-from spark_impl.slack import foresight, held, run_in_process
-from spark_impl.slack.records import Memory
-from spark_impl.slack.room import SLACK
+from spark_impl.runtime.histories import COLUMNS
+from spark_impl.slack import retained_values, rule, run_in_process
+from spark_impl.slack.query import SLACK
+from spark_impl.slack.rule import Memory
 from spark_impl.windows import kernel
-from spark_impl.windows.blocks import COLUMNS, decode, encode
+from spark_impl.windows.blocks import decode, encode
 from spark_impl.windows.records import TaskState
 from tests.spark_impl import brute
 from tests.spark_impl.cases import random_config, random_workload
@@ -159,8 +160,8 @@ def test_equals_the_specification_tuple_by_tuple(block: int) -> None:
 
 def test_lengths_of_plans_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernel, "ROWS_AT_ONCE", 3)
-    monkeypatch.setattr(foresight, "_FIRST_LOOK", 1)
-    monkeypatch.setattr(held, "_RECENT", 0)
+    monkeypatch.setattr(rule, "_FIRST_LOOK", 1)
+    monkeypatch.setattr(retained_values, "_RECENT", 0)
     for seed in range(40):
         case = random_workload(seed, random_config(seed))
         expected, observed = brute.run(case), run_in_process(case)
@@ -207,11 +208,15 @@ def test_values_of_a_window_are_those_that_its_judgement_counted() -> None:
 
 def test_arrival_numbers_must_not_go_down() -> None:
     config = SlackConfig(size_us=10, slide_us=10)
-    block = encode(SLACK.asked(config), _table([3, 4]))
+    block = encode(SLACK.settings(config), _table([3, 4]))
     state, _ = kernel.process(SLACK, config, TaskState(Memory()), *decode([block]), flush=False)
     with pytest.raises(ValueError, match="arrival number 4 comes after 4"):
         kernel.process(
-            SLACK, config, state, *decode([encode(SLACK.asked(config), _table([4]))]), flush=False
+            SLACK,
+            config,
+            state,
+            *decode([encode(SLACK.settings(config), _table([4]))]),
+            flush=False,
         )
 
 
@@ -221,10 +226,10 @@ def test_state_does_not_grow_with_the_stream(method: str) -> None:
     state, sizes = TaskState(Memory()), []
     for batch in range(20):
         numbers = range(batch * 100, batch * 100 + 100)
-        rows = decode([encode(SLACK.asked(config), _table(numbers, key="k%d"))])
+        rows = decode([encode(SLACK.settings(config), _table(numbers, key="k%d"))])
         state, _ = kernel.process(SLACK, config, state, *rows, flush=False)
         memory = state.memory
-        parts = (state.panes, memory.windows, state.identities, memory.held, memory.values)
+        parts = (state.panes, memory.windows, state.identities, memory.retained, memory.values)
         sizes.append((len(state.keys), *map(len, parts)))
     assert sizes[-1] == sizes[5]
     assert bool(sizes[-1][-1]) == config.needs_values
@@ -232,9 +237,9 @@ def test_state_does_not_grow_with_the_stream(method: str) -> None:
 
 def test_values_take_eight_bytes_a_tuple() -> None:
     config = SlackConfig(size_us=1000, slide_us=500, method="rigorous")
-    rows = decode([encode(SLACK.asked(config), _table(range(900)))])
+    rows = decode([encode(SLACK.settings(config), _table(range(900)))])
     state, _ = kernel.process(SLACK, config, TaskState(Memory()), *rows, flush=False)
-    held_n, values = state.memory.held["n"], state.memory.values
+    held_n, values = state.memory.retained["n"], state.memory.values
     assert (len(held_n), held_n.sum(), len(values)) == (2, 900, 900)
 
 
@@ -245,14 +250,14 @@ def _table(numbers: Iterable[int], key: str = "a") -> pa.Table:
 
 def test_guesses_beyond_judgements_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: Counter[str] = Counter()
-    check = foresight.Foresight.check
+    check = rule.Foresight.check
 
     def counted(self: Any, turns: Any, alpha: Any, judged: Any) -> Any:
         wrong = check(self, turns, alpha, judged)
         seen["wrong" if wrong else "right"] += bool(turns)
         return wrong
 
-    monkeypatch.setattr(foresight.Foresight, "check", counted)
+    monkeypatch.setattr(rule.Foresight, "check", counted)
     config = {"slide_us": 2, "size_us": 4, "eps": 0.4, "delta": 0.4, "learning_rate": 0.3}
     for seed in range(40):
         case = random_workload(seed, config, size=200)

@@ -17,10 +17,9 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import SlackConfig
 from spark_impl.runtime import landing
-from spark_impl.runtime.histories import InputProblem, append
+from spark_impl.runtime.histories import COLUMNS, InputProblem, append
 from spark_impl.runtime.landing import Landing
 from spark_impl.slack import SlackQuery, results
-from spark_impl.windows.blocks import COLUMNS
 
 SECOND = 1_000_000
 TEXT = "ts string, k string, v string"

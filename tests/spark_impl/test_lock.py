@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_impl.runtime import lock
+from spark_impl.runtime import stores
 from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.histories import InputProblem, append
 from spark_impl.slack import QueryProblem, SlackQuery, results
@@ -21,27 +21,27 @@ from tests.spark_impl.test_query import FIRST, FIXED, LATE, answers, history
 HOLDER = """
 import sys, time
 from pathlib import Path
-from spark_impl.runtime import lock
-held = lock.hold(Path(sys.argv[1]))
+from spark_impl.runtime import stores
+held = stores.lock(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(600)
 """
 FORKED = """
 import os, sys
 from pathlib import Path
-from spark_impl.runtime import lock
+from spark_impl.runtime import stores
 store = Path(sys.argv[1])
-held = lock.hold(store)
+held = stores.lock(store)
 told, tell = os.pipe()
 child = os.fork()
 if child == 0:
     os.close(tell)
     os.read(told, 1)
     os._exit(0)
-lock.let_go(held)
-lock.PATIENCE_S = 0
+stores.unlock(held)
+stores.PATIENCE_S = 0
 try:
-    lock.hold(store)
+    stores.lock(store)
 finally:
     os.close(tell)
     os.waitpid(child, 0)
@@ -51,7 +51,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock, "PATIENCE_S", 0)
+    monkeypatch.setattr(stores, "PATIENCE_S", 0)
 
 
 def test_other_process_is_named_and_its_death_lets_go(tmp_path: Path) -> None:
@@ -67,11 +67,11 @@ def test_other_process_is_named_and_its_death_lets_go(tmp_path: Path) -> None:
             f"^{tmp_path} is being written by process {process.pid} on .+ since .+; it takes "
         )
         with pytest.raises(InputProblem, match=sentence):
-            lock.hold(tmp_path)
+            stores.lock(tmp_path)
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
-    lock.let_go(lock.hold(tmp_path))
-    lock.let_go(lock.hold(tmp_path))
+    stores.unlock(stores.lock(tmp_path))
+    stores.unlock(stores.lock(tmp_path))
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
@@ -87,7 +87,7 @@ def test_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with pytest.raises(InputProblem, match=r"cannot be locked against other .* No locks available"):
-        lock.hold(tmp_path)
+        stores.lock(tmp_path)
 
 
 def test_run_that_is_over_has_let_go(spark: SparkSession, tmp_path: Path) -> None:
@@ -98,15 +98,15 @@ def test_run_that_is_over_has_let_go(spark: SparkSession, tmp_path: Path) -> Non
     for _ in range(3):
         with pytest.raises(QueryProblem, match="arrival number 0 comes after 2"):
             SlackQuery(spark, FIXED, source, store).run_available()
-    lock.let_go(lock.hold(store))
+    stores.unlock(stores.lock(store))
 
 
 def test_nothing_is_written_without_the_lock(spark: SparkSession, tmp_path: Path) -> None:
     query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST), tmp_path / "s")
-    held = lock.hold(query.store.root)
-    lock.let_go(held)  # as when Java ends between its call and the first thing that we write
+    held = stores.lock(query.store.root)
+    stores.unlock(held)  # as when Java ends between its call and the first thing that we write
     with pytest.raises(QueryProblem, match="the query that was to write micro-batch 0 has ended"):
-        wait_for(query._begin(held, availableNow=True), QueryProblem)
+        wait_for(query._start(held, availableNow=True), QueryProblem)
     assert not (tmp_path / "s" / "progress").exists()
     query.run_available()
     assert query.store.committed() == 0
@@ -128,9 +128,9 @@ def test_two_queries_in_one_process(
         running.processAllAvailable()
     finally:
         running.stop()
-    monkeypatch.setattr(lock, "PATIENCE_S", 60)  # Spark's stop() knows nothing of the lock
+    monkeypatch.setattr(stores, "PATIENCE_S", 60)  # Spark's stop() knows nothing of the lock
     second.flush()
-    monkeypatch.setattr(lock, "PATIENCE_S", 0)
+    monkeypatch.setattr(stores, "PATIENCE_S", 0)
     assert answers(spark, store)[10] == (26.0, 3, 1, 1 / 3, "exact")
     # one after the other they may take turns: revisions go on where the other one stopped
     history(source, [(16, 32.0)])

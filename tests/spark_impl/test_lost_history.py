@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spark_impl.runtime.histories import InputProblem
-from spark_impl.slack.room import SLACK
+from spark_impl.slack.query import SLACK
 from spark_impl.windows.store import open_store
 from tests.spark_impl.test_failures import CONFIG, Tables, finish, stream_part, visible
 from tests.spark_impl.test_query import history

@@ -8,10 +8,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from spark_impl.windows import history, pieces
-from spark_impl.windows.extents import Extent
+from spark_impl.windows import history, row_groups
 from spark_impl.windows.history import History
-from spark_impl.windows.pieces import Cutting, Piece, Pieces
+from spark_impl.windows.row_groups import Piece, PieceCache, PieceReader, RowGroup
 from tests.spark_impl.test_history import ASKED, GROUPS, in_order, wanted, write
 
 
@@ -86,23 +85,23 @@ def test_file_that_is_gone_is_not_remembered(tmp_path: Path) -> None:
 
 
 def test_rows_kept_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pieces, "ROWS_KEPT", 250)
+    monkeypatch.setattr(row_groups, "ROWS_KEPT", 250)
     read: list[int] = []
 
-    class Counting(Cutting):
-        def pieces(self, path: str, group: Extent, where: object = None) -> Iterator[Piece]:
+    class Counting(PieceReader):
+        def read(self, path: str, group: RowGroup, where: object = None) -> Iterator[Piece]:
             read.append(group.number)
-            return super().pieces(path, group)
+            return super().read(path, group)
 
     write(tmp_path, "1", list(range(500)), group_size=100)
-    kept = Pieces(Counting(ASKED, GROUPS))
-    groups = [(str(tmp_path / "1.parquet"), Extent(i, 100, 0, 0, False)) for i in range(5)]
-    assert sum(len(piece.seq) for piece in kept.of(groups)) == 500  # asked for is given
-    kept.of(groups[3:])
+    kept = PieceCache(Counting(ASKED, GROUPS))
+    groups = [(str(tmp_path / "1.parquet"), RowGroup(i, 100, 0, 0, False)) for i in range(5)]
+    assert sum(len(piece.seq) for piece in kept.pieces(groups)) == 500  # asked for is given
+    kept.pieces(groups[3:])
     assert read == [0, 1, 2, 3, 4]
-    kept.of(groups[:3])  # takes the place of those
+    kept.pieces(groups[:3])  # takes the place of those
     assert read == [0, 1, 2, 3, 4, 0, 1, 2]
-    kept.of(groups[2:3])
+    kept.pieces(groups[2:3])
     assert read == [0, 1, 2, 3, 4, 0, 1, 2]
 
 
@@ -114,7 +113,7 @@ def test_threads_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyP
     found = []
     for few, hands, kept in ((1, 3, 10**6), (10**6, 1, 10**6), (1, 2, 0)):
         monkeypatch.setattr(history, "_FEW_ROWS", few)
-        monkeypatch.setattr(history, "_HANDS", hands)
+        monkeypatch.setattr(history, "_THREADS", hands)
         monkeypatch.setattr(history, "ROWS_KEPT", kept)
         found.append(History(None, ASKED, tmp_path, GROUPS).recompute(want)[0])  # type: ignore[arg-type]
     assert in_order(found[0]) == in_order(found[1]) == in_order(found[2])

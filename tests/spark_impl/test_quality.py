@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack.quality import Law, judge, slack_us
+from spark_impl.slack.control_laws import Law, judge, slack_us
 
 
 def config(**settings: Any) -> SlackConfig:

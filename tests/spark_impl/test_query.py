@@ -11,7 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.histories import InputProblem, append
+from spark_impl.runtime.histories import COLUMNS, InputProblem, append
+from spark_impl.runtime.systems import lose_commit
 from spark_impl.slack import (
     QueryProblem,
     SlackQuery,
@@ -19,12 +20,9 @@ from spark_impl.slack import (
     corrections,
     results,
 )
-from spark_impl.slack.room import SLACK
+from spark_impl.slack.query import SLACK
 from spark_impl.windows import query as query_module
-from spark_impl.windows.blocks import COLUMNS
-from spark_impl.windows.packs import lose_commit
-from spark_impl.windows.store import load_store
-from spark_impl.windows.tables import tables as all_tables
+from spark_impl.windows.store import all_tables, load_store
 
 FIXED = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=100)
 FIRST = [(3, 1.0), (12, 2.0), (26, 4.0)]
@@ -280,7 +278,7 @@ def test_store_of_another_query(spark: SparkSession, tmp_path: Path) -> None:
     SlackQuery(spark, FIXED, source, tmp_path / "s")
     before = sorted((tmp_path / "s").rglob("*"))
     other = SlackConfig(size_us=10, slide_us=2, control="fixed", gamma_us=100)
-    with pytest.raises(InputProblem, match="a query with slide_us = 5, this one has 2"):
+    with pytest.raises(InputProblem, match="belongs to another query: its slide_us is 5, not 2"):
         SlackQuery(spark, other, source, tmp_path / "s")
     with pytest.raises(InputProblem, match="neither an empty folder nor the store of a query"):
         SlackQuery(spark, FIXED, source, tmp_path / "h")

@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 
 from spark_impl.runtime.arrays import Records
-from spark_impl.slack.room import SLACK
-from spark_impl.watermark.room import WATERMARK
-from spark_impl.windows.records import IDENTITY, PANE, Clock, TaskState
-from spark_impl.windows.remembered import from_bytes, to_bytes
+from spark_impl.slack.query import SLACK
+from spark_impl.watermark.query import WATERMARK
+from spark_impl.windows.records import (
+    IDENTITY,
+    PANE,
+    Clock,
+    TaskState,
+    state_from_bytes,
+    state_to_bytes,
+)
 
 KEYS = ("", "a\nb", "é", '"')
 
@@ -32,7 +38,7 @@ def test_state_comes_back(empty: Any, size: int) -> None:
     memory = empty._make(parts)
     clock = Clock(1 << 61, np.int64(-5), 7)  # type: ignore[arg-type]
     state = TaskState(memory, clock, KEYS[: size + 1], filled(PANE, size), filled(IDENTITY, size))
-    back = from_bytes(empty, to_bytes(state))
+    back = state_from_bytes(empty, state_to_bytes(state))
     assert (back.clock, back.keys) == (state.clock, state.keys)
     for got, want in zip((*back.memory, *back[3:]), (*memory, *state[3:]), strict=True):
         assert np.array_equal(got, want)
@@ -41,4 +47,6 @@ def test_state_comes_back(empty: Any, size: int) -> None:
 
 def test_numbers_that_text_writes_badly() -> None:
     memory = SLACK.memory._replace(alpha=0.1 + 0.2, s1=float("inf"), s2=5e-324)
-    assert from_bytes(SLACK.memory, to_bytes(TaskState(memory))).memory[:6] == memory[:6]
+    assert (
+        state_from_bytes(SLACK.memory, state_to_bytes(TaskState(memory))).memory[:6] == memory[:6]
+    )

@@ -9,8 +9,8 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from spark_impl.runtime import lock
-from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, Run
+from spark_impl.runtime import stores
+from spark_impl.runtime.queries import STARTS, TOO_SLOW, QueryProblem, QueryRunner
 
 SLOW = f"[STREAM_FAILED] Query [id = 1] terminated with exception: {TOO_SLOW}. SQLSTATE: XXKST"
 OTHERWISE = "ValueError: something else"
@@ -40,10 +40,10 @@ def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
 
     told = ""
     try:
-        Run(cast(SparkSession, None)).to_the_end(root, begin)
+        QueryRunner(cast(SparkSession, None)).run_to_end(root, begin)
     except QueryProblem as problem:
         told = str(problem)
-    lock.let_go(lock.hold(root))  # whoever comes next finds the store free
+    stores.unlock(stores.lock(root))  # whoever comes next finds the store free
     return len(begun), told
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from spark_impl.runtime import scratch
-from spark_impl.runtime.scratch import prefix_of, scratch_folder
+from spark_impl.runtime import session
+from spark_impl.runtime.session import prefix_of, scratch_folder
 
 KILLED = """
 import os, signal, subprocess, sys
-from spark_impl.runtime.scratch import scratch_folder
+from spark_impl.runtime.session import scratch_folder
 with scratch_folder() as (folder, file):
     (folder / "local").mkdir()
     (folder / "local" / "block").write_bytes(b"1")
@@ -39,9 +39,9 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def forsaken(where: Path) -> Path:
     """What is left of a session whose processes are gone."""
-    folder = where / f"{scratch.PREFIX}forsaken"
+    folder = where / f"{session.PREFIX}forsaken"
     (folder / "jvm").mkdir(parents=True)
-    (folder / scratch.FILE).touch()
+    (folder / session.MESSAGES).touch()
     return folder
 
 
@@ -62,7 +62,7 @@ def test_killed_session_leaves_nothing_once_its_java_has_ended(where: Path) -> N
             assert (left / "local" / "block").exists(), "a process still writes there"
         assert driver.stdin is not None
         driver.stdin.close()
-        _wait_for_lock(left / scratch.FILE)
+        _wait_for_lock(left / session.MESSAGES)
     with scratch_folder() as (folder, _file):
         assert list(where.iterdir()) == [folder]
 
@@ -75,13 +75,13 @@ def _wait_for_lock(path: Path) -> None:
 
 def test_folder_in_use_stays(where: Path) -> None:
     with scratch_folder() as (first, _first), scratch_folder() as (second, _second):
-        scratch.remove_forsaken(where)
+        session.remove_forsaken(where)
         assert sorted(where.iterdir()) == sorted([first, second])
 
 
 def test_folder_of_another_user_stays(forsaken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: forsaken.stat().st_uid + 1)
-    scratch.remove_forsaken(forsaken.parent)
+    session.remove_forsaken(forsaken.parent)
     assert (forsaken / "jvm").exists()
 
 
@@ -91,12 +91,12 @@ def test_folder_of_another_host_stays(
 ) -> None:
     folder = where / f"{prefix_of(other)}forsaken"
     folder.mkdir()
-    (folder / scratch.FILE).touch()
-    monkeypatch.setattr(scratch, "PREFIX", prefix_of("one"))
-    scratch.remove_forsaken(where)
+    (folder / session.MESSAGES).touch()
+    monkeypatch.setattr(session, "PREFIX", prefix_of("one"))
+    session.remove_forsaken(where)
     assert folder.exists()
-    monkeypatch.setattr(scratch, "PREFIX", prefix_of(other))
-    scratch.remove_forsaken(where)
+    monkeypatch.setattr(session, "PREFIX", prefix_of(other))
+    session.remove_forsaken(where)
     assert not folder.exists()
 
 
@@ -104,18 +104,18 @@ def test_link_and_what_it_names_stay(forsaken: Path, tmp_path: Path) -> None:
     target = tmp_path / "results"
     shutil.move(forsaken, target)
     forsaken.symlink_to(target)
-    scratch.remove_forsaken(tmp_path)
+    session.remove_forsaken(tmp_path)
     assert forsaken.is_symlink()
     assert (target / "jvm").exists()
 
 
 def test_what_is_not_a_scratch_folder_stays(tmp_path: Path) -> None:
-    other = tmp_path / f"{scratch.PREFIX}other"
+    other = tmp_path / f"{session.PREFIX}other"
     (other / "work").mkdir(parents=True)
-    file = tmp_path / f"{scratch.PREFIX}file"
+    file = tmp_path / f"{session.PREFIX}file"
     file.touch()
     os.utime(other, (0, 0))
-    scratch.remove_forsaken(tmp_path)
+    session.remove_forsaken(tmp_path)
     assert sorted(tmp_path.iterdir()) == [file, other]
 
 
@@ -125,20 +125,20 @@ def test_removal_that_is_cut_short_is_finished_by_the_next_one(
     (forsaken / "packages.zip").touch()
     with monkeypatch.context() as patch:
         patch.setattr(shutil, "rmtree", lambda _path, **_: None)
-        scratch.remove_forsaken(forsaken.parent)
+        session.remove_forsaken(forsaken.parent)
     assert not (forsaken / "packages.zip").exists()
-    assert (forsaken / scratch.FILE).exists()
-    scratch.remove_forsaken(forsaken.parent)
+    assert (forsaken / session.MESSAGES).exists()
+    session.remove_forsaken(forsaken.parent)
     assert not forsaken.exists()
 
 
 def test_half_made_folder_stays_for_a_while(tmp_path: Path) -> None:
-    folder = tmp_path / f"{scratch.PREFIX}empty"
+    folder = tmp_path / f"{session.PREFIX}empty"
     folder.mkdir()
-    scratch.remove_forsaken(tmp_path)
+    session.remove_forsaken(tmp_path)
     assert folder.exists()
     os.utime(folder, (0, 0))
-    scratch.remove_forsaken(tmp_path)
+    session.remove_forsaken(tmp_path)
     assert not folder.exists()
 
 
@@ -151,7 +151,7 @@ def test_start_that_loses_its_folder_before_it_is_locked_makes_another(
     def overtaken(file: int, how: int) -> None:
         if not lost:
             lost.extend(where.iterdir())
-            scratch.remove_forsaken(where)
+            session.remove_forsaken(where)
         lock(file, how)
 
     monkeypatch.setattr(fcntl, "flock", overtaken)

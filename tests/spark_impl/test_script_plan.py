@@ -22,13 +22,13 @@ from model.vocabulary.script import (
     Window,
     Workflow,
 )
+from spark_impl.runtime.histories import history_schema
 from spark_impl.script import compile_plan
 from spark_impl.script.encoding import ARRIVAL
 from spark_impl.script.explain import computations, cuttings, figures, workers
 from spark_impl.script.graph import HOUR_MS, SENSOR, WINDOW, Graph, Node, make_graph
 from spark_impl.script.router import Router, needed_since_us
 from spark_impl.script.slices import Comb, cut
-from spark_impl.windows.packs import schema_of
 from tests.spark_impl.script_cases import random_config
 
 A, B, C = Sensor("A"), Sensor("B"), Sensor("C")
@@ -228,7 +228,7 @@ def test_only_what_is_needed_travels() -> None:
     plan = compile_plan(ScriptConfig((flow("w", *windows),), rates, workers=2))
     sent = [("A", 15_999), ("B", 16_000), ("B", 15_000), ("C", 30_000), ("D", 30_000)]
     events = [Event(n, n, key, ts, 1.0, 0)._asdict() for n, (key, ts) in enumerate(sent)]
-    table = pa.Table.from_pylist(events, schema=schema_of())
+    table = pa.Table.from_pylist(events, schema=history_schema())
 
     def travelling(since_us: int) -> dict[int, list[int]]:
         blocks = Router(plan, since_us).blocks(table)

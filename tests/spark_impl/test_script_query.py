@@ -29,7 +29,7 @@ from model.vocabulary.script import (
     Window,
     Workflow,
 )
-from spark_impl.runtime.histories import InputProblem, append
+from spark_impl.runtime.histories import InputProblem, append, history_schema
 from spark_impl.script import (
     QueryProblem,
     ScriptQuery,
@@ -39,7 +39,6 @@ from spark_impl.script import (
     run_workloads,
     undefined,
 )
-from spark_impl.windows.packs import schema_of
 from tests.spark_impl import brute_script
 from tests.spark_impl.script_cases import random_workload
 
@@ -55,7 +54,7 @@ def history(folder: Path, *batches: list[tuple[str, int, float]], start: int = 0
     for rows in batches:
         events = [Event(start + n, start + n, *row, 0) for n, row in enumerate(rows)]
         start += len(rows)
-        append(folder, pa.Table.from_pylist([e._asdict() for e in events], schema=schema_of()))
+        append(folder, pa.Table.from_pylist([e._asdict() for e in events], schema=history_schema()))
     return folder
 
 
@@ -203,11 +202,11 @@ def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
     source, store = history(tmp_path / "h", [("A", 1, 1.0)]), tmp_path / "s"
     ScriptQuery(spark, CONFIG, source, store)
     other = replace(CONFIG, workflows=(Workflow("hall", FLOW.statements[:1]),))
-    with pytest.raises(InputProblem, match=r"other workflows \('hall' is not the same\); .* new"):
+    with pytest.raises(InputProblem, match=r"its workflow 'hall' is not the same; .* new store"):
         ScriptQuery(spark, other, source, store)
-    with pytest.raises(InputProblem, match=r"other workers: 1, not 3$"):
+    with pytest.raises(InputProblem, match=r"its workers is 1, not 3$"):
         ScriptQuery(spark, replace(CONFIG, workers=3), source, store)
-    with pytest.raises(InputProblem, match=r"other since_us: 0, not 2000$"):
+    with pytest.raises(InputProblem, match=r"its since_us is 0, not 2000$"):
         ScriptQuery(spark, CONFIG, source, store, since_us=2_000)
     with pytest.raises(InputProblem, match="since_us is 1500; it must be whole milliseconds"):
         ScriptQuery(spark, CONFIG, source, tmp_path / "t", since_us=1_500)

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime import scratch
+from spark_impl.runtime import session
 from spark_impl.runtime.session import EnvironmentProblem, _java_messages, require_java
 from spark_impl.slack import SlackQuery, results
 from tests.spark_impl.test_query import history
@@ -134,9 +134,9 @@ def test_interrupt_stops_cleanly_and_leaves_nothing(tmp_path: Path) -> None:
 
 def assert_next_start_tidies_up(folder: Path) -> None:
     (left,) = folder.iterdir()
-    with (left / scratch.FILE).open("rb") as file:
+    with (left / session.MESSAGES).open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # Java has ended and writes there no more
-    scratch.remove_forsaken(folder)
+    session.remove_forsaken(folder)
     assert list(folder.iterdir()) == []
 
 

@@ -9,16 +9,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from model.vocabulary import SlackConfig
-from spark_impl.runtime.histories import InputProblem
-from spark_impl.slack.room import SLACK
-from spark_impl.windows import blocks, shares
-from spark_impl.windows.blocks import COLUMNS, decode, pack_files
+from spark_impl.runtime.histories import COLUMNS, InputProblem
+from spark_impl.slack.query import SLACK
+from spark_impl.windows import arrival_files
+from spark_impl.windows.arrival_files import FileShares
+from spark_impl.windows.blocks import decode, pack_files
 from spark_impl.windows.records import Rows
-from spark_impl.windows.shares import Shares
 
 TASKS = 3
-ASKED = SLACK.asked(SlackConfig(10, 5, tasks=TASKS))
-WITH_CLOCK = SLACK.asked(SlackConfig(10, 5, tasks=TASKS, max_future_us=5))
+ASKED = SLACK.settings(SlackConfig(10, 5, tasks=TASKS))
+WITH_CLOCK = SLACK.settings(SlackConfig(10, 5, tasks=TASKS, max_future_us=5))
 KEYS = ("a", "b", "c", "d", "", "é")
 BEYOND = 1 << 62
 
@@ -77,17 +77,16 @@ def in_words(keys: tuple[str, ...], rows: Rows) -> list[tuple[Any, ...]]:
 def test_share_is_what_blocks_would_bring(
     asked: Any, at_once: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "ROWS_AT_ONCE", at_once)
-    monkeypatch.setattr(shares, "ROWS_AT_ONCE", at_once)
+    monkeypatch.setattr(arrival_files, "ROWS_AT_ONCE", at_once)
     draw = random.Random(at_once)
     flaws, moved, tasks = set(), False, set()
     for number in range(60):
         path = tmp_path / f"{number}.parquet"
         found = columns(draw, draw.randrange(1, 12), flawed=number % 2 == 1)
         write(path, found, draw)
-        mine = Shares(asked, tmp_path / "control")
+        mine = FileShares(asked, tmp_path / "control")
         for task, (keys, rows) in enumerate(as_packed(asked, path, tmp_path / "control")):
-            given = mine.of(task, [f"file://{path}"])
+            given = mine.read(task, [f"file://{path}"])
             assert in_words(given.keys, given.rows) == in_words(keys, rows)
             assert sorted(given.keys) == sorted(keys)
             assert not given.flush
@@ -102,10 +101,10 @@ def test_share_is_what_blocks_would_bring(
 def test_file_is_read_once_for_all_tasks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "1.parquet"
     write(path, columns(random.Random(1), 9, flawed=False), random.Random(1))
-    mine = Shares(ASKED, tmp_path / "control")
-    first = mine.of(0, [str(path)])
+    mine = FileShares(ASKED, tmp_path / "control")
+    first = mine.read(0, [str(path)])
     path.unlink()
-    sizes = [len(mine.of(task, [str(path)]).rows.seq) for task in range(TASKS)]
+    sizes = [len(mine.read(task, [str(path)]).rows.seq) for task in range(TASKS)]
     assert sizes[0] == len(first.rows.seq)
     assert sum(sizes) == 9
 
@@ -114,7 +113,7 @@ def test_request_to_flush_reaches_the_tasks_that_it_names(tmp_path: Path) -> Non
     path = tmp_path / "control" / "flush.parquet"
     path.parent.mkdir()
     pq.write_table(pa.table({"task": pa.array([0, 2], pa.int32())}), path)
-    given = [Shares(ASKED, path.parent).of(task, [f"file://{path}"]) for task in range(TASKS)]
+    given = [FileShares(ASKED, path.parent).read(task, [f"file://{path}"]) for task in range(TASKS)]
     assert [each.flush for each in given] == [True, False, True]
     assert all(not len(each.rows.seq) and not each.keys for each in given)
 
@@ -126,4 +125,4 @@ def test_later_file_without_a_column(tmp_path: Path) -> None:
     with pytest.raises(
         InputProblem, match=r"1.parquet has no column 'arrival_us'; its columns are"
     ):
-        Shares(ASKED, tmp_path / "control").of(0, [str(tmp_path / "1.parquet")])
+        FileShares(ASKED, tmp_path / "control").read(0, [str(tmp_path / "1.parquet")])

@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from spark_impl.windows.slots import slots, task_of_slot
+from spark_impl.windows.blocks import slots, task_of_slot
 
 
 def test_every_slot_leads_back_to_its_task() -> None:

@@ -8,10 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig, WatermarkConfig
-from spark_impl.runtime.histories import InputProblem, append
+from spark_impl.runtime.histories import COLUMNS, InputProblem, append
 from spark_impl.slack import SlackQuery
 from spark_impl.watermark import WatermarkQuery, corrections, late, results
-from spark_impl.windows.blocks import COLUMNS
 from tests.spark_impl.test_query import history
 
 TUMBLING = WatermarkConfig(10, 10, 8, k=3, gamma_us=100)

@@ -1,4 +1,4 @@
-"""The laws that move alpha (docs/slack.md, section 4)."""
+"""The control laws that move alpha (docs/slack.md, section 4)."""
 
 from typing import NamedTuple
 
@@ -10,21 +10,21 @@ from spark_impl.runtime.arrays import Bools, Ints
 
 
 class Law(NamedTuple):
-    """The factor on the largest delay, and what the law that moves it remembers."""
+    """The factor alpha on the largest delay, and the state of its control law."""
 
     alpha: float
     err_prev: float
     judged: int
-    """Judgements so far."""
+    """Number of judgements so far."""
 
 
 def is_adaptive(config: SlackConfig) -> bool:
-    """Whether judgements change alpha."""
+    """Return whether judgements change alpha."""
     return config.control in ADAPTIVE_CONTROLS
 
 
 def slack_us(config: SlackConfig, alpha: float, max_delay_us: Ints) -> Ints:
-    """K for some values of the largest delay."""
+    """Return K for some values of the largest delay."""
     if config.control == "fixed":
         slack = np.full(len(max_delay_us), config.fixed_slack_us, np.int64)
     elif config.control == "max":
@@ -32,7 +32,7 @@ def slack_us(config: SlackConfig, alpha: float, max_delay_us: Ints) -> Ints:
     else:
         factor = min(max(alpha, 0.0), 1.0)
         share = np.floor(factor * max_delay_us.astype(np.float64)).astype(np.int64)
-        # float64 rounds beyond 2^53, where the share could come out above the whole
+        # float64 rounds beyond 2^53, and the share could exceed the whole
         slack = np.minimum(share, max_delay_us)
     return slack if config.max_slack_us is None else np.minimum(slack, config.max_slack_us)
 
@@ -40,7 +40,7 @@ def slack_us(config: SlackConfig, alpha: float, max_delay_us: Ints) -> Ints:
 def judge(
     config: SlackConfig, law: Law, n_rcv: Ints, total: Ints, n_req: Ints, miss: Bools
 ) -> tuple[list[float], Law]:
-    """Alpha after each of some judgements in a row, and what they make of the law."""
+    """Return alpha after each of some judgements in a row, and the law after them."""
     judged = law.judged + len(total)
     if not is_adaptive(config):
         return [1.0] * len(total), law._replace(judged=judged)
@@ -58,7 +58,7 @@ def judge(
 
 
 def conformal(config: SlackConfig, alpha: float, miss: Bools) -> list[float]:
-    """Alpha after each of some judgements in a row under the conformal law."""
+    """Return alpha after each of some judgements in a row, under the conformal law."""
     budget = config.delta / 2
     path = []
     for missed in miss.tolist():

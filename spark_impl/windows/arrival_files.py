@@ -1,0 +1,291 @@
+"""Reads the files of a history: checks their columns, and finds the arrivals of each task.
+
+Arrivals without grouping columns do not travel between processes: the state operator gets the names
+of files, and each of its processes takes from a file what belongs to its tasks
+(:class:`FileShares`). Nothing has to be packed, shuffled and handed over to Python. A file is read
+once for every partition of the state, so this pays for few tasks. The share of a task is what it
+would get as blocks (:mod:`spark_impl.windows.blocks`): the same arrivals, in the same order.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from model.vocabulary import task_of
+from spark_impl.runtime.arrays import Column, Ints
+from spark_impl.runtime.histories import COLUMNS, InputProblem, on_disk, reading
+from spark_impl.windows.panes import compact, stable_order
+from spark_impl.windows.records import Rows
+from spark_impl.windows.room import WindowSettings
+
+FLAWS = (
+    *(f"{name} is NULL" for name in COLUMNS),
+    "a grouping column is NULL",
+    "event_time_us lies beyond all calendars",
+)
+"""Flaws that reject an arrival unseen; ``Rows.flaw`` holds 1 + the position of the first."""
+PATH = "path"
+"""Name of the column in which the name of a file travels."""
+ROWS_AT_ONCE = 1_000_000
+"""Most rows of a file that are in memory at a time."""
+_ALL_TIMES_US = 1 << 61
+"""Event times below this, on both sides of the epoch, leave room for the arithmetic of windows."""
+
+
+def check_columns(source: str | Path, schema: pa.Schema) -> None:
+    """Raise :class:`InputProblem` if a column is missing or has a wrong type."""
+    for name in COLUMNS:
+        kind = _column(source, schema, name)
+        if name == "key":
+            _require(_is_text(kind), source, name, kind, "text")
+        elif name == "value":
+            number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+            _require(number, source, name, kind, "numbers")
+        else:
+            _require(pa.types.is_integer(kind), source, name, kind, "integers")
+
+
+def group_type(source: str | Path, schema: pa.Schema, name: str) -> pa.DataType:
+    """Return the type as which a grouping column is read.
+
+    Raises :class:`InputProblem` if the column is missing or has a wrong type.
+    """
+    kind = _column(source, schema, name)
+    _require(_is_text(kind) or pa.types.is_integer(kind), source, name, kind, "text or integers")
+    return pa.string() if _is_text(kind) else pa.int64()
+
+
+def _column(source: str | Path, schema: pa.Schema, name: str) -> pa.DataType:
+    if name not in schema.names:
+        msg = f"{source} has no column {name!r}; its columns are {', '.join(schema.names)}"
+        raise InputProblem(msg)
+    return schema.field(name).type
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(inner) or pa.types.is_large_string(inner))
+
+
+def _require(good: bool, source: str | Path, name: str, kind: pa.DataType, wanted: str) -> None:
+    if not good:
+        msg = f"column {name!r} of {source} holds {kind}; it must hold {wanted}"
+        raise InputProblem(msg)
+
+
+def open_file(path: str, groups: Sequence[pa.Field] = ()) -> pq.ParquetFile:
+    """Open a file of a history and check its columns.
+
+    Raises :class:`InputProblem` if the file cannot be read.
+    """
+    with reading(path):
+        file = pq.ParquetFile(path, read_dictionary=["key"])
+    schema = file.schema_arrow
+    check_columns(path, schema)
+    for field in groups:
+        if group_type(path, schema, field.name) != field.type:
+            wanted = "text" if field.type == pa.string() else "integers"
+            _require(False, path, field.name, schema.field(field.name).type, wanted)
+    return file
+
+
+def read_tables(
+    file: pq.ParquetFile, groups: Sequence[pa.Field], columns: Collection[str] = tuple(COLUMNS)
+) -> Iterator[pa.Table]:
+    """Yield the grouping columns and other columns of a file, a million rows at a time."""
+    names = [*(field.name for field in groups), *columns]
+    for rows in file.iter_batches(ROWS_AT_ONCE, columns=names):
+        yield cast_columns(pa.Table.from_batches([rows]), groups)
+
+
+def may_hold_nulls(group: pq.RowGroupMetaData) -> bool:
+    """Return whether any column of a row group may hold NULLs."""
+    columns = (group.column(i).statistics for i in range(group.num_columns))
+    return any(each is None or not each.has_null_count or each.null_count for each in columns)
+
+
+def cast_columns(table: pa.Table, groups: Sequence[pa.Field]) -> pa.Table:
+    """Return a table with the types of a history; keys stay as they are, perhaps numbered."""
+    wanted = {**COLUMNS, **{field.name: field.type for field in groups}}
+    for place, field in enumerate(table.schema):
+        if field.name != "key" and field.type != wanted[field.name]:
+            column = table.column(place).cast(wanted[field.name])
+            table = table.set_column(place, field.name, column)
+    return table
+
+
+def number_values(column: pa.ChunkedArray) -> tuple[Ints, list[Any]]:
+    """Return a number for every row, and the value for which each number stands."""
+    array = column.unify_dictionaries().combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # combine_chunks returns this for no chunks
+        return np.empty(0, np.int64), []
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    values = array.dictionary.to_pylist()
+    codes = array.indices
+    if array.null_count:
+        codes = pc.fill_null(codes, len(values))
+        values = [*values, None]
+    return codes.to_numpy().astype(np.int64), values
+
+
+def number_combinations(table: pa.Table, by: Sequence[str]) -> tuple[Ints, list[tuple[Any, ...]]]:
+    """Return a number for every row, and the values of ``by`` for which each number stands."""
+    codes = np.zeros(table.num_rows, np.int64)
+    combinations: list[tuple[Any, ...]] = [()]
+    for name in by:
+        more, values = number_values(table.column(name))
+        used, codes = compact(codes * len(values) + more)
+        combinations = [
+            (*combinations[code // len(values)], values[code % len(values)])
+            for code in used.tolist()
+        ]
+    return codes, combinations
+
+
+def split(table: pa.Table, by: Sequence[str]) -> list[tuple[tuple[Any, ...], pa.Table]]:
+    """Cut a table into one for each combination of values of ``by``; rows keep their order."""
+    if not table.num_rows:
+        return []
+    codes, values = number_combinations(table, by)
+    if len(values) == 1:
+        return [(values[0], table)]
+    table = table.take(pa.array(stable_order(codes, len(values))))
+    sizes = np.bincount(codes, minlength=len(values))
+    starts = np.cumsum(sizes) - sizes
+    return [
+        (value, table.slice(start, size))
+        for value, start, size in zip(values, starts.tolist(), sizes.tolist(), strict=True)
+    ]
+
+
+def replace_nulls(
+    settings: WindowSettings, table: pa.Table, by: Sequence[str] = ()
+) -> dict[str, pa.ChunkedArray]:
+    """Return the columns of arrivals with zeros for NULLs; a column ``flaw`` says where.
+
+    There is no column ``flaw`` if there are no flaws. The key and columns that the query does not
+    read are left out; ``table`` may lack those of the latter that hold no NULLs.
+    """
+    columns: dict[str, pa.ChunkedArray] = {}
+    unread = {"key"} if settings.max_future_us is not None else {"key", "arrival_us"}
+    flaw = np.zeros(table.num_rows, np.int64)
+    times = pc.min_max(table.column("event_time_us")).as_py()
+    if not -_ALL_TIMES_US < (times["min"] or 0) <= (times["max"] or 0) < _ALL_TIMES_US:
+        ts = pc.fill_null(table.column("event_time_us"), 0).to_numpy()
+        flaw[(ts <= -_ALL_TIMES_US) | (ts >= _ALL_TIMES_US)] = len(FLAWS)
+    for place, name in reversed(list(enumerate((*COLUMNS, *by), 1))):
+        if name not in table.column_names:
+            continue
+        column = table.column(name)
+        if column.null_count:  # the flaw is the first column of the list that is NULL
+            flaw[column.is_null().to_numpy()] = min(place, len(COLUMNS) + 1)
+        if name in COLUMNS and name not in unread:
+            columns[name] = pc.fill_null(column, 0) if column.null_count else column
+    if flaw.any():
+        columns["flaw"] = pa.array(flaw)
+    return columns
+
+
+def to_rows(key: Ints, columns: Mapping[str, Column]) -> Rows:
+    """Return arrivals from the columns of :func:`replace_nulls`; missing columns are 0."""
+    zeros = np.zeros(len(key), np.int64)
+    return Rows(
+        key=key, **{name: columns.get(name, zeros) for name in Rows._fields if name != "key"}
+    )
+
+
+def merge_parts(parts: Sequence[tuple[Sequence[str], Rows]]) -> tuple[tuple[str, ...], Rows]:
+    """Merge parts with keys of their own into keys and arrivals, sorted by arrival number."""
+    number: dict[str, int] = {}
+    every = [to_rows(np.empty(0, np.int64), {"value": np.empty(0)})]
+    for keys, rows in parts:
+        known = [number.setdefault(key, len(number)) for key in keys]
+        every.append(rows._replace(key=np.array(known, np.int64)[rows.key]))
+    if len(parts) == 1:
+        rows = every[1]
+    else:
+        rows = Rows._make(np.concatenate(columns) for columns in zip(*every, strict=True))
+    if np.any(rows.seq[1:] < rows.seq[:-1]):
+        rows = rows.take(np.argsort(rows.seq, kind="stable"))
+    return tuple(number), rows
+
+
+def owners(keys: Iterable[str | None], tasks: int) -> Ints:
+    """Return the task of every key; arrivals without a key belong to task 0."""
+    return np.array([0 if key is None else task_of(key, tasks) for key in keys], np.int64)
+
+
+class TaskInput(NamedTuple):
+    """The input of a task in one micro-batch."""
+
+    keys: tuple[str, ...]
+    rows: Rows
+    """Sorted by arrival number; ``Rows.key`` indexes ``keys``."""
+    flush: bool
+
+
+class _Part(NamedTuple):
+    """Some rows of a file, of all tasks."""
+
+    rows: Rows
+    keys: list[str]
+    task: Ints
+    """The task of every key."""
+
+
+class FileShares:
+    """Takes from the files of a micro-batch what belongs to the tasks of one process."""
+
+    def __init__(self, settings: WindowSettings, control: Path) -> None:
+        self._settings = settings
+        self._control = control
+        self._kept: dict[str, list[_Part]] = {}
+
+    def read(self, task: int, paths: Iterable[str]) -> TaskInput:
+        """Return the input of a task from some files and requests to flush."""
+        shares: list[tuple[list[str], Rows]] = []
+        flush = False
+        for path in map(on_disk, paths):
+            if Path(path).parent == self._control:
+                flush |= task in pq.read_table(path).column("task").to_pylist()
+            else:
+                shares.extend(_share(part, task) for part in self._parts(path))
+        return TaskInput(*merge_parts(shares), flush)
+
+    def _parts(self, path: str) -> Iterable[_Part]:
+        """Return the parts of a file; a single part is kept for the next task."""
+        if path in self._kept:
+            return self._kept[path]
+        file = open_file(path)
+        parts = self._read(file)
+        if file.metadata.num_rows > ROWS_AT_ONCE:
+            return parts
+        self._kept[path] = list(parts)
+        return self._kept[path]
+
+    def _read(self, file: pq.ParquetFile) -> Iterator[_Part]:
+        groups = (file.metadata.row_group(i) for i in range(file.num_row_groups))
+        names = list(COLUMNS)
+        if self._settings.max_future_us is None and not any(map(may_hold_nulls, groups)):
+            names.remove("arrival_us")
+        return map(self._part, read_tables(file, (), names))
+
+    def _part(self, table: pa.Table) -> _Part:
+        codes, keys = number_values(table.column("key"))
+        columns = replace_nulls(self._settings, table)
+        rows = to_rows(codes, {name: column.to_numpy() for name, column in columns.items()})
+        return _Part(rows, [key or "" for key in keys], owners(keys, self._settings.tasks))
+
+
+def _share(part: _Part, task: int) -> tuple[list[str], Rows]:
+    """Return the keys and the rows of one task."""
+    mine = part.task == task
+    rows = part.rows.take(np.flatnonzero(mine[part.rows.key]))
+    used, codes = compact(rows.key)
+    return [part.keys[code] for code in used.tolist()], rows._replace(key=codes)

@@ -1,0 +1,209 @@
+"""Row groups of Parquet files: their ranges of time, and the rows of a history as arrays.
+
+Rules of this file:
+
+* A file never changes, so its footer is read once.
+* A piece holds the valid rows of a row group, or of a million of its rows: rows with a NULL and
+  rows that the stream rejects are left out.
+* The rows of a piece lie by *cell*: one place, and one span of time between two windows whose
+  correlation is recorded. Within a cell they keep their order.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from model.vocabulary import task_of
+from spark_impl.runtime.arrays import Floats, Ints
+from spark_impl.runtime.histories import COLUMNS, reading
+from spark_impl.windows.arrival_files import (
+    cast_columns,
+    may_hold_nulls,
+    number_combinations,
+    to_rows,
+)
+from spark_impl.windows.arrivals import reject
+from spark_impl.windows.panes import by_window, stable_order
+from spark_impl.windows.room import WindowSettings
+
+ROWS_KEPT = 2_000_000
+"""Most rows that the driver keeps as pieces: 32 bytes each, 64 MB."""
+_ROWS_AT_ONCE = 1_000_000
+
+TimeRange: TypeAlias = tuple[int, int]
+"""Start and end of a range of time (us), half open."""
+Place: TypeAlias = tuple[Any, ...]  # str or int
+"""Values of the grouping columns, task and key."""
+
+
+class RowGroup(NamedTuple):
+    """A row group of a file, as the file's footer describes it."""
+
+    number: int
+    rows: int
+    least: int
+    """Smallest value of the column that was asked for."""
+    most: int
+    nulls: bool
+    """Whether any column may hold NULLs."""
+
+    def overlaps(self, time: TimeRange) -> bool:
+        """Return whether the row group may hold values in a range."""
+        return self.least < time[1] and self.most >= time[0]
+
+
+class Footers:
+    """The row groups of files, with their values of one column."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+        self._known: dict[str, list[RowGroup]] = {}
+
+    def overlapping(
+        self, paths: Iterable[str], times: Sequence[TimeRange]
+    ) -> dict[str, list[RowGroup]]:
+        """Return the row groups that may hold values in some ranges, by file."""
+        by_file = {}
+        for path in paths:
+            inside = [each for each in self.row_groups(path) if any(map(each.overlaps, times))]
+            if inside:
+                by_file[path] = inside
+        return by_file
+
+    def row_groups(self, path: str) -> list[RowGroup]:
+        """Return the row groups of a file."""
+        if path not in self._known:
+            with reading(path):
+                footer = pq.read_metadata(path)
+            # by whole paths: a column of structs may have a leaf of the same name
+            names = [footer.schema.column(i).path for i in range(len(footer.schema))]
+            place = names.index(self._column)
+            groups = enumerate(footer.row_group(i) for i in range(footer.num_row_groups))
+            self._known[path] = [_row_group(i, group, place) for i, group in groups]
+        return self._known[path]
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Forget files that were replaced."""
+        for path in paths:
+            self._known.pop(path, None)
+
+
+def _row_group(number: int, group: pq.RowGroupMetaData, place: int) -> RowGroup:
+    nulls, values = may_hold_nulls(group), group.column(place).statistics
+    if values is None or not values.has_min_max:
+        return RowGroup(number, group.num_rows, -(1 << 63), (1 << 63) - 1, nulls)
+    return RowGroup(number, group.num_rows, values.min, values.max, nulls)
+
+
+class Piece(NamedTuple):
+    """Valid rows of one file, by cell."""
+
+    places: list[Place]
+    place: Ints
+    """For every cell a position in ``places``."""
+    span: Ints
+    """For every cell its span of time, a multiple of :func:`span_us`."""
+    size: Ints
+    """For every cell the number of its rows."""
+    seq: Ints
+    source_id: Ints
+    event_time_us: Ints
+    value: Floats
+    last_seq: int
+
+
+class PieceReader(NamedTuple):
+    """Reads row groups of a history as pieces."""
+
+    settings: WindowSettings
+    groups: tuple[pa.Field, ...]
+
+    def read(
+        self, path: str, group: RowGroup, where: pc.Expression | None = None
+    ) -> Iterator[Piece]:
+        """Yield the pieces of a row group, with ``where`` only of the rows that pass it."""
+        names = ["seq", "source_id", "key", "event_time_us", "value"]
+        if self.settings.max_future_us is not None:
+            names.append("arrival_us")
+        if group.nulls:
+            names = list(COLUMNS)  # a NULL in any column makes a row invalid
+        columns = [*(field.name for field in self.groups), *names]
+        with reading(path):
+            file = pq.ParquetFile(path, read_dictionary=["key"])
+        for batch in file.iter_batches(_ROWS_AT_ONCE, [group.number], columns):
+            rows = pa.Table.from_batches([batch])
+            if where is not None:
+                rows = rows.filter(where)
+            yield self._piece(cast_columns(rows, self.groups))
+
+    def _piece(self, table: pa.Table) -> Piece:
+        settings = self.settings
+        if any(column.null_count for column in table.columns):
+            table = table.drop_null()
+        place, places = self._places(table)
+        names = [name for name in table.column_names if name in COLUMNS and name != "key"]
+        rows = to_rows(place, {name: table.column(name).to_numpy() for name in names})
+        bad = reject(settings, rows) > 0
+        if bad.any():
+            rows = rows.take(~bad)
+        span = rows.event_time_us // span_us(settings)
+        span, place, cell = by_window(span, rows.key, max(len(places), 1))
+        order = stable_order(cell, len(span))
+        return Piece(
+            places,
+            place,
+            span,
+            np.bincount(cell, minlength=len(span)),
+            rows.seq[order],
+            rows.source_id[order],
+            rows.event_time_us[order],
+            rows.value[order],
+            int(rows.seq.max(initial=-1)),
+        )
+
+    def _places(self, rows: pa.Table) -> tuple[Ints, list[Place]]:
+        """Return the number of every row's place, and the places."""
+        settings = self.settings
+        names = [*(field.name for field in self.groups), "key"]
+        codes, values = number_combinations(rows, names)
+        number: dict[Place, int] = {}
+        numbers = [
+            number.setdefault(
+                (*groups, task_of(key, settings.tasks), key if settings.keyed else ""), len(number)
+            )
+            for *groups, key in values
+        ]
+        return np.array(numbers, np.int64)[codes], list(number)
+
+
+class PieceCache:
+    """The pieces of row groups; those requested last are kept."""
+
+    def __init__(self, reader: PieceReader) -> None:
+        self._reader = reader
+        self._kept: OrderedDict[tuple[str, int], list[Piece]] = OrderedDict()
+
+    def pieces(self, groups: Sequence[tuple[str, RowGroup]]) -> list[Piece]:
+        """Return the pieces of some row groups, in their order."""
+        requested = []
+        for path, group in groups:
+            here = path, group.number
+            if here not in self._kept:
+                self._kept[here] = list(self._reader.read(path, group))
+            self._kept.move_to_end(here)
+            requested.extend(self._kept[here])
+        rows = sum(len(piece.seq) for pieces in self._kept.values() for piece in pieces)
+        while rows > ROWS_KEPT:
+            _, oldest = self._kept.popitem(last=False)
+            rows -= sum(len(piece.seq) for piece in oldest)
+        return requested
+
+
+def span_us(settings: WindowSettings) -> int:
+    """Return the time (us) from the start of one recorded window to that of the next."""
+    return -(-settings.size_us // settings.slide_us) * settings.slide_us
