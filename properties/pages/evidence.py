@@ -16,18 +16,18 @@ SCRIPTS = "A framework for real-time aggregation over large numbers of sensors"
 
 
 class Promise(NamedTuple):
-    """One of them."""
+    """A published promise without a figure, and the tests that decide it."""
 
     room: str
     claim: str
     source: str
     verdict: Reproduction
     found: str
-    """What is so, and what it takes."""
+    """The result and its conditions."""
     tests: tuple[str, ...]
-    """As pytest names them."""
+    """Test ids of pytest."""
     errata: tuple[str, ...] = ()
-    """Readings of it that do not hold."""
+    """Names of errata: readings of the promise that do not hold."""
 
 
 PROMISES = (
@@ -36,8 +36,8 @@ PROMISES = (
         "Corrections from history make every answer exact in the end.",
         HPM,
         ASSUMING,
-        "With the rules for corrections that are left open filled in as in slack.md, section 6:"
-        " in every behaviour of small scopes, on generated streams, and on Spark.",
+        "Holds in every behaviour of small scopes, on generated streams and on Spark, with the open"
+        " rules for corrections filled in as in slack.md, section 6.",
         (
             "properties/slack/test_model.py::test_every_behaviour_of_a_small_scope_keeps_the_promises",
             "properties/slack/test_model.py::test_no_claim_is_broken",
@@ -50,8 +50,8 @@ PROMISES = (
         "A first answer is off by eps or more with a probability of at most delta.",
         HPM,
         Reproduction.REFUTED,
-        "The published law keeps a mean and nothing about single answers. The conformal rule keeps"
-        " the promise, under the assumptions of slack.md, section 5.",
+        "The published law controls a mean and no single answer. The conformal rule keeps the"
+        " promise, under the assumptions of slack.md, section 5.",
         (
             "properties/slack/test_published_law.py::test_the_promise_is_refuted",
             "properties/slack/test_promise.py::test_first_answers_are_as_good_as_promised",
@@ -63,8 +63,8 @@ PROMISES = (
         "Every pair that matches comes out, and comes out once.",
         S2J,
         ASSUMING,
-        "Copies of one stream alone may be joined with; a tuple that the other stream has moved"
-        " past is sent on whatever the loads, and is dropped by the progress of the other stream.",
+        "Conditions: only copies of one stream are joined with; a tuple that the other stream has"
+        " moved past is sent on at any load, and the progress of the other stream drops it.",
         (
             "properties/join/test_model.py::test_every_behaviour_of_a_small_scope_keeps_the_promises",
             "properties/join/test_chain.py::test_workers_keep_the_promises_of_the_chain",
@@ -77,7 +77,7 @@ PROMISES = (
         "Queries over the same streams share a chain and its bandwidth.",
         S2J,
         REPRODUCED,
-        "Each finds what it finds alone, and bytes between workers are those of one query.",
+        "Each query finds what it finds alone, and bytes between workers are those of one query.",
         (
             "properties/join/test_model.py::test_a_query_finds_what_it_finds_alone",
             "properties/join/test_load_claims.py::test_queries_share_the_bandwidth_and_chains_do_not",
@@ -88,7 +88,7 @@ PROMISES = (
         "Nothing is shed while the chain has room.",
         S2J,
         REPRODUCED,
-        "In generated loads and in timed runs; a block of fixed size does shed then.",
+        "Holds in generated loads and in timed runs; blocks of fixed size shed in these cases.",
         (
             "properties/join/test_load_claims.py::test_there_is_no_false_shedding",
             "properties/join/test_sim_load.py::test_nothing_is_shed_below_the_limit",
@@ -99,7 +99,7 @@ PROMISES = (
         "Workers come and go with the load, and no result is lost.",
         S2J,
         ASSUMING,
-        "Workers are removed when they have had too little to do, not, as written, too much.",
+        "Condition: workers are removed after too little work, not, as written, after too much.",
         (
             "properties/join/test_chain.py"
             "::test_workers_that_come_and_go_between_epochs_change_no_result",
@@ -112,8 +112,8 @@ PROMISES = (
         "The imbalance is O(1): it does not grow with instances or tuples.",
         TAG,
         ASSUMING,
-        "Candidates must be weighted by speed, with two for a heavy key at least; the time of a"
-        " tuple is that at its instance, without its way; and a fluid is what balance is held to.",
+        "Conditions: candidates are weighted by speed, with at least two for a heavy key; the time"
+        " of a tuple is that at its instance, without its way; balance is compared with a fluid.",
         (
             "properties/grouping/test_model.py::test_work_is_within_the_bounds",
             "properties/test_promises.py::test_imbalance_does_not_grow_with_instances",
@@ -128,8 +128,8 @@ PROMISES = (
         "A key is at few instances, and merged answers are those of all its tuples.",
         TAG,
         ASSUMING,
-        "With the bound for a window instead of all time, and one counter more; routes on Spark are"
-        " those of the model, tuple by tuple.",
+        "Holds with the bound for a window instead of all time, and one more counter. Routes on"
+        " Spark equal those of the model, tuple by tuple.",
         (
             "properties/grouping/test_model.py::test_no_claim_is_broken",
             "properties/grouping/test_model.py::test_answers_do_not_depend_on_routes",
@@ -143,8 +143,8 @@ PROMISES = (
         " watermark.",
         WATERMARK,
         ASSUMING,
-        "The wait must be in proportion to the disorder, for which there is no formula: here it is"
-        " the share of pairs that are out of order. As written, the wait is longest in order.",
+        "Condition: the wait is proportional to the disorder. The text has no formula for disorder;"
+        " here it is the share of pairs out of order. As written, the wait is longest in order.",
         (
             "properties/watermark/test_model.py::test_no_claim_is_broken",
             "properties/watermark/test_model.py"
@@ -159,8 +159,8 @@ PROMISES = (
         "Sharing intermediate results changes no result.",
         SCRIPTS,
         ASSUMING,
-        "Results of a workflow are those of computing it alone from all tuples, if an operation"
-        " gives one result a time.",
+        "The results of a workflow equal those of computing it alone from all tuples, if each"
+        " operation gives one result per time.",
         (
             "properties/script/test_model.py::test_no_claim_is_broken",
             "properties/script/test_model.py::test_others_change_nothing",
@@ -172,8 +172,8 @@ PROMISES = (
         "Components go to the worker with the least load, so that loads are even.",
         SCRIPTS,
         ASSUMING,
-        "The load of the worker that gets a component must grow, which the printed algorithm"
-        " leaves out; then the largest load is within the bound of LPT.",
+        "Condition: the load of the worker that gets a component grows, which the printed algorithm"
+        " omits; then the largest load is within the bound of LPT.",
         ("properties/script/test_model.py::test_placements_keep_their_bounds",),
         ("load-not-added",),
     ),
@@ -183,7 +183,7 @@ PROMISES = (
 
 
 class Measured(NamedTuple):
-    """A figure that stands beside an experiment."""
+    """A benchmark figure that stands beside an experiment."""
 
     says: str
     benchmark: str
@@ -193,106 +193,116 @@ class Measured(NamedTuple):
 GROUPING, JOIN, WATERMARK = "grouping", "join", "watermark"
 SLACK, SCRIPT = "slack", "script"
 OF = "64: tuples/s"
-"""Of chains with blocks of 64."""
-BYTES = "Bytes between workers by the least there could be, blocks of"
+"""Figures of chains with blocks of 64."""
+BYTES = "Bytes between workers relative to the possible minimum, blocks of"
 
 WAIT = "disorder: mean wait, s"
-BY_ITSELF = "by the operator of one task by itself"
+BY_ITSELF = "measured on the operator of one task alone"
 
 MEASURED: Mapping[str, tuple[Measured, ...]] = {
     "slack-batches": (
         Measured(
-            "Rows read for a correction by those that it needs, five windows a tuple",
+            "Rows read for a correction relative to rows needed, five windows per tuple",
             SLACK,
             "5 windows: rows read a correction / rows needed",
         ),
         Measured(
-            "Fifty windows a tuple", SLACK, "50 windows: rows read a correction / rows needed"
+            "The same with fifty windows per tuple",
+            SLACK,
+            "50 windows: rows read a correction / rows needed",
         ),
         Measured(
-            "Tuples/s of the whole query where 30% are late for a window, by those where 1% are",
+            "Tuples/s of the whole query with 30% late for a window, relative to 1% late",
             SLACK,
             "30% late against 1%",
         ),
     ),
     "grouping-dag": (
         Measured(
-            "Tuples/s by those of DAG with alpha 0, half of the instances 1.25 times slower",
+            "Tuples/s relative to DAG with alpha 0, half of the instances 1.25 times slower",
             GROUPING,
             "zipf, 1.25x, tag / dag, alpha 0",
         ),
-        Measured("By those of DAG with its usual alpha", GROUPING, "zipf, 1.25x, tag / dag"),
+        Measured("Relative to DAG with its usual alpha", GROUPING, "zipf, 1.25x, tag / dag"),
         Measured(
-            "With alpha 0, half of them 4 times slower", GROUPING, "zipf, 4x, tag / dag, alpha 0"
+            "Relative to DAG with alpha 0, half of the instances 4 times slower",
+            GROUPING,
+            "zipf, 4x, tag / dag, alpha 0",
         ),
     ),
     "grouping-throughput": (
         Measured(
-            "Tuples/s by those of DAG, half of the instances 1.25 times slower",
+            "Tuples/s relative to DAG, half of the instances 1.25 times slower",
             GROUPING,
             "zipf, 1.25x, tag / dag",
         ),
-        Measured("Half of them 4 times slower", GROUPING, "zipf, 4x, tag / dag"),
+        Measured("The same, half of the instances 4 times slower", GROUPING, "zipf, 4x, tag / dag"),
     ),
     "join-block-bytes": (
         Measured(f"{BYTES} 20 tuples", JOIN, "zeta 20: bytes / least bytes"),
-        Measured(f"{BYTES} 64", JOIN, "zeta 64: bytes / least bytes"),
-        Measured(f"{BYTES} 256", JOIN, "zeta 256: bytes / least bytes"),
+        Measured(f"{BYTES} 64 tuples", JOIN, "zeta 64: bytes / least bytes"),
+        Measured(f"{BYTES} 256 tuples", JOIN, "zeta 256: bytes / least bytes"),
     ),
     "join-efficiency": (
-        Measured("Share of comparisons that give a pair, chain", JOIN, "P of the chain"),
-        Measured("Spark's own join", JOIN, "P of native"),
-        Measured("Every pair compared", JOIN, "P of plain"),
+        Measured("Share of comparisons that give a pair, in the chain", JOIN, "P of the chain"),
+        Measured("The same in Spark's own join", JOIN, "P of native"),
+        Measured("The same if every pair is compared", JOIN, "P of plain"),
     ),
     "join-queries-bytes": (
-        Measured("Bytes with 4 queries by those with one", JOIN, "4 queries: bytes / bytes of one"),
-        Measured("With 16", JOIN, "16 queries: bytes / bytes of one"),
+        Measured(
+            "Bytes with 4 queries relative to one query", JOIN, "4 queries: bytes / bytes of one"
+        ),
+        Measured(
+            "Bytes with 16 queries relative to one query", JOIN, "16 queries: bytes / bytes of one"
+        ),
     ),
     "join-queries-rate": (
         Measured("Tuples/s with one query", JOIN, "1 queries: tuples/s"),
-        Measured("With 4", JOIN, "4 queries: tuples/s"),
-        Measured("With 16", JOIN, "16 queries: tuples/s"),
+        Measured("Tuples/s with 4 queries", JOIN, "4 queries: tuples/s"),
+        Measured("Tuples/s with 16 queries", JOIN, "16 queries: tuples/s"),
     ),
     "join-rate": (
-        Measured("Tuples/s by those of Spark's own join, 2 workers", JOIN, "chain 2, 64 / native"),
+        Measured("Tuples/s relative to Spark's own join, 2 workers", JOIN, "chain 2, 64 / native"),
         Measured("Tuples/s with one worker, on two cores in all", JOIN, f"chain 1, {OF}"),
-        Measured("With 2", JOIN, f"chain 2, {OF}"),
-        Measured("With 4", JOIN, f"chain 4, {OF}"),
+        Measured("Tuples/s with 2 workers", JOIN, f"chain 2, {OF}"),
+        Measured("Tuples/s with 4 workers", JOIN, f"chain 4, {OF}"),
     ),
     "script-balance": (
         Measured(
-            "Largest load by an even share, four workers, 1,024 workflows of 1,000 sensors",
+            "Largest load relative to an even share, 4 workers, 1,024 workflows of 1,000 sensors",
             SCRIPT,
             "largest load by even share, 1,024 workflows",
         ),
     ),
     "script-computations": (
         Measured(
-            "Share of bytes that the blocks of 1,024 workflows save beside the hash of sensors",
+            "Share of bytes that blocks of 1,024 workflows save compared with a hash of sensors",
             SCRIPT,
             "bytes less than by hash, 1,024 workflows",
         ),
     ),
     "script-lines": (
         Measured("Lines of the first script of script.md", SCRIPT, "lines of the script"),
-        Measured("Of the same in PySpark", SCRIPT, "lines of PySpark"),
+        Measured("Lines of the same computation in PySpark", SCRIPT, "lines of PySpark"),
     ),
     "script-shared-sensors": (
         Measured(
-            "Share of bytes that blocks save beside the hash of sensors, 8 of 16 shared by a union",
+            "Share of bytes that blocks save compared with a hash of sensors, 8 of 16 in a union",
             SCRIPT,
             "bytes less than by hash, printed set",
         ),
     ),
     "watermark-reading": (
-        Measured(f"Mean wait in s for the disorder, M = 3 s, {BY_ITSELF}", WATERMARK, WAIT),
+        Measured(f"Mean wait (s) with the wait by disorder, M = 3 s, {BY_ITSELF}", WATERMARK, WAIT),
     ),
     "watermark-wait": (
         Measured(
-            f"Ratio by that of the fixed one, 3 s, {BY_ITSELF}", WATERMARK, "E, disorder / fixed"
+            f"Ratio E relative to the fixed watermark, 3 s, {BY_ITSELF}",
+            WATERMARK,
+            "E, disorder / fixed",
         ),
         Measured("Coverage of the dynamic watermark", WATERMARK, "disorder: coverage"),
-        Measured("Of the fixed one", WATERMARK, "fixed: coverage"),
+        Measured("Coverage of the fixed watermark", WATERMARK, "fixed: coverage"),
     ),
 }
-"""By the name of the experiment."""
+"""Figures by the name of their experiment."""

@@ -5,7 +5,7 @@ Rules of the page:
 1. Every verdict stands with its evidence: an experiment, a test, or an erratum that is run.
 2. A verdict says whether it rests on a quick sweep or on a full one.
 
-Results of sweeps are not committed. Their summary is, as JSON: the page can be written from it.
+Results of sweeps are not committed; their summary is (JSON), and the page can be written from it.
 """
 
 import json
@@ -44,18 +44,18 @@ on one machine with two cores and hold for that machine.
 
 
 def page(report: Report, measured: Figures) -> str:
-    """All of it, room by room."""
+    """Return the whole page, room by room."""
     known = {*(entry.room for entry in report), *(promise.room for promise in PROMISES)}
     names = sort_names(known)
     meanings = [f"- *{each.value.capitalize()}*: {each.meaning}." for each in VERDICTS]
-    parts = [HEADER, *meanings, "", "## In short\n", _extent(report), _counts(report, names), ""]
+    parts = [HEADER, *meanings, "", "## Summary\n", _extent(report), _counts(report, names), ""]
     parts.append("## Figures and tables\n")
     for room in names:
         entries = [entry for entry in report if entry.room == room]
         if entries:
             parts += [f"### Room `{room}`\n", _table(entries), ""]
             parts += ["\n".join(_section(entry, measured)) for entry in entries]
-    parts += ["## Promises\n", "What no figure shows, and tests do.\n"]
+    parts += ["## Promises\n", "Claims without a published figure; tests decide them.\n"]
     parts += ["\n".join(_promise(promise)) for promise in PROMISES]
     parts += ["## Rules that break their promises\n", _errata()]
     return "\n".join(parts).rstrip() + "\n"
@@ -96,7 +96,7 @@ def _table(entries: Sequence[Entry]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Of a table; a line of its own would end it."""
+    """Return text as one table cell; a line break would end the table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 
@@ -124,7 +124,7 @@ def _section(entry: Entry, measured: Figures) -> Iterator[str]:
 
 
 def _verdict(finding: ReportedFinding) -> str:
-    """What it says of the claim, which is nothing unless it is met."""
+    """Return the verdict of a finding, or nothing unless its expectation is met."""
     return f" *{finding.verdict.value}*" if finding.outcome is Outcome.HOLDS else ""
 
 
@@ -151,16 +151,16 @@ def _errata() -> str:
     ]
     table = markdown(dict.fromkeys(("erratum", "room", "promise"), ""), rows)
     return (
-        "Each is refuted as written, by a smallest counterexample, and holds as corrected;\n"
+        "Each rule is refuted as written, by a smallest counterexample, and holds as corrected.\n"
         "`straggler errata` runs them, and so does `tests/properties/test_errata.py`.\n\n"
         f"{table}"
     )
 
 
 def figures(folder: Path) -> Figures:
-    """The figures that are named here, from the results of benchmarks in a folder.
+    """Return the benchmark figures of the page from a folder with results of benchmarks.
 
-    Raises :class:`UsageError` with one sentence if one is not there.
+    Raise :class:`UsageError` with one sentence if a figure is missing.
     """
     found: dict[tuple[str, str], float] = {}
     for measured in (each for several in MEASURED.values() for each in several):
@@ -183,13 +183,13 @@ TEXTS = (
     *("name", "room", "run", "title", "claim", "source", "published", "numbers"),
     *("effort", "code", "again"),
 )
-"""Fields of an entry that are kept as they are."""
+"""Fields of an entry that the summary copies."""
 
 
 def summary_of(report: Report) -> str:
-    """The summary of a report.
+    """Return the summary of a report, as JSON.
 
-    Raises :class:`UsageError` with one sentence if runs have failed: nothing is said from a part.
+    Raise :class:`UsageError` with one sentence if runs have failed: a part is no evidence.
     """
     for entry in report:
         if entry.failures:
@@ -199,9 +199,9 @@ def summary_of(report: Report) -> str:
 
 
 def read_summary(path: Path) -> Report:
-    """The report of which a file has the summary, without plots and numbers.
+    """Return the report that a file summarises, without plots and numbers.
 
-    Raises :class:`UsageError` with one sentence for a file that is no summary.
+    Raise :class:`UsageError` with one sentence for a file that is no summary.
     """
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

@@ -44,30 +44,30 @@ _LOOKS: Mapping[Status, tuple[str, str, str]] = {
     Status.REPRODUCED: (
         "✓",
         "good",
-        "what is claimed was seen, with room to spare for the error of the measurement",
+        "the claim was observed, by more than the error of the measurement",
     ),
     Status.UNDER_ASSUMPTIONS: (
         "✓",
         "fair",
-        "the same, with what the text leaves open filled in, or with a correction; which ones is"
-        " said",
+        "the claim was observed with open points of the text filled in, or with a correction; these"
+        " are stated",
     ),
     Status.NOT_REPRODUCED: (
         "–",
         "open",
-        "it was not seen under the conditions that the text gives, or it is an input here, of which"
-        " nothing can be found out; neither is to say that it is not so",
+        "the claim was not observed under the conditions of the text, or it is an input here and"
+        " cannot be tested; neither means that it is false",
     ),
     Status.REFUTED: (
         "✗",
         "bad",
-        "the contrary was seen, beyond the error of the measurement",
+        "the contrary was observed, by more than the error of the measurement",
     ),
-    Status.UNDETERMINED: ("?", "open", "runs or intervals are not enough to tell"),
+    Status.UNDETERMINED: ("?", "open", "runs or intervals are not enough to decide"),
     Status.BROKEN: (
         "!",
         "alert",
-        "what was expected was not seen, so that nothing is said of the claim",
+        "an expectation is not met, so there is no verdict on the claim",
     ),
     Status.UNJUDGED: ("·", "plain", "nothing was expected"),
 }
