@@ -121,7 +121,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
         _variant(
             "heavy_drawn",
             FEW,
-            "A heavy key's candidates are drawn_by_speed by speed, and may be one.",
+            "A heavy key's candidates are drawn by speed, and may be one.",
             PAPER,
             "A key's candidates are a beginning of its rendezvous order, two at least.",
             _with_candidates("tag", _drawn_if_heavy),
