@@ -82,7 +82,7 @@ class Claim(Generic[E]):
     guard: str
     """Name of the case without which the claim could hold untested."""
     check: Callable[[E], Iterable[str] | Verdict]
-    """Return counterexamples, one sentence each; or a verdict, if there is more to say."""
+    """Return counterexamples, one sentence each; or a verdict, if there is more to report."""
     applies: Callable[[E], bool] = lambda _evidence: True
     """Return whether the evidence can put the claim to the test; otherwise it has no verdict."""
     gap: Callable[[E], str] = lambda _evidence: ""

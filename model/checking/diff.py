@@ -4,8 +4,8 @@ Rules of this file:
 
 * A step is identified by some of its fields; two steps of one identity are compared in the others.
   Several steps of one identity are paired in canonical order.
-* Steps that differ only in fields that are left out are one; a step recorded twice is there twice.
-* What is shown is ordered by kind, then by identity: the first difference of a kind is the
+* Steps that differ only in ignored fields are one; a step recorded twice is there twice.
+* Differences are ordered by kind, then by identity: the first difference of a kind is the
   smallest one.
 """
 
@@ -32,11 +32,11 @@ class KindDifference:
     extra: int
     different: int
     sentences: tuple[str, ...]
-    """The first differences, smallest identity first."""
+    """First differences, smallest identity first."""
 
     @property
     def mismatches(self) -> int:
-        """Steps that are missing, not expected, or not as expected."""
+        """Number of steps that are missing, not expected, or not as expected."""
         return self.missing + self.extra + self.different
 
 
@@ -48,12 +48,12 @@ class Difference:
 
     @property
     def compared(self) -> int:
-        """Steps found in both traces."""
+        """Number of steps found in both traces."""
         return sum(kind.compared for kind in self.kinds)
 
     @property
     def mismatches(self) -> int:
-        """Steps that are missing, not expected, or not as expected."""
+        """Number of steps that are missing, not expected, or not as expected."""
         return sum(kind.mismatches for kind in self.kinds)
 
     @property
@@ -75,10 +75,11 @@ def compare(
 ) -> Difference:
     """Compare the steps of the given kinds.
 
-    ``identity`` names the identifying fields of a kind; a kind that is not in it is identified by
-    all its fields. Fields in ``ignore`` take part in nothing. Floats are equal if they are within
-    ``rel_tol`` of the larger one, or exactly if it is None; those in a field that ``scales`` names
-    if they are within ``rel_tol`` of that magnitude, too. At most ``shown`` sentences a kind.
+    ``identity`` names the identifying fields of a kind; a kind without an entry is identified by
+    all its fields. Fields in ``ignore`` are not compared. Two floats are equal if their distance is
+    at most ``rel_tol`` times the larger one; without ``rel_tol`` they must be the same. Floats in a
+    field of ``scales`` may also differ by ``rel_tol`` times the scale. At most ``shown`` sentences
+    a kind.
     """
     tolerance = None if rel_tol is None else _Tolerance(rel_tol, scales)
     return Difference(
@@ -92,13 +93,13 @@ def compare(
 
 
 class _Tolerance(NamedTuple):
-    """How far floats may lie apart."""
+    """The distance that two equal floats may have."""
 
     relative: float
     scales: Mapping[str, float]
 
     def allows(self, name: str, wanted: Any, found: Any) -> bool:
-        """Whether two values of a field count as equal."""
+        """Return whether two values of a field count as equal."""
         if not (isinstance(wanted, float) and isinstance(found, float)):
             return False
         absolute = self.relative * self.scales.get(name, 0.0)
@@ -165,7 +166,7 @@ def _compare_kind(
 
 
 def _group(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> _Groups:
-    """Identity: the other fields of its steps, in canonical order."""
+    """Return the other fields of the steps, in canonical order, by identity."""
     groups: _Groups = {}
     if len(fields.identity) + len(fields.others) < len(fields.names):
         steps = _one_of_each(steps, fields)
@@ -179,7 +180,7 @@ def _group(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> _Groups:
 
 
 def _one_of_each(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> list[tuple[Any, ...]]:
-    """Of steps that differ only in fields left out, those that were recorded most often."""
+    """Return, of steps that differ only in ignored fields, those that were recorded most often."""
     kept: dict[tuple[Any, ...], tuple[int, tuple[Any, ...]]] = {}
     for step, times in Counter(steps).items():
         compared = tuple([step[n] for n in (*fields.identity, *fields.others)])

@@ -11,9 +11,9 @@ Rules of this file:
    set is iterated over; a dict remembers the order in which states were found.
 3. A claim that says "always" holds only if nothing was left unseen *and* its guards occurred.
 
-Theory of operation: the search goes level by level, a level being the states at one distance from
-the start. The inner loop does nothing but find new states; claims then look at the whole level at
-once, which is faster and still finds a state of least distance. Limit: all states are in memory.
+Theory of operation: the search proceeds by levels; a level is the states at one distance from the
+start. The inner loop only finds new states. Claims then look at the whole level at once, which is
+faster and still finds a state of least distance. Limit: all states are in memory.
 """
 
 import enum
@@ -35,8 +35,8 @@ A = TypeVar("A")
 class Machine(Generic[S, A]):
     """A transition system.
 
-    ``initial`` is a sequence, for the order in which states are found starts with it. ``actions``
-    gives, for a state, every action possible in it with the state that follows. The two
+    ``initial`` is a sequence, because the order in which states are found starts with it.
+    ``actions`` returns, for a state, every possible action with the state that follows. The two
     ``describe`` functions return phrases without a full stop, from which paths are rendered.
     """
 
@@ -73,7 +73,7 @@ def render(path: Path[S, A], machine: Machine[S, A]) -> tuple[str, ...]:
 
 
 class Kind(enum.Enum):
-    """What a claim says about the states that can be reached."""
+    """The kinds of claims about the reachable states."""
 
     ALWAYS = "always"
     SOMETIMES = "sometimes"
@@ -83,7 +83,7 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class StateClaim(Generic[S]):
-    """A claim on a machine; made by one of the four functions below."""
+    """A claim about the states of a machine, made by one of the four functions below."""
 
     kind: Kind
     name: str
@@ -104,7 +104,7 @@ def always(
     guards: tuple[str, ...],
     explain: Callable[[S], str] | None = None,
 ) -> StateClaim[S]:
-    """StateClaim that the predicate is true in every state (safety).
+    """Claim that the predicate is true in every state (safety).
 
     ``guards`` names the ``sometimes`` or ``reachable`` claims without which the claim would be
     empty; until all of them have occurred it is undetermined. ``explain`` says what is wrong with
@@ -116,7 +116,7 @@ def always(
 
 
 def sometimes(name: str, predicate: Callable[[S], bool]) -> StateClaim[S]:
-    """Guard: the predicate is true in at least one state; if never, nothing was tested."""
+    """Guard against an empty test: the predicate is true in at least one state."""
     return StateClaim(Kind.SOMETIMES, name, predicate)
 
 
@@ -180,7 +180,7 @@ def _first_counterexample(judgement: Judgement, claim: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Exploration(Generic[S, A]):
-    """What a search found.
+    """The result of a search.
 
     ``unique_states`` counts states, ``transitions`` counts the successors generated on the way
     (initial states are not among them), ``depth`` is the distance of the farthest state found, in
@@ -202,7 +202,7 @@ class Exploration(Generic[S, A]):
 
 @dataclass(slots=True)
 class _Search(Generic[S, A]):
-    """The search under way. An initial state is its own parent."""
+    """A search in progress. An initial state is its own parent."""
 
     machine: Machine[S, A]
     claims: Sequence[StateClaim[S]]
@@ -267,7 +267,7 @@ class _Search(Generic[S, A]):
                 break
 
     def has_broken(self) -> bool:
-        """Whether a state that breaks a claim has been seen."""
+        """Return whether a state that breaks a claim has been seen."""
         return any(claim.is_safety and claim.name in self.sightings for claim in self.claims)
 
     def path_to(self, state: S) -> Path[S, A]:

@@ -1,4 +1,4 @@
-"""Make a failing workload small: the counterexample that a person reads.
+"""Shrink a failing workload to the counterexample that a person reads.
 
 Source: Zeller, Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (delta debugging).
 
@@ -7,7 +7,8 @@ Rules of this file:
 * Deterministic: the same workload and the same verdicts give the same result.
 * It never looks at the configuration; a smaller workload is one with fewer arrivals, fewer cuts,
   fewer faults, fewer keys, or plainer values.
-* Every candidate is run, and there is a limit on runs: what is small by then is returned.
+* Every candidate is run, and the number of runs is limited: the smallest workload so far is
+  returned.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,13 +21,13 @@ RUNS_MAX = 400
 PLAIN_VALUES = (1.0, 2.0, 3.0)
 
 Fails = Callable[[Workload], bool]
-"""Whether a workload still shows the failure."""
+"""Return whether a workload still shows the failure."""
 
 T = TypeVar("T")
 
 
 class _Limited:
-    """Counts the runs and refuses, without one, what is over the limit."""
+    """Counts the runs, and refuses those above the limit without running them."""
 
     def __init__(self, fails: Fails, runs_max: int) -> None:
         self.fails = fails
@@ -40,7 +41,7 @@ class _Limited:
 
 
 def smallest(workload: Workload, fails: Fails, runs_max: int = RUNS_MAX) -> Workload:
-    """A smaller workload that still fails; the workload itself must.
+    """Return a smaller workload that still fails; the given workload must fail.
 
     No single arrival, cut or fault of the result can be left out, unless ``runs_max`` ended the
     search before that was certain. ``fails`` is called at most ``runs_max`` times.
@@ -78,7 +79,7 @@ def _fewer_faults(workload: Workload, fails: Fails) -> Workload:
 
 
 def _plainer(workload: Workload, fails: Fails) -> Workload:
-    """One key for all; small integers as values. A tuple is changed in all its deliveries."""
+    """Use one key and small integers as values, the same in all deliveries of a tuple."""
     keys = sorted({event.key for event in workload.arrivals})
     for key in reversed(keys[1:]):
         fewer = _map(workload, _with_key(key, keys[0]))
@@ -108,7 +109,7 @@ def _map(workload: Workload, change: Callable[[Event], Event]) -> Workload:
 
 
 def _minimal(items: list[T], fails: Callable[[list[T]], bool]) -> list[T]:
-    """Leave out ever smaller pieces as long as what remains fails."""
+    """Leave out ever smaller pieces as long as the rest fails."""
     piece = len(items)
     while piece:
         position = 0
@@ -125,7 +126,7 @@ def _minimal(items: list[T], fails: Callable[[list[T]], bool]) -> list[T]:
 
 
 def _with_batches(workload: Workload, numbered: Sequence[tuple[int, Event]]) -> Workload:
-    """The workload with these arrivals, each in its batch; ``seq`` counts from 0 again."""
+    """Return the workload with these arrivals, each in its batch; ``seq`` counts from 0 again."""
     arrivals = tuple(event._replace(seq=seq) for seq, (_, event) in enumerate(numbered))
     batches = [batch for batch, _ in numbered]
     cuts = tuple(n for n, pair in enumerate(pairwise(batches), start=1) if pair[0] != pair[1])

@@ -1,4 +1,4 @@
-"""Is a recorded behaviour one of the model's?
+"""Validation of recorded behaviours against a model.
 
 Source: trace validation, as in Cirstea, Kuppe, Loillier, Merz, "Validating Traces of Distributed
 Programs Against TLA+ Specifications".
@@ -6,8 +6,8 @@ Programs Against TLA+ Specifications".
 Rules of this file:
 
 * The model may be nondeterministic: all states that it may be in are followed at once.
-* The verdict names the first recorded step that no such state allows; what comes after it says
-  nothing, for the model is nowhere.
+* The verdict names the first recorded step that no such state allows. Later steps prove nothing,
+  because the model has no state left.
 """
 
 from collections.abc import Callable, Iterable
@@ -28,9 +28,9 @@ def validate(
     describe: Callable[[R], str] = str,
     explain: Callable[[S, R], Iterable[str]] = lambda state, step: (),
 ) -> Verdict:
-    """Follow a recording through the model.
+    """Follow a recording through the model, and judge whether the model allows every step.
 
-    ``follow`` gives the states in which the model may be after a recorded step, none if it does
+    ``follow`` returns the states in which the model may be after a recorded step, none if it does
     not allow the step; ``explain`` says what it would have allowed. States are compared with
     ``==``. Without a recorded step the verdict is undetermined.
     """

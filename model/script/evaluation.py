@@ -1,12 +1,13 @@
-"""The slices of one stream, and windows as folds of them.
+"""The computation of a sharing graph: slices once a stream, every node once.
 
-Source: docs/script.md, sections 5 and 7.
+Source: docs/script.md, sections 5 to 7.
 
 Rules of this file:
 
-* Tuples come in the order of their stamps, in as many portions as they like: portions change no
-  slice and no window.
-* All windows over a stream share its slices. Nothing is dropped but what ``forget`` is told to.
+* A node is computed from the streams of its inputs. A window is a fold of slices that all windows
+  over the same stream share.
+* Tuples come in the order of their stamps, in portions of any size: portions change no slice and no
+  window. ``forget`` alone drops something.
 """
 
 from bisect import bisect_left
@@ -33,16 +34,16 @@ from model.vocabulary.script import END_US, MILLISECOND_US
 
 
 class Slices:
-    """One stream in pieces, for all windows over it."""
+    """The slices of one stream, for all windows over it."""
 
     __slots__ = ("_cutting", "_origin_us", "_rules", "_scale", "parts", "starts_us", "until_us")
 
     def __init__(self, cutting: Cutting, rules: Rules) -> None:
         self.until_us = 0
-        """Every tuple with a stamp below this has been taken."""
+        """Stamp below which every tuple has been taken."""
         self.starts_us: list[int] = []
         self.parts: list[Partial] = []
-        """All of one scale, so that they can be folded together."""
+        """Partial aggregates of one scale, so that they can be folded together."""
         self._cutting = cutting
         self._rules = rules
         self._scale = 1
@@ -70,7 +71,7 @@ class Slices:
         """Yield end and aggregate of the windows that end at ``from_us`` or later, in order.
 
         ``from_us`` is a multiple of the slide. Windows without a tuple are left out, and so are
-        those that end after ``self.until_us``.
+        windows that end after ``self.until_us``.
         """
         assert node.span is not None
         length_us, slide_us = (span * MILLISECOND_US for span in node.span)
@@ -91,7 +92,7 @@ class Slices:
             first = bisect_left(starts_us, from_us - length_us, first)
 
     def forget(self, before_us: int) -> None:
-        """Drop the slices that start before a stamp: no window needs them any more."""
+        """Drop the slices that start before a stamp, because no window needs them any more."""
         behind = bisect_left(self.starts_us, before_us)
         del self.starts_us[:behind], self.parts[:behind]
 
@@ -103,7 +104,7 @@ class Slices:
             self.parts.append(part)
 
     def _to_scale(self, units: Units) -> list[int]:
-        """Return values in units of the slices, which become smaller if that takes it."""
+        """Return values in units of the slices; the units become smaller if a value needs it."""
         whole, scale = units
         if scale > self._scale:
             self.parts = [rescale(part, scale) for part in self.parts]
@@ -114,11 +115,11 @@ class Slices:
 
 CONSTANT_STREAM = Stream((), END_US)
 Latest: TypeAlias = dict[int, float | None]
-"""By input of an operation: its latest value; ``None`` before it had one."""
+"""Latest value of each input of an operation, by input; ``None`` before the first one."""
 
 
 def evaluate(graph: Graph, sensors: Mapping[str, Stream], rules: Rules) -> list[Stream]:
-    """The stream of every node; ``undefined`` is that of the node alone."""
+    """Return the stream of every node; ``undefined`` is that of the node alone."""
     spans = graph.spans()
     streams: list[Stream] = []
     slices: dict[int, Slices] = {}
@@ -144,7 +145,7 @@ def evaluate(graph: Graph, sensors: Mapping[str, Stream], rules: Rules) -> list[
 
 
 def until_us_of(node: Node, inputs_us: Iterable[int], rules: Rules) -> int:
-    """Until when a node is known whose inputs are known until these stamps."""
+    """Return the stamp until which a node is known, from the stamps of its inputs."""
     least_us = min(inputs_us, default=END_US)
     if node.span is None or least_us == END_US:
         return least_us
@@ -153,7 +154,7 @@ def until_us_of(node: Node, inputs_us: Iterable[int], rules: Rules) -> int:
 
 
 def known_at_first(graph: Graph, rules: Rules) -> list[int]:
-    """Until when every node is known before anything has come."""
+    """Return the stamp until which each node is known before anything has come."""
     until_us: list[int] = []
     for node in graph.nodes:
         inputs_us = [until_us[each] for each in node.inputs]
@@ -162,7 +163,7 @@ def known_at_first(graph: Graph, rules: Rules) -> list[int]:
 
 
 def union(node: Node, parts: Sequence[Stream], rules: Rules) -> Stream:
-    """All tuples of all parts, in order."""
+    """Return all tuples of all parts, in order."""
     until_us = until_us_of(node, (part.until_us for part in parts), rules)
     points: list[Point] = []
     for part in parts:
@@ -171,7 +172,7 @@ def union(node: Node, parts: Sequence[Stream], rules: Rules) -> Stream:
 
 
 def window(node: Node, slices: Slices, from_us: int, rules: Rules) -> Stream:
-    """The windows that end at ``from_us`` or later, as far as they are known."""
+    """Return the windows that end at ``from_us`` or later, as far as they are known."""
     values = {rules.stamp_us(end_us): value for end_us, value in slices.windows(node, from_us)}
     return known_stream(values, until_us_of(node, (slices.until_us,), rules))
 
@@ -186,7 +187,7 @@ def operation(
     until_us: int,
     rules: Rules,
 ) -> Stream:
-    """Runs through the stamps of new tuples of the inputs, and updates the latest values."""
+    """Compute an operation at every stamp of new tuples, and update the latest values."""
     updates = sorted([(*point, each) for each, new in points.items() for point in new])
     made: list[Point] = []
     undefined: set[int] = set()
@@ -206,14 +207,14 @@ def operation(
 
 
 def first_values(node: Node, nodes: Sequence[Node]) -> Latest:
-    """The latest values of the inputs of an operation before anything has come."""
+    """Return the latest values of an operation's inputs before anything has come."""
     return {
         each: nodes[each].value if nodes[each].kind == CONSTANT else None for each in node.inputs
     }
 
 
 def compute(op: str, values: Sequence[float]) -> float:
-    """One operation; infinite, or not a number, where it is undefined."""
+    """Return the result of one operation; infinite or not a number if it is undefined."""
     if op in ("max", "min"):
         return max(values) if op == "max" else min(values)
     if op in ("avg", "sum"):

@@ -1,12 +1,12 @@
-"""The sharing graph: every computation of all workflows, each of them once.
+"""The sharing graph, which contains every computation of all workflows once.
 
 Source: docs/script.md, section 6.
 
 Rules of this file:
 
-* A node is what it computes: kind, operator, window and inputs. Two expressions that come to the
-  same node are computed once, whatever they are called and whoever wrote them.
-* Inputs have smaller numbers, so the order of the nodes is an order in which to compute them.
+* A node is what it computes: kind, operator, window and inputs. Two expressions with the same node
+  are computed once, whatever their names are and whoever wrote them.
+* Inputs have smaller numbers, so the nodes are in an order in which they can be computed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -57,29 +57,29 @@ class Output(NamedTuple):
     name: str
     node: int
     own: tuple[int, ...]
-    """Computations of the statement itself, not those of names in it."""
+    """Computations of the statement itself, without those of names in it."""
     is_result: bool
-    """Whether it says a window or an operation, or the name of one. A union is none."""
+    """Whether the statement is a window, an operation, or the name of one. A union is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Nodes in an order of computing, and which of them have names."""
+    """Nodes in an order of computing, and the names that some of them have."""
 
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
     per_hour: tuple[Fraction, ...]
-    """Of each node: tuples an hour, at most."""
+    """Largest number of tuples an hour, by node."""
     written: int
-    """Computations in the scripts, before any was shared."""
+    """Number of computations in the scripts, before any was shared."""
 
     @property
     def computed(self) -> tuple[int, ...]:
-        """The nodes that compute something."""
+        """Nodes that compute something."""
         return tuple(number for number, node in enumerate(self.nodes) if node.is_computed)
 
     def streams(self, number: int) -> tuple[int, ...]:
-        """The sensors and computed nodes that a node reads, each once; unions are looked into."""
+        """Return the sensors and computed nodes that a node reads, also through unions."""
         found: dict[int, None] = {}
         for each in self.nodes[number].inputs:
             node = self.nodes[each]
@@ -90,7 +90,7 @@ class Graph:
         return tuple(found)
 
     def spans(self) -> Mapping[int, tuple[Span, ...]]:
-        """The windows over each stream that has some."""
+        """Return the windows over each stream that has some."""
         found: dict[int, set[Span]] = {}
         for node in self.nodes:
             if node.span is not None:
@@ -99,14 +99,14 @@ class Graph:
 
 
 def compile_graph(config: ScriptConfig, rules: Rules = RULES) -> Graph:
-    """The sharing graph of workflows."""
+    """Compile the workflows of a configuration into a sharing graph."""
     return compile_workflows(config.workflows, dict(config.sensors), rules)
 
 
 def compile_workflows(
     workflows: Iterable[Workflow], sensors: Mapping[str, int], rules: Rules = RULES
 ) -> Graph:
-    """The sharing graph of some workflows; ``sensors`` with their tuples an hour."""
+    """Compile some workflows into a sharing graph; ``sensors`` has their tuples an hour."""
     building = _Building(rules)
     for workflow in workflows:
         building.enter(workflow)
@@ -118,7 +118,7 @@ def compile_workflows(
 
 
 class _Building:
-    """A graph that grows; nodes are numbered as they are first met."""
+    """A graph that grows; nodes are numbered in the order in which they are met."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -173,7 +173,7 @@ class _Building:
         return number
 
     def _union(self, parts: list[int]) -> int:
-        """Unions within unions are one, and a union of one stream is that stream."""
+        """Flatten unions within unions; a union of one stream is that stream."""
         flat: list[int] = []
         for part in parts:
             node = self.nodes[part]
@@ -189,7 +189,7 @@ class _Building:
 
 
 def _per_hour(node: Node, sensors: Mapping[str, int], rates: list[Fraction]) -> Fraction:
-    """At most: a window answers once a slide, an operation whenever an input has something."""
+    """Return a bound: one result a slide of a window, one a tuple of an operation's inputs."""
     if node.kind == SENSOR:
         return Fraction(sensors[node.sensor])
     if node.span is not None:

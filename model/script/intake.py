@@ -1,9 +1,11 @@
-"""Admission: which arrivals of a sensor are let in, and its watermark (docs/script.md, section 4).
+"""Admission: which arrivals of a sensor are admitted, and its watermark.
+
+Source: docs/script.md, section 4.
 
 Rules of this file:
 
-* An arrival is judged by the watermark before it; cluster and watermark move after.
-* A sensor stands by itself: what others send changes nothing, wherever it is let in.
+* An arrival is judged by the watermark before it; cluster and watermark move afterwards.
+* A sensor stands by itself: other sensors change nothing, wherever it is admitted.
 """
 
 from collections.abc import Iterable
@@ -15,11 +17,11 @@ from model.vocabulary.script import REASON_LATE, REASON_NOT_FINITE, TIME_END_US
 from model.windows.cluster import Cluster, wait_us
 
 REDELIVERED = ""
-"""Why an arrival takes part in nothing that has been let in before. It is no rejection."""
+"""Reason of an arrival that repeats an admitted tuple. It is no rejection."""
 
 
 class Clock:
-    """Where one sensor stands."""
+    """The progress of one sensor."""
 
     __slots__ = ("cluster", "ids", "latest_us", "watermark_us")
 
@@ -27,17 +29,17 @@ class Clock:
         self.watermark_us = 0
         self.latest_us = 0
         self.ids: dict[int, int] = {}
-        """Event times of the tuples that were let in, by identity."""
+        """Event times of the admitted tuples, by identity."""
         self.cluster = cluster
 
 
 class Intake:
-    """Sensors whose tuples are let in, or not."""
+    """Sensors whose tuples are admitted or refused."""
 
     def __init__(self, config: ScriptConfig, rules: Rules, sensors: Iterable[str]) -> None:
         clusters: dict[str, Cluster] = {}
         self.clocks: dict[str, Clock] = {}
-        """By sensor; everything that changes."""
+        """Everything that changes, by sensor."""
         for sensor in sensors:
             whose = rules.cluster_of(sensor)
             self.clocks[sensor] = Clock(clusters.setdefault(whose, Cluster(config.cluster)))
@@ -46,9 +48,9 @@ class Intake:
         self._watermark = config.watermark
 
     def why_not(self, event: Event) -> str | None:
-        """Take the next arrival; return ``None`` if it is let in, and otherwise why not.
+        """Take the next arrival; return ``None`` if it is admitted, and otherwise the reason.
 
-        Raises ``ValueError`` with one sentence for an event time that cannot be.
+        Raises ``ValueError`` with one sentence for an event time outside 0 to 2^61.
         """
         seq, source_id, sensor, stamp_us, value, _, _ = event
         if not 0 <= stamp_us < TIME_END_US:
@@ -69,7 +71,7 @@ class Intake:
         return None
 
     def forget(self) -> None:
-        """Forget identities below the watermarks: a redelivery of them is late."""
+        """Forget identities below the watermarks, because a redelivery of them is late."""
         for clock in self.clocks.values():
             if clock.watermark_us:
                 kept = {each: at for each, at in clock.ids.items() if at >= clock.watermark_us}
@@ -88,7 +90,7 @@ class Intake:
                 each.watermark_us = reached_us
 
     def _follow(self, clock: Clock, stamp_us: int, most_us: int) -> None:
-        """One more arrival enters the cluster; the watermark is behind the latest by its wait."""
+        """Enter an arrival into the cluster; the watermark follows the latest by its wait."""
         clock.cluster.enter(stamp_us)
         clock.latest_us = max(clock.latest_us, stamp_us)
         reached_us = clock.latest_us - wait_us(self._watermark, most_us, clock.cluster)

@@ -1,6 +1,16 @@
-"""What one worker of a placement has to do: plain data, made once.
+"""One worker of a placement: its share of the graph, its state, and what follows from each input.
 
-Source: docs/script.md, section 8.
+Source: docs/script.md, sections 4 to 8.
+
+Rules of this file:
+
+* There is no time in it. A worker is given the arrivals of the sensors that it hosts, each in order
+  of its sensor, the notices of other workers, and the end. The order among these changes no result.
+* A stream is a log of tuples, and a stamp until which it is known. A reader takes the tuples
+  between the stamp until which the stream was known before and the present one, once.
+* A repeated notice changes nothing: results of a stream come in the order of their stamps, so an
+  old one is recognised.
+* Nothing is kept that no node here will read again.
 """
 
 from bisect import bisect_left, insort
@@ -29,33 +39,34 @@ from model.vocabulary.script import END_US, MILLISECOND_US, Rejected
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """The part of one worker."""
+    """The part of one worker, as plain data."""
 
     graph: Graph
     sensors: Mapping[str, int]
-    """Hosted sensors with their nodes."""
+    """Nodes of the hosted sensors, by sensor."""
     says: frozenset[str]
-    """Sensors whose rejected arrivals it records; a worker before it does for the others."""
+    """Sensors whose rejected arrivals it records; an earlier worker records the others'."""
     own: tuple[int, ...]
     """Windows and operations, in an order of computing."""
     reads: Mapping[int, tuple[int, ...]]
-    """By own window or operation: sensors and results."""
+    """Sensors and results that are read, by own window or operation."""
     readers: Mapping[int, tuple[int, ...]]
-    """By sensor or result that is read here: own windows and operations."""
+    """Own windows and operations, by sensor or result that they read."""
     below: Mapping[int, tuple[int, ...]]
-    """The same with everything that reads one of those, and so on, in an order of computing."""
+    """Own nodes that read a sensor or result, directly or not, in an order of computing."""
     parts: Mapping[int, tuple[int, ...]]
-    """By input of an own node: the sensors and results that it is made of, as often as it is."""
+    """Sensors and results that an input of an own node is made of, as often as it has them."""
     windows: Mapping[int, tuple[int, ...]]
-    """By stream that is cut: own windows."""
+    """Own windows, by stream that is cut."""
     length_us: Mapping[int, int]
-    """By own window."""
+    """Length, by own window."""
     slide_us: Mapping[int, int]
-    """By own window."""
+    """Slide, by own window."""
     steps_us: Mapping[int, frozenset[int]]
-    """By sensor or result: how far apart the stamps are at which a reader of it knows more.
+    """Distances of the stamps at which a reader knows more, by sensor or result it reads.
 
-    A window knows more when an end of it is passed; an operation, whenever its input does."""
+    A window knows more when one of its ends is passed; an operation, whenever its input does.
+    """
 
 
 def share_of(placement: Placement, worker: int) -> Share:
@@ -95,7 +106,7 @@ def _by_key(pairs: Iterable[tuple[int, int]]) -> dict[int, tuple[int, ...]]:
 
 
 def _parts(nodes: Sequence[Node], number: int) -> tuple[int, ...]:
-    """The sensors and results that an input is made of, as often as it has them."""
+    """Return the sensors and results that an input is made of, as often as it has them."""
     kind = nodes[number].kind
     if kind == CONSTANT:
         return ()
@@ -103,7 +114,7 @@ def _parts(nodes: Sequence[Node], number: int) -> tuple[int, ...]:
 
 
 def _reached(stream: int, readers: Mapping[int, Iterable[int]]) -> tuple[int, ...]:
-    """Everything that reads a stream, or reads what does, in an order of computing."""
+    """Return everything that reads a stream, directly or not, in an order of computing."""
     found: set[int] = set()
     waiting = [stream]
     while waiting:
@@ -114,13 +125,13 @@ def _reached(stream: int, readers: Mapping[int, Iterable[int]]) -> tuple[int, ..
 
 
 class Notice(NamedTuple):
-    """What a worker tells another one of a window or an operation."""
+    """A message about a window or an operation, from its worker to another one."""
 
     node: int
     point: Point | None
-    """A result; ``None``: the stream is known further without one."""
+    """A result; ``None`` if the stream is known further without one."""
     until_us: int | None
-    """Until when the stream is known; ``None``: more of its results follow."""
+    """Stamp until which the stream is known; ``None`` if more of its results follow."""
 
 
 class Rise(NamedTuple):
@@ -128,10 +139,10 @@ class Rise(NamedTuple):
 
     node: int
     stream: Stream
-    """What is new of it; known until the same stamp as all of it."""
+    """New tuples, known until the same stamp as the whole stream."""
 
     def notices(self) -> list[Notice]:
-        """Return what those who read it are told: each result, or that there is none."""
+        """Return the notices for readers: one for each result, or one without a result."""
         points, until_us = self.stream.points, self.stream.until_us
         if not points:
             return [Notice(self.node, None, until_us)]
@@ -153,16 +164,16 @@ class Log:
 
     def __init__(self, until_us: int) -> None:
         self.points: list[Point] = []
-        """By stamp and value."""
+        """Tuples by stamp and value."""
         self.until_us = until_us
-        """Every tuple with a stamp below this has come."""
+        """Stamp below which every tuple has come."""
         self.last_us = -1
         """Stamp of the last result of another worker."""
         self.due_us = 0
-        """Nobody knows more before the stream is known until here."""
+        """Stamp until which the stream must be known before any reader knows more."""
 
     def between(self, since_us: int, until_us: int) -> list[Point]:
-        """Return the tuples from one stamp on to before another one."""
+        """Return the tuples from one stamp to before another one."""
         first = bisect_left(self.points, (since_us,))
         return self.points[first : bisect_left(self.points, (until_us,), first)]
 
@@ -172,24 +183,24 @@ class Log:
 
 
 class WorkerState(NamedTuple):
-    """What a worker remembers; by node, if nothing else is said."""
+    """The memory of a worker; by node, unless noted otherwise."""
 
     clocks: dict[str, Clock]
-    """By sensor."""
+    """Clocks by sensor."""
     logs: dict[int, Log]
     """Sensors and results that are read here."""
     slices: dict[int, Slices]
-    """By the stream that is cut."""
+    """Slices by the stream that is cut."""
     next_us: dict[int, int]
-    """By window: the first end that has not been passed."""
+    """First end of a window that has not been passed."""
     latest: dict[int, Latest]
-    """By operation: the latest values of its inputs."""
+    """Latest values of the inputs of an operation."""
     known_us: dict[int, int]
-    """Until when own windows and operations are known."""
+    """Stamp until which an own window or operation is known."""
 
 
 class Worker:
-    """One worker: takes in what it is sent, and computes what it has to."""
+    """One worker, which takes inputs and computes its share."""
 
     def __init__(
         self, config: ScriptConfig, placement: Placement, number: int, rules: Rules = RULES
@@ -199,14 +210,14 @@ class Worker:
         self._intake = Intake(config, rules, share.sensors)
         self._state = _at_first(share, self._intake, rules)
         self.known_us = self._least_known_us()
-        """Before this stamp all results of the worker are there."""
+        """Stamp below which all results of the worker are there."""
 
     # ----------------------------------------------------------------------------------- inputs
 
     def take(self, event: Event) -> Sequence[Effect]:
         """Take the next arrival of a sensor that is hosted here.
 
-        Raises ``ValueError`` with one sentence for an event time that cannot be.
+        Raises ``ValueError`` with one sentence for an event time outside 0 to 2^61.
         """
         sensor = event.key
         reason = self._intake.why_not(event)
@@ -228,7 +239,7 @@ class Worker:
         return [*rejected, *self._follow({number}, self._share.below[number])]
 
     def hear(self, told: Notice) -> Sequence[Effect]:
-        """Take what another worker tells, perhaps a second time."""
+        """Take a notice of another worker, perhaps a second time."""
         node, point, until_us = told
         log = self._state.logs[node]
         if point is not None and point[0] > log.last_us:
@@ -240,7 +251,7 @@ class Worker:
         return self._follow({node}, self._share.below[node])
 
     def end_batch(self) -> Sequence[Effect]:
-        """End a micro-batch: nothing follows from it, but some things may be forgotten."""
+        """End a micro-batch: nothing follows from it, but some identities may be forgotten."""
         self._intake.forget()
         return NOTHING
 
@@ -257,7 +268,7 @@ class Worker:
     # -------------------------------------------------------------------------------- checkpoints
 
     def saved(self) -> WorkerState:
-        """Return what a checkpoint holds."""
+        """Return the contents of a checkpoint."""
         return deepcopy(self._state)
 
     def restore(self, saved: WorkerState) -> None:
@@ -269,7 +280,7 @@ class Worker:
     # ---------------------------------------------------------------------------- what follows
 
     def _follow(self, risen: set[int], below: Iterable[int]) -> list[Effect]:
-        """Compute what is new where streams are known further; ``below`` in order of computing."""
+        """Compute what follows from risen streams; ``below`` is in order of computing."""
         logs, known_us = self._state.logs, self._state.known_us
         found: list[Effect] = []
         computed: list[int] = []
@@ -292,7 +303,7 @@ class Worker:
         return found
 
     def _new_of(self, number: int) -> Stream | None:
-        """Return what is new of a window or an operation; ``None`` if it is not known further."""
+        """Return the new part of a window or operation; ``None`` if it is not known further."""
         node, state, rules = self._share.graph.nodes[number], self._state, self._rules
         if node.span is None:
             inputs_us = [self._until_us(each) for each in node.inputs]
@@ -313,18 +324,18 @@ class Worker:
         return window(node, slices, from_us, rules)
 
     def _until_us(self, number: int) -> int:
-        """Until when an input is known."""
+        """Return the stamp until which an input is known."""
         logs = self._state.logs
         return min([logs[part].until_us for part in self._share.parts[number]], default=END_US)
 
     def _between(self, number: int, since_us: int, until_us: int) -> Sequence[Point]:
-        """Tuples of an input, in order."""
+        """Return the tuples of an input, in order."""
         logs = self._state.logs
         parts = [logs[part].between(since_us, until_us) for part in self._share.parts[number]]
         return parts[0] if len(parts) == 1 else sorted([point for part in parts for point in part])
 
     def _forget(self, computed: Iterable[int]) -> None:
-        """Drop what all readers of the inputs of some nodes have taken, and closed slices."""
+        """Drop closed slices, and what all readers of some nodes' inputs have taken."""
         share, state = self._share, self._state
         for stream in {each for number in computed for each in share.reads[number]}:
             readers = share.readers[stream]
@@ -335,7 +346,7 @@ class Worker:
             state.slices[source].forget(min([end_us - length_us for end_us, length_us in ends]))
 
     def _taken_us(self, number: int) -> int:
-        """Until which stamp a window or an operation has taken its inputs."""
+        """Return the stamp until which a window or operation has taken its inputs."""
         share, state = self._share, self._state
         if number in share.slide_us:
             return state.slices[share.graph.nodes[number].inputs[0]].until_us
@@ -346,7 +357,7 @@ class Worker:
 
 
 def _at_first(share: Share, intake: Intake, rules: Rules) -> WorkerState:
-    """What a worker remembers before anything has come."""
+    """Return the memory of a worker before anything has come."""
     graph, nodes = share.graph, share.graph.nodes
     known_us, spans, rates = known_at_first(graph, rules), graph.spans(), graph.per_hour
     cuttings = {each: cutting_of(rules, spans[each], rates[each]) for each in share.windows}

@@ -1,12 +1,12 @@
-"""What a set of workflows means: every window and every operation computed from all tuples.
+"""The meaning of a set of workflows: every window and operation computed from all tuples.
 
 Source: docs/script.md, sections 4, 5 and 9.
 
 Rules of this file:
 
 * Nothing is shared between workflows, statements or windows, nothing is kept, nothing is quick: a
-  reader is to see that it is what the page says.
-* It knows nothing of graphs, slices and workers, and what knows of them does not use it.
+  reader must see that it is what the page says.
+* It knows nothing of graphs, slices and workers, and they do not use it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,9 +46,9 @@ class Streams(NamedTuple):
 
 
 def meaning(workload: Workload) -> Iterator[Step]:
-    """Every result, undefined time and rejection of a workload.
+    """Yield every result, undefined time and rejection of a workload.
 
-    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    Raises ``ValueError`` with one sentence if the configuration is invalid.
     """
     config = ScriptConfig.from_json(workload.config)
     sensors: dict[str, Stream] = {}
@@ -79,7 +79,7 @@ def meaning(workload: Workload) -> Iterator[Step]:
 
 
 def is_computed(expression: Expression, names: set[str]) -> bool:
-    """Whether it is a window or an operation, or a name of one."""
+    """Return whether an expression is a window, an operation, or the name of one."""
     if isinstance(expression, Name):
         return expression.name in names
     return not isinstance(expression, Sensor | Union)
@@ -89,7 +89,7 @@ def is_computed(expression: Expression, names: set[str]) -> bool:
 
 
 def why_not(event: Event, arrivals: Sequence[Event], watermark_us: int) -> str | None:
-    """Why an arrival of a sensor takes part in nothing; "" if it is there a second time."""
+    """Return why an arrival takes part in nothing; "" if it repeats an earlier one."""
     if not 0 <= event.event_time_us < TIME_END_US:
         msg = f"arrival {event.seq} has the event time {event.event_time_us}; it must be at least 0"
         raise ValueError(f"{msg} and below 2^61")
@@ -102,7 +102,7 @@ def why_not(event: Event, arrivals: Sequence[Event], watermark_us: int) -> str |
 
 
 def watermarks_us(arrivals: Sequence[Event], config: ScriptConfig) -> list[int]:
-    """Below what each arrival of a sensor is late, and below what one after all of them is."""
+    """Return the watermark before each arrival of a sensor, and the one after all of them."""
     marks_us = [0]
     counted: list[Event] = []
     for event in arrivals:
@@ -115,7 +115,7 @@ def watermarks_us(arrivals: Sequence[Event], config: ScriptConfig) -> list[int]:
 
 
 def _reached_us(counted: Sequence[Event], config: ScriptConfig) -> int:
-    """The latest event time less what is waited for."""
+    """Return the latest event time less the wait."""
     if config.lateness_us is None or not counted:
         return 0
     latest_us = max(event.event_time_us for event in counted)
@@ -130,14 +130,14 @@ def _reached_us(counted: Sequence[Event], config: ScriptConfig) -> int:
 
 
 def rejections(arrivals: Sequence[Event], reasons: Sequence[str | None]) -> Iterator[Rejected]:
-    """The arrivals of a sensor that are refused."""
+    """Yield the refused arrivals of a sensor."""
     for event, reason in zip(arrivals, reasons, strict=True):
         if reason:
             yield Rejected(event.seq, reason)
 
 
 def sensor_stream(taken: Sequence[Event], until_us: int) -> Stream:
-    """The tuples of a sensor that are let in, up to its watermark or, in the end, all of them."""
+    """Return the admitted tuples of a sensor up to its watermark; in the end, all of them."""
     points = [(event.event_time_us, event.value + 0.0) for event in taken]
     return Stream(tuple(sorted(point for point in points if point[0] < until_us)), until_us)
 
@@ -146,7 +146,7 @@ def sensor_stream(taken: Sequence[Event], until_us: int) -> Stream:
 
 
 def stream_of(expression: Expression, streams: Streams) -> Stream:
-    """The stream that an expression stands for."""
+    """Return the stream that an expression stands for."""
     if isinstance(expression, Sensor):
         return streams.sensors[expression.id]
     if isinstance(expression, Name):
@@ -164,7 +164,7 @@ def stream_of(expression: Expression, streams: Streams) -> Stream:
 
 
 def union(parts: Sequence[Stream]) -> Stream:
-    """All tuples of all parts that are known in all of them."""
+    """Return all tuples of all parts that are known in all of them."""
     until_us = min(part.until_us for part in parts)
     points = sorted(point for part in parts for point in part.points if point[0] < until_us)
     undefined = frozenset[int]().union(*(part.undefined for part in parts))
@@ -172,7 +172,7 @@ def union(parts: Sequence[Stream]) -> Stream:
 
 
 def window(expression: Window, source: Stream) -> Stream:
-    """A value for every window that has a tuple in it."""
+    """Return a value for every window that contains a tuple."""
     length_us = expression.length_ms * MILLISECOND_US
     slide_us = expression.slide_ms * MILLISECOND_US
     # The next window to end, of which not all is known yet.
@@ -193,7 +193,7 @@ def window(expression: Window, source: Stream) -> Stream:
 
 
 def aggregate(op: str, values: Sequence[float]) -> float:
-    """Of exact values, rounded in the end."""
+    """Return an aggregate of exact values, rounded in the end."""
     exact = [Fraction(value) for value in values]
     n = len(exact)
     if op == "count":
@@ -210,7 +210,7 @@ def aggregate(op: str, values: Sequence[float]) -> float:
 
 
 def latest_combined(op: str, operands: Sequence[Stream | float]) -> Stream:
-    """A value for every stamp of an operand from which on all of them have one."""
+    """Return a value for every stamp of an operand from which on all operands have one."""
     streams = [operand for operand in operands if isinstance(operand, Stream)]
     until_us = min(stream.until_us for stream in streams)
     values = {}
@@ -227,12 +227,12 @@ def latest_combined(op: str, operands: Sequence[Stream | float]) -> Stream:
 
 
 def latest_at(points: Sequence[Point], stamp: int) -> float | None:
-    """The value with the latest stamp up to this one, the greatest one if there are several."""
+    """Return the value with the latest stamp up to this one; of several, the greatest."""
     return max((point for point in points if point[0] <= stamp), default=(0, None))[1]
 
 
 def operation(op: str, values: Sequence[float]) -> float:
-    """Rounded once; infinite or not a number where it is not defined."""
+    """Return one result, rounded once; infinite or not a number if it is undefined."""
     if op in ("max", "min", "avg", "sum"):
         return aggregate(op, values)
     left, right = values

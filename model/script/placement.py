@@ -1,13 +1,13 @@
-"""Which worker computes what, and what has to be sent for it.
+"""Placements: which worker computes what, and what has to be sent for it.
 
-Source: docs/script.md, section 8. LPT, and its bound, are due to Graham ("Bounds on multiprocessing
+Source: docs/script.md, section 8. LPT and its bound are due to Graham ("Bounds on multiprocessing
 timing anomalies").
 
 Rules of this file:
 
 * Loads and rates are tuples an hour, exact.
-* Everything is decided by numbers and, where they are equal, by order: the same workflows are
-  placed alike.
+* Everything is decided by numbers and, if they are equal, by order: the same workflows are placed
+  alike.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,7 +25,7 @@ BY_SENSOR = "by sensor"
 
 
 class Unit(NamedTuple):
-    """What is placed as one: computations, and the sensors they read."""
+    """A unit of placement: computations, and the sensors that they read."""
 
     nodes: tuple[int, ...]
     sensors: frozenset[int]
@@ -38,18 +38,18 @@ class Placement:
     way: str
     graph: Graph
     worker: Mapping[int, int]
-    """By computed node."""
+    """Worker, by computed node."""
     hosts: tuple[frozenset[int], ...]
-    """By worker: numbers of the sensors whose tuples it is sent."""
+    """Numbers of the sensors whose tuples a worker is sent, by worker."""
 
     @property
     def loads(self) -> tuple[Fraction, ...]:
-        """By worker: the tuples of sensors that it is sent in an hour."""
+        """Sensor tuples that a worker is sent in an hour, by worker."""
         return tuple(Fraction(load_of(self.graph, at)) for at in self.hosts)
 
     @cached_property
     def readers(self) -> Mapping[int, tuple[int, ...]]:
-        """By computed node that is read elsewhere: other workers that read its results."""
+        """Other workers that read the results of a computed node, by node."""
         found: dict[int, set[int]] = {}
         for number in self.graph.computed:
             for each in self.graph.streams(number):
@@ -59,7 +59,7 @@ class Placement:
 
     @property
     def derived(self) -> Fraction:
-        """Results that go to another worker than the one that has them, an hour."""
+        """Results an hour that go to another worker than the one that has them."""
         rates = self.graph.per_hour
         return sum((rates[each] * len(to) for each, to in self.readers.items()), Fraction())
 
@@ -70,7 +70,7 @@ class Placement:
 
 
 def load_of(graph: Graph, sensors: Iterable[int]) -> int:
-    """The tuples of some sensors in an hour; those of a sensor are a whole number."""
+    """Return the tuples of some sensors in an hour; each sensor has a whole number of them."""
     return sum([graph.per_hour[each].numerator for each in sensors])
 
 
@@ -78,18 +78,18 @@ def load_of(graph: Graph, sensors: Iterable[int]) -> int:
 
 
 def sensors_of(graph: Graph, number: int) -> frozenset[int]:
-    """The sensors that a computed node reads directly, or through unions."""
+    """Return the sensors that a computed node reads directly, or through unions."""
     return frozenset(each for each in graph.streams(number) if graph.nodes[each].kind == SENSOR)
 
 
 def units(graph: Graph) -> list[Unit]:
-    """Every computation that reads a sensor, by itself."""
+    """Return every computation that reads a sensor as a unit of its own."""
     found = [Unit((number,), sensors_of(graph, number)) for number in graph.computed]
     return [unit for unit in found if unit.sensors]
 
 
 def components(graph: Graph) -> list[Unit]:
-    """Computations that have nothing to do with each other, by their first node."""
+    """Return the groups of computations that share nothing, by their first node."""
     root = list(range(len(graph.nodes)))
 
     def find(number: int) -> int:
@@ -129,7 +129,7 @@ class _Workers:
         return load_of(self.graph, sensors)
 
     def added(self, worker: int, unit: Unit) -> int:
-        """What a unit would add: sensors that are there cost nothing."""
+        """Return the load that a unit would add: sensors that are there cost nothing."""
         return self.load(unit.sensors - self.hosts[worker])
 
     def give(self, worker: int, unit: Unit, is_charged: bool = True) -> None:
@@ -146,7 +146,7 @@ def _empty(graph: Graph, workers: int) -> _Workers:
 
 
 def place_whole(graph: Graph, workers: int, rules: Rules) -> Placement:
-    """LPT: the largest component first, each to the worker with the least load."""
+    """Place the largest component first, each on the worker with the least load (LPT)."""
     filled = _empty(graph, workers)
     worker: dict[int, int] = {}
     for piece in filled.largest_first(components(graph)):
@@ -157,7 +157,7 @@ def place_whole(graph: Graph, workers: int, rules: Rules) -> Placement:
 
 
 def place_split(graph: Graph, workers: int, cap: Fraction, way: str) -> Placement:
-    """The largest piece first, each where it adds least without going above the cap."""
+    """Place the largest piece first, each where it adds least without exceeding the cap."""
     filled = _empty(graph, workers)
     pieces: list[Unit] = []
     single = units(graph)
@@ -177,7 +177,7 @@ def place_split(graph: Graph, workers: int, cap: Fraction, way: str) -> Placemen
 
 
 def _fitting(filled: _Workers, piece: Unit, cap: Fraction) -> int:
-    """Where a piece adds least, of workers with room for it; where it fits none, the least load."""
+    """Return the worker with room to which a piece adds least; without room, the least loaded."""
     best: tuple[bool, int, int, int] | None = None
     for each, load in enumerate(filled.loads):
         added = filled.added(each, piece)
@@ -189,7 +189,7 @@ def _fitting(filled: _Workers, piece: Unit, cap: Fraction) -> int:
 
 
 def place_hashed(graph: Graph, workers: int) -> Placement:
-    """Each computation where the hash of their names puts most of what its sensors send."""
+    """Place each computation where the hash of names puts most of what its sensors send."""
     worker: dict[int, int] = {}
     hosts: list[set[int]] = [set() for _ in range(workers)]
     for unit in units(graph):
@@ -204,12 +204,12 @@ def place_hashed(graph: Graph, workers: int) -> Placement:
 
 
 def home(graph: Graph, sensor: int, workers: int) -> int:
-    """The worker that the hash of a sensor's name says."""
+    """Return the worker that the hash of a sensor's name selects."""
     return task_of(graph.nodes[sensor].sensor, workers)
 
 
 def with_derived(graph: Graph, worker: Mapping[int, int]) -> dict[int, int]:
-    """What reads results alone goes to where most of them are."""
+    """Place computations that read results alone where most of these results are."""
     found = dict(worker)
     for number in graph.computed:
         if number not in found:
@@ -224,13 +224,13 @@ def with_derived(graph: Graph, worker: Mapping[int, int]) -> dict[int, int]:
 
 
 def load_cap(graph: Graph, workers: int, cap_percent: int) -> Fraction:
-    """The most that a worker should have: a share of an even split of all that is asked for."""
+    """Return the load that no worker should exceed: a share of an even split of all sensors."""
     asked = frozenset().union(*(unit.sensors for unit in units(graph)))
     return Fraction(load_of(graph, asked) * cap_percent, 100 * workers)
 
 
 def candidates(graph: Graph, workers: int, cap: Fraction, rules: Rules) -> list[Placement]:
-    """The placements that are looked at; a split one only if whole components go above the cap."""
+    """Return the placements to choose from; split ones only if whole components exceed the cap."""
     whole = place_whole(graph, workers, rules)
     if max(whole.loads) <= cap:
         return [whole]
@@ -239,7 +239,7 @@ def candidates(graph: Graph, workers: int, cap: Fraction, rules: Rules) -> list[
 
 
 def best(found: Sequence[Placement], cap: Fraction) -> Placement:
-    """The one least above the cap; of those, the one that sends least; the first of those."""
+    """Return the placement least above the cap; then the one that sends least; then the first."""
 
     def badness(placement: Placement) -> tuple[Fraction, Fraction]:
         return max(max(placement.loads) - cap, Fraction()), placement.communication
@@ -248,13 +248,13 @@ def best(found: Sequence[Placement], cap: Fraction) -> Placement:
 
 
 def place(graph: Graph, workers: int, cap_percent: int, rules: Rules) -> Placement:
-    """A worker for every computation."""
+    """Return a worker for every computation."""
     cap = load_cap(graph, workers, cap_percent)
     return best(candidates(graph, workers, cap, rules), cap)
 
 
 def place_by_sensor(graph: Graph, workers: int) -> Placement:
-    """Every sensor goes to the hash of its name, and from there on to all who need it."""
+    """Send every sensor to the hash of its name, and from there to all workers that need it."""
     placed = place_hashed(graph, workers)
     hosts = [set(each) for each in placed.hosts]
     for unit in units(graph):
@@ -265,6 +265,6 @@ def place_by_sensor(graph: Graph, workers: int) -> Placement:
 
 
 def hash_baseline(graph: Graph, workers: int) -> tuple[Fraction, Fraction]:
-    """Largest load and communication of :func:`place_by_sensor`."""
+    """Return the largest load and the communication of :func:`place_by_sensor`."""
     placed = place_by_sensor(graph, workers)
     return max(placed.loads), placed.communication

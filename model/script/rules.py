@@ -1,4 +1,4 @@
-"""The decisions that a planted bug may take otherwise, and the right ones.
+"""The decisions that a planted bug may replace, and the right ones.
 
 Source: docs/script.md, sections 4 to 8.
 """
@@ -16,36 +16,36 @@ COMMUTATIVE = frozenset({"+", "*", "max", "min", "avg", "sum"})
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How graphs are made, cut, computed and placed."""
+    """The decisions about graphs, slices, computations, watermarks and placements."""
 
     commutative: frozenset[str] = COMMUTATIVE
     multiset: Callable[[Iterable[int]], tuple[int, ...]] = lambda parts: tuple(sorted(parts))
-    """The parts of a union, in an order that does not depend on how it is written."""
+    """Return the parts of a union, in an order that does not depend on how it is written."""
     scope: Callable[[str], str] = lambda workflow: workflow
-    """Within what a name is looked up."""
+    """Return the scope in which a workflow's names are looked up."""
     choose: Callable[[Iterable[Span], Fraction], Choice] = choose
     origin_us: Callable[[int], int] = lambda _first_us: 0
-    """Where slices are counted from, by the first stamp of a stream."""
+    """Return the time from which slices are counted, by the first stamp of a stream."""
     stamp_us: Callable[[int], int] = lambda end_us: end_us - MILLISECOND_US
-    """Of the result of a window that ends there."""
+    """Return the stamp of a window's result, by the end of the window."""
     mean: Callable[[Sequence[Partial]], float] = mean
     is_atomic: bool = True
     """Whether all updates of a stamp are applied before an operation is computed."""
     is_per_sensor: bool = True
     """Whether a tuple is late by the progress of its own sensor alone."""
     enters_late: bool = True
-    """Whether the cluster of a sensor has its late arrivals, too."""
+    """Whether late arrivals enter the cluster of their sensor, too."""
     cluster_of: Callable[[str], str] = lambda sensor: sensor
-    """Whose arrivals are the cluster of a sensor."""
+    """Return the name of the cluster that a sensor's arrivals enter."""
     watermark_us: Callable[[int, int], int] = max
-    """By a cluster: from the one before, and the latest event time less the wait."""
+    """Return the next watermark, from the one before and the latest event time less the wait."""
     is_charged: bool = True
-    """Whether a worker that gets a component has its load from then on."""
+    """Whether a component adds its load to the worker that gets it."""
 
 
 RULES = Rules()
 
 
 def cutting_of(rules: Rules, spans: Iterable[Span], per_hour: Fraction) -> Cutting:
-    """How a stream is cut."""
+    """Return the way in which a stream is cut."""
     return rules.choose(spans, per_hour).cutting

@@ -1,10 +1,10 @@
-"""A workload through a sharing graph (docs/script.md, as a whole).
+"""A run of the model: a workload through a sharing graph (docs/script.md, as a whole).
 
 Rules of this file:
 
-* It only carries things from one part to the next: arrivals are let in, the graph is computed from
-  what they bring, and outputs are told by workflow.
-* What has been let in determines everything, so cuts, restarts and kills need nothing here.
+* It only carries things from one part to the next: arrivals are admitted, the graph is computed
+  from them, and outputs are recorded by workflow.
+* The admitted tuples determine everything, so cuts, restarts and kills need nothing here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,7 +22,7 @@ PRODUCER = "model"
 
 
 class Records:
-    """What is recorded of windows and operations, by the statements of all workflows."""
+    """Maps windows and operations to the steps that are recorded, for all workflows."""
 
     def __init__(self, graph: Graph) -> None:
         self._named: dict[int, list[Output]] = {}
@@ -34,12 +34,12 @@ class Records:
                 self._written.setdefault(number, []).append(output)
 
     def results(self, number: int, point: Point) -> list[Step]:
-        """Return the results that a tuple of a window or an operation is."""
+        """Return the results that a tuple of a window or an operation becomes."""
         named = self._named.get(number, ())
         return [Result(output.workflow, output.name, *point) for output in named]
 
     def undefined(self, number: int, stamps: Iterable[int]) -> list[Step]:
-        """Return what is recorded of stamps without a finite result."""
+        """Return the steps that record stamps without a finite result."""
         written = self._written.get(number, ())
         return [
             Undefined(output.workflow, output.name, stamp) for stamp in stamps for output in written
@@ -47,7 +47,7 @@ class Records:
 
 
 def results(graph: Graph, streams: Sequence[Stream]) -> Iterator[Step]:
-    """Yield the tuples of every name that is computed, and where it could not be."""
+    """Yield the tuples of every computed name, and the times at which it was undefined."""
     records = Records(graph)
     # Several computations of a statement may be undefined at one stamp.
     undefined: dict[Step, None] = {}
@@ -59,16 +59,16 @@ def results(graph: Graph, streams: Sequence[Stream]) -> Iterator[Step]:
 
 
 def hosted_sensors(placement: Placement) -> Iterator[Hosted]:
-    """Which worker is sent which sensor."""
+    """Yield which worker is sent which sensor."""
     for worker, sensors in enumerate(placement.hosts):
         for each in sensors:
             yield Hosted(worker, placement.graph.nodes[each].sensor)
 
 
 def run(workload: Workload, rules: Rules = RULES) -> Trace:
-    """The reference trace of a workload.
+    """Return the reference trace of a workload.
 
-    Raises ``ValueError`` with one sentence for a configuration that cannot be.
+    Raises ``ValueError`` with one sentence if the configuration is invalid.
     """
     config = ScriptConfig.from_json(workload.config)
     graph = compile_graph(config, rules)
@@ -104,7 +104,7 @@ def admit(
 
 
 def system(rules: Rules) -> System:
-    """A System that follows these rules."""
+    """Return a System that follows these rules."""
 
     def run_with_rules(workload: Workload, /) -> Trace:
         return run(workload, rules)
@@ -113,5 +113,5 @@ def system(rules: Rules) -> System:
 
 
 def make_system() -> System:
-    """The reference as a System."""
+    """Return the reference as a System."""
     return system(RULES)

@@ -1,11 +1,11 @@
-"""All scripts of a few nodes with every small stream, and what planted bugs do to them.
+"""All scripts of a few nodes with every small stream, and the planted bugs that break them.
 
 Rules of this file:
 
-* A state is a script and what has arrived for it. Two ways to arrive are two states, for what is
-  late depends on the order.
-* Every script runs beside another one, which calls something else by the same name.
-* Micro-batches, restarts and kills are not states: what has been let in determines everything.
+* A state is a script and the tuples that have arrived for it. Two orders of arrival are two states,
+  because the order decides what is late.
+* Every script runs beside another one, which gives the same name to something else.
+* Micro-batches, restarts and kills are not states: the admitted tuples determine everything.
 """
 
 from collections.abc import Iterator, Mapping
@@ -52,13 +52,13 @@ LETTERS = (
     Letter("b", 1, is_finite=False),
 )
 DISORDERED = (Letter("a", 0), Letter("a", 3), Letter("a", 4), Letter("b", 0))
-"""Four of them fill a cluster, move its watermark and meet it."""
+"""Letters of which four fill a cluster, move its watermark and meet it."""
 VALUES = (1.0, 0.0, 4.0, 8.0)
-"""By position: sums say which tuples they count, and something is divided by zero."""
+"""Values by position: sums tell which tuples they count, and something is divided by zero."""
 
 
 class Beginning(NamedTuple):
-    """A script by its number, and what has arrived."""
+    """A script by its number, and the tuples that have arrived."""
 
     script: int
     arrived: tuple[Letter, ...] = ()
@@ -70,12 +70,12 @@ A, B = Sensor("a"), Sensor("b")
 
 
 def _windows(source: Expression) -> tuple[Window, ...]:
-    """One that overlaps and whose slide does not divide it, one that overlaps, one with gaps."""
+    """Return a window whose slide does not divide it, one that overlaps, and one with gaps."""
     return Window("avg", source, 3, 2), Window("sum", source, 2, 1), Window("max", source, 2, 4)
 
 
 def scripts() -> Iterator[Expression]:
-    """Everything of one or two computations that this scope has."""
+    """Yield every script of one or two computations in this scope."""
     signs: list[Expression] = [
         Arithmetic("+", A, B),
         Arithmetic("-", A, B),
@@ -103,14 +103,14 @@ class Scope:
     """Streams of so many tuples for every script, on two workers."""
 
     tuples: int
-    """At most."""
+    """Largest number of tuples."""
     scripts: tuple[Expression, ...] = SCRIPTS
     letters: tuple[Letter, ...] = LETTERS
     watermark: str = "fixed"
     lateness_ms: int = 1
 
     def workload(self, beginning: Beginning) -> Workload:
-        """What has arrived, for the script and the one beside it."""
+        """Return a workload of the tuples, for the script and the one beside it."""
         flow = Workflow("w", (Statement("x", self.scripts[beginning.script]),))
         config = ScriptConfig(
             (flow, BESIDE),
@@ -134,7 +134,7 @@ class Scope:
         return Workload("script", arrivals, config.to_json())
 
     def machine(self) -> Machine[Beginning, Letter]:
-        """A tuple arrives."""
+        """Return the transition system: a tuple arrives."""
         start = [Beginning(number) for number in range(len(self.scripts))]
         return Machine(start, self._actions, _action, self._told)
 
@@ -156,7 +156,7 @@ def _action(letter: Letter) -> str:
 
 
 def source_text(expression: Expression) -> str:
-    """An expression of a scope in the language of scripts."""
+    """Return an expression of a scope in the language of scripts."""
     match expression:
         case Sensor(sensor):
             return f'"{sensor}"'
@@ -183,7 +183,7 @@ EVERYDAY = ("small",)
 
 
 def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Beginning]]:
-    """The promises, each with the case without which it would not be put to the test."""
+    """Return the promises, each with the case without which it would be untested."""
 
     def judged(beginning: Beginning) -> Judgement:
         workload = scope.workload(beginning)
@@ -197,7 +197,7 @@ def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Beginning]]
 def explore(scope: str, variant: str | None = None) -> Exploration[Beginning, Letter]:
     """Search a scope; with a variant, until the promise that it breaks is broken.
 
-    Raises KeyError for a name that does not exist.
+    Raises KeyError for an unknown name.
     """
     chosen = SCOPES[scope]
     bug = None if variant is None else VARIANTS[variant]

@@ -1,13 +1,15 @@
-"""Slices: where windows over one stream are cut, so that each is a fold of whole pieces.
+"""Slices: where windows over one stream are cut, and what a slice keeps of its tuples.
 
-Source: docs/script.md, section 7. Panes are due to Li, Maier, Tufte, Papadimos, Tucker ("No pane,
-no gain"), slices at the edges alone to Krishnamurthy, Wu and Franklin ("On-the-fly sharing for
-streamed aggregation").
+Source: docs/script.md, sections 5 and 7. Panes are due to Li, Maier, Tufte, Papadimos, Tucker ("No
+pane, no gain"), slices at the edges alone to Krishnamurthy, Wu and Franklin ("On-the-fly sharing
+for streamed aggregation").
 
 Rules of this file:
 
-* A way to cut is a set of combs: a comb cuts at every `first + k * every`. Panes are one comb, the
+* A cutting is a set of combs; a comb cuts at every `first + k * every`. Panes are one comb, the
   edges of windows several; the rest does not know which of the two it has.
+* Sums are exact, and rounded once. Denominators of floats are powers of two: the largest one in a
+  stream serves all of it, so there are only whole numbers of units to add.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,20 +31,20 @@ class Span(NamedTuple):
 
 
 class Comb(NamedTuple):
-    """Cuts at first, first + every, ... and as far back."""
+    """Cuts at first, first + every, ..., and at all earlier multiples."""
 
     every_ms: int
     first_ms: int
-    """From 0 to less than ``every_ms``."""
+    """First cut, from 0 to less than ``every_ms``."""
 
     def around_us(self, stamp_us: int) -> tuple[int, int]:
-        """The last cut that is not after a stamp, and the next one."""
+        """Return the last cut that is not after a stamp, and the next one."""
         every_us = self.every_ms * 1_000
         behind_us = (stamp_us - self.first_ms * 1_000) % every_us
         return stamp_us - behind_us, stamp_us - behind_us + every_us
 
     def covers(self, other: "Comb") -> bool:
-        """Whether every cut of the other one is a cut of this."""
+        """Return whether every cut of the other comb is a cut of this one."""
         apart = (other.first_ms - self.first_ms) % self.every_ms
         return other.every_ms % self.every_ms == 0 and apart == 0
 
@@ -51,12 +53,12 @@ Cutting = tuple[Comb, ...]
 
 
 def slice_of(cutting: Cutting, stamp_us: int) -> int:
-    """The start of the slice that a stamp lies in."""
+    """Return the start of the slice that contains a stamp."""
     return slice_around(cutting, stamp_us)[0]
 
 
 def slice_around(cutting: Cutting, stamp_us: int) -> tuple[int, int]:
-    """Start and end of the slice that a stamp lies in; the end is the start of the next one."""
+    """Return start and end of the slice that contains a stamp; the end starts the next slice."""
     last_us, *others_us = [comb.around_us(stamp_us) for comb in cutting]
     start_us, end_us = last_us
     for other_us in others_us:
@@ -65,12 +67,12 @@ def slice_around(cutting: Cutting, stamp_us: int) -> tuple[int, int]:
 
 
 def panes(spans: Iterable[Span]) -> Cutting:
-    """Pieces of equal width, the greatest common divisor of all lengths and slides."""
+    """Cut into pieces as wide as the greatest common divisor of all lengths and slides."""
     return (Comb(gcd(*(number for span in spans for number in span)), 0),)
 
 
 def edges(spans: Iterable[Span]) -> Cutting:
-    """Cuts where a window begins or ends, and nowhere else."""
+    """Cut where a window begins or ends, and nowhere else."""
     combs = {
         Comb(span.slide_ms, at % span.slide_ms) for span in spans for at in (0, -span.length_ms)
     }
@@ -81,10 +83,10 @@ def edges(spans: Iterable[Span]) -> Cutting:
 
 
 def cost(cutting: Cutting, spans: Iterable[Span], per_hour: Fraction) -> Fraction:
-    """Steps an hour: a tuple is looked up in each comb, a window folds the slices it has.
+    """Return steps an hour: a tuple is looked up in each comb, a window folds its slices.
 
-    A window cannot have more slices with something in them than it has tuples. Cuts of two combs
-    that fall together are counted twice.
+    A window cannot have more nonempty slices than tuples. Cuts of two combs that coincide are
+    counted twice.
     """
     cuts_per_ms = sum((Fraction(1, comb.every_ms) for comb in cutting), Fraction())
     pieces_per_ms = min(cuts_per_ms, per_hour / HOUR_MS)
@@ -96,7 +98,7 @@ def cost(cutting: Cutting, spans: Iterable[Span], per_hour: Fraction) -> Fractio
 
 
 class Choice(NamedTuple):
-    """How a stream is cut, and what either way costs."""
+    """The cutting of a stream, and the cost of either way."""
 
     cutting: Cutting
     panes_cost: Fraction
@@ -104,12 +106,12 @@ class Choice(NamedTuple):
 
     @property
     def is_panes(self) -> bool:
-        """Whether the cheaper way is panes; of two as cheap it is."""
+        """Whether panes are the cheaper way, or as cheap."""
         return self.panes_cost <= self.edges_cost
 
 
 def choose(spans: Iterable[Span], per_hour: Fraction) -> Choice:
-    """The cheaper way to cut a stream of so many tuples an hour for these windows."""
+    """Return the cheaper way to cut a stream of so many tuples an hour for these windows."""
     spans = sorted(set(spans))
     both = panes(spans), edges(spans)
     first, second = (cost(cutting, spans, per_hour) for cutting in both)
@@ -121,25 +123,25 @@ class Units(NamedTuple):
 
     whole: list[int]
     scale: int
-    """How many units are 1."""
+    """Number of units that make 1."""
 
 
 class Partial(NamedTuple):
-    """Of at least one value."""
+    """A partial aggregate of at least one value, from which every aggregate can be made."""
 
     n: int
     total: int
-    """In units."""
+    """Sum, in units."""
     squares: int
-    """The sum of the squares, in squares of units."""
+    """Sum of the squares, in squares of units."""
     least: float
     greatest: float
     scale: int
-    """How many units are 1; what is folded together has the same."""
+    """Number of units that make 1; partials that are folded together have the same scale."""
 
 
 def to_units(values: Sequence[float]) -> Units:
-    """These values, exactly."""
+    """Return values as whole numbers of units, exactly."""
     if all(map(float.is_integer, values)):
         return Units(list(map(int, values)), 1)
     ratios = [value.as_integer_ratio() for value in values]
@@ -148,14 +150,14 @@ def to_units(values: Sequence[float]) -> Units:
 
 
 def partial_of(values: Sequence[float], units: Units) -> Partial:
-    """Of these values, at least one, which are so many units."""
+    """Return the partial aggregate of values, at least one, that are also given in units."""
     whole, scale = units
     squares = sum(map(mul, whole, whole))
     return Partial(len(whole), sum(whole), squares, min(values), max(values), scale)
 
 
 def rescale(part: Partial, scale: int) -> Partial:
-    """Return the same part in smaller units, of which ``scale`` are 1."""
+    """Return the same partial in smaller units; ``scale`` of them make 1."""
     factor = scale // part.scale
     return part._replace(
         total=part.total * factor, squares=part.squares * factor * factor, scale=scale
@@ -163,7 +165,7 @@ def rescale(part: Partial, scale: int) -> Partial:
 
 
 def merge_partials(one: Partial, other: Partial) -> Partial:
-    """Return the part of all values of two parts of one scale."""
+    """Merge two partials of one scale."""
     return Partial(
         one.n + other.n,
         one.total + other.total,
@@ -175,13 +177,13 @@ def merge_partials(one: Partial, other: Partial) -> Partial:
 
 
 def mean(parts: Sequence[Partial]) -> float:
-    """Sum by number, over all parts."""
+    """Return the sum divided by the number, over all partials."""
     n = sum([part.n for part in parts])
     return quotient(sum([part.total for part in parts]), n * parts[0].scale)
 
 
 def answer(op: str, parts: Sequence[Partial]) -> float:
-    """An aggregate over all parts, rounded once (the root of stddev once more)."""
+    """Return an aggregate over all partials, rounded once (the root of stddev once more)."""
     if op == "max":
         return max([part.greatest for part in parts])
     if op == "min":

@@ -1,4 +1,4 @@
-"""A stream, as far as it is known, and the numbers that windows and operations make of values.
+"""A stream, as far as it is known, and the rounding of exact numbers.
 
 Source: docs/script.md, sections 4 and 5.
 """
@@ -14,23 +14,23 @@ Point = tuple[int, float]
 
 
 class Stream(NamedTuple):
-    """What is known of a stream."""
+    """The known part of a stream."""
 
     points: tuple[Point, ...]
-    """By stamp and value; the same point may be there several times."""
+    """Tuples by stamp and value; the same point may occur several times."""
     until_us: int
-    """Every tuple with a stamp below this is known, and none of the others is here."""
+    """Stamp below which every tuple is known; later tuples are not here."""
     undefined: frozenset[int] = frozenset()
     """Stamps at which there was something to compute and no finite number came out."""
 
 
 def before(points: Sequence[Point], until_us: int) -> Sequence[Point]:
-    """Of points in order, those with a stamp below this."""
+    """Return the points, which are in order, with a stamp below this one."""
     return points[: bisect_left(points, (until_us,))]
 
 
 def known_stream(values: dict[int, float], until_us: int) -> Stream:
-    """A stream of one value a stamp; what is not finite is undefined."""
+    """Return a stream of one value a stamp; stamps of values that are not finite are undefined."""
     stamps = sorted(stamp for stamp in values if stamp < until_us)
     # Adding 0 makes 0 of -0, so that equal values look alike.
     points = tuple([(stamp, values[stamp] + 0.0) for stamp in stamps if isfinite(values[stamp])])
@@ -39,12 +39,12 @@ def known_stream(values: dict[int, float], until_us: int) -> Stream:
 
 
 def to_float(exact: Fraction) -> float:
-    """To float64, once; infinite where it is too large."""
+    """Round a fraction to float64, once; infinite if it is too large."""
     return quotient(exact.numerator, exact.denominator)
 
 
 def quotient(above: int, below: int) -> float:
-    """Of two integers, exactly, and then rounded like any number."""
+    """Divide two integers exactly, and round the result like any number."""
     try:
         return above / below
     except OverflowError:

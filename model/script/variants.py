@@ -4,7 +4,7 @@ Rules of this file:
 
 * A variant is the rules of the model with entries replaced. Its example is a smallest workload on
   which the reference keeps the promise and the variant does not.
-* For every variant there is a factory of its name, for ``--system model.script.variants:NAME``.
+* Every variant has a factory of its name, for ``--system model.script.variants:NAME``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -104,7 +104,7 @@ def _case(flows: Sequence[Workflow], *measured: Measured, **settings: Any) -> Wo
 
 
 def _by_disorder(*measured: Measured) -> Workload:
-    """Two sensors whose watermarks follow the disorder, at most 3 ms behind."""
+    """Return two sensors whose watermarks follow the disorder, at most 3 ms behind."""
     flow = _flow("w", x=_window("sum", A, 1, 1), y=_window("sum", B, 1, 1))
     return _case([flow], *measured, lateness_us=3 * MILLISECOND_US, watermark="disorder")
 
