@@ -167,18 +167,19 @@ def test_fans_give_what_one_value_alone_gives(name: str) -> None:
 
 
 def test_a_run_that_fails_stops_nothing_and_is_told(tmp_path: Path) -> None:
-    broken = small(factors={"policy": ["shuffle", "tag"], "zipf": [0.5, -1]}, expect=[])
+    fault = "pause worker-99 1 1"
+    broken = small(factors={"policy": ["shuffle", "tag"], "faults": ["none", fault]}, expect=[])
     events, (results,) = swept(tmp_path, broken)
     assert len([each for each in events if isinstance(each, JobFailed)]) == 4
     assert results.rows == 4
     assert results.outcome is Outcome.UNDETERMINED
     first = results.failed[0]
-    assert first.error == "zipf is -1.0; it must be a finite number >= 0"
+    assert first.error.startswith("target of pause is 'worker-99'; it must be one of ")
     assert first.again.startswith("straggler sim grouping --seed 0 --set load=backlog --set ")
-    assert "--set policy=shuffle --set zipf=-1" in first.again
+    assert f"--set policy=shuffle --set 'faults={fault}'" in first.again
     assert len(list((tmp_path / "runs").iterdir())) == 4
     told = as_record(next(each for each in events if isinstance(each, JobFailed)))
-    assert told["runs"][0]["settings"]["zipf"] == "-1"
+    assert told["runs"][0]["settings"]["faults"] == fault
 
 
 def test_what_is_no_timed_run_is_repeated_by_the_sweep(tmp_path: Path) -> None:
