@@ -34,14 +34,21 @@ def make_system():
 MEASURABLES = '''
 """Room ``toy`` in experiments."""
 
+from typing import Annotated, NamedTuple
+
+from model.vocabulary.settings import Setting, settings_of
 from sim.sweep.measurable import Measurable
 
 
+class ToySettings(NamedTuple):
+    size: Annotated[int, Setting("number of ones")] = 1
+
+
 def measure(settings, seed):
-    return {"answer": 2.0 * int(settings.get("size", "1"))}
+    return {"answer": float(settings["size"])}
 
 
-MEASURABLES = {"sim": Measurable({"size": 1}, measure)}
+MEASURABLES = {"sim": Measurable(settings_of(ToySettings), measure)}
 '''
 
 EXPERIMENT = """
