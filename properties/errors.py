@@ -1,4 +1,4 @@
-"""What a user did that cannot be done, and how to say it."""
+"""Errors of users, and the words of their messages."""
 
 import re
 from collections.abc import Iterable
@@ -8,13 +8,14 @@ from properties.data.durations import write_duration
 
 
 class UsageError(Exception):
-    """The message is one sentence for the user that names the offending value; exit code 2."""
+    """An error of the user: one sentence that names the offending value; exit code 2."""
 
 
 def in_options(sentence: str, options: Iterable[tuple[str, str]]) -> str:
-    """An error about a setting in the words of the command line, by options and their settings.
+    """Return an error about a setting in the words of the command line.
 
-    The setting becomes its option, and a number of microseconds a duration.
+    ``options`` are pairs of an option and its setting. The name of the setting becomes the option,
+    and a number of microseconds becomes a duration.
     """
     for option, setting in options:
         if sentence.startswith(f"{setting} "):
@@ -32,6 +33,6 @@ def _with_unit(number_us: re.Match[str]) -> str:
 
 
 def counted(n: int, noun: str) -> str:
-    """``1 batch``, ``2 batches``, ``1,000 arrivals``."""
+    """Return a number with its noun: ``1 batch``, ``2 batches``, ``1,000 arrivals``."""
     plural = f"{noun}es" if noun.endswith("ch") else f"{noun}s"
     return f"{n:,} {noun if n == 1 else plural}"

@@ -273,8 +273,9 @@ def find_room(name: str) -> Room:
     """
     known = room_names()
     if name not in known:
-        expected = f"expected one of {', '.join(known)}{nearest(name, known)}"
-        raise UsageError(f"there is no room {name!r}; {expected}")
+        raise UsageError(
+            f"there is no room {name!r}, only {', '.join(known)}{nearest(name, known)}"
+        )
     room: Room = import_module(f"properties.{name}.room").ROOM
     return room
 

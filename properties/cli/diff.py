@@ -1,4 +1,4 @@
-"""``straggler diff``: the Spark pipeline, or your implementation, against the reference."""
+"""``straggler diff``: compare the Spark pipeline, or your implementation, with the reference."""
 
 import argparse
 import json
@@ -21,11 +21,11 @@ from properties.errors import UsageError
 from properties.judging import counterexamples
 from properties.judging.judge import Judgement, judge
 from properties.judging.references import BOTH, REFERENCES, run_reference
-from properties.judging.systems import SPARK, local_master, opened
+from properties.judging.systems import SPARK, local_master, open_system
 from properties.judging.trial import Trial
 from properties.rooms import Case, Room, SkippedInput, find_rooms
 
-SUMMARY = "the Spark pipeline, or your implementation, against the reference, on data"
+SUMMARY = "compare the Spark pipeline, or your implementation, with the reference, on data"
 
 EXAMPLES = """\
 examples:
@@ -113,24 +113,25 @@ def _add_room_options(parser: argparse.ArgumentParser, known: Sequence[Room]) ->
 
 
 def _add_comparison(parser: argparse.ArgumentParser) -> None:
-    """What is compared with what, and where it is run."""
+    """Add the options that choose system, reference and Spark master."""
     parser.add_argument(
         "--reference",
         choices=REFERENCES,
         default=BOTH,
-        help="what to compare with: a simulation that replays the input through the stated cluster,"
-        " the untimed model, or the simulation, which is then held to the model (both)",
+        help="sim: compare with a simulation that replays the input through the stated cluster;"
+        " model: compare with the untimed model; both: compare with the simulation, and the"
+        " simulation with the model (both)",
     )
     parser.add_argument(
         "--system",
         metavar="MODULE:FACTORY",
         default=SPARK,
-        help="judge this instead of the Spark pipeline",
+        help="implementation to judge instead of the Spark pipeline",
     )
     parser.add_argument(
         "--kinds",
         metavar="KIND,...",
-        help="kinds of steps to compare, for a system that does not record all (all)",
+        help="kinds of steps to compare, if the system does not record all (all)",
     )
     parser.add_argument("--master", metavar="URL", help="Spark master (local, slots as needed)")
     parser.add_argument(
@@ -138,7 +139,7 @@ def _add_comparison(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         default=counterexamples.FOLDER,
-        help="where counterexamples are stored (counterexamples)",
+        help="folder for counterexamples (counterexamples)",
     )
 
 
@@ -164,16 +165,16 @@ def _join_names(names: Sequence[str]) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge every case; the exit code says what was found."""
+    """Judge every case and return the exit code of the worst outcome."""
     refuse_unwritable("--json", args.json)
     refuse_unmakable("--counterexamples", args.counterexamples)
     if args.seed < 0:
-        raise UsageError(f"--seed is {args.seed}; it must be at least 0")
+        raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
     if args.batches is not None and args.batches < 1:
-        raise UsageError(f"--batches is {args.batches}; it must be at least 1")
+        raise UsageError(f"--batches is {args.batches}; it must be an integer >= 1")
     chosen_rooms = find_rooms(args.room)
     if args.system != SPARK and len(chosen_rooms) > 1:
-        raise UsageError(f"--system {args.system!r} is of one room; name it instead of {args.room}")
+        raise UsageError(f"--system {args.system!r} belongs to one room; name it, not {args.room}")
     _refuse_others(args, chosen_rooms)
     step_types = {each.name: choose_step_types(each, args.kinds) for each in chosen_rooms}
     columns = columns_of(args)
@@ -181,7 +182,7 @@ def run(args: argparse.Namespace) -> int:
         reading = progress.add_task("reading inputs", total=None)
         chosen = [(each, case) for each in chosen_rooms for case in each.cases(args, columns)]
         progress.remove_task(reading)
-        with opened(args.system, args.master or _master(chosen)) as system_of:
+        with open_system(args.system, args.master or _master(chosen)) as system_of:
             judgements, reports = _judge_all(args, chosen, step_types, system_of, progress)
     _print(args, chosen, judgements, reports)
     if args.json is not None:
@@ -191,24 +192,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_others(args: argparse.Namespace, chosen: Sequence[Room]) -> None:
-    """Refuse an option of a room that was not asked for."""
-    asked = {each.name for each in chosen}
+    """Raise :class:`UsageError` for an option of a room that is not judged."""
+    names_of_chosen = {each.name for each in chosen}
     for names, group in args.groups:
         for action in group._group_actions:
-            if asked.isdisjoint(names) and getattr(args, action.dest) != action.default:
+            if names_of_chosen.isdisjoint(names) and getattr(args, action.dest) != action.default:
                 flag = action.option_strings[0]
                 sentence = f"{flag} is an option of {_join_names(names)}, not of {args.room}"
                 raise UsageError(sentence)
 
 
 def _master(chosen: Chosen) -> str:
-    """As many slots as the most demanding case needs."""
+    """Return a local master with the slots of the most demanding case."""
     cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
     return local_master(max((each.slots(case.workload) for each, case in cases), default=1))
 
 
 def choose_step_types(room: Room, kinds: str | None) -> tuple[type, ...]:
-    """The step classes that ``--kinds`` names."""
+    """Return the step classes that ``--kinds`` names, or all of the room."""
     by_kind = {kind_of(word): word for word in room.step_types}
     names = list(by_kind) if kinds is None else kinds.split(",")
     for name in names:
@@ -225,7 +226,7 @@ def _judge_all(
     system_of: Callable[[Room], System],
     progress: Progress,
 ) -> tuple[list[Judgement], list[list[str]]]:
-    """A judgement for every case, and for every broken one its report."""
+    """Return a judgement of every case, and a report on every broken one."""
     judgements: list[Judgement] = []
     reports: list[list[str]] = []
     cases = [(each, case) for each, case in chosen if isinstance(case, Case)]
@@ -236,7 +237,7 @@ def _judge_all(
         progress.update(task, description=f"{case.input}: {case.query}")
         system = system_of(each)
         judgement = judge(each, case, system, step_types[each.name], expected)
-        del expected  # a large trace, which would be there while the next one is made
+        del expected  # a large trace, which should be gone before the next one is made
         judgements.append(judgement)
         if judgement.outcome is Outcome.BROKEN:
             progress.update(task, description="shrinking the counterexample")
@@ -256,8 +257,8 @@ def _print(
     out = render.console()
     render.print_tables(out, judgements)
     lines = render.remarks(judgements)
-    lines += [render.skipped(case) for _, case in chosen if isinstance(case, SkippedInput)]
+    lines += [render.describe_skipped(case) for _, case in chosen if isinstance(case, SkippedInput)]
     for report in reports:
         lines += ["", *report]
     name = "the Spark pipeline" if args.system == SPARK else args.system
-    render.print_lines(out, [*lines, "", f"{render.summary(judgements, name)} Seed {args.seed}."])
+    render.print_lines(out, [*lines, "", f"{render.summarise(judgements, name)} Seed {args.seed}."])

@@ -1,4 +1,4 @@
-"""``straggler errata``: published rules that break their promises, and the rules that keep them."""
+"""``straggler errata``: published rules that break their promises, and corrected rules."""
 
 import argparse
 import json
@@ -15,35 +15,35 @@ from properties.errors import UsageError
 from properties.pages.errata import Confirmation, Erratum, markdown, told
 from properties.rooms import Room, find_rooms, room_names
 
-SUMMARY = "published rules that break their promises, each with a small counterexample"
+SUMMARY = "show published rules that break their promises, each with a small counterexample"
 
 EXAMPLES = """\
 examples:
-  straggler errata                                  of every room
+  straggler errata                                  errata of every room
   straggler errata slack --only lost-update
   straggler errata --json errata.json --markdown docs/errata.md
 
-Each is run: the rule as written, or as somebody would fill in what is left open, until it breaks
-its promise, then the corrected one on the same input and on everything searched. The exit code is
-0 if all are confirmed, 1 if one is not.
+Each erratum is run: the rule as written, or as a reader would complete it, until it breaks its
+promise; then the corrected rule on the same input and on everything that was searched. The exit
+code is 0 if all errata are confirmed, and 1 otherwise.
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Which errata, and where to write them."""
+    """Add the options that choose errata and output files."""
     room_help = f"{', '.join(room_names())}, or all (all)"
     parser.add_argument("room", metavar="ROOM", nargs="?", default="all", help=room_help)
     parser.add_argument(
-        "--only", action="append", metavar="NAME", help="one erratum; may be repeated"
+        "--only", action="append", metavar="NAME", help="run this erratum only; may be repeated"
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write them there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the errata to FILE")
     parser.add_argument(
-        "--markdown", type=Path, metavar="FILE", help="write them as a page there, too"
+        "--markdown", type=Path, metavar="FILE", help="also write the errata as a page to FILE"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Confirm the errata; the exit code says whether all of them could be."""
+    """Run the errata and return 0 if all of them are confirmed."""
     refuse_unwritable("--json", args.json)
     refuse_unwritable("--markdown", args.markdown)
     confirmations = confirm(_chosen(find_rooms(args.room), args.only))
@@ -87,7 +87,7 @@ def _print_table(out: Console, confirmations: Sequence[Confirmation]) -> None:
         grid.add_column(name, no_wrap=True)
     for each in confirmations:
         _, literal, same, scope = each.findings
-        # Broken is what the first of them is to be.
+        # A confirmed erratum has its first outcome broken.
         colour = "green" if each.findings.is_confirmed else "bold red"
         outcomes = (f"[{colour}]{verdict.outcome}[/]" for verdict in (literal, same, scope))
         grid.add_row(each.room, each.erratum.name, *outcomes)

@@ -1,4 +1,4 @@
-"""``straggler explore``: every behaviour of a small model, and what planted bugs do to it."""
+"""``straggler explore``: every behaviour of a small model, and the effect of planted bugs."""
 
 import argparse
 import json
@@ -17,40 +17,42 @@ from properties.errors import UsageError
 from properties.judging.judge import compare_traces
 from properties.rooms import Explorer, Room, find_room, room_names
 
-SUMMARY = "every behaviour of a room's model in a small scope, and what planted bugs do to it"
+SUMMARY = "explore every behaviour of a model in a small scope, and look for planted bugs"
 
 EXAMPLES = """\
 examples:
   straggler explore slack
-  straggler explore slack --scope large             all the night
+  straggler explore slack --scope large             takes a night
   straggler explore join --scope four               four workers, 35,511 states
   straggler explore slack --variant lost_update     one planted bug, with its shortest path
 """
 
 
 class Finding(NamedTuple):
-    """How a planted bug shows."""
+    """The way in which a planted bug shows."""
 
     variant: str
     scope: str | None
-    """``None``: in no scope that was explored, but on its example."""
+    """Scope in which the bug broke a claim; ``None`` if it did so on its example only."""
     claim: str | None
-    """What it breaks; ``None``: nothing that we can see."""
+    """Claim that the bug breaks; ``None`` if nothing was noticed."""
     sentences: tuple[str, ...]
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Scope and variant."""
+    """Add the options that choose scope and variant."""
     parser.add_argument("room", metavar="ROOM", help=", ".join(room_names()))
-    parser.add_argument("--scope", metavar="NAME", help="how much (all that take seconds)")
+    parser.add_argument("--scope", metavar="NAME", help="scope to explore (all that take seconds)")
     parser.add_argument(
-        "--variant", metavar="NAME", help="a planted bug instead of the right rules"
+        "--variant",
+        metavar="NAME",
+        help="look for this planted bug only",
     )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the counts there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the counts to FILE")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Explore, then look for every planted bug."""
+    """Explore the scopes, then look for every planted bug."""
     refuse_unwritable("--json", args.json)
     chosen = find_room(args.room)
     scopes = _scopes(chosen, args.scope)
@@ -95,47 +97,47 @@ def _known(name: str | None, known: Any, what: str) -> None:
 
 
 def _refuse_elsewhere(explorer: Explorer, variant: str | None, scope: str | None) -> None:
-    """A planted bug that has a home is looked for nowhere else."""
+    """Raise :class:`UsageError` for a planted bug and a scope in which it cannot show."""
     home = None if variant is None else explorer.homes.get(variant)
     if home is not None and scope not in (None, home):
         raise UsageError(
-            f"{variant} is looked for in scope {home} alone: leave out --scope, which is {scope}"
+            f"--scope is {scope}, but {variant} shows in scope {home} only; leave out --scope"
         )
 
 
 def _find(chosen: Room, name: str, scopes: tuple[str, ...]) -> Finding:
-    """The first scope in which a planted bug breaks a claim, with the shortest path there."""
+    """Find the first scope in which a planted bug breaks a claim, with the shortest path there."""
     explorer = chosen.explorer
     home = explorer.homes.get(name)
     for scope in scopes if home is None else (home,):
         exploration = explorer.explore(scope, name)
         for verdict in exploration.verdicts:
             if verdict.outcome is Outcome.BROKEN:
-                told = _told(explorer, scope, name, exploration, verdict)
-                return Finding(name, scope, verdict.claim, (*told, verdict.sentence))
+                path = _describe_path(explorer, scope, name, exploration, verdict)
+                return Finding(name, scope, verdict.claim, (*path, verdict.sentence))
     bug = explorer.variants[name]
     example = bug.example
     observed = bug.make_system()(example)
-    # What no claim sees is seen beside the reference.
+    # A bug that no claim notices may show in a comparison with the reference.
     agreement, _ = compare_traces(
         chosen, example, chosen.reference()(example), observed, chosen.step_types
     )
     for verdict in (*chosen.check(example, observed).verdicts, agreement):
         if verdict.outcome is Outcome.BROKEN:
-            # What is wrong with one thing alone is the witness, too.
+            # The witness of a single fault repeats the sentence.
             sentences = tuple(dict.fromkeys((verdict.sentence, *verdict.witness)))
             return Finding(name, None, verdict.claim, sentences)
     return Finding(name, None, None, ("Nothing that is claimed is broken.",))
 
 
-def _told(
+def _describe_path(
     explorer: Explorer,
     scope: str,
     variant: str,
     exploration: Exploration[Any, Any],
     verdict: Verdict,
 ) -> tuple[str, ...]:
-    """How a promise is broken; drawn, where the room draws, then what is wrong in the end."""
+    """Return the path to a broken claim, as a chart if the room draws charts."""
     path = exploration.paths.get(verdict.claim)
     if path is None or explorer.chart is None:
         return verdict.witness
@@ -166,7 +168,7 @@ def _print_finding(out: Console, chosen: Room, finding: Finding) -> None:
         f"{finding.variant} ({bug.source}): {bug.mistake}",
         f"  {broken}",
         *(f"    {line}" for line in finding.sentences),
-        f"  Right is: {bug.corrected}",
+        f"  Correct rule: {bug.corrected}",
         "",
     ]
     render.print_lines(out, lines)

@@ -1,6 +1,6 @@
-"""Files and folders that a command will write, tried before it does anything else.
+"""Checks that output files can be written, made before a command does anything else.
 
-A run may take an hour: that its result cannot be written is to be known before, not after.
+A run may take an hour, so that an impossible output has to be known before, not after.
 """
 
 import os
@@ -13,19 +13,16 @@ from properties.errors import UsageError
 
 WRITTEN = ("json", "junit", "plot", "svg", "markdown", "output", "reproduction")
 READ = ("experiments", "files", "input", "r", "s", "script", "scripts")
-"""Arguments of commands that name files."""
+"""Arguments that name files which a command reads."""
 
 
 def refuse_unwritable(option: str, path: Path | None) -> None:
-    """Refuse a file that cannot be written; what is there stays as it is.
-
-    Raises :class:`UsageError` with one sentence that names the option and the path.
-    """
+    """Raise :class:`UsageError` if a file cannot be written; an existing file stays as it is."""
     if path is None:
         return
     name = f"{option} {str(path)!r}"
     try:
-        # Through links: what is removed below is the file that was made, never a link to it.
+        # Follow links, so that the file created here is removed below, never a link to it.
         target = path.resolve()
         if target.is_dir():
             raise UsageError(f"{name} is a folder; it must be a file")
@@ -41,10 +38,7 @@ def refuse_unwritable(option: str, path: Path | None) -> None:
 
 
 def refuse_overwriting(args: Namespace) -> None:
-    """Refuse to write a file that the command reads, or writes for another option, as well.
-
-    Raises :class:`UsageError` with one sentence that names the option and the path.
-    """
+    """Raise :class:`UsageError` if a command would write a file that it also reads or writes."""
     named = [
         (option, os.path.realpath(each))
         for option, value in vars(args).items()
@@ -60,10 +54,7 @@ def refuse_overwriting(args: Namespace) -> None:
 
 
 def refuse_unmakable(option: str, folder: Path) -> None:
-    """Refuse a folder in which no file can be made; one that is not there yet is not left there.
-
-    Raises :class:`UsageError` with one sentence that names the option and the path.
-    """
+    """Raise :class:`UsageError` if no file can be created in ``folder``; leave nothing behind."""
     try:
         target = folder.resolve()
         missing = [each for each in (target, *target.parents) if not each.exists()]

@@ -1,4 +1,4 @@
-"""What a person reads: the table of judgements and the sentence below it."""
+"""Output for people: tables of judgements, sentences and progress."""
 
 import sys
 import textwrap
@@ -25,7 +25,7 @@ from properties.judging.predictions import MS_US, NO_PREDICTION
 from properties.rooms import Figure, SkippedInput
 
 NARROWEST = 110
-"""Columns of output that is not a terminal: rich would assume 80 and fold every row."""
+"""Width of output that is not a terminal, because rich would assume 80 and fold every row."""
 
 UNLIMITED = 10_000
 
@@ -34,27 +34,27 @@ COLOURS = {Outcome.HOLDS: "green", Outcome.BROKEN: "bold red", Outcome.UNDETERMI
 
 
 class Output(Console):
-    """Output, which whoever reads it may close."""
+    """A console whose reader may close it."""
 
     def on_broken_pipe(self) -> None:
-        """Leave it to the command line; rich would exit with 1, which says that a claim broke."""
+        """Raise BrokenPipeError, because rich would exit with 1, which means that a claim broke."""
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Standard output."""
+    """Return a console on standard output."""
     wide = None if sys.stdout.isatty() else NARROWEST
     return Output(width=wide, highlight=False, soft_wrap=False)
 
 
 def print_lines(out: Console, lines: Iterable[str]) -> None:
-    """Print sentences as they are: windows like [0, 4) are no markup, and nothing is folded."""
+    """Print lines unfolded and without markup, so that windows like [0, 4) stay as they are."""
     for line in lines:
         out.print(line, markup=False, soft_wrap=True)
 
 
 def print_prose(out: Console, lines: Iterable[str]) -> None:
-    """Print sentences that nobody copies: a terminal folds them between words, and indents."""
+    """Print sentences; on a terminal fold them between words and indent what follows."""
     for line in lines:
         indent = " " * (len(line) - len(line.lstrip()) + 2)
         fold = textwrap.TextWrapper(out.width, subsequent_indent=indent, break_on_hyphens=False)
@@ -62,7 +62,7 @@ def print_prose(out: Console, lines: Iterable[str]) -> None:
 
 
 def progress(*more: ProgressColumn) -> Progress:
-    """What is going on, on standard error, if a person is looking; ``more`` is at its end."""
+    """Return a progress bar on standard error, shown on terminals only, that ends with ``more``."""
     console = Output(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
@@ -77,10 +77,10 @@ def progress(*more: ProgressColumn) -> Progress:
 
 
 def print_tables(out: Console, judgements: Sequence[Judgement]) -> None:
-    """One for each room, in which a line is a case, and one with what the simulation predicted.
+    """Print for each room a table with a row for each case, and a table of predictions.
 
-    A terminal that is too narrow gets fewer figures; a file gets all of them in longer lines. The
-    verdict is there in any case.
+    A narrow terminal gets fewer figures, and a file gets all of them in longer lines. The verdict
+    is always shown.
     """
     for name in dict.fromkeys(judgement.room.name for judgement in judgements):
         of_room = [judgement for judgement in judgements if judgement.room.name == name]
@@ -92,12 +92,12 @@ def print_tables(out: Console, judgements: Sequence[Judgement]) -> None:
         out.print()
         if any(judgement.predicted != NO_PREDICTION for judgement in of_room):
             out.print(_predictions(of_room))
-            print_prose(out, [of_room[0].room.predictor.told()])
+            print_prose(out, [of_room[0].room.predictor.describe()])
             out.print()
 
 
 def _narrowest(out: Console, judgements: Sequence[Judgement], shown: Sequence[Figure]) -> int:
-    """Columns that a table needs when inputs and queries are folded as far as they may be."""
+    """Return the smallest width of a table, with inputs and queries folded as far as possible."""
     folded = _table(judgements, shown, has_names=False)
     return Measurement.get(out, out.options.update(width=UNLIMITED), folded).maximum
 
@@ -151,7 +151,7 @@ def _written(number: float | None, how: str) -> str:
 
 
 def remarks(judgements: Iterable[Judgement]) -> list[str]:
-    """A line for every remark."""
+    """Return a line for every remark."""
     return [
         f"{judgement.case.input}, {judgement.case.query}, {remark.name}: {remark.sentence}."
         for judgement in judgements
@@ -159,13 +159,13 @@ def remarks(judgements: Iterable[Judgement]) -> list[str]:
     ]
 
 
-def skipped(omitted: SkippedInput) -> str:
-    """A default input that was left out."""
+def describe_skipped(omitted: SkippedInput) -> str:
+    """Return the sentence on a default input that was skipped."""
     return f"skipped {omitted.input}: {omitted.reason}."
 
 
-def summary(judgements: Sequence[Judgement], system: str) -> str:
-    """All cases in one sentence."""
+def summarise(judgements: Sequence[Judgement], system: str) -> str:
+    """Summarise all cases in one sentence."""
     outcomes = [judgement.outcome for judgement in judgements]
     broken = outcomes.count(Outcome.BROKEN)
     unsaid = outcomes.count(Outcome.UNDETERMINED)
@@ -173,8 +173,8 @@ def summary(judgements: Sequence[Judgement], system: str) -> str:
     ours = sum(judgement.is_ours for judgement in judgements)
     if broken and broken == ours:
         return (
-            f"{broken} of {cases} broken: the simulation does not do what the model does, which is"
-            f" our mistake and says nothing against {system}."
+            f"{broken} of {cases} broken: the simulation differs from the model, which is our"
+            f" mistake and says nothing against {system}."
         )
     if broken:
         more = f", and in {ours} the simulation differs from the model, our mistake" if ours else ""
@@ -200,7 +200,7 @@ def _reasons(judgements: Sequence[Judgement]) -> str:
 
 
 def markdown(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> str:
-    """A table for a page; the values of ``header`` are the formats of its columns."""
+    """Return a table in Markdown; the values of ``header`` are the formats of its columns."""
     lines = ["| " + " | ".join(header) + " |", "|---" * len(header) + "|"]
     formats = header.values()
     for each in rows:

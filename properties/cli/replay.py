@@ -10,7 +10,7 @@ from properties.errors import UsageError
 from properties.judging import plan_counterexamples as plans
 from properties.judging.counterexamples import Counterexample, SimulatedCluster
 from properties.judging.references import MODEL
-from properties.judging.systems import local_master, opened
+from properties.judging.systems import local_master, open_system
 from properties.judging.trial import Trial
 from properties.rooms import Room, find_room
 
@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     workload = _workload(args.file.name, tried, found.given, found.reference)
     name = args.system or found.system
     master = args.master or local_master(tried.slots(workload))
-    with render.progress() as progress, opened(name, master) as system_of:
+    with render.progress() as progress, open_system(name, master) as system_of:
         progress.add_task(f"running {args.file.name}", total=None)
         trial = Trial(tried, system_of(tried), name, step_types, found.reference)
         if isinstance(found.given, SimulatedCluster):
@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
         else:
             broken = trial.broken(found.given)
     out = render.console()
-    lines = plans.told(found.given.case) if isinstance(found.given, SimulatedCluster) else []
+    lines = plans.describe(found.given.case) if isinstance(found.given, SimulatedCluster) else []
     if broken:
         render.print_lines(out, [*lines, *broken, "It still fails."])
         return 1

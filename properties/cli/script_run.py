@@ -15,7 +15,7 @@ from properties.cli.columns import add_columns, columns_of
 from properties.cli.outputs import refuse_unwritable
 from properties.data.durations import duration
 from properties.errors import UsageError, counted
-from properties.judging.systems import local_master, session_of
+from properties.judging.systems import local_master, open_session
 from properties.script import inputs, limits
 from properties.script.execution import SUFFIXES, Found, compute, explain, readable, write
 from properties.script.plan import print_query
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     _refuse_results(limits.estimate(config, network.events).results, network.label)
     with render.progress() as progress:
         progress.add_task("computing on Spark", total=None)
-        with session_of(args.master or local_master(2)) as spark:
+        with open_session(args.master or local_master(2)) as spark:
             found = compute(spark, config, network.events)
     out = render.console()
     if args.output is not None:
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
 def _explain(master: str | None, config: ScriptConfig, network: inputs.Network) -> int:
     with render.progress() as progress:
         progress.add_task("asking Spark", total=None)
-        with session_of(master or local_master(2)) as spark:
+        with open_session(master or local_master(2)) as spark:
             query = explain(spark, config, network.events)
     print_query(render.console(), query)
     return 0

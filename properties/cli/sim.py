@@ -20,7 +20,7 @@ from properties.rooms import Alternatives, Case, Remark, find_room, room_names
 from sim.kernel.faults import KINDS
 from sim.kernel.run import TimedRun
 
-SUMMARY = "one timed run of a room: what waiting, missing and correcting cost"
+SUMMARY = "simulate one timed run of a room: the cost of waiting, missing and correcting"
 
 EXAMPLES = """\
 examples:
@@ -42,26 +42,26 @@ CHANGED = {
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Seed, settings, and where to write."""
+    """Add the options for seed, settings and output files."""
     parser.add_argument("room", metavar="ROOM", help=", ".join(room_names()))
-    parser.add_argument("--seed", type=int, default=0, help="of everything random (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of everything random (0)")
     parser.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a setting of the run; may be repeated; durations may have a unit",
+        help="setting of the run, durations with or without a unit; may be repeated",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the run")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures to FILE")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run, print the figures, and hold the trace to the claims."""
+    """Simulate, print the figures, and check the claims on the trace."""
     refuse_unwritable("--plot", args.plot)
     refuse_unwritable("--json", args.json)
     if args.plot is not None and args.plot.suffix.lower() != ".svg":
-        raise UsageError(f"--plot {str(args.plot)!r}: plots are SVG, its name has to end in .svg")
+        raise UsageError(f"--plot is {str(args.plot)!r}; its name must end in .svg")
     chosen = find_room(args.room)
     settings = dict(_setting(text) for text in args.set)
     with render.progress() as progress:
@@ -79,9 +79,9 @@ def run(args: argparse.Namespace) -> int:
     out = render.console()
     out.print(_table(timed))
     if beside is not None:
-        out.print(_side_by_side(beside))
+        out.print(_alternatives_table(beside))
     timed_remarks = (*chosen.timed_remarks(timed), *_too_late(timed))
-    # Both sides are the model, so that this says nothing about another implementation.
+    # Both sides are the model: the comparison says nothing about another implementation.
     summary = (
         f"{CHANGED[judgement.agreement.outcome]}: beside the model run without them,"
         f" {judgement.agreement.sentence}; {judgement.guard.sentence}."
@@ -109,20 +109,20 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _too_late(timed: TimedRun) -> Iterator[Remark]:
-    """Name the faults that begin when the run is over, perhaps because of a wrong unit."""
+    """Yield remarks on faults that begin after the end of the run, perhaps by a wrong unit."""
     end_us = float(timed.summary["duration_us"])
     for fault in timed.plan.faults:
         at_us = getattr(fault, "at_us", 0.0)
         if at_us > end_us:
-            told = f"{fault.kind} {fault[0]} at {at_us:.0f} us changed nothing"
-            sentence = f"{told}, because the run was over at {end_us:.0f} us"
+            change = f"{fault.kind} {fault[0]} at {at_us:.0f} us changed nothing"
+            sentence = f"{change}, because the run was over at {end_us:.0f} us"
             yield Remark("fault", sentence, {"fault": fault.kind, "at_us": at_us})
 
 
 def _setting(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise UsageError(f"--set {text!r} is not KEY=VALUE")
+        raise UsageError(f"--set is {text!r}; it must be KEY=VALUE")
     try:
         if key.endswith("_us"):
             value = _in_us(value)
@@ -134,17 +134,17 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _in_us(text: str) -> str:
-    """Return a duration with a unit in microseconds; anything else as it is."""
+    """Convert a duration with a unit to microseconds; return any other text unchanged."""
     if text[-1:].isalpha() and not text.isalpha():
         return str(parse_duration_us(text))
     return text
 
 
 def _fault_in_us(text: str) -> str:
-    """Return a fault with its times in microseconds (:func:`sim.kernel.faults.schedule_of`)."""
+    """Convert the times of a fault to microseconds (:func:`sim.kernel.faults.schedule_of`)."""
     kind, *step_types = text.split() or [""]
     names: Sequence[str] = getattr(KINDS.get(kind), "_fields", ())
-    # What has no name is one word too many, and for the run to refuse.
+    # A word without a name is one too many, which the run refuses.
     named = zip_longest(names[: len(step_types)], step_types, fillvalue="")
     given = [_in_us(word) if name.endswith("_us") else word for name, word in named]
     return " ".join([kind, *given])
@@ -159,7 +159,7 @@ def _table(timed: TimedRun) -> Table:
     return grid
 
 
-def _side_by_side(beside: Alternatives) -> Table:
+def _alternatives_table(beside: Alternatives) -> Table:
     grid = Table(box=None, pad_edge=False)
     for number, heading in enumerate(beside.header):
         grid.add_column(heading, justify="right" if number else "left")
@@ -169,7 +169,7 @@ def _side_by_side(beside: Alternatives) -> Table:
 
 
 def _in_words(name: str, value: float | int | str) -> tuple[str, str]:
-    """A figure with its unit; times in seconds."""
+    """Return the name of a figure, and its value with the unit; times are in seconds."""
     if isinstance(value, str):
         return name, value
     if name.endswith("_us"):

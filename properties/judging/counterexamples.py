@@ -15,13 +15,13 @@ from sim.kernel.plain import from_plain, to_plain
 from sim.kernel.plan import Plan
 
 RECORDED, SIMULATED = 1, 2
-"""Versions of the file: with a workload, and with the plan of a simulated cluster."""
+"""Versions of the file: one holds a workload, the other the plan of a simulated cluster."""
 FAULTS = ("restart", "kill")
 FOLDER = Path("counterexamples")
 
 
 class SimulatedCluster(NamedTuple):
-    """A simulated cluster and its query: SimPy says what its workload is."""
+    """A simulated cluster and its query; SimPy derives the workload."""
 
     room: str
     config: Mapping[str, Any]
@@ -30,7 +30,7 @@ class SimulatedCluster(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A workload, or a simulated cluster, on which a system did not do what was promised."""
+    """A workload, or a simulated cluster, on which a system broke a promise."""
 
     system: str
     """``spark``, or ``MODULE:FACTORY`` of a foreign system."""
@@ -38,9 +38,9 @@ class Counterexample:
     kinds: tuple[str, ...]
     """Kinds of steps that were compared."""
     broken: tuple[str, ...]
-    """What was expected and what was observed instead, one sentence an element."""
+    """Differences between expected and observed behaviour, one sentence an element."""
     reference: str = MODEL
-    """With what a workload was compared; a simulated cluster is compared with its simulation."""
+    """Reference of a workload. The reference of a simulated cluster is its simulation."""
 
     @property
     def room(self) -> str:
@@ -48,7 +48,7 @@ class Counterexample:
         return self.given.room
 
     def store(self, folder: Path) -> Path:
-        """Write it into ``folder`` under a name made from its content, and return the path."""
+        """Write the counterexample into ``folder``, named by its content, and return the path."""
         version, data = _to_json(self.given)
         digest = stable_hash(json.dumps(data, sort_keys=True)) & 0xFFFFFFFF
         path = folder / f"{self.room}-{digest:08x}.json"
@@ -62,7 +62,7 @@ class Counterexample:
 
     @classmethod
     def load(cls, path: Path) -> "Counterexample":
-        """Read what :meth:`store` wrote; :class:`UsageError` when it is not that."""
+        """Read a file of :meth:`store`; raise :class:`UsageError` for any other file."""
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
@@ -91,7 +91,7 @@ def _to_json(given: Workload | SimulatedCluster) -> tuple[int, dict[str, Any]]:
 
 
 def _simulated(record: Mapping[str, Any]) -> SimulatedCluster:
-    """Read a simulated cluster that people may have edited."""
+    """Read a simulated cluster, which a user may have edited."""
     plan, seed, config = from_plain(record["plan"]), record["seed"], record["config"]
     if not isinstance(plan, Plan):
         msg = f"its plan is {record['plan']!r}, which is no Plan"
@@ -109,7 +109,7 @@ def _simulated(record: Mapping[str, Any]) -> SimulatedCluster:
 
 
 def _reference(record: Mapping[str, Any]) -> str:
-    reference = record.get("reference", MODEL)  # files of old say nothing
+    reference = record.get("reference", MODEL)  # old files have no reference
     if reference not in REFERENCES:
         msg = f"its reference is {reference!r}; it must be one of {', '.join(REFERENCES)}"
         raise ValueError(msg)
@@ -125,7 +125,7 @@ def _texts(record: dict[str, Any], name: str) -> tuple[str, ...]:
 
 
 def _workload(data: Any) -> Workload:
-    """A workload that people may have edited: everything in it is looked at."""
+    """Read a workload, which a user may have edited, and check every field of it."""
     if not isinstance(data, dict):
         msg = f"its workload is {data!r}, which is no object"
         raise ValueError(msg)
@@ -163,7 +163,7 @@ def _bad_arrival(position: int, name: str, value: object, expected: str) -> Valu
 
 
 def _layout(value: Any, indent: str = "") -> str:
-    """JSON with one line for each sentence and each arrival."""
+    """Write JSON with one line for each sentence and each arrival."""
     deeper = indent + " "
     if isinstance(value, dict) and value:
         lines = [f"{json.dumps(key)}: {_layout(item, deeper)}" for key, item in value.items()]

@@ -1,15 +1,15 @@
-"""One case judged: run a system and the reference, compare, check the claims on what was observed.
+"""Judge one case: run a system, compare its trace with the reference, check the claims on it.
 
 Rules of this file:
 
-1. A system that raises has broken its promise; what it raised is the witness.
-2. Claims are checked on the observed trace and need no reference, the comparison needs no claims:
-   neither can hide what the other would have found.
-3. A claim that a case does not put to the test does not make the case undetermined; that nothing
-   was late does, and so does that nothing was compared.
-4. What happened in a case, late pairs or matches, is what happened in the reference: a system
-   cannot talk itself into having been tested. How it was done, in a room where a system records
-   that, is what a claim says of the recording.
+1. A system that raises has broken its promise; the exception is the witness.
+2. Claims are checked on the observed trace without the reference, and traces are compared without
+   claims: neither can hide what the other finds.
+3. A case without late tuples is undetermined, and so is a case in which no step was compared. A
+   claim that a case does not put to the test changes nothing.
+4. Interesting cases such as late pairs or matches are counted in the trace of the reference: a
+   system cannot talk itself into having been tested. A system that records its protocol is judged
+   by claims on the recording.
 """
 
 import time
@@ -26,12 +26,12 @@ from properties.rooms import Case, Evidence, Figures, JudgedCase, ReferenceRun, 
 
 AGREEMENT = "equal to the reference"
 NAMES = {"sim": "simulation", "model": "model", "both": "simulation"}
-"""What a system is compared with, by the reference that was asked for."""
+"""Name of the other side of the comparison, by value of ``--reference``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What was found out about one case."""
+    """Everything that is known about one judged case."""
 
     room: Room
     case: Case
@@ -42,37 +42,37 @@ class Judgement:
     remarks: tuple[Remark, ...]
     mismatches: int
     seconds: float
-    """Time that the system took."""
+    """Time that the system took (s)."""
     digests: tuple[str, str]
-    """Of the reference's trace and of the observed one."""
+    """Digests of the reference's trace and of the observed trace."""
     reference: str
     """``sim``, ``model`` or ``both``."""
     predicted: Prediction
-    """What the simulation says of times."""
+    """Times predicted by the simulation."""
     simulated: tuple[Verdict, ...]
-    """Whether simulation and model agree, if both were asked."""
+    """Verdict on the agreement of simulation and model, if both ran."""
 
     @property
     def outcome(self) -> Outcome:
-        """All verdicts summed up."""
+        """Worst outcome of all verdicts; a claim without a test counts for nothing."""
         claims = self.evidence.verdicts
         broken = (verdict for verdict in claims if verdict.outcome is Outcome.BROKEN)
         return combine([self.agreement, self.guard, *self.simulated, *broken])
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """What is broken, in sentences."""
+        """Sentences on everything that is broken."""
         return broken_sentences((*self.evidence.verdicts, self.agreement, *self.simulated))
 
     @property
     def is_ours(self) -> bool:
-        """Whether what is broken is the simulation alone, and the system is not to blame."""
+        """True if only the simulation is wrong, and the system is not to blame."""
         verdicts = (*self.evidence.verdicts, self.agreement, self.guard)
         is_right = all(verdict.outcome is not Outcome.BROKEN for verdict in verdicts)
         return is_right and self.outcome is Outcome.BROKEN
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, one object a case."""
+        """Return the judgement as plain data."""
         expected, observed = self.digests
         return {
             "room": self.room.name,
@@ -112,7 +112,7 @@ class Judgement:
 
 
 def broken_sentences(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
-    """The sentences of all broken verdicts, each with its witness behind it."""
+    """Return the sentences of all broken verdicts, each followed by its witness."""
     found: list[str] = []
     for verdict in verdicts:
         if verdict.outcome is Outcome.BROKEN:
@@ -123,7 +123,7 @@ def broken_sentences(verdicts: Iterable[Verdict]) -> tuple[str, ...]:
 def judge(
     room: Room, case: Case, system: System, step_types: Collection[type], expected: ReferenceRun
 ) -> Judgement:
-    """Run the case through the system and say what holds, given what the system should observe."""
+    """Run a case through a system and judge it against the expected trace."""
     workload = expected.workload
     started_s = time.perf_counter()
     observed, failure = run_system(system, workload)
@@ -153,14 +153,14 @@ def judge(
 
 
 def run_system(system: System, workload: Workload) -> tuple[Trace, Verdict | None]:
-    """The trace of a system, or an empty one and what the system raised.
+    """Return the trace of a system, or an empty trace with a verdict on what the system raised.
 
-    :class:`UsageError` passes: it says that the system was given no chance.
+    :class:`UsageError` passes, because then the system was given no chance.
     """
     try:
         observed = system(workload)
         if not isinstance(observed, Trace):
-            raise TypeError(f"{type(observed).__name__} is what it returned, not a Trace")
+            raise TypeError(f"it returned {type(observed).__name__}; expected a Trace")
         return observed, None
     except UsageError:
         raise
@@ -173,7 +173,7 @@ def run_system(system: System, workload: Workload) -> tuple[Trace, Verdict | Non
 
 
 def _was_interrupted(error: BaseException) -> bool:
-    """Whether Ctrl-C came first, and the error while cleaning up after it."""
+    """Return whether the error arose while an earlier Ctrl-C was handled."""
     earlier: BaseException | None = error
     while earlier is not None and not isinstance(earlier, KeyboardInterrupt):
         earlier = earlier.__cause__ or earlier.__context__
@@ -181,7 +181,7 @@ def _was_interrupted(error: BaseException) -> bool:
 
 
 def describe_difference(expected: ReferenceRun) -> str:
-    """Return who differs from whom, if a system does not observe what is expected."""
+    """Return the start of a sentence on a difference: which two sides differ."""
     return f"the system differs from the {NAMES[expected.reference]}: "
 
 
@@ -193,9 +193,9 @@ def compare_traces(
     step_types: Collection[type],
     differs: str = "",
 ) -> tuple[Verdict, int]:
-    """Whether two traces say the same in these kinds of steps, and in how many they do not.
+    """Return whether two traces agree in some step classes, and the number of different steps.
 
-    ``differs`` begins the sentence of two that do not.
+    ``differs`` is the start of the sentence on traces that disagree.
     """
     difference = room.compare(workload, expected, observed, step_types)
     wrong = difference.mismatches

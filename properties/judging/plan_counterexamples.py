@@ -1,9 +1,9 @@
-"""Plans of simulated clusters as counterexamples: made small, and told in sentences.
+"""Plans of simulated clusters as counterexamples: shrunk, and described in sentences.
 
 Rules of this file:
 
-* A smaller plan is one with less in it: fewer sources, tuples, faults and differences.
-* A candidate that makes no sense, such as a fault of a relay that is gone, is passed over.
+* A smaller plan has less in it: fewer sources, tuples, faults and differences.
+* An impossible candidate, such as one with a fault of a removed relay, is skipped.
 """
 
 import time
@@ -23,8 +23,8 @@ from sim.kernel.trigger import At, Every, EveryTuples
 
 SECONDS_MAX = 60.0
 ONE_BATCH = EveryTuples(1_000_000)
-ROWS_TOLD = 20
-"""Of a recording; longer ones are counted."""
+ROWS_DESCRIBED = 20
+"""Longest recording whose rows are described; the rows of longer ones are counted."""
 
 
 class SeededPlan(NamedTuple):
@@ -37,7 +37,7 @@ class SeededPlan(NamedTuple):
 def smallest(
     case: SeededPlan, fails: Callable[[SeededPlan], bool], seconds: float = SECONDS_MAX
 ) -> SeededPlan:
-    """Return the smallest case found in the time given that still fails."""
+    """Return the smallest case found in ``seconds`` that still fails."""
     ends_s = time.monotonic() + seconds
     progressed = True
     while progressed:
@@ -54,12 +54,12 @@ def smallest(
 def _is_case_of(fails: Callable[[SeededPlan], bool], case: SeededPlan) -> bool:
     try:
         return fails(case)
-    except ValueError:  # The simulation refuses it: a fault may have lost its target.
+    except ValueError:  # The simulation refuses the plan: a fault may have lost its target.
         return False
 
 
 def _smaller(case: SeededPlan) -> Iterator[SeededPlan]:
-    """Return cases with a little less in them, those with much less first."""
+    """Yield smaller cases, the much smaller ones first."""
     seen = {case}
     for make in (_fewer, _plainer, _shorter):
         for plan in make(case.plan):
@@ -71,7 +71,7 @@ def _smaller(case: SeededPlan) -> Iterator[SeededPlan]:
 
 
 def _fewer(plan: Plan) -> Iterator[Plan]:
-    """Leave things out."""
+    """Yield plans without some part."""
     for field in ("faults", "disturbances", "relays"):
         if getattr(plan, field):
             yield from _changed(plan, **{field: ()})
@@ -87,7 +87,7 @@ def _fewer(plan: Plan) -> Iterator[Plan]:
 
 
 def _plainer(plan: Plan) -> Iterator[Plan]:
-    """Make things alike, and as simple as they can be."""
+    """Yield plans with equal workers, or with simpler parts."""
     cluster = plan.cluster
     alike = (ORDINARY,) * len(cluster.workers)
     yield from _changed(plan, cluster=replace(cluster, workers=alike))
@@ -119,7 +119,7 @@ def _plainer_sources(source: AnySource) -> Iterator[Source]:
 
 
 def _shorter(plan: Plan) -> Iterator[Plan]:
-    """Make faults begin earlier and end sooner."""
+    """Yield plans whose faults begin earlier and end sooner."""
     for n, fault in enumerate(plan.faults):
         fields: dict[str, Any] = fault._asdict()
         for field in ("at_us", "for_us", "nth", "after_us"):
@@ -136,7 +136,7 @@ def _with_events(plan: Plan, change: Callable[[int], int]) -> Iterator[Plan]:
 
 
 def _with_rows(plan: Plan) -> Iterator[Plan]:
-    """Leave out a half, a quarter, ... of the tuples that are replayed, down to single ones."""
+    """Yield plans without a half, a quarter, ... of the replayed tuples, down to single ones."""
     for n, source in enumerate(plan.sources):
         if not isinstance(source, Recording):
             continue
@@ -151,7 +151,7 @@ def _with_rows(plan: Plan) -> Iterator[Plan]:
 
 
 def _changed(plan: Plan, **changes: object) -> Iterator[Plan]:
-    """Return the plan with changes, if it makes sense and is another one."""
+    """Yield the plan with changes, if that is possible and differs."""
     try:
         found = replace(plan, **changes)  # type: ignore[arg-type]
     except ValueError:
@@ -160,44 +160,47 @@ def _changed(plan: Plan, **changes: object) -> Iterator[Plan]:
         yield found
 
 
-# -------------------------------------------------------------------------------------- in words
+# ------------------------------------------------------------------------------------ description
 
 
-def told(case: SeededPlan) -> list[str]:
-    """Tell the cluster, what streams to it and what goes wrong, a sentence each."""
+def describe(case: SeededPlan) -> list[str]:
+    """Describe the cluster, its sources and its faults, a sentence each."""
     plan = case.plan
     lines = [
         line
         for n, source in enumerate(plan.sources)
-        for line in (_of_source(f"source-{n}", source), *_of_rows(source, plan.epoch_us))
+        for line in (
+            _describe_source(f"source-{n}", source),
+            *_describe_rows(source, plan.epoch_us),
+        )
     ]
     for kind, workers in (("relay", plan.relays), ("worker", plan.cluster.workers)):
-        lines += [_of_worker(f"{kind}-{n}", worker) for n, worker in enumerate(workers)]
+        lines += [_describe_worker(f"{kind}-{n}", worker) for n, worker in enumerate(workers)]
     work = write_duration(round(mean_us(plan.cluster.service)))
-    lines.append(f"A tuple takes {work} of work on average; {_trigger(plan)}.")
+    lines.append(f"A tuple takes {work} of work on average; {_describe_trigger(plan)}.")
     if plan.cluster.noise.loss:
         lines.append(
             f"Links of the cluster lose {plan.cluster.noise.loss:.0%} of messages and retry."
         )
-    lines += [_of_disturbance(each) for each in plan.disturbances]
-    lines += [_of_fault(each) for each in plan.faults]
+    lines += [_describe_disturbance(each) for each in plan.disturbances]
+    lines += [_describe_fault(each) for each in plan.faults]
     return [*lines, f"Seed {case.seed}."]
 
 
-def _of_source(name: str, source: AnySource) -> str:
+def _describe_source(name: str, source: AnySource) -> str:
     if not isinstance(source, Source):
         return f"{name} replays {counted(len(source.rows), 'recorded tuple')}."
     interval, delay = (write_duration(round(mean_us(d))) for d in (source.interval, source.delay))
     return (
-        f"{name}{_at(source.place)} sends {counted(source.events, 'tuple')}, one every {interval}"
-        f" on average, delayed by {delay} on average"
+        f"{name}{_describe_place(source.place)} sends {counted(source.events, 'tuple')}, one every"
+        f" {interval} on average, delayed by {delay} on average"
         f"{'' if source.relay is None else f', over relay-{source.relay}'}."
     )
 
 
-def _of_rows(source: AnySource, epoch_us: int) -> Iterator[str]:
-    """Tell every tuple of a short recording."""
-    if isinstance(source, Recording) and len(source.rows) <= ROWS_TOLD:
+def _describe_rows(source: AnySource, epoch_us: int) -> Iterator[str]:
+    """Describe every tuple of a short recording."""
+    if isinstance(source, Recording) and len(source.rows) <= ROWS_DESCRIBED:
         for number, row in enumerate(source.rows):
             identity = number if row.source_id is None else row.source_id
             at = write_duration(row.arrival_us - epoch_us)
@@ -207,21 +210,21 @@ def _of_rows(source: AnySource, epoch_us: int) -> Iterator[str]:
             )
 
 
-def _of_worker(name: str, worker: Worker) -> str:
+def _describe_worker(name: str, worker: Worker) -> str:
     limit = ""
     if worker.queue_limit is not None:
         what = "holds up what follows" if worker.when_full == "block" else "sheds what follows"
         limit = f"; with {worker.queue_limit} waiting it {what}"
-    return f"{name}{_at(worker.place)} has speed {worker.speed:g}{limit}."
+    return f"{name}{_describe_place(worker.place)} has speed {worker.speed:g}{limit}."
 
 
-def _at(place: Place | None) -> str:
+def _describe_place(place: Place | None) -> str:
     if place is None:
         return ""
     return f" (rack {place.rack}, node {place.node}, process {place.process})"
 
 
-def _trigger(plan: Plan) -> str:
+def _describe_trigger(plan: Plan) -> str:
     match plan.trigger:
         case Every(interval_us):
             return f"a micro-batch ends every {write_duration(interval_us)}"
@@ -231,14 +234,14 @@ def _trigger(plan: Plan) -> str:
             return f"micro-batches end after {', '.join(map(str, cuts)) or 'all'} tuples"
 
 
-def _of_disturbance(disturbance: Disturbance) -> str:
+def _describe_disturbance(disturbance: Disturbance) -> str:
     fields = disturbance._asdict()
     kind = fields.pop("kind")
     said = [f"{name} {value}" for name, value in fields.items() if value is not None]
     return f"A {kind}: {', '.join(said)}."
 
 
-def _of_fault(fault: Fault) -> str:
+def _describe_fault(fault: Fault) -> str:
     if isinstance(fault, Duplicate):
         after = write_duration(fault.after_us)
         return f"{fault.source} sends its tuple {fault.nth} once more, {after} later."

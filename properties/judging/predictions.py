@@ -1,10 +1,10 @@
-"""What the stated cluster says of a recording: how many tuples a second, and how long answers take.
+"""Predictions of a replay through the stated cluster: tuples a second, and latency of answers.
 
 Rules of this file:
 
-* The rate is that at which the busiest worker never rests: tuples by the time for which it worked.
-  How fast a recording comes says nothing about the cluster.
-* A figure of which nothing was seen is ``None``.
+* The rate is that at which the busiest worker never rests: tuples divided by its working time. How
+  fast a recording arrives says nothing about the cluster.
+* A figure without observations is ``None``.
 """
 
 from collections.abc import Sequence
@@ -33,20 +33,21 @@ NO_PREDICTION = Prediction(None, None, None)
 
 
 class Predictor(NamedTuple):
-    """Where the figures of a room's run are, and what they are about."""
+    """Names of the figures in the summary of a room's run, and what they measure."""
 
     p50: str
-    """Median latency (us) of an answer: its name in the summary."""
+    """Name of the median latency (us) in the summary."""
     p99: str
+    """Name of the 99th percentile of latency (us) in the summary."""
     latency: str
-    """What takes that long, for example ``from the arrival of a tuple to its end of service``."""
+    """Span of the latency, for example ``from the arrival of a tuple to its end of service``."""
     busy: tuple[str, ...]
-    """How the names of utilisations in the summary begin: shares of the run, one a worker."""
+    """Prefixes of the names of utilisations in the summary, which has one for each worker."""
     speeds: str = ""
-    """What a reader has to know of the workers' speeds, if they are not those of the cluster."""
+    """Note on the speeds of workers, if they differ from those of the cluster."""
 
     def predict(self, run: TimedRun) -> Prediction:
-        """Return what a run predicts."""
+        """Return the prediction of a run."""
         summary = run.summary
         return Prediction(
             _rate(len(run.workload.arrivals), _busiest_us(summary, self.busy)),
@@ -54,9 +55,9 @@ class Predictor(NamedTuple):
             _ms(summary, self.p99),
         )
 
-    def told(self) -> str:
-        """Return what the stated cluster is and what its figures mean, as a sentence."""
-        cluster = told(STATED, self.speeds)
+    def describe(self) -> str:
+        """Describe the stated cluster and the meaning of its figures in two sentences."""
+        cluster = describe_cluster(STATED, self.speeds)
         return (
             f"Predicted by a replay through {cluster}. tuples/s: the rate at which the busiest"
             f" worker never rests; p50 and p99: latency {self.latency}."
@@ -76,12 +77,12 @@ def _ms(summary: Summary, name: str) -> float | None:
     return float(summary[name]) / MS_US if name in summary else None
 
 
-def told(cluster: Cluster, speeds: str = "") -> str:
-    """Return a cluster in words: its workers, how far away they are, and the work of a tuple.
+def describe_cluster(cluster: Cluster, speeds: str = "") -> str:
+    """Describe a cluster: its workers, their network tiers, and the work of a tuple.
 
-    ``speeds`` says how fast they are, if not as fast as in the cluster.
+    ``speeds`` replaces the speeds of the cluster.
     """
-    workers = " and ".join([_worker(worker, is_fast=not speeds) for worker in cluster.workers])
+    workers = " and ".join([_worker(worker, has_speed=not speeds) for worker in cluster.workers])
     if speeds:
         return f"workers {workers} in turn, {speeds}"
     kind = "exponential" if isinstance(cluster.service, Exponential) else "always"
@@ -89,9 +90,9 @@ def told(cluster: Cluster, speeds: str = "") -> str:
     return f"workers {workers} in turn, with {work}"
 
 
-def _worker(worker: Worker, *, is_fast: bool) -> str:
-    """Return the speed of a worker, if that is asked, and how far from the log it stands."""
-    speed = f"of speed {worker.speed:g} " if is_fast else ""
+def _worker(worker: Worker, *, has_speed: bool) -> str:
+    """Describe a worker by its network tier, and by its speed if ``has_speed``."""
+    speed = f"of speed {worker.speed:g} " if has_speed else ""
     if worker.place is None:
         return f"{speed}right at the log"
     tier = TIER_TABLE.between(HERE, worker.place)

@@ -1,11 +1,11 @@
-"""References: what a system on trial is compared with, and the workload that it is given.
+"""References that a system on trial is compared with, and the workload that it receives.
 
 Rules of this file:
 
-* The simulation replays a workload through the stated cluster. What timing decided there is part of
-  the workload that the system is given, so the system has to observe what the simulation did.
-* If simulation and model are both asked, both run the workload of the simulation, and a
-  disagreement between the two is ours: it says nothing about the system.
+* The simulation replays a workload through the stated cluster. The decisions of timing become part
+  of the workload of the system, so the system has to observe the same as the simulation.
+* With ``both``, simulation and model run the workload of the simulation. A disagreement between the
+  two is our mistake and says nothing about the system.
 """
 
 from collections.abc import Collection
@@ -25,9 +25,9 @@ DIFFERS = "the simulation (observed) differs from the model (expected), our mist
 def run_reference(
     room: Room, workload: Workload, reference: str, step_types: Collection[type]
 ) -> ReferenceRun:
-    """Return what a system should observe of a workload.
+    """Run the reference on a workload and return what a system should observe.
 
-    Raises :class:`UsageError` with one sentence for a workload that the reference cannot run.
+    Raise :class:`UsageError` for a workload that the reference cannot run.
     """
     if reference == MODEL:
         return ReferenceRun(reference, workload, run_model(room, workload))
@@ -58,8 +58,8 @@ def _replayed(room: Room, workload: Workload, reference: str) -> ReferenceRun:
             f" (--reference {MODEL} compares without it)"
         )
         raise UsageError(sentence) from error
-    # Faults of the workload are the system's: they change nothing of what it should observe.
+    # Faults strike the system alone and change nothing that it should observe.
     given = run.workload.with_(faults=workload.faults) if workload.faults else run.workload
-    # Usually nothing differs; then the arrivals are kept once.
+    # Workloads are usually equal: then the arrivals are kept in memory once.
     given = workload if given == workload else given
     return ReferenceRun(reference, given, run.trace, room.predictor.predict(run))

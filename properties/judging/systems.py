@@ -1,4 +1,4 @@
-"""The system that is judged: the Spark pipeline, or ``MODULE:FACTORY`` of somebody else."""
+"""The system on trial: the Spark pipeline, or ``MODULE:FACTORY`` of a user."""
 
 import os
 import signal
@@ -17,37 +17,37 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK = "spark"
-"""What the Spark pipeline is called where a foreign system has its MODULE:FACTORY."""
+"""Name of the Spark pipeline, in the place of MODULE:FACTORY."""
 
 
 def local_master(slots: int) -> str:
-    """The master of a session with at least so many task slots on this machine, at least two."""
+    """Return the master of a local session with ``slots`` task slots, at least two."""
     return f"local[{max(2, slots)}]"
 
 
 @contextmanager
-def opened(reference: str, master: str | None = None) -> Iterator[Callable[[Room], System]]:
-    """A system for each room; Spark runs as long as it is used, and not for a foreign one.
+def open_system(reference: str, master: str | None = None) -> Iterator[Callable[[Room], System]]:
+    """Give a function from a room to its system; Spark runs only inside the block, and if needed.
 
-    Raises :class:`UsageError` with one sentence when it cannot be had.
+    Raise :class:`UsageError` if the system is not available.
     """
     if reference != SPARK:
         foreign = load_system(reference)
         yield lambda room: foreign
         return
-    with session_of(master):
+    with open_session(master):
         yield lambda room: room.spark()
 
 
 @contextmanager
-def session_of(master: str | None = None) -> Iterator["SparkSession"]:
-    """A session of Spark, or :class:`UsageError` with one sentence when it cannot be had."""
-    # Imported here, for it takes a second that nothing else on the command line needs.
+def open_session(master: str | None = None) -> Iterator["SparkSession"]:
+    """Give a Spark session; raise :class:`UsageError` if it cannot be started."""
+    # Imported here because it takes a second that most commands do not need.
     from spark_impl.runtime.session import EnvironmentProblem, session
 
     with ExitStack() as stack:
         try:
-            with interrupts_held_back():
+            with delay_interrupts():
                 spark = stack.enter_context(session(master))
         except EnvironmentProblem as problem:
             raise UsageError(str(problem)) from problem
@@ -55,12 +55,12 @@ def session_of(master: str | None = None) -> Iterator["SparkSession"]:
 
 
 @contextmanager
-def interrupts_held_back() -> Iterator[None]:
-    """Let Ctrl-C wait until the end of this block.
+def delay_interrupts() -> Iterator[None]:
+    """Delay Ctrl-C until the end of this block.
 
-    PySpark, interrupted while it starts Java, forgets that process, which then never ends. The
-    handler that PySpark sets for later goes, too: it talks to Java from within the handler, which
-    fails when an interrupted call to Java is under way.
+    If PySpark is interrupted while it starts Java, it forgets that process, which then never ends.
+    The handler that PySpark installs is removed too: it calls Java from within the handler, which
+    fails while an interrupted call to Java is under way.
     """
     came: list[int] = []
 
@@ -72,18 +72,18 @@ def interrupts_held_back() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-        if came:  # even if an error is under way: it may come of the interrupt
+        if came:  # even if an error is under way, because the interrupt may have caused it
             signal.raise_signal(signal.SIGINT)
 
 
 def load_system(reference: str) -> System:
-    """Call the factory that ``package.module:factory`` names; it returns a System.
+    """Call the factory named by ``package.module:factory`` and return its system.
 
-    Modules in the current folder are found, too. Raises :class:`UsageError` with one sentence.
+    Modules in the current folder are found too. Raise :class:`UsageError` if there is no system.
     """
     module_name, colon, factory_name = reference.partition(":")
     if not (module_name and colon and factory_name):
-        raise UsageError(f"{reference!r} does not name a system: write MODULE:FACTORY")
+        raise UsageError(f"{reference!r} does not name a system; write MODULE:FACTORY")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -96,7 +96,7 @@ def load_system(reference: str) -> System:
         hint = nearest(factory_name, names)
         raise UsageError(f"module {module_name!r} has no {factory_name!r}{hint}")
     if not callable(factory):
-        raise UsageError(f"{reference!r} is not a factory: it cannot be called")
+        raise UsageError(f"{reference!r} is not a factory, because it cannot be called")
     try:
         system: System = factory()
     except Exception as error:

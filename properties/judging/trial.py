@@ -1,4 +1,4 @@
-"""The smallest counterexample found in reasonable time, stored and told in sentences."""
+"""A system on trial: shrink what it breaks in reasonable time, store it and describe it."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,16 +26,16 @@ from properties.rooms import Room
 SECONDS_MAX = 60.0
 SHOWN_SENTENCES = 16
 SHOWN_ARRIVALS = 20
-NOT_AGAIN = "Run again, alone, it breaks nothing: what was seen depends on more than the workload."
+NOT_AGAIN = "A second run alone breaks nothing: the failure depends on more than the workload."
 
 Tried = Callable[[Workload], tuple[str, ...]]
-"""What a workload shows to be broken, in sentences; nothing when nothing is."""
+"""Function that returns a sentence for each thing that a workload breaks."""
 Promise = Callable[[Workload, Trace], Sequence[str]]
-"""What a trace of a workload shows to be broken beside the claims of its room."""
+"""Function that lists what a trace breaks of a promise that is no claim of its room."""
 
 
 class _EnoughError(Exception):
-    """The time for shrinking is over."""
+    """The time limit for shrinking has passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +47,17 @@ class Trial:
     name: str
     """``spark``, or MODULE:FACTORY."""
     step_types: tuple[type, ...]
-    """Kinds of steps that are compared."""
+    """Step classes that are compared."""
     reference: str = MODEL
-    """With what a workload is compared: ``sim``, ``model`` or ``both``."""
+    """Reference of a workload: ``sim``, ``model`` or ``both``."""
     promise: Promise = lambda *_: ()
 
     def broken(self, workload: Workload) -> tuple[str, ...]:
-        """Run a workload beside the reference: what is broken, in sentences."""
+        """Run a workload on system and reference; return sentences on what is broken."""
         return self._beside_reference(self.system, workload, self.step_types)
 
     def broken_cluster(self, given: SimulatedCluster) -> tuple[str, ...]:
-        """Run the workload of a simulated cluster beside the simulation: what is broken."""
+        """Simulate a cluster, run its workload on the system, and return what is broken."""
         run = self.room.simulate_plan(given.case.plan, given.config, given.case.seed)
         observed, failure = run_system(self.system, run.workload)
         if failure is not None:
@@ -67,17 +67,17 @@ class Trial:
         return own + self._judged(run.workload, run.trace, observed, step_types)
 
     def report(self, workload: Workload, folder: Path) -> list[str]:
-        """Shrink a workload that was seen to break something, store it and tell it."""
+        """Shrink a workload that broke something, store it, and return its description."""
         small = self._smallest(workload)
-        told = _told(small, self.room.settings(small))
-        return self._reported(small, self.broken(small), told, folder)
+        lines = _describe(small, self.room.settings(small))
+        return self._reported(small, self.broken(small), lines, folder)
 
     def report_cluster(
         self, given: SimulatedCluster, folder: Path, seen: Sequence[str] = ()
     ) -> list[str]:
-        """Shrink a simulated cluster that was seen to break something, store it and tell it.
+        """Shrink a simulated cluster that broke something, store it, and return its description.
 
-        ``seen`` is what was broken; it stands in the file if the cluster alone shows nothing.
+        ``seen`` lists what was broken. The file repeats it if the cluster alone breaks nothing.
         """
 
         def fails_in_process(case: SeededPlan) -> bool:
@@ -90,21 +90,21 @@ class Trial:
         def fails(case: SeededPlan) -> bool:
             return bool(self.broken_cluster(given._replace(case=case)))
 
-        # Spark takes seconds a run. What shows in process is made small there, and confirmed.
+        # Spark takes seconds a run: shrink in process if the failure shows there, then confirm.
         tried = fails_in_process if self.name == SPARK else fails
         case = plans.smallest(given.case, tried) if tried(given.case) else given.case
         small = given._replace(case=case if fails(case) else given.case)
         config = ", ".join(f"{name}={value}" for name, value in given.config.items() if value)
-        told = [f"It takes this cluster, with {config}:"]
-        told += [f"  {line}" for line in plans.told(small.case)]
+        lines = [f"It takes this cluster, with {config}:"]
+        lines += [f"  {line}" for line in plans.describe(small.case)]
         broken = self.broken_cluster(small) or tuple(seen)
-        return self._reported(small, broken, told, folder)
+        return self._reported(small, broken, lines, folder)
 
     def _reported(
         self,
         small: Workload | SimulatedCluster,
         broken: tuple[str, ...],
-        told: list[str],
+        lines: list[str],
         folder: Path,
     ) -> list[str]:
         broken = broken or (NOT_AGAIN,)
@@ -112,12 +112,12 @@ class Trial:
         path = Counterexample(self.name, small, kinds, broken, self.reference).store(folder)
         return [
             *broken[:SHOWN_SENTENCES],
-            *told,
+            *lines,
             f"Stored in {path}; run it again with: straggler replay {path}",
         ]
 
     def _smallest(self, workload: Workload) -> Workload:
-        # Spark takes seconds a run. Its state operator alone shows most failures in a millisecond.
+        # Spark takes seconds a run; its state operator alone shows most failures in a millisecond.
         most = self.room.in_process_max
         is_small = most is None or len(workload.arrivals) <= most
 
@@ -176,9 +176,9 @@ def shrink(
     simpler: Callable[[Workload], Iterator[Workload]],
     seconds: float = SECONDS_MAX,
 ) -> Workload:
-    """The smallest workload found in the time given that still breaks something.
+    """Return the smallest workload found in ``seconds`` that still breaks something.
 
-    ``simpler`` gives workloads of which less is asked; they are tried when arrivals are few.
+    ``simpler`` yields workloads with a simpler query; they are tried when arrivals are few.
     """
     ends_s = time.monotonic() + seconds
     best = workload
@@ -201,8 +201,8 @@ def shrink(
         return best
 
 
-def _told(workload: Workload, settings: Mapping[str, Any]) -> list[str]:
-    """The arrivals, one sentence each, if a person would read them."""
+def _describe(workload: Workload, settings: Mapping[str, Any]) -> list[str]:
+    """Describe a workload, with one sentence for each arrival if there are few."""
     arrivals = counted(len(workload.arrivals), "arrival")
     batches = counted(len(list(workload.batches())), "batch")
     changed = ", ".join(f"{name}={value}" for name, value in settings.items() if value)

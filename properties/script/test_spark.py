@@ -134,7 +134,7 @@ def test_results_that_are_written_are_those_of_the_model(
     def running(_master: str | None) -> Iterator[SparkSession]:
         yield spark
 
-    monkeypatch.setattr(script_run, "session_of", running)
+    monkeypatch.setattr(script_run, "open_session", running)
     monkeypatch.chdir(tmp_path)
     write_readings(tmp_path)
     ask = ["mine.script", *ASK, "--lateness", "5s", "--workers", "2"]

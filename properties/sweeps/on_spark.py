@@ -15,7 +15,7 @@ from socket import create_connection
 from pyspark.sql import SparkSession
 
 from properties.errors import UsageError
-from properties.judging.systems import interrupts_held_back
+from properties.judging.systems import delay_interrupts
 from sim.sweep.jobs import ENDED, Done, Job, Mapper, bounded
 from spark_impl.runtime.failures import sentence_of, without_stack_traces
 from spark_impl.runtime.session import EnvironmentProblem, session
@@ -40,7 +40,7 @@ def on_spark(master: str, at_once: int = AT_ONCE) -> Iterator[Mapper]:
     refuse_silent(master)
     with ExitStack() as stack:
         try:
-            with interrupts_held_back():
+            with delay_interrupts():
                 spark = stack.enter_context(session(master, shipped=SHIPPED))
         except EnvironmentProblem as problem:
             raise UsageError(f"--on {master!r}: {problem}") from problem

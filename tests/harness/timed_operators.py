@@ -35,7 +35,7 @@ from properties.grouping.strategies import timed_cases as grouping_cases
 from properties.join.strategies import TimedCase as ChainCase
 from properties.join.strategies import clusters_of_chains
 from properties.judging.judge import broken_sentences
-from properties.judging.plan_counterexamples import SeededPlan, smallest, told
+from properties.judging.plan_counterexamples import SeededPlan, describe, smallest
 from properties.rooms import Room, find_room
 from properties.script.strategies import timed_cases as script_cases
 from properties.watermark.strategies import configs as watermark_configs
@@ -167,7 +167,7 @@ def report(operator: Operator, drawn: Drawn) -> str:
         *operator.broken(drawn)[:SHOWN_SENTENCES],
         "",
         "The smallest cluster like it:",
-        *told(small.case),
+        *describe(small.case),
         f"Query {small.config}, {small.case.plan.tuning or 'usual tuning'}.",
         "There:",
         *operator.broken(small)[:SHOWN_SENTENCES],

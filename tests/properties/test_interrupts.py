@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from properties.cli import render, sim
-from properties.judging.systems import interrupts_held_back
+from properties.judging.systems import delay_interrupts
 from tests.properties.straggler import Done, Straggler
 
 INTERRUPTED = Done(130, "", "straggler: interrupted.\n")
@@ -58,7 +58,7 @@ def pandas_reads() -> None:
 
 
 def java_dies_of_it() -> None:
-    with interrupts_held_back():
+    with delay_interrupts():
         press_ctrl_c()
         raise LookupError("no Java")
 

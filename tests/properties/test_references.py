@@ -121,7 +121,7 @@ def test_a_system_is_not_blamed_for_the_simulation_alone(
     silent = straggler(*SLACK_ASK, "--kinds", "final", "--system", f"{__name__}:says_nothing")
     assert silent.code == 1
     assert (
-        "1 of 1 comparison broken: the simulation does not do what the model does, which is our"
+        "1 of 1 comparison broken: the simulation differs from the model, which is our"
         f" mistake and says nothing against {__name__}:says_nothing." in silent.out
     )
 

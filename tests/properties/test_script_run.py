@@ -132,7 +132,7 @@ def test_tuples_without_a_value_are_left_out_and_counted(
     straggler: Straggler, folder: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
     monkeypatch.setattr(script_run, "compute", computed_by_the_model)
-    monkeypatch.setattr(script_run, "session_of", nullcontext)
+    monkeypatch.setattr(script_run, "open_session", nullcontext)
     text = "sensor,at,value\nl,0,1\nl,1,\nl,1,nan\nr,1,\nl,1,inf\nl,1,5\nl,2,\n"
     path = folder / f"readings.{suffix}"
     path.write_text(text, encoding="utf-8")

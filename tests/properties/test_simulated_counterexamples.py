@@ -10,7 +10,7 @@ from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.slack import WORDS
 from properties.judging.counterexamples import Counterexample, SimulatedCluster
-from properties.judging.plan_counterexamples import SeededPlan, smallest, told
+from properties.judging.plan_counterexamples import SeededPlan, describe, smallest
 from properties.judging.trial import Trial
 from properties.rooms import find_room
 from sim.kernel.distributions import Exponential
@@ -173,4 +173,4 @@ def test_a_cluster_is_made_as_small_as_what_it_shows() -> None:
     assert len(small.plan.sources) == 1
     assert sum(source.events for source in small.plan.sources if isinstance(source, Source)) <= 4
     assert small.plan.cluster.workers == (Worker(), Worker())
-    assert small.seed == 0 or len(told(small)) < 8
+    assert small.seed == 0 or len(describe(small)) < 8

@@ -6,7 +6,7 @@ import pytest
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And
-from properties.judging.plan_counterexamples import SeededPlan, smallest, told
+from properties.judging.plan_counterexamples import SeededPlan, describe, smallest
 from sim.join import simulate
 from sim.kernel.plan import Plan
 from sim.kernel.source import Recording, Row
@@ -47,7 +47,7 @@ def test_a_recording_is_made_smaller_and_told_tuple_by_tuple() -> None:
         return {3.0, 8.0} <= {row.value for each in recordings for row in each.rows}
 
     small = smallest(SeededPlan(Plan((Recording(ROWS),)), 7), fails)
-    assert told(small)[:3] == [
+    assert describe(small)[:3] == [
         "source-0 replays 2 recorded tuples.",
         f"  Tuple 0 of key 'b' and value 3.0, event time {AT_US + 3}, arrives at 3ms.",
         f"  Tuple 1 of key 'a' and value 8.0, event time {AT_US + 8}, arrives at 8ms.",

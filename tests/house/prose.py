@@ -1,0 +1,79 @@
+"""Opening words of docstrings: the cheap part of the rules for prose.
+
+A summary line starts with a capital letter, a figure or code, and with a word that does not need
+the sentence before it. The summary of a function starts with a verb, which ruff's D401 checks.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeAlias
+
+from tests.house.repository import Module
+
+Documented: TypeAlias = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+
+FRAGMENTS = frozenset(
+    """
+    Above As Because Behind Beside By Does Done For From How If Is Its It Of On Otherwise So Such
+    That Their Theirs Them These They This Those Till Until What Whatever When Where Whether Which
+    Whichever While Who Whoever Whom Whose Why With Within Without
+    """.split()  # noqa: SIM905 (a list of strings would take a page)
+)
+"""Words that make a summary a fragment, or point at something that a tooltip does not show."""
+PARTICIPLES = frozenset(
+    """
+    asked begun beside done drawn found given held judged missing observed recorded seen shared
+    stored told troubled used wanted written
+    """.split()  # noqa: SIM905 (the same)
+)
+"""Words that do not name what a module provides."""
+
+
+def docstrings(module: Module) -> Iterator[tuple[int, str]]:
+    """Yield the docstrings of a module, its classes, functions and attributes, with their lines."""
+    for node in ast.walk(ast.parse(module.source)):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        for position, statement in enumerate(body):
+            if _is_text(statement) and (
+                (position == 0 and isinstance(node, Documented))
+                or (position and isinstance(body[position - 1], ast.Assign | ast.AnnAssign))
+            ):
+                yield statement.lineno, statement.value.value
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return (
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Constant)
+        and isinstance(statement.value.value, str)
+    )
+
+
+def fault_of(docstring: str) -> str:
+    """Return what is wrong with the opening of a docstring, or nothing."""
+    text = docstring.strip()
+    if not text:
+        return ""
+    if text[0].islower():
+        return "starts with a small letter"
+    word = re.split(r"[^\w']", text, maxsplit=1)[0]
+    if word in FRAGMENTS:
+        return f"starts with {word!r}"
+    return ""
+
+
+def bad_docstrings(module: Module) -> Iterator[str]:
+    """Yield the docstrings of a module that open badly."""
+    for line, docstring in docstrings(module):
+        if fault := fault_of(docstring):
+            summary = docstring.strip().splitlines()[0]
+            yield f"{module.path}:{line} {fault}: {summary}"
+
+
+def says_nothing(path: Path) -> bool:
+    """Return whether a module is named by a participle or an adjective."""
+    return path.stem in PARTICIPLES
