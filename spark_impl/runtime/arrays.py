@@ -1,4 +1,4 @@
-"""Types of the numpy arrays that all pipelines compute with."""
+"""Types of arrays and of plain rows that all pipelines use."""
 
 from typing import Any, TypeAlias
 
@@ -15,3 +15,7 @@ Records: TypeAlias = NDArray[np.void]
 """Structured arrays: several named fields an element."""
 Column: TypeAlias = NDArray[Any]
 """An array of any of these types, where the code does not depend on which."""
+Values: TypeAlias = tuple[Any, ...]  # str or int; Arrow's to_pylist has no types
+"""Values of some columns in one row, such as the grouping columns."""
+PlainRow: TypeAlias = dict[str, Any]  # Arrow's to_pylist has no types
+"""A row of a table, by column."""

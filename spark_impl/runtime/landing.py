@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -32,14 +32,14 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.failures import wait_for
-from spark_impl.runtime.histories import DATA_FILES, InputProblem, append, literal, tidy
+from spark_impl.runtime.histories import COLUMNS, DATA_FILES, InputProblem, append, literal, tidy
+from spark_impl.runtime.stores import JsonObject
 
 VERSION = 1
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
 """Units of times that are numbers, in microseconds."""
-COLUMNS = ("seq", "source_id", "key", "event_time_us", "value", "arrival_us")
-"""Columns of a history, before the grouping columns."""
 _READ = ("event_time_us", "value", "key", "source_id", "arrival_us")
 """Columns that can come from the stream, in the order in which faults are looked for."""
 _TIMES = ("event_time_us", "arrival_us")
@@ -329,7 +329,7 @@ def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         yield place, batch.slice(start, size)
 
 
-def _gathered(index: Iterable[dict[str, Any]], kind: str, schema: pa.Schema) -> pa.Table:
+def _gathered(index: Iterable[PlainRow], kind: str, schema: pa.Schema) -> pa.Table:
     """What the workers handed over, in the order of arrival; it stays in the scratch files."""
     entries = [entry for entry in index if entry["kind"] == kind]
     paths = {entry["path"] for entry in entries}
@@ -357,7 +357,7 @@ def _last(history: Path) -> _Last:
     return _Last(int(path.stem), *greatest)
 
 
-def _open(history: Path, checkpoint: Path, settings: dict[str, Any]) -> None:
+def _open(history: Path, checkpoint: Path, settings: JsonObject) -> None:
     """Begin a history, or make sure that it can go on."""
     notes = [folder / "_landing.json" for folder in (checkpoint, history)]
     there, here = (json.loads(note.read_text()) if note.exists() else None for note in notes)

@@ -12,7 +12,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -20,6 +20,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import Event, System, Trace, Workload
+from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.session import DEFAULT_MASTER, session
 from spark_impl.runtime.stores import JsonObject
@@ -39,7 +40,7 @@ class PackQuery(Protocol):
     def run_available(self) -> None:
         """Process everything that is in the history now."""
 
-    def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
+    def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything, then end the streams of the wanted grouping values."""
 
 

@@ -9,12 +9,13 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
 from model.vocabulary import ScriptConfig
 from spark_impl.runtime import stores
+from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import InputProblem, append, writing
 from spark_impl.runtime.stores import JsonObject
 from spark_impl.script.encoding import SCHEMAS
@@ -53,13 +54,13 @@ class ScriptStore(stores.TableStore):
         """Return the grouping columns and ``columns``."""
         return pa.schema([*self.groups, *columns])
 
-    def known(self) -> dict[tuple[Any, ...], dict[int, int]]:
+    def known(self) -> dict[Values, dict[int, int]]:
         """Return the stamp below which each worker's results are known, by worker and group.
 
         A group is a combination of values of the grouping columns.
         """
         names = [field.name for field in self.groups]
-        known: dict[tuple[Any, ...], dict[int, int]] = {}
+        known: dict[Values, dict[int, int]] = {}
         for row in self.read_all("worker").sort_by("batch").to_pylist():
             own = known.setdefault(tuple(row[name] for name in names), {})
             own[row["worker"]] = row["known_us"]
@@ -76,7 +77,7 @@ class ScriptStore(stores.TableStore):
         numbers = (int(path.stem[-8:]) for path in self.control.glob("messages-*.parquet"))
         return max(numbers, default=-1) > batch
 
-    def request(self, rows: Iterable[tuple[Any, ...]]) -> None:
+    def request(self, rows: Iterable[Values]) -> None:
         """Write requests to some workers; the next run carries them out, once."""
         schema = self.schema_of(BLOCK)
         arrays = [

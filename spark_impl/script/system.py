@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from model.vocabulary import ScriptConfig, Trace, Workload
 from model.vocabulary.script import Rejected, Result, Undefined
 from model.vocabulary.trace import Step
+from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.systems import (
     CASE,
     OnKill,
@@ -92,7 +93,7 @@ def run_in_process(workload: Workload) -> Trace:
     return _trace(plan, steps)
 
 
-def _steps(rows: Mapping[str, Iterable[dict[str, Any]]]) -> list[Step]:
+def _steps(rows: Mapping[str, Iterable[PlainRow]]) -> list[Step]:
     """Return the steps of the rows of some tables."""
     return [word(**row) for name, word in _WORDS.items() for row in rows[name]]
 
@@ -132,7 +133,7 @@ def read_traces(config: ScriptConfig, store: Path | None, cases: Iterable[str]) 
 
     Nothing arrived if ``store`` is None.
     """
-    rows: dict[str, dict[str, list[dict[str, Any]]]] = {
+    rows: dict[str, dict[str, list[PlainRow]]] = {
         name: {table: [] for table in _WORDS} for name in cases
     }
     if store is not None:

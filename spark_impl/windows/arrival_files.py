@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
-from spark_impl.runtime.arrays import Column, Ints
+from spark_impl.runtime.arrays import Column, Ints, Values
 from spark_impl.runtime.histories import COLUMNS, InputProblem, on_disk, reading
 from spark_impl.windows.panes import compact, stable_order
 from spark_impl.windows.records import Rows
@@ -134,10 +134,10 @@ def number_values(column: pa.ChunkedArray) -> tuple[Ints, list[Any]]:
     return codes.to_numpy().astype(np.int64), values
 
 
-def number_combinations(table: pa.Table, by: Sequence[str]) -> tuple[Ints, list[tuple[Any, ...]]]:
+def number_combinations(table: pa.Table, by: Sequence[str]) -> tuple[Ints, list[Values]]:
     """Return a number for every row, and the values of ``by`` for which each number stands."""
     codes = np.zeros(table.num_rows, np.int64)
-    combinations: list[tuple[Any, ...]] = [()]
+    combinations: list[Values] = [()]
     for name in by:
         more, values = number_values(table.column(name))
         used, codes = compact(codes * len(values) + more)
@@ -148,7 +148,7 @@ def number_combinations(table: pa.Table, by: Sequence[str]) -> tuple[Ints, list[
     return codes, combinations
 
 
-def split(table: pa.Table, by: Sequence[str]) -> list[tuple[tuple[Any, ...], pa.Table]]:
+def split(table: pa.Table, by: Sequence[str]) -> list[tuple[Values, pa.Table]]:
     """Cut a table into one for each combination of values of ``by``; rows keep their order."""
     if not table.num_rows:
         return []

@@ -16,7 +16,7 @@ With grouping columns the hash also depends on their values, and slots do neithe
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -97,9 +97,11 @@ def _packed(
     codes, keys = number_values(table.column("key"))
     task = pa.array(owners(keys, settings.tasks)[codes].astype(np.int32))
     parts = split(table.append_column("task", task), [*groups, "task"])
-    columns: list[list[Any]] = [[values[i] for values, _ in parts] for i in range(len(groups))]
-    columns.append([slots[values[-1]] for values, _ in parts])
-    columns.append([encode(settings, part, groups) for _, part in parts])
+    columns = [
+        *([values[i] for values, _ in parts] for i in range(len(groups))),
+        [slots[values[-1]] for values, _ in parts],
+        [encode(settings, part, groups) for _, part in parts],
+    ]
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 

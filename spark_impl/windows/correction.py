@@ -10,13 +10,13 @@ Rules of this file (docs/slack.md, section 6):
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from spark_impl.runtime.arrays import Bools, Ints
+from spark_impl.runtime.arrays import Bools, Ints, PlainRow
 from spark_impl.runtime.histories import InputProblem
 from spark_impl.runtime.stores import read_parquet
 from spark_impl.windows import recompute
@@ -213,7 +213,7 @@ def _summarise(
     covered: pa.Table,
     place: Ints,
     rows_read: int,
-) -> list[dict[str, Any]]:
+) -> list[PlainRow]:
     """Return a row for each task; ``rows_read`` counts all rows read for the batch."""
     pairs = np.bincount(place, weights=covered.column("windows").to_numpy())
     windows = np.bincount(request.codes // len(request.windows), minlength=len(request.places))

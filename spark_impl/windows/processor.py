@@ -7,7 +7,7 @@ The state of a task is one value in Spark's state store. It is bounded by the op
 memory of the room's rule and, with ``dedup``, the tuples whose identities are known.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Generic, TypeAlias
 
 import numpy as np
@@ -17,7 +17,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from spark_impl.runtime.arrays import Records
+from spark_impl.runtime.arrays import PlainRow, Records
 from spark_impl.windows.arrival_files import FLAWS, PATH, FileShares, TaskInput
 from spark_impl.windows.arrivals import REASONS
 from spark_impl.windows.blocks import decode, keys_from_bytes, keys_to_bytes, task_of_slot
@@ -32,7 +32,7 @@ BATCH = "streaming.sql.batchId"
 """Local property in which Spark gives its tasks the number of their micro-batch."""
 STATE = StructType([StructField("state", BinaryType())])
 """The state of a task (:func:`spark_impl.windows.records.state_to_bytes`) in the state store."""
-OutputRow: TypeAlias = Mapping[str, Any]
+OutputRow: TypeAlias = PlainRow
 """The output of one task in one micro-batch, with the columns of ``store.output_columns``."""
 Write: TypeAlias = Callable[[Sequence[OutputRow], int, int], None]
 """Writes the output rows of a partition, given the micro-batch and the partition."""

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import LongType
 
+from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import either, literal
 from spark_impl.runtime.queries import QueryRunner, paths
 from spark_impl.windows import processor
@@ -82,7 +83,7 @@ class WindowedQuery(Generic[ConfigT]):
         start = partial(self._start, processingTime=interval)
         return self._runner.start_alone(self._store.root, start)[0]
 
-    def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
+    def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything in the source, then close all windows and correct all pending pairs.
 
         ``wanted`` chooses among the combinations of the grouping columns' values. The request is

@@ -183,3 +183,6 @@ class WindowRoom(Generic[ConfigT]):
     """The columns of these tables behind the grouping columns and ``task``."""
     words: Mapping[str, Word]
     """The room's own types of steps, by table."""
+
+
+AnyRoom: TypeAlias = WindowRoom[Any]  # where the type of its configuration does not matter

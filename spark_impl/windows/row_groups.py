@@ -11,7 +11,7 @@ Rules of this file:
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
-from spark_impl.runtime.arrays import Floats, Ints
+from spark_impl.runtime.arrays import Floats, Ints, Values
 from spark_impl.runtime.histories import COLUMNS, reading
 from spark_impl.windows.arrival_files import (
     cast_columns,
@@ -37,7 +37,7 @@ _ROWS_AT_ONCE = 1_000_000
 
 TimeRange: TypeAlias = tuple[int, int]
 """Start and end of a range of time (us), half open."""
-Place: TypeAlias = tuple[Any, ...]  # str or int
+Place: TypeAlias = Values
 """Values of the grouping columns, task and key."""
 
 

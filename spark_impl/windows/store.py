@@ -10,22 +10,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from spark_impl.runtime import stores
+from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import writing
 from spark_impl.runtime.stores import JsonObject
 from spark_impl.windows.records import LATE, REJECTED, RESULT
-from spark_impl.windows.room import ConfigT, WindowRoom
+from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 
 VERSION = 4
 _PENDING_KEPT = 50
 """Number of pending sets that stay for slow readers."""
 
-TaskId: TypeAlias = tuple[Any, ...]  # str or int, then int
+TaskId: TypeAlias = Values
 """Values of the grouping columns, then the task."""
 Columns: TypeAlias = Mapping[str, pa.DataType]
 """Columns of a table behind the grouping columns and ``task``."""
@@ -68,24 +69,24 @@ _CORRECTION: Mapping[str, Columns] = {
 }
 
 
-def all_tables(room: WindowRoom[Any]) -> dict[str, Columns]:
+def all_tables(room: AnyRoom) -> dict[str, Columns]:
     """Return the columns of all tables of a room, by table."""
     return {**_stream_tables(room), **_CORRECTION}
 
 
-def _stream_tables(room: WindowRoom[Any]) -> dict[str, Columns]:
+def _stream_tables(room: AnyRoom) -> dict[str, Columns]:
     """Return the tables that the stream part writes; corrections write the others."""
     return {**_STREAM, **room.columns, "progress": {**_PROGRESS, **room.progress}}
 
 
-def output_columns(room: WindowRoom[Any]) -> Columns:
+def output_columns(room: AnyRoom) -> Columns:
     """Return the columns of a task's output row: its progress, then its records as bytes."""
     progress = _stream_tables(room)["progress"]
     binaries = dict.fromkeys(("keys", *record_types(room)), pa.binary())
     return {"active": _FLAG, **progress, **binaries}
 
 
-def record_types(room: WindowRoom[Any]) -> "dict[str, np.dtype[np.void]]":
+def record_types(room: AnyRoom) -> "dict[str, np.dtype[np.void]]":
     """Return the dtype of a task's records, by the table to which they belong."""
     return {"result": RESULT, "late": LATE, "rejected": REJECTED, **room.records}
 
@@ -94,7 +95,7 @@ def record_types(room: WindowRoom[Any]) -> "dict[str, np.dtype[np.void]]":
 class WindowStore(stores.TableStore):
     """The store of a windowed query."""
 
-    room: WindowRoom[Any] = field(kw_only=True)
+    room: AnyRoom = field(kw_only=True)
 
     MARKER: ClassVar[str] = "pending"
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Row, SparkSession
@@ -10,11 +9,12 @@ from pyspark.sql import Row, SparkSession
 from model.vocabulary import Event, Trace, Workload, task_of
 from model.vocabulary import answers as words
 from model.vocabulary.trace import Step
+from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.systems import CASE, OnKill, OperatorInProcess, arrivals_table, run_pack
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.processor import STATE_NAME, WindowProcessor, output_tables
 from spark_impl.windows.query import EXACT, WindowedQuery, results
-from spark_impl.windows.room import ConfigT, WindowRoom, WindowSettings, Word
+from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom, WindowSettings, Word
 from spark_impl.windows.store import WindowStore, load_store
 
 _WORDS: Mapping[str, Word] = {
@@ -110,7 +110,7 @@ def read_trace(
     config, opened = load_store(store, room)
     last = opened.committed()
     for name in _words(room):
-        by_case: dict[str, list[dict[str, Any]]] = {}
+        by_case: dict[str, list[PlainRow]] = {}
         for row in opened.read_all(name, last).to_pylist():
             row["batch"] = min(row["batch"], own_batches[row[CASE]])
             by_case.setdefault(row[CASE], []).append(row)
@@ -123,12 +123,12 @@ def read_trace(
     return {name: Trace("spark", own) for name, own in steps.items()}
 
 
-def _words(room: WindowRoom[Any]) -> dict[str, Word]:
+def _words(room: AnyRoom) -> dict[str, Word]:
     return {**_WORDS, **room.words}
 
 
 def _steps(
-    room: WindowRoom[Any], settings: WindowSettings, name: str, rows: Iterable[dict[str, Any]]
+    room: AnyRoom, settings: WindowSettings, name: str, rows: Iterable[PlainRow]
 ) -> Iterator[Step]:
     """Return the steps of one table's rows; a row with a run of windows is one step for each.
 

@@ -8,7 +8,7 @@ the number of the ended process into the folder ``killed``.
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ def main(folder: Path) -> None:
     def fatal_writer(store: Any, settings: Any) -> processor.Write:
         write = writer(store, settings)
 
-        def run(rows: Sequence[Mapping[str, Any]], batch: int, part: int) -> None:
+        def run(rows: Sequence[processor.OutputRow], batch: int, part: int) -> None:
             write(rows, batch, part)
             if batch == FATAL_BATCH:
                 end_executor_once(killed / "micro-batch")
