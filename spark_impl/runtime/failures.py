@@ -1,4 +1,4 @@
-"""What a user is told when Spark fails: one sentence, without any stack trace."""
+"""Turns failures of Spark into one sentence for the user, without a stack trace."""
 
 import logging
 import re
@@ -19,20 +19,20 @@ _DISK = (
     "No space left on device|Disk quota exceeded|Read-only file system|File too large"
     "|Input/output error|Permission denied"
 )
-"""What operating systems say about a disk that takes no more."""
+"""Messages of operating systems about a disk that cannot be written."""
 
 
 def last_error(error: Exception) -> tuple[str, str]:
-    """Name and message of the last error that the text of an exception tells of."""
+    """Return name and message of the last error in the text of an exception."""
     found = _ERROR.findall(str(error)) or [(type(error).__name__, _first_line(error))]
     name, said = found[-1]
     return name.rsplit(".", maxsplit=1)[-1], said.strip()
 
 
 def sentence_of(error: Exception, store: Path | None = None) -> str:
-    """What the last Python error in the message says; of Java's what a user can make sense of.
+    """Return the message of the last Python error, else the useful part of Java's message.
 
-    ``store`` is where the query writes.
+    ``store`` is the folder that the query writes.
     """
     if not isinstance(error, PySparkException | Py4JJavaError):
         return "the Java process of Spark has ended; the same query goes on in a new session"
@@ -42,7 +42,7 @@ def sentence_of(error: Exception, store: Path | None = None) -> str:
     full = re.search(_DISK, str(error))
     if full:
         return f"Spark cannot write to {store or 'its checkpoint'} or its scratch folder: {full[0]}"
-    if isinstance(error, Py4JJavaError):  # begins with a number of Py4J's
+    if isinstance(error, Py4JJavaError):  # its text begins with an identifier of Py4J
         return said
     return re.sub(
         r"^\[STREAM_FAILED\].*?with exception: | SQLSTATE: XXKST$", "", _first_line(error)
@@ -56,19 +56,19 @@ def _first_line(error: Exception) -> str:
 def wait_for(
     query: StreamingQuery, problem: Callable[[str], Exception], store: Path | None = None
 ) -> None:
-    """Wait until a query has ended, and stop it when the user interrupts the wait.
+    """Wait until a query has ended; stop it if the user interrupts the wait.
 
-    Raises ``problem`` with a sentence when the query fails.
+    Raises ``problem`` with a sentence if the query fails.
     """
     failures: list[Exception] = []
 
     def wait() -> None:
         try:
             query.awaitTermination()
-        except Exception as error:  # Spark's, or that of a connection which is no more
+        except Exception as error:  # Spark's, or that of a lost connection
             failures.append(error)
 
-    # A signal in the middle of a call to Java would break the connection that stop() needs.
+    # A signal during a call to Java would break the connection that stop() needs.
     waiting = threading.Thread(target=wait, daemon=True)
     waiting.start()
     try:
@@ -82,7 +82,7 @@ def wait_for(
 
 @contextmanager
 def without_stack_traces() -> Iterator[None]:
-    """Keep the bridge to Java from printing what is raised anyway."""
+    """Keep the bridge to Java from printing errors that are raised anyway."""
     bridge = logging.getLogger("py4j")
     before = bridge.level
     bridge.setLevel(logging.CRITICAL + 1)

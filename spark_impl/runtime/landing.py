@@ -1,15 +1,15 @@
-"""Landing: any streaming DataFrame becomes a history, the folder that queries read.
+"""Lands any streaming DataFrame in a history, the folder that queries read.
 
     00000007.parquet                      the arrivals of micro-batch 7
-    _rejected/batch=7/part-00000.parquet  the rows of micro-batch 7 that are none, and why
-    _landing.json                         settings; the same file lies in the checkpoint
-    _scratch/                             what workers hand over while a micro-batch is landed
+    _rejected/batch=7/part-00000.parquet  the rows of micro-batch 7 that are no arrivals, and why
+    _landing.json                         settings; the checkpoint holds the same file
+    _scratch/                             files of workers while a micro-batch is landed
 
 Rules of this file:
 
-* The file of a micro-batch, once there, is never touched again: queries may have read it.
-* What comes before that file is thrown away and done anew when Spark replays the micro-batch.
-* The history is its own record: numbers go on behind those of its last file.
+* The file of a micro-batch never changes: queries may have read it.
+* All work before that file is discarded and repeated when Spark replays the micro-batch.
+* The history is its own record: arrival numbers continue those of its last file.
 """
 
 import json
@@ -34,14 +34,22 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.failures import wait_for
-from spark_impl.runtime.histories import COLUMNS, DATA_FILES, InputProblem, append, literal, tidy
+from spark_impl.runtime.histories import (
+    COLUMNS,
+    DATA_FILES,
+    InputProblem,
+    append,
+    complete,
+    literal,
+    tidy,
+)
 from spark_impl.runtime.stores import JsonObject
 
 VERSION = 1
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}
-"""Units of times that are numbers, in microseconds."""
+"""Units of numeric times, in microseconds."""
 _READ = ("event_time_us", "value", "key", "source_id", "arrival_us")
-"""Columns that can come from the stream, in the order in which faults are looked for."""
+"""Columns that can come from the stream, in the order in which they are checked."""
 _TIMES = ("event_time_us", "arrival_us")
 _REJECTED = pa.schema([(name, pa.string()) for name in ("column", "reason", "text", "row")])
 _OURS = ("_fault", "_place")  # on the way to the workers
@@ -49,30 +57,34 @@ _INDEX = "kind string, place string, number long, path string"  # of the workers
 
 
 class Landing:
-    """Writes the rows of ``stream`` into ``history``, each once, and goes on after every stop.
+    """Writes the rows of ``stream`` into ``history``, each once, and resumes after every stop.
 
-    ``event_time`` and ``value`` name columns of the stream, as do, if given, ``key`` (default: the
-    key ``""`` for all), ``source_id`` (a whole number that tells tuples apart; default: the arrival
-    number, so that every row is a tuple of its own), ``arrival`` (default: when Spark planned the
-    micro-batch, never going back) and ``group_columns``.
+    These arguments name columns of the stream:
 
-    ``time_unit`` says what times are that are not timestamps already: ``"us"``, ``"ms"`` or ``"s"``
-    since 1970, as numbers or text, or ``"timestamp"``: text like ``2013-01-01T05:15:00Z``, without
-    a zone in the time zone of the session. What is finer than a microsecond is cut off.
+    * ``event_time`` and ``value``;
+    * ``key``; default: the key ``""`` for all rows;
+    * ``source_id``: a whole number that identifies a tuple; default: the arrival number, so that
+      every row is a tuple of its own;
+    * ``arrival``; default: the time at which Spark planned the micro-batch, never decreasing;
+    * ``group_columns``.
+
+    ``time_unit`` is the unit of times that are not timestamps already: ``"us"``, ``"ms"`` or
+    ``"s"`` since 1970, as numbers or text, or ``"timestamp"``: text like ``2013-01-01T05:15:00Z``,
+    without a zone in the time zone of the session. Fractions of a microsecond are cut off.
 
     A row with a column that is NULL or cannot be read goes to :meth:`rejected`; the stream goes on.
-    Values that are not finite can be read. A source of CSV files turns what does not fit its schema
-    into NULL: have it read text.
+    Values that are not finite can be read. A source of CSV files turns values that do not fit its
+    schema into NULL; let it read text.
 
     A micro-batch becomes one file. Rows are numbered from 0 on, without gaps, in the order of the
-    modification times and names of the files they come from, then as Spark reads them: partition
-    by partition. Workers parse them into scratch files, which the driver maps into memory: it needs
-    16 bytes a row, and room for a million rows. ``maxFilesPerTrigger`` or ``maxOffsetsPerTrigger``
-    bound what a micro-batch holds. Only one landing may write into a history at a time. The folders
-    have to be reachable under the same paths from the driver and from all workers.
+    modification times and names of their files, then as Spark reads them: partition by partition.
+    Workers parse rows into scratch files, which the driver maps into memory: it needs 16 bytes a
+    row, and room for a million rows. ``maxFilesPerTrigger`` or ``maxOffsetsPerTrigger`` bound the
+    size of a micro-batch. Only one landing may write into a history at a time. The folders must be
+    reachable under the same paths from the driver and from all workers.
 
-    Raises :class:`InputProblem` with one sentence, and writes nothing, when a column is missing or
-    holds the wrong thing, or when the history was landed with another checkpoint or other settings.
+    Raises :class:`InputProblem` with one sentence, and writes nothing, if a column is missing or
+    has a wrong type, or if the history was landed with another checkpoint or other settings.
     """
 
     def __init__(
@@ -103,7 +115,7 @@ class Landing:
             raise InputProblem(msg)
         self._history, self._checkpoint = Path(history).absolute(), Path(checkpoint).absolute()
         self._own_clock = arrival is None
-        self._rows = _typed(stream, _fields(stream, chosen, groups, time_unit))
+        self._rows = _select_typed(stream, _fields_of(stream, chosen, groups, time_unit))
         kinds = {field.name: field.type for field in to_arrow_schema(self._rows.schema)}
         self._schema = pa.schema((name, kinds[name]) for name in kinds if name not in _OURS)
         settings = {
@@ -124,16 +136,17 @@ class Landing:
         return self._writer().trigger(processingTime=interval).start()
 
     def rejected(self) -> DataFrame:
-        """Rows that are no arrivals: ``column``, ``reason``, ``text``, ``row``, ``batch``.
+        """Return the rows that are no arrivals.
 
-        ``text`` is what ``column`` held, ``row`` all columns of the stream as JSON.
+        The columns are ``column`` (the first one with a fault), ``reason``, ``text`` (the content
+        of that column), ``row`` (all columns of the stream as JSON) and ``batch``.
         """
         columns = ", ".join(f"{name} string" for name in _REJECTED.names)
         read = self._rows.sparkSession.read.schema(f"{columns}, batch long")
         return read.parquet(literal(self._history / "_rejected"))
 
     def counts(self) -> tuple[int, int]:
-        """Rows landed, and rows rejected, until now."""
+        """Return the number of rows landed and of rows rejected until now."""
         tables = map(self._history.glob, (DATA_FILES, "_rejected/batch=*/part-*.parquet"))
         landed, rejected = (sum(pq.read_metadata(p).num_rows for p in paths) for paths in tables)
         return landed, rejected
@@ -148,13 +161,13 @@ class Landing:
         return out
 
     def _land(self, rows: DataFrame, batch: int) -> None:
-        """Everything that a micro-batch writes; Spark calls it, again after a crash."""
+        """Write everything of a micro-batch; Spark calls this, and again after a crash."""
         last, scratch = _last(self._history), self._history / "_scratch"
         shutil.rmtree(scratch, ignore_errors=True)
         for cut_short in self._history.glob(".*.parquet.*"):
             cut_short.unlink()
-        if batch == last.batch:  # landed, and stopped before Spark took note of it
-            rows.write.format("noop").mode("append").save()  # Spark wants its own state complete
+        if batch == last.batch:  # landed, but Spark stopped before it committed
+            rows.write.format("noop").mode("append").save()  # Spark's own state must be complete
             return
         if batch < last.batch:
             msg = f"{self._checkpoint} is at batch {batch}, {self._history} at {last.batch} already"
@@ -164,23 +177,23 @@ class Landing:
         scratch.mkdir()
         hand_over = partial(_hand_over, folder=str(scratch), landed=self._schema)
         index = rows.mapInArrow(hand_over, _INDEX).toArrow().to_pylist()
-        bad = _gathered(index, "rejected", _REJECTED)
+        bad = _gather(index, "rejected", _REJECTED)
         if bad.num_rows:
             append(rejected, bad, "part-00000")
-        good = _gathered(index, "landed", self._schema)
+        good = _gather(index, "landed", self._schema)
         if good.num_rows:
-            append(self._history, self._numbered(good, last), f"{batch:08d}")
+            append(self._history, self._number_rows(good, last), f"{batch:08d}")
         shutil.rmtree(scratch)
 
-    def _numbered(self, rows: pa.Table, last: "_Last") -> pa.Table:
-        """The rows as arrivals that follow ``last``."""
+    def _number_rows(self, rows: pa.Table, last: "_Last") -> pa.Table:
+        """Return the rows as arrivals that follow ``last``."""
         seq = pa.array(np.arange(last.seq + 1, last.seq + 1 + rows.num_rows))
         columns = {
             "seq": seq,
             "source_id": seq,
             **dict(zip(rows.column_names, rows.columns, strict=True)),
         }
-        if self._own_clock:  # which may have been put back
+        if self._own_clock:  # a clock may have been put back
             columns["arrival_us"] = pc.max_element_wise(columns["arrival_us"], last.arrival_us)
         order = [*COLUMNS, *(name for name in columns if name not in COLUMNS)]
         return pa.table({name: columns[name] for name in order})
@@ -189,14 +202,14 @@ class Landing:
 class _Field(NamedTuple):
     name: str
     typed: Column
-    """NULL where the stream holds something else."""
+    """NULL if the stream holds something else."""
     source: str | None = None
 
 
-def _fields(
+def _fields_of(
     stream: DataFrame, chosen: dict[str, str | None], groups: Collection[str], unit: str
 ) -> list[_Field]:
-    """The columns of the history, besides the arrival number."""
+    """Return the columns of the history, without the arrival number."""
     kinds = {field.name: field.dataType for field in stream.schema}
     fields = []
     for name, source in [*chosen.items(), *zip(groups, groups, strict=True)]:
@@ -204,25 +217,25 @@ def _fields(
             if source not in kinds:
                 msg = f"the stream has no column {source!r}; its columns are {', '.join(kinds)}"
                 raise InputProblem(msg)
-            typed = _read(name, _quoted(source), kinds[source], unit)
+            typed = _read(name, _quote(source), kinds[source], unit)
             if typed is None:
                 is_a, note = kinds[source].simpleString(), f" with time_unit {unit!r}"
-                msg = f"column {source!r} holds {is_a}, not {_wanted(name)}"
+                msg = f"column {source!r} holds {is_a}, not {_requirement(name)}"
                 raise InputProblem(msg + note * (name in _TIMES))
             fields.append(_Field(name, typed, source))
     if chosen["key"] is None:
         fields.append(_Field("key", F.lit("")))
     if chosen["arrival_us"] is None:
-        # In a stream this is the time in Spark's log of offsets: a replay gets the same.
+        # In a stream this is the time in Spark's log of offsets, so a replay gets the same time.
         fields.append(_Field("arrival_us", F.unix_micros(F.current_timestamp())))
     return fields
 
 
 def _read(name: str, column: Column, kind: types.DataType, unit: str) -> Column | None:
-    """A column as the history's ``name``, NULL where it is none; None if it cannot be one."""
+    """Return a column as the history's ``name``, with NULL for bad values; None for a bad type."""
     text, whole = isinstance(kind, types.StringType), isinstance(kind, types.IntegralType)
     if name in _TIMES:
-        return _time(column, kind, unit)
+        return _read_time(column, kind, unit)
     if name == "value":
         number = column.try_cast("double")
         if text:  # to Java "1f" and "0x1p3" are numbers
@@ -237,7 +250,7 @@ def _read(name: str, column: Column, kind: types.DataType, unit: str) -> Column 
     return column.try_cast("bigint")
 
 
-def _time(column: Column, kind: types.DataType, unit: str) -> Column | None:
+def _read_time(column: Column, kind: types.DataType, unit: str) -> Column | None:
     if isinstance(kind, types.TimestampType | types.TimestampNTZType | types.DateType):
         return F.unix_micros(column.cast("timestamp"))
     if unit == "timestamp" and isinstance(kind, types.StringType):
@@ -249,26 +262,26 @@ def _time(column: Column, kind: types.DataType, unit: str) -> Column | None:
     return None
 
 
-def _wanted(name: str) -> str:
+def _requirement(name: str) -> str:
     wanted = {"value": "a number", "key": "text", "source_id": "a whole number"}
     return "a time" if name in _TIMES else wanted.get(name, "text or a whole number")
 
 
-def _quoted(name: str) -> Column:
+def _quote(name: str) -> Column:
     return F.col("`" + name.replace("`", "``") + "`")
 
 
-def _typed(stream: DataFrame, fields: Sequence[_Field]) -> DataFrame:
-    """The columns of the history, ``_fault``: what is wrong with a row, ``_place``: see below."""
-    everything = F.struct(*(_quoted(name).alias(name) for name in stream.columns))
+def _select_typed(stream: DataFrame, fields: Sequence[_Field]) -> DataFrame:
+    """Return the columns of the history, ``_fault`` (the fault of a row) and ``_place``."""
+    everything = F.struct(*(_quote(name).alias(name) for name in stream.columns))
     row = F.to_json(everything, {"ignoreNullFields": "false"})
     faults = []
     for field in fields:
         if field.source is not None:
-            column = _quoted(field.source)
+            column = _quote(field.source)
             binary = isinstance(stream.schema[field.source].dataType, types.BinaryType)
             text = F.hex(column) if binary else column.cast("string")
-            other = F.when(field.typed.isNull(), f"not {_wanted(field.name)}")
+            other = F.when(field.typed.isNull(), f"not {_requirement(field.name)}")
             reason = F.when(column.isNull(), "NULL").otherwise(other)
             said = zip(_REJECTED.names, (F.lit(field.source), reason, text, row), strict=True)
             fault = F.struct(*(part.alias(name) for name, part in said))
@@ -279,7 +292,7 @@ def _typed(stream: DataFrame, fields: Sequence[_Field]) -> DataFrame:
 
 
 def _place(stream: DataFrame) -> Column:
-    """Text that sorts rows by the times and names of their files; Spark reads the largest first."""
+    """Return text that sorts rows by times and names of files; Spark reads large files first."""
     partition = F.lpad(F.spark_partition_id().cast("string"), 10, "0")
     try:
         file = stream.metadataColumn("_metadata")
@@ -287,7 +300,7 @@ def _place(stream: DataFrame) -> Column:
         time, start = (F.lpad(number.cast("string"), 20, "0") for number in numbers)
         place = F.concat_ws("\t", time, file["file_path"], start, partition)
         stream.select(place)
-    except AnalysisException:  # they do not come from files
+    except AnalysisException:  # the rows do not come from files
         return partition
     return place
 
@@ -295,7 +308,7 @@ def _place(stream: DataFrame) -> Column:
 def _hand_over(
     batches: Iterable[pa.RecordBatch], folder: str, landed: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
-    """Stage for ``mapInArrow``: rows to two scratch files, and an index of what is there."""
+    """Write rows to two scratch files and yield an index of them; a stage for ``mapInArrow``."""
     attempt, index = uuid.uuid4().hex, []
     with ExitStack() as stack:
         files = {}
@@ -318,7 +331,7 @@ def _hand_over(
 
 
 def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
-    """The rows of every place, in their order."""
+    """Yield the rows of every place, in their order."""
     column = batch.column("_place").dictionary_encode()
     codes, places = column.indices.to_numpy(), column.dictionary.to_pylist()
     if len(places) > 1:
@@ -329,8 +342,8 @@ def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         yield place, batch.slice(start, size)
 
 
-def _gathered(index: Iterable[PlainRow], kind: str, schema: pa.Schema) -> pa.Table:
-    """What the workers handed over, in the order of arrival; it stays in the scratch files."""
+def _gather(index: Iterable[PlainRow], kind: str, schema: pa.Schema) -> pa.Table:
+    """Return the rows of the workers in the order of arrival, mapped from their scratch files."""
     entries = [entry for entry in index if entry["kind"] == kind]
     paths = {entry["path"] for entry in entries}
     files = {path: pa.ipc.open_file(pa.memory_map(path)) for path in paths}
@@ -346,7 +359,7 @@ class _Last(NamedTuple):
 
 
 def _last(history: Path) -> _Last:
-    """What the last file of a history says."""
+    """Return the last micro-batch, arrival number and arrival time of a history."""
     path = max(history.glob(DATA_FILES), key=lambda path: int(path.stem), default=None)
     if path is None:
         return _Last(-1, -1, -(1 << 63))
@@ -358,7 +371,7 @@ def _last(history: Path) -> _Last:
 
 
 def _open(history: Path, checkpoint: Path, settings: JsonObject) -> None:
-    """Begin a history, or make sure that it can go on."""
+    """Begin a history, or check that it can be resumed."""
     notes = [folder / "_landing.json" for folder in (checkpoint, history)]
     there, here = (json.loads(note.read_text()) if note.exists() else None for note in notes)
     if here is None and not (checkpoint / "offsets").exists():
@@ -379,7 +392,6 @@ def _open(history: Path, checkpoint: Path, settings: JsonObject) -> None:
 def _begin(history: Path, checkpoint: Path, note: str) -> None:
     (history / "_rejected").mkdir(parents=True, exist_ok=True)
     checkpoint.mkdir(parents=True, exist_ok=True)
-    for folder in (checkpoint, history):  # the history last: it is what counts
-        scratch = folder / f"._landing.json.{uuid.uuid4().hex}"
-        scratch.write_text(note)
-        scratch.replace(folder / "_landing.json")
+    for folder in (checkpoint, history):  # the history last: it decides whether a landing has begun
+        with complete(folder / "_landing.json") as scratch:
+            scratch.write_text(note)
