@@ -1,12 +1,12 @@
 """Routers of room ``grouping`` on the command line: options, defaults an input, validation."""
 
 import argparse
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from model.vocabulary.settings import nearest
+from model.vocabulary.settings import nearest, settings_of
 from properties.errors import UsageError
 from properties.grouping.limits import INSTANCES_MAX, refuse_config
 
@@ -42,32 +42,10 @@ class Query(NamedTuple):
     title: str
 
 
-def _integers(text: str) -> tuple[int, ...]:
-    return tuple([int(each) for each in text.split(",")])
-
-
-def _times(text: str) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    pairs = (part.rpartition(":") for part in text.split("/"))
-    return tuple([(int(batch or 0), _integers(times)) for batch, _, times in pairs])
-
-
-INTEGERS = "integers with commas between"
-SETTINGS: Mapping[str, tuple[Callable[[str], Any], str]] = {
-    "instances": (int, "an integer"),
-    "times_us": (_times, f"{INTEGERS}, like 10,10,50, or 10,10,50/3:50,10,10 from micro-batch 3"),
-    "latency_us": (_integers, INTEGERS),
-    "senders": (int, "an integer"),
-    "window_tuples": (int, "an integer"),
-    "theta": (float, "a number"),
-    "eps": (float, "a number"),
-    "gamma": (float, "a number"),
-    "alpha": (float, "a number"),
-    "draw_tuples": (int, "an integer"),
-    "tiers": (_integers, INTEGERS),
-    "hash_seed": (int, "an integer"),
-    "top": (int, "an integer"),
-}
-"""Everything of ``GroupingConfig`` but the policy: how it is read, and what it has to be."""
+TIMES = "times_us"
+SETTINGS = {name: each for name, each in settings_of(GroupingConfig).items() if name != "policy"}
+"""Settings that ``--set`` takes, beside :data:`TIMES`."""
+NAMES = (*SETTINGS, TIMES)
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
@@ -83,7 +61,7 @@ def add_options(group: argparse._ArgumentGroup) -> None:
         dest="router",
         action="append",
         metavar="NAME=VALUE",
-        help=f"{', '.join(SETTINGS)}; may be repeated ({INSTANCES} instances, half of them"
+        help=f"{', '.join(NAMES)}; may be repeated ({INSTANCES} instances, half of them"
         f" {SLOW_US // FAST_US} times slower, {SENDERS} senders, {WINDOWS} windows)",
     )
 
@@ -95,7 +73,7 @@ def queries(args: argparse.Namespace, input_name: str, tuples: int) -> Iterator[
     """
     defaults = BY_INPUT.get(input_name, Defaults())
     written = dict(_setting(text) for text in (*defaults.settings, *(args.router or ())))
-    given = {name: _read(name, text) for name, text in written.items()}
+    given = _values(written)
     others = [f"{name}={text}" for name, text in written.items()]
     for policy in _policies(args.policy or defaults.policies):
         try:
@@ -119,18 +97,36 @@ def _setting(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"--set {text!r} is not NAME=VALUE")
-    if name not in SETTINGS:
-        hint = "; that is --policy" if name == "policy" else nearest(name, SETTINGS)
-        raise UsageError(f"--set: there is no setting {name!r}, only {', '.join(SETTINGS)}{hint}")
+    if name not in NAMES:
+        hint = "; that is --policy" if name == "policy" else nearest(name, NAMES)
+        raise UsageError(f"--set: there is no setting {name!r}, only {', '.join(NAMES)}{hint}")
     return name, value
 
 
-def _read(name: str, text: str) -> Any:
-    read, kind = SETTINGS[name]
+def _values(written: Mapping[str, str]) -> dict[str, object]:
     try:
-        return read(text)
+        return {name: _read(name, text) for name, text in written.items()}
     except ValueError as error:
-        raise UsageError(f"--set: {name} is {text!r}; it must be {kind}") from error
+        raise UsageError(f"--set: {error}") from error
+
+
+def _read(name: str, text: str) -> object:
+    """Return the value of a setting; refuse a text without one."""
+    if name != TIMES:
+        return SETTINGS[name].read(text)
+    try:
+        return _parse_times(text)
+    except ValueError as error:
+        example = "10,10,50, or 10,10,50/3:50,10,10 from micro-batch 3"
+        msg = f"{TIMES} is {text!r}; it must be integers with commas between, like {example}"
+        raise ValueError(msg) from error
+
+
+def _parse_times(text: str) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    pairs = (part.rpartition(":") for part in text.split("/"))
+    return tuple(
+        [(int(batch or 0), tuple(map(int, times.split(",")))) for batch, _, times in pairs]
+    )
 
 
 def _complete(given: Mapping[str, Any], tuples: int) -> dict[str, Any]:

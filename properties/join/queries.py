@@ -7,10 +7,12 @@ from typing import NamedTuple
 
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import And, Equi, Ineq
+from model.vocabulary.settings import settings_of
 from properties.data.durations import parse_duration_us, write_duration
-from properties.errors import UsageError, in_options
+from properties.errors import UsageError
 from properties.join.conditions import GRAMMAR, parse_condition, write_condition
 from properties.join.limits import refuse_chain
+from properties.options import add_setting_options, in_options
 
 BATCHES = 4
 """Micro-batches where ``--batches`` does not say otherwise."""
@@ -39,19 +41,9 @@ BY_INPUT = {
     "beijing": (Defaults("0s", ("key", "key and value >"), "2h"),),
 }
 
-# Option, setting of JoinConfig, what it means.
-INTEGERS = (
-    ("--workers", "workers", "asked for, as the lateness is, in two rooms"),
-    ("--block-size", "block_size", f"most tuples of a block (by input, at most {BLOCK_SIZE})"),
-    ("--credit", "credit", f"most blocks on their way over a boundary ({CREDIT})"),
-)
-OPTIONS = (
-    ("--window", "window_us"),
-    ("--lateness", "lateness_us"),
-    ("--on", "the name of a query"),
-    *(each[:2] for each in INTEGERS),
-)
-"""With what they set, mostly a field of JoinConfig."""
+_OWN = ("block_size", "credit")
+_USUAL = {"block_size": f"by input, at most {BLOCK_SIZE}", "credit": str(CREDIT)}
+OTHERS = {"window_us": "--window", "the name of a query": "--on"}
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
@@ -65,8 +57,8 @@ def add_options(group: argparse._ArgumentGroup) -> None:
         metavar="CONDITION",
         help=f"{GRAMMAR}; may be repeated, all share one chain (key)",
     )
-    for flag, setting, meaning in INTEGERS[1:]:
-        group.add_argument(flag, dest=setting, type=int, metavar="N", help=meaning)
+    known = settings_of(JoinConfig)
+    add_setting_options(group, {name: known[name] for name in _OWN}, _USUAL)
 
 
 def queries(args: argparse.Namespace, input_name: str | None) -> Iterator[JoinConfig]:
@@ -99,7 +91,7 @@ def _config(args: argparse.Namespace, defaults: Defaults) -> JoinConfig:
     try:
         config = JoinConfig(queries=named, **given)  # type: ignore[arg-type]
     except ValueError as error:
-        raise UsageError(in_options(str(error), OPTIONS)) from error
+        raise UsageError(in_options(str(error), settings_of(JoinConfig), OTHERS)) from error
     refuse_chain("--workers", config.workers, "--window", config.window_us)
     return config
 

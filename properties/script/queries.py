@@ -7,8 +7,10 @@ from typing import Any
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import CLUSTER, WATERMARKS, Sensor, Workflow, walk
+from model.vocabulary.settings import settings_of
 from properties.data.durations import parse_duration_us, write_duration
-from properties.errors import UsageError, counted, in_options
+from properties.errors import UsageError, counted
+from properties.options import add_setting_options, in_options
 from properties.script import inputs, limits
 from properties.script.inputs import Network, Texts, read_all, workflows
 
@@ -17,15 +19,9 @@ BATCHES = 4
 WORKERS = 3
 CAP_PERCENT = 125
 
-OPTIONS = (
-    ("--workers", "workers"),
-    ("--lateness", "lateness_us"),
-    ("--cap-percent", "cap_percent"),
-    ("--watermark", "watermark"),
-    ("--cluster", "cluster"),
-    ("--key: a sensor", "a sensor"),
-)
-"""With what they set, a field of ScriptConfig."""
+SETTINGS = settings_of(ScriptConfig)
+OTHERS = {"a sensor": "--key: a sensor"}
+_USUAL = {"cap_percent": str(CAP_PERCENT), "watermark": "fixed"}
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
@@ -44,29 +40,13 @@ def add_options(group: argparse._ArgumentGroup) -> None:
         metavar="NAME|FILE.csv",
         help="the sensors there are (those of the input, as often as they send)",
     )
-    group.add_argument(
-        "--cap-percent",
-        type=int,
-        metavar="N",
-        help=f"most that a worker should have, of an even share ({CAP_PERCENT})",
-    )
+    add_setting_options(group, {"cap_percent": SETTINGS["cap_percent"]}, _USUAL)
     add_watermark(group)
 
 
 def add_watermark(group: argparse._ActionsContainer) -> None:
     """How far the watermark of a sensor lies behind."""
-    group.add_argument(
-        "--watermark",
-        metavar="NAME",
-        help=f"{', '.join(WATERMARKS)}: by --lateness, or by a share of it that follows the"
-        " disorder of the sensor (fixed)",
-    )
-    group.add_argument(
-        "--cluster",
-        type=int,
-        metavar="N",
-        help=f"arrivals of a sensor whose disorder that is ({CLUSTER})",
-    )
+    add_setting_options(group, {name: SETTINGS[name] for name in ("watermark", "cluster")})
 
 
 def asked(args: argparse.Namespace) -> Texts:
@@ -135,7 +115,7 @@ def config_of(
     try:
         return ScriptConfig(tuple(written), rates, workers, lateness_us, cap_percent, **others)
     except ValueError as error:
-        raise UsageError(in_options(str(error), OPTIONS)) from error
+        raise UsageError(in_options(str(error), SETTINGS, OTHERS)) from error
 
 
 def used(flows: Sequence[Workflow]) -> list[str]:

@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.answers import AGGREGATES
-from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS
-from properties.data.durations import duration
+from model.vocabulary.settings import settings_of
+from model.vocabulary.slack import METHODS
 from properties.data.tables import Recording
 from properties.errors import UsageError, counted
+from properties.options import add_setting_options
 from properties.windows import queries as windowed
 from properties.windows.queries import Defaults
 
@@ -16,30 +17,15 @@ PER = ("key", "task")
 FINE = Defaults("5s", "1s", ("sum", "count"), PER)
 BY_INPUT = {"flights": Defaults("6h", "1h", ("sum",), PER)}
 
-SETTINGS: tuple[windowed.Setting, ...] = (
-    ("--control", "control", str, f"{', '.join(CONTROLS)} (conformal)"),
-    ("--eps", "eps", float, "relative error that the first answer should stay below (0.05)"),
-    ("--delta", "delta", float, "probability with which it may not (0.05)"),
-    ("--lambda-thr", "lambda_thr", float, "required coverage, instead of eps and delta"),
-    ("--method", "method", str, f"of finding the required coverage: {', '.join(METHODS)} (normal)"),
-    (
-        "--sampling",
-        "sampling",
-        str,
-        f"what is assumed about missing tuples: {', '.join(SAMPLINGS)} (exchangeable)",
-    ),
-    ("--cv", "cv", float, "coefficient of variation of the values (estimated)"),
-    ("--fixed-slack", "fixed_slack_us", duration, "K of the control fixed (0s)"),
-    ("--learning-rate", "learning_rate", float, "step of the control conformal (0.05)"),
-    ("--kp", "kp", float, "proportional gain of the control pd (0.2)"),
-    ("--kd", "kd", float, "derivative gain of the control pd (4)"),
-    ("--max-slack", "max_slack_us", duration, "upper limit of K"),
-)
+OWN = {
+    name: each for name, each in settings_of(SlackConfig).items() if name not in windowed.OPTIONS
+}
+"""Settings that only this room has."""
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
     """What only this room can be asked."""
-    windowed.add_settings(group, SETTINGS)
+    add_setting_options(group, OWN)
 
 
 def queries(
@@ -54,7 +40,7 @@ def queries(
     suited = METHODS.get(args.method or "normal", AGGREGATES)
     aggregates = tuple(each for each in usual.aggregates if each in suited)
     defaults = usual._replace(aggregates=aggregates)
-    for config, per in windowed.queries(SlackConfig, args, defaults, recording, SETTINGS):
+    for config, per in windowed.queries(SlackConfig, args, defaults, recording, tuple(OWN)):
         _refuse_values(recording, config)
         yield config, _describe(config, per)
 

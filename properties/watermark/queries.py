@@ -5,10 +5,12 @@ from collections.abc import Iterator
 from functools import partial
 
 from model.vocabulary import WatermarkConfig, Workload
-from model.vocabulary.watermark import CLOCKS, READINGS
-from properties.data.durations import duration, parse_duration_us, write_duration
+from model.vocabulary.settings import settings_of
+from model.vocabulary.watermark import CLOCKS
+from properties.data.durations import parse_duration_us, write_duration
 from properties.data.tables import Recording
 from properties.errors import UsageError
+from properties.options import add_setting_options
 from properties.windows import limits
 from properties.windows import queries as windowed
 from properties.windows.queries import Defaults
@@ -23,23 +25,18 @@ CLOCKS_AT_ONCE = 100_000
 K_MAX = 10_000
 """Arrivals of a micro-cluster: every arrival is compared with so many."""
 
-SETTINGS: tuple[windowed.Setting, ...] = (
-    ("--reading", "reading", str, f"{', '.join(READINGS)} (disorder)"),
-    ("--max-wait", "max_wait_us", duration, "M, the longest wait (5s, for flights 12h)"),
-    ("--k", "k", int, "arrivals of a micro-cluster (50)"),
-    ("--clocks", "clocks", str, f"recorded for all {' or for '.join(CLOCKS)} (by size)"),
-)
+OWN = {
+    name: each
+    for name, each in settings_of(WatermarkConfig).items()
+    if name not in windowed.OPTIONS
+}
+"""Settings that only this room has."""
+_USUAL = {"max_wait_us": "5s, for flights 12h", "clocks": "by size"}
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
-    """What only this room can be asked."""
-    windowed.add_settings(group, SETTINGS)
-    group.add_argument(
-        "--corrections",
-        action="store_true",
-        default=None,
-        help="correct for late pairs (they are a side output)",
-    )
+    """Add the options that only this room has."""
+    add_setting_options(group, OWN, _USUAL)
 
 
 def queries(
@@ -57,8 +54,7 @@ def queries(
         "corrections": False,
     }
     make = partial(_config, plain)
-    own = (*SETTINGS, ("--corrections", "corrections", bool, ""))
-    for config, per in windowed.queries(make, args, usual, recording, own):
+    for config, per in windowed.queries(make, args, usual, recording, tuple(OWN)):
         _refuse_cluster("--k", config.k)
         yield config, _describe(config, per)
 

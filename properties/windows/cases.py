@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Callable, Collection, Iterator, Mapping
 from math import isfinite
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from model.checking import diff
 from model.checking.diff import Difference
@@ -14,7 +14,7 @@ from properties.data import inputs
 from properties.data.tables import Columns, Recording
 from properties.judging.predictions import Predictor
 from properties.rooms import Case, SkippedInput
-from properties.windows.queries import BATCHES, Config
+from properties.windows.queries import BATCHES, ConfigT
 
 DEFAULT_INPUTS = ("flights", "umts", "iot_umts")
 TOLERANCE = 1e-9
@@ -27,7 +27,6 @@ PREDICTOR = Predictor(
     "from the end of a window, by the sources' clock, to its first answer",
     ("utilisation_",),
 )
-ConfigT = TypeVar("ConfigT", bound=Config)
 Queries = Callable[[argparse.Namespace, str, Recording], Iterator[tuple[ConfigT, str]]]
 """A function that yields the queries which the options ask of an input, each with its title."""
 

@@ -7,69 +7,32 @@ Rules of this file:
 """
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from model.vocabulary import task_of
 from model.vocabulary.answers import AGGREGATES
-from properties.data.durations import duration, parse_duration_us, write_duration
+from model.vocabulary.settings import settings_of
+from model.vocabulary.windows import WindowQuery
+from properties.data.durations import parse_duration_us, write_duration
 from properties.data.tables import Recording
-from properties.errors import UsageError, in_options
+from properties.errors import UsageError
+from properties.options import add_setting_options, given, in_options
 from properties.windows.limits import TASKS_MAX, refuse_query
 
 BATCHES = 8
 """Micro-batches where ``--batches`` does not say otherwise."""
 KEYED_TASKS = 2
 PER = ("key", "task", "device")
-Setting = tuple[str, str, Callable[[str], Any], str]
-"""Option, setting of the configuration, how it is read, what it means."""
-
-SETTINGS: tuple[Setting, ...] = (
-    (
-        "--slide",
-        "slide_us",
-        duration,
-        "window slide s, at least W / 10,000 (by input, in room watermark W)",
-    ),
-    ("--q", "q", float, "rank of the aggregate quantile (0.5)"),
-    ("--feedback", "feedback_us", duration, "L, how long after its end a window is known (W)"),
-    ("--max-future", "max_future_us", duration, "how far ahead of its arrival a tuple may be"),
-    ("--gamma", "gamma_us", duration, "event time pending before a correction starts (5s)"),
-    ("--max-age", "max_age_us", duration, "age of a pending tuple that starts one (4 W)"),
-)
-_OTHERS = (("--window", "size_us"), ("--aggregate", "aggregate"), ("--tasks", "tasks"))
+OPTIONS = tuple(settings_of(WindowQuery))
+"""Settings of both rooms."""
+_SHOWN = ("slide_us", "q", "feedback_us", "max_future_us", "gamma_us", "max_age_us")
+_USUAL = {"slide_us": "by input, in room watermark W; at least W / 10,000"}
+_OTHERS = {"size_us": "--window"}
 
 
-class Config(Protocol):
-    """What the configurations of both rooms have."""
-
-    @property
-    def size_us(self) -> int:
-        """Window length."""
-        ...
-
-    @property
-    def slide_us(self) -> int:
-        """Window slide."""
-        ...
-
-    @property
-    def aggregate(self) -> str:
-        """What is computed."""
-        ...
-
-    @property
-    def tasks(self) -> int:
-        """Number of tasks."""
-        ...
-
-    def to_json(self) -> dict[str, Any]:
-        """All settings by name."""
-        ...
-
-
-ConfigT = TypeVar("ConfigT", bound=Config)
+ConfigT = TypeVar("ConfigT", bound=WindowQuery)
 
 
 class Defaults(NamedTuple):
@@ -84,7 +47,8 @@ class Defaults(NamedTuple):
 
 def add_options(group: argparse._ArgumentGroup) -> None:
     """Everything that both rooms can be asked, except for the window."""
-    add_settings(group, SETTINGS)
+    known = settings_of(WindowQuery)
+    add_setting_options(group, {name: known[name] for name in _SHOWN}, _USUAL)
     group.add_argument(
         "--aggregate",
         action="append",
@@ -104,41 +68,30 @@ def add_options(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def add_settings(group: argparse._ArgumentGroup, settings: Iterable[Setting]) -> None:
-    """An option for each of some settings."""
-    for flag, setting, read, meaning in settings:
-        metavar = "DURATION" if read is duration else flag[2:].upper()
-        group.add_argument(flag, dest=setting, type=read, metavar=metavar, help=meaning)
-
-
 def queries(
     make: Callable[..., ConfigT],
     args: argparse.Namespace,
     defaults: Defaults,
     recording: Recording,
-    own: Sequence[Setting],
+    own: Sequence[str],
 ) -> Iterator[tuple[ConfigT, str]]:
-    """The queries that the options ask of an input, and what each answers per.
+    """Yield the queries that the options ask of an input, with the grouping of their answers.
 
-    ``make`` is the room's configuration, ``own`` are its own options. Raises :class:`UsageError`
-    with one sentence that names the offending value.
+    ``make`` builds the configuration of the room, ``own`` are the settings that only it has.
+    Raises :class:`UsageError` with one sentence that names the offending value.
     """
-    names = ("dedup", *(setting for _, setting, _, _ in (*SETTINGS, *own)))
-    given: dict[str, Any] = {
-        name: value for name in names if (value := getattr(args, name)) is not None
-    }
+    settings = given(args, ("dedup", *_SHOWN, *own))
     window_us = args.window_us
-    given["size_us"] = parse_duration_us(defaults.window) if window_us is None else window_us
-    slide_us = given["size_us"] if defaults.slide is None else parse_duration_us(defaults.slide)
-    given.setdefault("slide_us", slide_us)
+    settings["size_us"] = parse_duration_us(defaults.window) if window_us is None else window_us
+    slide_us = settings["size_us"] if defaults.slide is None else parse_duration_us(defaults.slide)
+    settings.setdefault("slide_us", slide_us)
     for aggregate, per in product(args.aggregate or defaults.aggregates, args.per or defaults.per):
         tasks = _tasks(per, args.tasks, recording)
-        settings = {**given, "aggregate": aggregate, "keyed": per != "task", "tasks": tasks}
+        asked = {**settings, "aggregate": aggregate, "keyed": per != "task", "tasks": tasks}
         try:
-            config = make(**settings)
+            config = make(**asked)
         except ValueError as error:
-            options = (*_OTHERS, *(each[:2] for each in (*SETTINGS, *own)))
-            raise UsageError(in_options(str(error), options)) from error
+            raise UsageError(in_options(str(error), (*OPTIONS, *own), _OTHERS)) from error
         refuse_query(
             "--window", config.size_us, "--slide", config.slide_us, "--tasks", config.tasks
         )
@@ -158,7 +111,7 @@ def _tasks(per: str, asked: int | None, recording: Recording) -> int:
     raise UsageError(f"{recording.label} has {len(keys):,} keys; too many for --per device")
 
 
-def describe(config: Config, plain: Config, per: str, told: Sequence[str] = ()) -> str:
+def describe(config: WindowQuery, plain: WindowQuery, per: str, told: Sequence[str] = ()) -> str:
     """The query in a few words: aggregate, window, slide, and whatever is not as in ``plain``.
 
     ``told`` are settings that are said elsewhere.

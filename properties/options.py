@@ -1,0 +1,82 @@
+"""Settings of a query as options of the command line, from their declarations.
+
+Rules of this file:
+
+1. The option of a setting is its name without the unit: ``max_future_us`` is ``--max-future``.
+   Times are durations with a unit there.
+2. A refusal names the option and what the user wrote, not the setting.
+"""
+
+import argparse
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from model.vocabulary.settings import TOO_LONG_US, Setting
+from properties.data.durations import duration, write_duration
+
+
+def option_of(name: str) -> str:
+    """Return the option of a setting."""
+    return "--" + name.removesuffix("_us").replace("_", "-")
+
+
+def add_setting_options(
+    group: argparse._ActionsContainer,
+    known: Mapping[str, Setting],
+    usual: Mapping[str, str] | None = None,
+) -> None:
+    """Add an option for each of these settings.
+
+    ``usual`` says what holds without the option, if that is not the default of the setting. Options
+    that are not given are ``None``.
+    """
+    for name, setting in known.items():
+        words = [setting.help]
+        if setting.choices:
+            words.append(f": {', '.join(setting.choices)}")
+        usually = (usual or {}).get(name, _default(setting))
+        words.append(f" ({usually})" if usually else "")
+        common: dict[str, Any] = {"dest": name, "help": "".join(words)}
+        if setting.kind is bool:
+            group.add_argument(option_of(name), action="store_true", default=None, **common)
+        else:
+            is_time = name.endswith("_us")
+            read = duration if is_time else setting.kind
+            metavar = "DURATION" if is_time else option_of(name)[2:].upper()
+            group.add_argument(option_of(name), type=read, metavar=metavar, **common)
+
+
+def _default(setting: Setting) -> str:
+    """Return the default in words; nothing if the help of an optional setting says it."""
+    if setting.default is None or setting.kind is bool:
+        return ""
+    is_time = setting.name.endswith("_us") and isinstance(setting.default, int)
+    return write_duration(setting.default) if is_time else setting.write(setting.default)
+
+
+def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """Return the settings that the user gave."""
+    return {name: value for name in names if (value := getattr(args, name)) is not None}
+
+
+def in_options(sentence: str, names: Iterable[str], others: Mapping[str, str] | None = None) -> str:
+    """Return a refusal of a setting in the words of the command line.
+
+    ``names`` are settings with an option of their own name, ``others`` maps words with which a
+    refusal may begin to another option. Microseconds become a duration.
+    """
+    options = {name: option_of(name) for name in names} | dict(others or {})
+    for name, option in options.items():
+        if sentence.startswith(f"{name} "):
+            said = sentence.removeprefix(name)
+            if name.endswith("_us"):
+                said = re.sub(r"^ is (-?\d+)\b", _with_unit, said)
+                said = said.replace("must be an integer", "must be a duration")
+                said = said.replace("less than 2^61", f"less than {write_duration(TOO_LONG_US)}")
+            return option + said
+    return sentence
+
+
+def _with_unit(number_us: re.Match[str]) -> str:
+    return f" is {write_duration(int(number_us[1]))}"
