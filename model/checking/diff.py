@@ -98,7 +98,7 @@ class _Tolerance(NamedTuple):
     relative: float
     scales: Mapping[str, float]
 
-    def allows(self, name: str, wanted: Any, found: Any) -> bool:
+    def allows(self, name: str, wanted: object, found: object) -> bool:
         """Return whether two values of a field count as equal."""
         if not (isinstance(wanted, float) and isinstance(found, float)):
             return False
@@ -190,7 +190,7 @@ def _one_of_each(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> list[tupl
 
 
 def _unequal(
-    fields: _Fields, left: Sequence[Any], right: Sequence[Any], tolerance: _Tolerance | None
+    fields: _Fields, left: Sequence[object], right: Sequence[object], tolerance: _Tolerance | None
 ) -> list[int]:
     if left == right:
         return []
@@ -205,8 +205,8 @@ def _unequal(
 def _sentence(
     name: str,
     fields: _Fields,
-    left: Sequence[Any] | None,
-    right: Sequence[Any] | None,
+    left: Sequence[object] | None,
+    right: Sequence[object] | None,
     unequal: Sequence[int],
 ) -> str:
     if left is None or right is None:
@@ -219,6 +219,6 @@ def _sentence(
     return f"{name}: {'; '.join(parts)}."
 
 
-def _listed(names: Sequence[str], positions: Sequence[int], values: Sequence[Any]) -> str:
+def _listed(names: Sequence[str], positions: Sequence[int], values: Sequence[object]) -> str:
     pairs = zip(positions, values, strict=True)
     return ", ".join(f"{names[position]} {value!r}" for position, value in pairs)

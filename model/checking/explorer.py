@@ -331,9 +331,9 @@ def explore(
 
 def _check(claims: Sequence[StateClaim[S]], max_states: int, max_depth: int | None) -> None:
     if max_states < 1:
-        raise ValueError(f"max_states is {max_states}, but one state at least must be seen")
+        raise ValueError(f"max_states is {max_states}; expected at least 1")
     if max_depth is not None and max_depth < 0:
-        raise ValueError(f"max_depth is {max_depth}, but a depth is at least 0")
+        raise ValueError(f"max_depth is {max_depth}; expected at least 0")
     names = [claim.name for claim in claims]
     sightable = {claim.name for claim in claims if not claim.is_safety}
     for claim in claims:

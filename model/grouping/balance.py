@@ -68,7 +68,7 @@ def least_time_us(given: Masses, times_us: Sequence[int]) -> float:
     """
     n = len(times_us)
     if n > SUBSETS_MAX:
-        msg = f"there are {n} instances; subsets are looked at for {SUBSETS_MAX} at most"
+        msg = f"there are {n} instances; subsets are tried for at most {SUBSETS_MAX}"
         raise ValueError(msg)
     mass = np.zeros(1 << n)
     speed = np.zeros(1 << n)
@@ -143,8 +143,8 @@ def largest_work_us(lambda_us: float, m: int, times_us: Sequence[int], delta: fl
     def bound_us(log_a: float) -> float:
         return _bound_us(exp(log_a), lambda_us, m, times_us, delta)
 
-    # Every a gives a bound. The best one lies between far less than one over all work there can be
-    # and what does not overflow.
+    # Every a gives a bound. The best a lies between far less than one over the largest possible
+    # work and the largest a that does not overflow.
     lowest, highest = log(1e-4 / (max(times_us) * (m + 1))), log(500 / max(times_us))
     found = minimize_scalar(bound_us, bounds=(lowest, highest), method="bounded")
     return float(found.fun)
@@ -172,7 +172,7 @@ def tuples_above(times_us: Sequence[int]) -> int:
     """
     slowest_us = max(times_us)
     least_share = 1 / (total_speed(times_us) * slowest_us)
-    # Quicker instances rise by less than half of that with a tuple: their share falls much faster.
+    # A tuple raises quicker instances by less than half of that: their share falls much faster.
     slow_speed = sum(1 / time_us for time_us in times_us if 2 * time_us > slowest_us)
     share = min(0.5, slow_speed / total_speed(times_us))
     return next(h for h in count(2) if share ** (2**h) <= least_share * (1 + 1e-9))

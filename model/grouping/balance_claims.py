@@ -203,7 +203,7 @@ def check_closeness(workload: Workload, trace: Trace) -> Verdict:
     if not found:
         return Verdict(CLOSE, Outcome.UNDETERMINED, "There is no full window after the first.")
     senders = GroupingConfig.from_json(workload.config).senders
-    # Every sender may be so far above its own part of the fluid.
+    # Each sender may be this far above its own part of the fluid.
     limit = senders * fmean(balance.tuples_above(each.times_us) for each in found)
     above = fmean(each.above for each in found)
     sentence = (

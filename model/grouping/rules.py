@@ -81,7 +81,7 @@ def route_all(
 
 def least(candidates: Sequence[int], loads: Sequence[int]) -> int:
     """Return the first candidate with the least load."""
-    if len(candidates) == 2:  # As nearly every key has it; a call of min takes three times as long.
+    if len(candidates) == 2:  # Nearly every key has two; min takes three times as long.
         one, other = candidates
         return one if loads[one] <= loads[other] else other
     return min(candidates, key=loads.__getitem__)

@@ -58,7 +58,7 @@ class Scope:
 
     def machine(self) -> Machine[Stream, str]:
         """Return the transition system: a tuple arrives, or a micro-batch ends."""
-        return Machine([Stream()], self._actions, _action, _told)
+        return Machine([Stream()], self._actions, _action, _describe)
 
     def _actions(self, stream: Stream) -> Iterator[tuple[str, Stream]]:
         length = len(stream.keys)
@@ -77,7 +77,7 @@ def _action(key: str) -> str:
     return f"A tuple of key {key.lower()} arrives{value}"
 
 
-def _told(stream: Stream) -> str:
+def _describe(stream: Stream) -> str:
     if not stream.keys:
         return "nothing has arrived"
     ends = (*stream.cuts, len(stream.keys))
@@ -120,18 +120,18 @@ HOMES = {
 def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Stream]]:
     """Return the promises, each with the case without which it would be untested."""
 
-    def judged(stream: Stream) -> Judgement:
+    def judge_stream(stream: Stream) -> Judgement:
         workload = scope.workload(stream)
         return judge(workload, run(workload, rules))
 
-    # The summaries of so short streams are never full, and pkg gives no key more than two places.
+    # Summaries of such short streams are never full, and pkg gives no key more than two places.
     hot = "tuples of heavy keys"
     guards = {**CLAIMS.guards, HEAVY: hot, CANDIDATE: hot}
     if scope.config.policy == "pkg":
         guards[FEW] = hot
     if scope.keys == scope.keys.lower():
         del guards[REJECTIONS]
-    return claims_on_workloads(judged, guards)
+    return claims_on_workloads(judge_stream, guards)
 
 
 def explore(scope: str, variant: str | None = None) -> Exploration[Stream, str]:

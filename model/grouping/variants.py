@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import floor
-from typing import Any
 
 from model.checking.variants import PLANTED, Variant, factories
 from model.grouping.candidates import CANDIDATES, drawn_by_speed, numbered_hash, text_hash, two
@@ -73,7 +72,7 @@ def _with_candidates(policy: str, found: Callable[[Table, str], set[int]]) -> Ru
 # ------------------------------------------------------------------------------------- the table
 
 
-def _case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:
+def _case(keys: str, cuts: tuple[int, ...] = (), **config: object) -> Workload:
     """Return a workload with one tuple a letter, and two instances unless said otherwise."""
     arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
     return Workload("grouping", arrivals, {"instances": 2, "window_tuples": 1, **config}, cuts)

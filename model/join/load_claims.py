@@ -155,7 +155,7 @@ def _ends(before: Moment, moment: Moment) -> bool:
 
 
 def _chatter(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
-    # Without a base the share sinks to nothing by itself, and nothing jumps at tau1.
+    # Without a base the share falls to 0 by itself, and nothing jumps at tau1.
     lowest = rule.limits.tau1 - (rule.margin if rule.base else 0.0)
     for before, moment in pairwise(moments):
         if _ends(before, moment) and moment.smoothed > lowest:
@@ -169,7 +169,7 @@ def _scaled_otherwise(moments: Sequence[Moment], rule: Rule) -> Iterator[str]:
     seen, expected = Watch(), 0
     for moment in moments:
         now = moment.workers
-        if expected in (0, now):  # Nobody looks while a change is under way.
+        if expected in (0, now):  # The rule pauses while a change is under way.
             seen, expected = watch(seen, moment.at_us, now, moment.mean, rule.limits)
         if moment.wanted != expected:
             yield (

@@ -211,7 +211,7 @@ def can_restore(_setup: Setup, state: ChainState) -> Iterator[Action]:
 def restore(_setup: Setup, state: ChainState, action: Action) -> Step:
     """Restore one worker from the checkpoint."""
     old, now = state.saved[action.worker], state.workers[action.worker]
-    # Its neighbours number the next block by what they sent; so does it after greeting them.
+    # Neighbours number the next block by what they sent; a restored worker learns the numbers.
     worker = Worker(
         old.r._replace(sent=now.r.sent, received=now.r.received),
         old.s._replace(sent=now.s.sent, received=now.s.received),

@@ -91,7 +91,7 @@ class Position(NamedTuple):
 
 def in_order(trace: Trace) -> Iterator[RecordedStep]:
     """Yield the steps in an order that messages allow; steps that nothing allows come last."""
-    by_worker: dict[tuple[int, int], list[Any]] = {}
+    by_worker: dict[tuple[int, int], list[RecordedStep]] = {}
     words: Iterable[Any] = PROTOCOL
     for word in words:
         for step in trace.of(word):
@@ -105,7 +105,7 @@ def in_order(trace: Trace) -> Iterator[RecordedStep]:
         yield from _merged(queues)
 
 
-def _merged(queues: list[list[Any]]) -> Iterator[RecordedStep]:
+def _merged(queues: list[list[RecordedStep]]) -> Iterator[RecordedStep]:
     positions = [0] * len(queues)
     known: set[tuple[str, int, str, int]] = set()
     moved = True

@@ -81,7 +81,7 @@ class Slices:
             end_us = max(from_us, (starts_us[first] // slide_us + 1) * slide_us)
             if end_us > self.until_us:
                 return
-            # What lies between two windows is in none.
+            # Slices between two windows are in none.
             first = bisect_left(starts_us, end_us - length_us, first)
             behind = bisect_left(starts_us, end_us, first)
             if first < behind:
@@ -192,7 +192,7 @@ def operation(
     made: list[Point] = []
     undefined: set[int] = set()
     for stamp, group in groupby(updates, lambda update: update[0]):
-        # In order of value: of several at one time the greatest stays.
+        # Updates are in order of value, so the greatest of several at one time stays.
         for at_once in [list(group)] if rules.is_atomic else [[each] for each in group]:
             latest.update({each: value for _, value, each in at_once})
             values = [latest[each] for each in node.inputs]

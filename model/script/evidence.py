@@ -1,4 +1,4 @@
-"""What a trace is judged by: its workload, the meaning of the workload, and how close is equal.
+"""Evidence of the claims: a workload, its meaning, a trace, and how close is equal.
 
 Source: docs/script.md, sections 5 and 10: what is known in part stays, no result depends on tuples
 with a later stamp, and float64 rounds the sums of some values.

@@ -54,8 +54,8 @@ class Intake:
         """
         seq, source_id, sensor, stamp_us, value, _, _ = event
         if not 0 <= stamp_us < TIME_END_US:
-            told = f"arrival {seq} has the event time {stamp_us}"
-            msg = f"{told}; it must be at least 0 and below 2^61"
+            arrival = f"arrival {seq} has the event time {stamp_us}"
+            msg = f"{arrival}; it must be at least 0 and below 2^61"
             raise ValueError(msg)
         if not isfinite(value):
             return REASON_NOT_FINITE

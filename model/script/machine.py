@@ -238,9 +238,9 @@ class Worker:
         log.due_us = min([(until_us // step_us + 1) * step_us for step_us in steps_us])
         return [*rejected, *self._follow({number}, self._share.below[number])]
 
-    def hear(self, told: Notice) -> Sequence[Effect]:
+    def hear(self, notice: Notice) -> Sequence[Effect]:
         """Take a notice of another worker, perhaps a second time."""
-        node, point, until_us = told
+        node, point, until_us = notice
         log = self._state.logs[node]
         if point is not None and point[0] > log.last_us:
             log.last_us = point[0]

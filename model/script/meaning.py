@@ -70,7 +70,7 @@ def meaning(workload: Workload) -> Iterator[Step]:
         for statement in workflow.statements:
             name, expression = statement.name, statement.expression
             stream = stream_of(expression, Streams(sensors, names))
-            # What is undefined is told once, where it is computed.
+            # A stamp is reported as undefined once, where it is computed.
             names[name] = stream._replace(undefined=frozenset())
             if is_computed(expression, computed):
                 computed.add(name)
@@ -175,7 +175,7 @@ def window(expression: Window, source: Stream) -> Stream:
     """Return a value for every window that contains a tuple."""
     length_us = expression.length_ms * MILLISECOND_US
     slide_us = expression.slide_ms * MILLISECOND_US
-    # The next window to end, of which not all is known yet.
+    # Results are known until the next window that ends, which is not known completely.
     until_us = END_US
     if source.until_us < END_US:
         until_us = (source.until_us // slide_us + 1) * slide_us - MILLISECOND_US

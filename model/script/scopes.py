@@ -136,14 +136,14 @@ class Scope:
     def machine(self) -> Machine[Beginning, Letter]:
         """Return the transition system: a tuple arrives."""
         start = [Beginning(number) for number in range(len(self.scripts))]
-        return Machine(start, self._actions, _action, self._told)
+        return Machine(start, self._actions, _action, self._describe)
 
     def _actions(self, beginning: Beginning) -> Iterator[tuple[Letter, Beginning]]:
         if len(beginning.arrived) < self.tuples:
             for letter in self.letters:
                 yield letter, beginning._replace(arrived=(*beginning.arrived, letter))
 
-    def _told(self, beginning: Beginning) -> str:
+    def _describe(self, beginning: Beginning) -> str:
         script = f"x = {source_text(self.scripts[beginning.script])}"
         if not beginning.arrived:
             return f"the script is {script}; nothing has arrived"
@@ -185,13 +185,13 @@ EVERYDAY = ("small",)
 def claims_of(scope: Scope, rules: Rules = RULES) -> list[StateClaim[Beginning]]:
     """Return the promises, each with the case without which it would be untested."""
 
-    def judged(beginning: Beginning) -> Judgement:
+    def judge_beginning(beginning: Beginning) -> Judgement:
         workload = scope.workload(beginning)
         return judge(workload, run(workload, rules))
 
-    # With a cap of twice an even share nothing is split.
+    # Nothing is split with a cap of twice an even share.
     guards = CLAIMS.guards
-    return claims_on_workloads(judged, {**guards, HOSTS: guards[LOAD]})
+    return claims_on_workloads(judge_beginning, {**guards, HOSTS: guards[LOAD]})
 
 
 def explore(scope: str, variant: str | None = None) -> Exploration[Beginning, Letter]:

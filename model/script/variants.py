@@ -92,7 +92,7 @@ def _flow(name: str, **statements: Expression) -> Workflow:
 
 def _case(flows: Sequence[Workflow], *measured: Measured, **settings: Any) -> Workload:
     config = ScriptConfig(tuple(flows), (("a", 1), ("b", 1)), **settings)
-    # What is measured later has arrived already: nothing arrives before it.
+    # Arrivals are in order: a tuple arrives no earlier than those measured before it.
     arrived_ms = accumulate((at_ms for _, at_ms, _ in measured), max)
     arrivals = tuple(
         Event(seq, seq, sensor, at_ms * MILLISECOND_US, value, now_ms * MILLISECOND_US)
@@ -126,7 +126,7 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
             _case(
                 [_flow("w", x=_window("max", A, 1, 1), y=_window("max", B, 1, 1))],
                 workers=2,
-                # Else it would be split, and the mistake mended.
+                # Otherwise the component would be split, which hides the mistake.
                 cap_percent=200,
             ),
         ),

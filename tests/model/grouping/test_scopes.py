@@ -50,6 +50,6 @@ def test_a_planted_bug_is_found_by_a_shortest_stream(name: str) -> None:
     assert broken[0].witness[0] == "0. Initially nothing has arrived."
 
 
-def test_streams_are_told() -> None:
-    assert scopes._told(scopes.Stream("abA", (1, 3))) == "arrived have a | bA"
+def test_streams_are_describe() -> None:
+    assert scopes._describe(scopes.Stream("abA", (1, 3))) == "arrived have a | bA"
     assert scopes._action("A") == "A tuple of key a arrives, its value not finite"
