@@ -32,6 +32,16 @@ from model.join.state import (
 )
 from model.vocabulary.join import STREAMS, R, S
 
+
+def with_transition(
+    name: str,
+    guard: Callable[[Setup, ChainState], Iterator[Action]],
+    effect: Callable[[Setup, ChainState, Action], Step],
+) -> Mapping[str, Transition]:
+    """Return the table with one transition added or replaced."""
+    return {**chain.TABLE, name: Transition(guard, effect)}
+
+
 # ------------------------------------------------------------------------------- receiving in two
 
 

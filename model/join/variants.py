@@ -10,9 +10,10 @@ Rules of this file:
 * A planted bug is explored in its home, until its promise is broken.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain as chained
+from typing import Any
 
 from model.checking.explorer import Exploration
 from model.checking.explorer import explore as search
@@ -43,9 +44,14 @@ class Variant:
     source: str
     corrected: str
     """The rule that keeps the promise."""
-    spoil: Callable[[Scope], Scope]
+    changes: Mapping[str, Any]
+    """Fields of the scope that the mistake replaces."""
     seed: int = 0
     """Seed with which a single run of the example breaks the promise."""
+
+    def spoil(self, scope: Scope) -> Scope:
+        """Return a scope with the mistake in it."""
+        return replace(scope, **self.changes)
 
     @property
     def scope(self) -> Scope:
@@ -97,7 +103,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A block that was sent is joined with nothing any more.",
             PLANTED,
             "Blocks of R are joined with the copies of S blocks on their way.",
-            lambda scope: replace(scope, rules=replace(FIFO, visible=lambda _worker, _block: ())),
+            {"rules": replace(FIFO, visible=lambda _worker, _block: ())},
         ),
         Variant(
             "both_visible",
@@ -106,7 +112,7 @@ VARIANTS: Mapping[str, Variant] = {
             "Copies of both streams are joined with, until they are acknowledged.",
             PAPER,
             "Copies of one stream alone are visible.",
-            lambda scope: replace(scope, rules=replace(FIFO, visible=mistakes.both_visible)),
+            {"rules": replace(FIFO, visible=mistakes.both_visible)},
         ),
         Variant(
             "deleted_early",
@@ -115,13 +121,11 @@ VARIANTS: Mapping[str, Variant] = {
             "A copy is deleted before its acknowledgement has come.",
             PLANTED,
             "A copy stays until it is acknowledged.",
-            lambda scope: replace(
-                scope,
-                table={
-                    **chain.TABLE,
-                    "forgets a copy of": Transition(mistakes.can_forget, mistakes.forget),
-                },
-            ),
+            {
+                "table": mistakes.with_transition(
+                    "forgets a copy of", mistakes.can_forget, mistakes.forget
+                )
+            },
             seed=1,
         ),
         Variant(
@@ -131,12 +135,11 @@ VARIANTS: Mapping[str, Variant] = {
             "A block is acknowledged, then joined.",
             PLANTED,
             _SPLIT_RECEIPT,
-            lambda scope: replace(
-                scope,
-                table=mistakes.in_two(
+            {
+                "table": mistakes.in_two(
                     mistakes.answer_then_wait, "joins at last", mistakes.join_at_last
-                ),
-            ),
+                )
+            },
         ),
         Variant(
             "acknowledged_later",
@@ -145,12 +148,11 @@ VARIANTS: Mapping[str, Variant] = {
             "A block is joined, and acknowledged in another step.",
             PLANTED,
             _SPLIT_RECEIPT,
-            lambda scope: replace(
-                scope,
-                table=mistakes.in_two(
+            {
+                "table": mistakes.in_two(
                     mistakes.join_then_wait, "acknowledges at last", mistakes.answer_at_last
-                ),
-            ),
+                )
+            },
         ),
         Variant(
             "channel_for_acks",
@@ -159,7 +161,7 @@ VARIANTS: Mapping[str, Variant] = {
             "Acknowledgements travel on channels of their own.",
             PLANTED,
             _ONE_CHANNEL,
-            lambda scope: replace(scope, network=BY_KIND),
+            {"network": BY_KIND},
             seed=4,
         ),
         Variant(
@@ -169,7 +171,7 @@ VARIANTS: Mapping[str, Variant] = {
             "Blocks carry no numbers, and channels do not keep order.",
             PLANTED,
             "Over channels that do not keep order, blocks carry numbers and what they have seen.",
-            lambda scope: replace(scope, network=UNORDERED),
+            {"network": UNORDERED},
             seed=4,
         ),
         Variant(
@@ -179,9 +181,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A block is joined with every copy, over channels that do not keep order.",
             PLANTED,
             "A block is joined with copies whose number is greater than what its sender had seen.",
-            lambda scope: replace(
-                scope, network=UNORDERED, rules=replace(NUMBERED, visible=all_visible)
-            ),
+            {"network": UNORDERED, "rules": replace(NUMBERED, visible=all_visible)},
             seed=4,
         ),
         Variant(
@@ -191,11 +191,10 @@ VARIANTS: Mapping[str, Variant] = {
             "A copy is deleted when its acknowledgement comes, over channels without order.",
             PLANTED,
             "It stays until every block sent before the acknowledgement has come.",
-            lambda scope: replace(
-                scope,
-                network=UNORDERED,
-                rules=replace(NUMBERED, is_released=lambda copy, _received: copy.sent >= 0),
-            ),
+            {
+                "network": UNORDERED,
+                "rules": replace(NUMBERED, is_released=lambda copy, _received: copy.sent >= 0),
+            },
         ),
         Variant(
             "seen_renewed",
@@ -204,7 +203,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A block that is sent again says what its sender has seen by now.",
             PLANTED,
             "A block is sent again as it was.",
-            lambda scope: replace(scope, rules=replace(NUMBERED, resent=mistakes.renewed)),
+            {"rules": replace(NUMBERED, resent=mistakes.renewed)},
             seed=45,
         ),
         Variant(
@@ -214,7 +213,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A worker that received a block waits for room before it acknowledges.",
             PLANTED,
             "Receiving is always possible; credit bounds the channels.",
-            lambda scope: replace(scope, network=CAPACITY_1),
+            {"network": CAPACITY_1},
         ),
         Variant(
             "balance_alone",
@@ -223,7 +222,7 @@ VARIANTS: Mapping[str, Variant] = {
             "Blocks are sent to balance the load, and for no other reason.",
             PAPER,
             "A tuple that the other stream has moved past is sent on whatever the loads.",
-            lambda scope: replace(scope, rules=replace(NUMBERED, forces=False), block_size=1),
+            {"rules": replace(NUMBERED, forces=False), "block_size": 1},
         ),
         Variant(
             "local_timer",
@@ -232,7 +231,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A tuple expires by the progress of its own stream at its worker.",
             PAPER,
             "A tuple is dropped by the watermark of the other stream that has passed its worker.",
-            lambda scope: replace(scope, rules=replace(NUMBERED, drop_wm_us=mistakes.own_wm_us)),
+            {"rules": replace(NUMBERED, drop_wm_us=mistakes.own_wm_us)},
             seed=1,
         ),
         Variant(
@@ -242,7 +241,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A tuple is dropped by the watermark of the other stream at its source.",
             PLANTED,
             "A tuple is dropped by the watermark of the other stream that has passed its worker.",
-            lambda scope: replace(scope, rules=replace(NUMBERED, drop_wm_us=mistakes.source_wm_us)),
+            {"rules": replace(NUMBERED, drop_wm_us=mistakes.source_wm_us)},
             seed=1,
         ),
         Variant(
@@ -252,13 +251,11 @@ VARIANTS: Mapping[str, Variant] = {
             "A tuple that is dropped is also taken out of the copy of its block.",
             PLANTED,
             "No drop touches a copy.",
-            lambda scope: replace(
-                scope,
-                table={
-                    **chain.TABLE,
-                    "drop": Transition(chain.TABLE["drop"].guard, mistakes.drop_everywhere),
-                },
-            ),
+            {
+                "table": mistakes.with_transition(
+                    "drop", chain.TABLE["drop"].guard, mistakes.drop_everywhere
+                )
+            },
             seed=3,
         ),
         Variant(
@@ -268,13 +265,11 @@ VARIANTS: Mapping[str, Variant] = {
             "Two workers become one, and what lies between them never meets.",
             PLANTED,
             "A merge joins R of the left worker with S of the right one.",
-            lambda scope: replace(
-                scope,
-                table={
-                    **chain.TABLE,
-                    "merge": Transition(chain.can_merge, mistakes.merge_in_silence),
-                },
-            ),
+            {
+                "table": mistakes.with_transition(
+                    "merge", chain.can_merge, mistakes.merge_in_silence
+                )
+            },
             seed=24,
         ),
         Variant(
@@ -284,13 +279,11 @@ VARIANTS: Mapping[str, Variant] = {
             "A worker is split, each part gets half of both stores.",
             PLANTED,
             "The right part gets all of R or none of S.",
-            lambda scope: replace(
-                scope,
-                table={
-                    **chain.TABLE,
-                    "is split by halves": Transition(mistakes.can_halve, mistakes.halve),
-                },
-            ),
+            {
+                "table": mistakes.with_transition(
+                    "is split by halves", mistakes.can_halve, mistakes.halve
+                )
+            },
             seed=143,
         ),
         Variant(
@@ -300,7 +293,7 @@ VARIANTS: Mapping[str, Variant] = {
             "A worker is added at the end, and R goes there at once.",
             PLANTED,
             "The new boundary stays closed until the old end has read what was sent to it before.",
-            lambda scope: replace(scope, table=live.OPEN_AT_ONCE),
+            {"table": live.OPEN_AT_ONCE},
             seed=1,
         ),
         Variant(
@@ -310,7 +303,7 @@ VARIANTS: Mapping[str, Variant] = {
             "The source of S is redirected while the leaving worker still holds R.",
             PLANTED,
             "R of the leaving worker expires first.",
-            lambda scope: replace(scope, table=live.REDIRECTED_AT_ONCE),
+            {"table": live.REDIRECTED_AT_ONCE},
             seed=3,
         ),
         Variant(
@@ -320,7 +313,7 @@ VARIANTS: Mapping[str, Variant] = {
             "The neighbour reads its new source while the leaving worker still sends.",
             PLANTED,
             "It reads the new source after END.",
-            lambda scope: replace(scope, table=live.END_IGNORED),
+            {"table": live.END_IGNORED},
             seed=46,
         ),
         Variant(
@@ -330,16 +323,15 @@ VARIANTS: Mapping[str, Variant] = {
             "A worker that failed is restored from its own checkpoint.",
             PLANTED,
             "Every worker goes back to the same epoch.",
-            lambda scope: replace(
-                scope,
-                table={
+            {
+                "table": {
                     **chain.TABLE,
                     "every worker is saved": Transition(mistakes.can_save, mistakes.save),
                     "fails and is restored alone": Transition(
                         mistakes.can_restore, mistakes.restore
                     ),
-                },
-            ),
+                }
+            },
             seed=1183,
         ),
     )

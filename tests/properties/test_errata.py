@@ -166,7 +166,7 @@ def test_known_of_a_window_has_its_variation() -> None:
 
 
 def test_a_chain_without_a_mistake_is_no_erratum(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = replace(VARIANTS["local_timer"], spoil=lambda scope: scope)
+    right = replace(VARIANTS["local_timer"], changes={})
     monkeypatch.setitem(cast("dict[str, Variant]", VARIANTS), "local_timer", right)
     assert join_errata.shortest("local_timer").literal.outcome is Outcome.HOLDS
 
