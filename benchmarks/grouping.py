@@ -49,8 +49,8 @@ from benchmarks._grouping_input import (
 )
 from model.vocabulary.grouping import POLICIES
 from spark_impl.grouping import Grouping
-from spark_impl.grouping.router import SenderState, begun, route
-from spark_impl.grouping.windows import rebalanced, start
+from spark_impl.grouping.router import SenderState, begin_window, route
+from spark_impl.grouping.windows import rebalance, start
 from spark_impl.runtime.session import session
 
 INSTANCES = 12
@@ -90,12 +90,12 @@ def routing() -> dict[str, float]:
 def _routing_rate(policy: str, keys: pa.StringArray) -> float:
     grouping = Grouping(INSTANCES, policy, times_us=_times(4.0, 100))
     table = start(grouping.config).table
-    learning = begun(grouping.config, SenderState())
+    learning = begin_window(grouping.config, SenderState())
     _, learned = route(grouping.config, table, 0, learning, keys.slice(0, BATCH))
-    table = rebalanced(grouping.config, table, [learned], table.times)
+    table = rebalance(grouping.config, table, [learned], table.times)
     rates = []
     for _ in range(ROUNDS):
-        state = begun(grouping.config, learned)
+        state = begin_window(grouping.config, learned)
         begun_s = time.perf_counter()
         for first in range(0, ROUTED, BATCH):
             _, state = route(grouping.config, table, 0, state, keys.slice(first, BATCH))

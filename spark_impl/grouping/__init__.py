@@ -1,15 +1,13 @@
 """Room ``grouping`` on Spark: balanced routing of skewed streams (docs/grouping.md).
 
-* :mod:`spark_impl.grouping.keys` turns keys into numbers, all at once.
-* :mod:`spark_impl.grouping.keys` counts keys in little space.
-* :mod:`spark_impl.grouping.candidates` says where the keys of a window may go.
-* :mod:`spark_impl.grouping.router` sends the tuples of one sender there.
-* :mod:`spark_impl.grouping.windows` is what comes between micro-batches.
-* :mod:`spark_impl.grouping.tasks` makes Spark tasks of it, :mod:`spark_impl.grouping.query` what
-  a user calls.
-* :mod:`spark_impl.grouping.instances` has instances work, with a state and timed;
-  :mod:`spark_impl.grouping.instances` is what they make of tuples that are aggregated.
-* :mod:`spark_impl.grouping.store` is where a stream keeps all that.
+* :mod:`spark_impl.grouping.keys` hashes keys, counts them and tells heavy ones.
+* :mod:`spark_impl.grouping.candidates` computes the instances that a key may go to.
+* :mod:`spark_impl.grouping.router` routes the tuples of one sender.
+* :mod:`spark_impl.grouping.windows` closes windows between micro-batches.
+* :mod:`spark_impl.grouping.tasks` runs routers as Spark tasks.
+* :mod:`spark_impl.grouping.instances` runs work at instances, with a state, timed; and aggregates.
+* :mod:`spark_impl.grouping.store` keeps the progress of a stream.
+* :mod:`spark_impl.grouping.query` is the interface for users.
 """
 
 from spark_impl.grouping.instances import (

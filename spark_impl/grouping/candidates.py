@@ -1,7 +1,7 @@
-"""Where the keys of a window may go (docs/grouping.md, 3): for many keys at once.
+"""The instances that the keys of a window may go to (docs/grouping.md, 3), for many keys at once.
 
-Candidates are instances in the order in which a tie is decided: the smaller latency first, then
-the smaller index.
+Candidates are instances in the order that decides ties: the smaller latency first, then the smaller
+index.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,31 +25,31 @@ from spark_impl.runtime.arrays import Ints, Unsigned
 EVERYWHERE = ("round-robin", "shuffle", "cg", "nag-static", "nag-dynamic")
 """Policies that let every key go to all instances."""
 _SLACK = 0.0001
-"""By which the feasibility inequality of D-Choices may be missed."""
+"""Tolerance of the feasibility inequality of D-Choices."""
 
 
 class Candidates(NamedTuple):
-    """Where each of some keys may go."""
+    """The instances that each of some keys may go to."""
 
     light: Ints
-    """A row a key: the instances of those that are not in ``heavy``."""
+    """A row of instances for each key, unless ``heavy`` has the key."""
     heavy: dict[int, tuple[int, ...]]
-    """Instances of keys that have sets of their own, by the row of the key."""
+    """Instances of keys with sets of their own, by the row of the key."""
 
     def of(self, row: int) -> tuple[int, ...]:
-        """The instances of one key."""
+        """Return the instances of one key."""
         return self.heavy.get(row) or tuple(self.light[row].tolist())
 
 
 def preference(config: GroupingConfig) -> Ints:
-    """Instances in the order of ties."""
+    """Return the instances in the order that decides ties."""
     latency = config.latency_us or (0,) * config.instances
     order = sorted(range(config.instances), key=lambda place: (latency[place], place))
     return np.array(order, np.int64)
 
 
 def candidates(config: GroupingConfig, table: Table, keys: Sequence[str]) -> Candidates:
-    """Candidates of each key."""
+    """Return the candidates of each key."""
     order = preference(config)
     if config.policy in EVERYWHERE:
         return Candidates(np.broadcast_to(order, (len(keys), len(order))), {})
@@ -153,7 +153,7 @@ TELLS_HEAVY_KEYS = tuple(_HEAVY)
 
 
 def choices(instances: int, shares: Sequence[float]) -> int:
-    """D-Choices' d for heavy keys with these shares, the largest first."""
+    """Return the d of D-Choices for heavy keys with these shares, the largest first."""
     for number in range(2, instances):
         if _is_feasible(instances, shares, number):
             return number

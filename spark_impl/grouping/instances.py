@@ -1,10 +1,10 @@
-"""What instances do with their tuples of a micro-batch: with a state that lasts, and timed.
+"""Work at instances: with a state that lasts, and timed; and aggregation (docs/grouping.md, 6).
 
 Rules of this file:
 
-* What an instance holds follows from what it held before and its tuples: whoever does the work
-  again, after a crash or as a second attempt, begins with the state before the micro-batch.
-* An instance is busy from the call of its work to the return, waiting for tuples not included.
+* The state of an instance follows from its state before and its tuples. If the work is done again,
+  after a crash or as a second attempt, it begins with the state before the micro-batch.
+* An instance is busy from the call of its work to the return; waiting for tuples does not count.
 """
 
 import time
@@ -26,28 +26,28 @@ from spark_impl.runtime.histories import InputProblem
 
 
 class MicroBatch(NamedTuple):
-    """Which rows these are."""
+    """The place of some rows in a stream."""
 
     number: int
-    """Of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
+    """Number of the micro-batch, without those that had no rows: 0, 1, 2, ..."""
     window: int
     store: GroupingStore
 
 
 Step: TypeAlias = Callable[[pa.Table, pa.Table | None], tuple[pa.Table, pa.Table | None]]
-"""Work of one instance: its rows of a micro-batch and its state, to what is found and the state.
+"""Work of one instance: its rows of a micro-batch and its state, to its output and the next state.
 
-It is done once a micro-batch, without rows too; before the first one there is no state.
+It is done once in every micro-batch, also without rows. There is no state before the first one.
 """
 
 
 def at_instances(rows: DataFrame, batch: MicroBatch, step: Step, found: pa.Schema) -> DataFrame:
-    """Do ``step`` at every instance, once a micro-batch; give the columns ``found``.
+    """Do ``step`` at every instance, once a micro-batch; return its output.
 
-    ``rows`` are those that the work of :meth:`spark_impl.grouping.Grouping.stream` is given. State
-    and times go to the store of the stream when the result is read: the next micro-batch begins
-    with the state, the next window is balanced by the times. ``step`` has to be deterministic, but
-    for the time that it takes.
+    ``rows`` are the rows that the work of :meth:`spark_impl.grouping.Grouping.stream` gets;
+    ``found`` are the columns of the output. When the result is read, state and times go to the
+    store of the stream: the next micro-batch begins with the state, and the next window is balanced
+    by the times. ``step`` must be deterministic, except for the time that it takes.
     """
     given = to_arrow_schema(rows.schema, timezone="UTC")
     task = partial(_run, batch=batch, step=step, given=given, expected=found)
@@ -62,7 +62,7 @@ def _run(
     expected: pa.Schema,
 ) -> Iterator[pa.RecordBatch]:
     held = list(batches)
-    # The session's time zone and kinds of strings are those of the rows, not of the schema.
+    # The rows have the session's time zone and kinds of strings, the schema has others.
     table = pa.Table.from_batches(held).cast(given) if held else given.empty_table()
     instance = partition_id()
     state = batch.store.load_worked(batch.number - 1, instance).state
@@ -70,22 +70,22 @@ def _run(
     found, state = step(table, state)
     busy_us = (time.perf_counter_ns() - begun_ns) // 1000 if len(table) else 0
     if found.schema.names != expected.names:
-        msg = f"the work at instance {instance} gives {found.schema.names}, not {expected.names}"
+        msg = f"the work at instance {instance} returns {found.schema.names}, not {expected.names}"
         raise InputProblem(msg)
     batch.store.write_worked(batch.number, instance, Worked(len(table), busy_us, state))
     yield from found.cast(expected).to_batches()
 
 
 def carry_over(store: GroupingStore, batch: int, instances: int) -> None:
-    """Instances that did nothing in a micro-batch keep their state.
+    """Keep the state of instances that did nothing in a micro-batch.
 
-    Raises :class:`InputProblem` when some worked and others did not, which would lose their tuples.
+    Raise :class:`InputProblem` if some worked and others did not, which would lose their tuples.
     """
     worked = sum(store.instance_path(batch, each).exists() for each in range(instances))
     if worked not in (0, instances):
         msg = (
-            f"what the instances found was read of {worked} of {instances} alone;"
-            " the work of a micro-batch has to read all of it"
+            f"the output of only {worked} of {instances} instances was read;"
+            " the work of a micro-batch has to read the output of all"
         )
         raise InputProblem(msg)
     for instance in range(instances):
@@ -108,7 +108,7 @@ PARTIAL = pa.schema(
         ("top", pa.list_(pa.float64())),
     ]
 )
-"""A row a window, instance and key; ``values`` are the different ones, largest first."""
+"""A row a window, instance and key; ``values`` are the different values, largest first."""
 
 ANSWER = pa.schema(
     [
@@ -128,10 +128,10 @@ _INPUT = pa.schema([field for field in PARTIAL if field.name in _GROUP]).append(
 def partial_aggregates(
     rows: DataFrame, key: str, value: str, *, window: int = 0, top: int = 3
 ) -> DataFrame:
-    """What every instance makes of the rows that it got; values that are not finite are left out.
+    """Return the aggregates of every instance over its rows, without values that are not finite.
 
-    ``rows`` are spread (:class:`spark_impl.grouping.Grouping`): a partition is an instance. Columns
-    are those of :data:`PARTIAL`.
+    ``rows`` are spread (:class:`spark_impl.grouping.Grouping`): a partition is an instance. The
+    columns are those of :data:`PARTIAL`.
     """
     chosen = {
         "window": F.lit(window).cast("bigint"),
@@ -145,60 +145,61 @@ def partial_aggregates(
 
 
 def merged_answers(parts: DataFrame, *, top: int = 3) -> DataFrame:
-    """Partial aggregates of all instances and micro-batches together: columns of :data:`ANSWER`."""
+    """Merge the partial aggregates of a stream into answers: columns of :data:`ANSWER`."""
     task = partial(_answers_of, top=top)
     return parts.repartition("window", "key").mapInArrow(task, from_arrow_schema(ANSWER))
 
 
 def _partials_of(batches: Iterable[pa.RecordBatch], top: int) -> Iterator[pa.RecordBatch]:
     rows = _table(batches, _INPUT)
-    yield from partials(rows.filter(pc.is_finite(rows.column("value"))), top).to_batches()
+    yield from aggregate(rows.filter(pc.is_finite(rows.column("value"))), top).to_batches()
 
 
 def _answers_of(batches: Iterable[pa.RecordBatch], top: int) -> Iterator[pa.RecordBatch]:
-    yield from answers(_table(batches, PARTIAL), top).to_batches()
+    yield from merge_answers(_table(batches, PARTIAL), top).to_batches()
 
 
 def _table(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """Everything that came; Spark says of some columns that nothing is missing in them."""
+    """Return batches as a table; Spark marks some columns as never null, the schema does not."""
     given = list(batches)
     return pa.Table.from_batches(given).cast(schema) if given else schema.empty_table()
 
 
-def partials(rows: pa.Table, top: int) -> pa.Table:
-    """Partial aggregates of rows with ``window``, ``instance``, ``key``, ``value``, all finite."""
+def aggregate(rows: pa.Table, top: int) -> pa.Table:
+    """Aggregate rows with ``window``, ``instance``, ``key`` and ``value``, all finite."""
     grouped = rows.group_by(_GROUP).aggregate(
         [("value", name) for name in ("count", "sum", "min", "max")]
     )
     found = grouped.rename_columns([*_GROUP, "n", "total", "least", "greatest"])
-    ordered = _in_order(found, rows, _GROUP)
-    found = found.append_column("values", _different(ordered))
-    return found.append_column("top", _largest(ordered, top)).select(PARTIAL.names).cast(PARTIAL)
+    ordered = _order_values(found, rows, _GROUP)
+    found = found.append_column("values", _distinct_values(ordered))
+    found = found.append_column("top", _largest_values(ordered, top))
+    return found.select(PARTIAL.names).cast(PARTIAL)
 
 
-def merged(parts: pa.Table, top: int) -> pa.Table:
-    """Partial aggregates of the same window, instance and key in one row."""
-    return _together(parts, _GROUP, top).select(PARTIAL.names).cast(PARTIAL)
+def merge_partials(parts: pa.Table, top: int) -> pa.Table:
+    """Merge partial aggregates of the same window, instance and key."""
+    return _combine(parts, _GROUP, top).select(PARTIAL.names).cast(PARTIAL)
 
 
-def answers(parts: pa.Table, top: int) -> pa.Table:
-    """All partial aggregates of a key in a window, together."""
-    found = _together(parts, ["window", "key"], top)
+def merge_answers(parts: pa.Table, top: int) -> pa.Table:
+    """Merge all partial aggregates of a key in a window."""
+    found = _combine(parts, ["window", "key"], top)
     distinct = pc.list_value_length(found.column("values")).cast(pa.int64())
     return found.append_column("distinct", distinct).select(ANSWER.names).cast(ANSWER)
 
 
-def _together(parts: pa.Table, group: list[str], top: int) -> pa.Table:
+def _combine(parts: pa.Table, group: list[str], top: int) -> pa.Table:
     summed = [("n", "sum"), ("total", "sum"), ("least", "min"), ("greatest", "max")]
     grouped = parts.group_by(group).aggregate(summed)
     found = grouped.rename_columns([*group, "n", "total", "least", "greatest"])
-    values = _different(_in_order(found, _unfolded(parts, "values"), group))
-    largest = _largest(_in_order(found, _unfolded(parts, "top"), group), top)
+    values = _distinct_values(_order_values(found, _unfold(parts, "values"), group))
+    largest = _largest_values(_order_values(found, _unfold(parts, "top"), group), top)
     return found.append_column("values", values).append_column("top", largest)
 
 
-def _unfolded(parts: pa.Table, name: str) -> pa.Table:
-    """A row for every value of a column of lists, with the group that it belongs to."""
+def _unfold(parts: pa.Table, name: str) -> pa.Table:
+    """Return a row for every value of a column of lists, with its group."""
     lists = parts.column(name).combine_chunks()
     rows = parts.select(_GROUP).take(pc.list_parent_indices(lists))
     return rows.append_column("value", pc.list_flatten(lists))
@@ -213,29 +214,29 @@ class _Ordered(NamedTuple):
     value: Floats
 
 
-def _in_order(grouped: pa.Table, rows: pa.Table, group: list[str]) -> _Ordered:
+def _order_values(grouped: pa.Table, rows: pa.Table, group: list[str]) -> _Ordered:
     numbered = grouped.select(group).append_column("group", pa.array(np.arange(len(grouped))))
     rows = rows.join(numbered, group).select(["group", "value"])
     rows = rows.sort_by([("group", "ascending"), ("value", "descending")])
     return _Ordered(len(grouped), *(column.to_numpy() for column in rows.columns))
 
 
-def _different(ordered: _Ordered) -> pa.ListArray:
-    """The different values of every group."""
+def _distinct_values(ordered: _Ordered) -> pa.ListArray:
+    """Return the different values of every group."""
     changes = np.diff(ordered.group, prepend=-1) != 0
     changes[1:] |= ordered.value[1:] != ordered.value[:-1]
     return _lists(ordered, changes)
 
 
-def _largest(ordered: _Ordered, top: int) -> pa.ListArray:
-    """The largest values of every group."""
+def _largest_values(ordered: _Ordered, top: int) -> pa.ListArray:
+    """Return the largest values of every group."""
     starts = np.flatnonzero(np.diff(ordered.group, prepend=-1))
     sizes = np.diff(np.append(starts, len(ordered.group)))
     return _lists(ordered, np.arange(len(ordered.group)) - np.repeat(starts, sizes) < top)
 
 
 def _lists(ordered: _Ordered, chosen: Bools) -> pa.ListArray:
-    """The values that were chosen, a list a group."""
+    """Return the chosen values, as a list for each group."""
     sizes = np.bincount(ordered.group[chosen], minlength=ordered.groups)
     ends = np.concatenate(([0], np.cumsum(sizes)))
     return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), pa.array(ordered.value[chosen]))

@@ -1,7 +1,7 @@
-"""Hashes of keys, and the places that they lead to (docs/grouping.md, 2).
+"""Keys: their hashes, their counts, and the table of heavy ones (docs/grouping.md, 2 to 4).
 
-A text is hashed once; everything else is arithmetic on arrays of unsigned 64-bit integers, which
-wrap around.
+A text is hashed once. Everything else is arithmetic on arrays of unsigned 64-bit integers, which
+wrap around. Counts are Space-Saving summaries, which are merged, never updated tuple by tuple.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,17 +20,17 @@ from spark_impl.runtime.arrays import Floats, Ints, Unsigned
 _STEP = 0x9E3779B97F4A7C15
 _MODULUS = 1 << 64
 _AT_ONCE = 1 << 20
-"""Numbers that a table of hashes has at most."""
+"""Most numbers in a table of hashes."""
 
 
 def base_hashes(keys: Sequence[str], seed: int) -> Unsigned:
-    """What all hashes of the keys come from."""
+    """Return the hash of each key that all its other hashes are derived from."""
     digest = xxhash.xxh64_intdigest
     return np.array([digest(key.encode("utf-8"), seed) for key in keys], np.uint64)
 
 
 def hash_numbered(base: Unsigned, number: int) -> Unsigned:
-    """``h(k, number)`` for every key."""
+    """Return ``h(k, number)`` for every key."""
     bits = base + np.uint64(number * _STEP % _MODULUS)
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -38,17 +38,17 @@ def hash_numbered(base: Unsigned, number: int) -> Unsigned:
 
 
 def hash_modulo(base: Unsigned, number: int, places: int) -> Ints:
-    """``h(k, number) mod places`` for every key."""
+    """Return ``h(k, number) mod places`` for every key."""
     return (hash_numbered(base, number) % np.uint64(places)).astype(np.int64)
 
 
 def hash_unit(base: Unsigned, number: int) -> Floats:
-    """``u(k, number)`` for every key: above 0, at most 1."""
+    """Return ``u(k, number)`` for every key: above 0, at most 1."""
     return ((hash_numbered(base, number) >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
 
 
 def candidate_pairs(base: Unsigned, instances: int) -> Ints:
-    """``first`` and ``second`` of every key, as two columns; as one for a single instance."""
+    """Return ``first`` and ``second`` of every key as two columns; as one for a single instance."""
     first = hash_modulo(base, 1, instances)
     if instances == 1:
         return first[:, np.newaxis]
@@ -57,7 +57,7 @@ def candidate_pairs(base: Unsigned, instances: int) -> Ints:
 
 
 def rendezvous_order(base: Unsigned, times: Sequence[int], length: int) -> Ints:
-    """The first ``length`` instances of every key's weighted rendezvous order, as columns."""
+    """Return the first ``length`` instances of each key's weighted rendezvous order, as columns."""
     rows = max(1, _AT_ONCE // len(times))
     parts = [
         _leading_block(base[start : start + rows], times, length)
@@ -71,7 +71,7 @@ def _leading_block(base: Unsigned, times: Sequence[int], length: int) -> Ints:
         [-np.log(hash_unit(base, place + 1)) * time for place, time in enumerate(times)], axis=1
     )
     if 2 * length < len(times):
-        # Few of many: as often the least one, which of equals is the one with the least index.
+        # Few of many: repeat the search for the least score; argmin takes the first of equals.
         found = np.empty((len(base), length), np.int64)
         for column in range(length):
             found[:, column] = scores.argmin(axis=1)
@@ -81,39 +81,39 @@ def _leading_block(base: Unsigned, times: Sequence[int], length: int) -> Ints:
 
 
 class Summary(NamedTuple):
-    """Counters of keys, the largest first; of :func:`count_exactly` counts in any order."""
+    """Counters of keys, the largest first; those of :func:`count_exactly` have any order."""
 
     keys: pa.StringArray
     counts: Ints
-    """At least the true frequency."""
+    """Upper bounds of the true frequencies."""
     errors: Ints
-    """By how much it may be too large."""
+    """Upper bounds of the excess of each count."""
     tuples: int
-    """N, all that were counted."""
+    """N, the number of all counted tuples."""
     floor: int
-    """What a key that is not here may have been counted at most."""
+    """Upper bound of the frequency of every key that is not here."""
 
 
 EMPTY = Summary(pa.array([], pa.string()), np.empty(0, np.int64), np.empty(0, np.int64), 0, 0)
 
 
 def summary_capacity(eps: float) -> int:
-    """Counters that keep the error within a share of ``eps``."""
+    """Return the number of counters that keep the error within a share of ``eps``."""
     return ceil(1 / eps)
 
 
 def count_exactly(keys: pa.DictionaryArray) -> Summary:
-    """All keys of a micro-batch, counted; every key of the dictionary occurs."""
+    """Count all keys of a micro-batch; every key of the dictionary occurs."""
     counts = np.bincount(keys.indices.to_numpy(), minlength=len(keys.dictionary))
     return Summary(keys.dictionary, counts, np.zeros_like(counts), len(keys), 0)
 
 
 def merge(one: Summary, other: Summary, size: int) -> Summary:
-    """Both together, in at most ``size`` counters."""
+    """Merge two summaries into at most ``size`` counters."""
     keys = pc.unique(pa.concat_arrays([one.keys, other.keys]))
     counts, errors = np.zeros((2, len(keys)), np.int64)
     for each in (one, other):
-        # A last row for the keys that it does not have.
+        # The appended element is for keys that the summary does not have.
         where = pc.index_in(keys, value_set=each.keys).fill_null(len(each.keys)).to_numpy()
         counts += np.append(each.counts, each.floor)[where]
         errors += np.append(each.errors, each.floor)[where]
@@ -126,7 +126,7 @@ def merge(one: Summary, other: Summary, size: int) -> Summary:
 
 
 def merge_all(summaries: Iterable[Summary], size: int) -> Summary:
-    """All of them, from left to right."""
+    """Merge all summaries, from left to right."""
     result: Summary | None = None
     for each in summaries:
         result = each if result is None else merge(result, each, size)
@@ -141,28 +141,28 @@ class HeavyKey(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Heavy keys and times of a window."""
+    """The heavy keys and the times of a window: all that routers need to know of it."""
 
     window: int
     times: tuple[int, ...]
     heavy: dict[str, HeavyKey]
     tuples: int
-    """N, of the window before."""
+    """N, the number of tuples in the window before."""
     choices: int = 2
-    """``d-choices``: d."""
+    """The d of ``d-choices``."""
     placed: dict[str, int] | None = None
-    """``dkg``: the instances of keys that were heavy when the map was made."""
+    """For ``dkg``: the instances of the keys that were heavy when the map was made."""
     buckets: tuple[int, ...] | None = None
-    """``dkg``: the instance of every bucket, once there is a map."""
+    """For ``dkg``: the instance of every bucket, once there is a map."""
 
     @property
     def speed(self) -> float:
-        """S: the speeds of all instances, added by index."""
+        """S, the sum of the speeds of all instances, added by index."""
         return list(accumulate(1 / time for time in self.times))[-1]
 
 
 def find_heavy_keys(config: GroupingConfig, summary: Summary) -> dict[str, HeavyKey]:
-    """Keys above the threshold, those with the largest counts first."""
+    """Return the keys above the threshold, those with the largest counts first."""
     rows = zip(summary.keys.to_pylist(), summary.counts, summary.errors, strict=True)
     least = config.theta_share * summary.tuples
     return {
@@ -173,7 +173,7 @@ def find_heavy_keys(config: GroupingConfig, summary: Summary) -> dict[str, Heavy
 def place_buckets(
     config: GroupingConfig, heavy: dict[str, HeavyKey], buckets: Sequence[int]
 ) -> tuple[dict[str, int], tuple[int, ...]]:
-    """``dkg``: heavy keys and buckets, each where there is least, the largest first."""
+    """Place heavy keys and buckets for ``dkg``: the largest first, each where the load is least."""
     weights = list(buckets)
     own = hash_modulo(base_hashes(list(heavy), config.hash_seed), 3, len(weights))
     for (_, key), bucket in zip(heavy.items(), own.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""What a user calls: rows spread over instances, once or micro-batch by micro-batch."""
+"""The interface for users: rows spread over instances, once or micro-batch by micro-batch."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -6,7 +6,7 @@ from operator import index
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,37 +19,37 @@ from spark_impl.grouping.store import open_store
 from spark_impl.grouping.tasks import (
     INSTANCE,
     Columns,
-    assigned,
-    learned,
+    count_keys,
     require_columns,
-    routed,
+    route_bounded,
+    route_stream,
     sender_before,
 )
-from spark_impl.grouping.windows import Standing, advanced, rebalanced, start, timed, told
+from spark_impl.grouping.windows import Standing, add_times, advance, rebalance, set_times, start
 from spark_impl.runtime import stores
 from spark_impl.runtime.failures import sentence_of, wait_for, without_stack_traces
 from spark_impl.runtime.histories import InputProblem
 from spark_impl.runtime.queries import start_batches
 
 Work: TypeAlias = Callable[[DataFrame, MicroBatch], Sequence[int] | None]
-"""What is done with the rows of a micro-batch: partition i is instance i's.
+"""Work on the rows of a micro-batch: partition i is that of instance i.
 
-It may return how long a tuple takes at each instance, in microseconds: the next window is balanced
-by that; else by what :func:`spark_impl.grouping.instances.at_instances` measures, if it is used.
+It may return the time of a tuple at each instance, in microseconds; these times balance the next
+window. Otherwise the times of :func:`spark_impl.grouping.instances.at_instances` do, if it is used.
 After a crash it may be called once more for the last micro-batch.
 """
 
 
 class GroupingProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """A job that failed; the message is one sentence that says why."""
+    """A job failed; the message is one sentence with the reason."""
 
 
 class Grouping:
     """Spreads rows over ``instances`` by key: hot keys over many, others over two at most.
 
-    ``times_us`` says how long an instance is busy with a tuple (by default all take equally long);
-    other settings are those of ``model.vocabulary.GroupingConfig``. Raises ``ValueError`` for one
-    that cannot be.
+    ``times_us`` is the time of a tuple at each instance; by default all take equally long. Other
+    settings are those of ``model.vocabulary.GroupingConfig``. Raise ``ValueError`` for a setting
+    that is out of range.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class Grouping:
         self.config = replace(plain, times_us=times)
 
     def assign(self, rows: DataFrame, key: str) -> DataFrame:
-        """Bounded rows with a column ``instance``.
+        """Return bounded rows with a column ``instance``.
 
-        Where the policy tells hot keys from others the rows are read twice: hot keys are found
+        If the policy treats hot keys differently, the rows are read twice: hot keys are found
         first. Every partition is a sender of its own, so the order of rows within partitions
-        decides where single tuples go. Raises :class:`InputProblem` for a column
-        that is not as it must be, :class:`GroupingProblem` when the rows cannot be read.
+        decides where single tuples go. Raise :class:`InputProblem` for a column of the wrong type,
+        and :class:`GroupingProblem` if the rows cannot be read.
         """
         columns = Columns(key)
         require_columns(rows, columns, is_stream=False)
@@ -80,25 +80,25 @@ class Grouping:
         table = start(self.config).table
         if self.config.policy in TELLS_HEAVY_KEYS:
             try:
-                state = SenderState(summary=learned(rows, self.config, columns))
+                state = SenderState(summary=count_keys(rows, self.config, columns))
             except (PySparkException, Py4JError) as error:
                 raise GroupingProblem(sentence_of(error)) from error
-            table = rebalanced(self.config, table, [state], table.times)
-        return assigned(rows, self.config, columns, table)
+            table = rebalance(self.config, table, [state], table.times)
+        return route_bounded(rows, self.config, columns, table)
 
     def spread(self, rows: DataFrame, key: str) -> DataFrame:
-        """The same, with the rows of instance i in partition i."""
+        """Return the rows of :meth:`assign`, with the rows of instance i in partition i."""
         return self.assign(rows, key).repartitionById(self.config.instances, INSTANCE)
 
     def stream(
         self, rows: DataFrame, key: str, checkpoint: str | Path, work: Work, seq: str | None = None
     ) -> "GroupingStream":
-        """Spread a stream; ``work`` is done with every micro-batch.
+        """Return a stream whose rows are spread, and worked on micro-batch by micro-batch.
 
-        ``checkpoint`` is a folder that the driver and all workers reach under this path; whoever
-        opens it again goes on where it stopped. ``seq`` numbers the arrivals; with it every tuple
-        goes where docs/grouping.md says, whatever the files and partitions are. Raises
-        :class:`InputProblem` for columns or a folder that cannot be used.
+        ``checkpoint`` is a folder that the driver and all workers reach under this path; the next
+        run with this folder resumes where the last one stopped. ``seq`` numbers the arrivals; with
+        it every tuple goes where docs/grouping.md says, whatever the files and partitions are.
+        Raise :class:`InputProblem` for columns or a folder that cannot be used.
         """
         columns = Columns(key, seq)
         require_columns(rows, columns, is_stream=True)
@@ -114,15 +114,15 @@ class Spreader:
         self.store = open_store(store.absolute(), config)
 
     def standing(self) -> Standing:
-        """Where the stream stands."""
+        """Return the progress of the stream."""
         done = self.store.done()
         return self.store.standing(done - 1) if done else start(self.config)
 
     def advance(self, rows: DataFrame, work: Work, source_batch: int) -> None:
-        """Spread a micro-batch, have it worked on, and note that it is done.
+        """Spread a micro-batch, have it worked on, and commit it.
 
-        ``source_batch`` is its number at the source; the one that came last is spread as it was.
-        Raises :class:`InputProblem` for an older one, and while somebody else spreads one.
+        ``source_batch`` is its number at the source. If it comes again, it is spread as before.
+        Raise :class:`InputProblem` for an older one, and while another process spreads one.
         """
         held = stores.lock(self.store.root)
         try:
@@ -133,7 +133,7 @@ class Spreader:
     def _advance(self, rows: DataFrame, work: Work, source_batch: int) -> None:
         standing = self._before(source_batch)
         self.store.forget(standing.batch)
-        found = routed(rows, self.config, self.columns, standing, self.store)
+        found = route_stream(rows, self.config, self.columns, standing, self.store)
         spread = found.repartitionById(self.config.instances, INSTANCE)
         given = work(spread, MicroBatch(standing.batch, standing.table.window, self.store))
         states = self._senders(standing, found)
@@ -141,19 +141,19 @@ class Spreader:
         if tuples:
             carry_over(self.store, standing.batch, self.config.instances)
             if given is None:
-                standing = timed(standing, self._spent(standing.batch))
+                standing = add_times(standing, self._spent(standing.batch))
             else:
-                standing = told(standing, times_of(self.config, given))
-            after = advanced(self.config, standing, states, tuples)
+                standing = set_times(standing, times_of(self.config, given))
+            after = advance(self.config, standing, states, tuples)
             self.store.finish(after._replace(source_batch=source_batch))
 
     def _before(self, source_batch: int) -> Standing:
-        """Where the stream stood before a micro-batch."""
+        """Return the progress of the stream before a micro-batch."""
         standing = self.standing()
         if source_batch < standing.source_batch:
             msg = (
-                f"the source is at micro-batch {source_batch}, {self.store.root} at"
-                f" {standing.source_batch} already"
+                f"the source is at micro-batch {source_batch}, but {self.store.root} is already"
+                f" at {standing.source_batch}"
             )
             raise InputProblem(msg)
         if source_batch > standing.source_batch:
@@ -162,16 +162,16 @@ class Spreader:
         return self.store.standing(before) if before >= 0 else start(self.config)
 
     def _spent(self, batch: int) -> list[tuple[int, int]]:
-        """Tuples and microseconds of every instance."""
+        """Return tuples and microseconds of every instance."""
         return [self.store.spent(batch, each) for each in range(self.config.instances)]
 
     def _senders(self, standing: Standing, found: DataFrame) -> list[SenderState]:
-        """What all senders hold after a micro-batch."""
+        """Return the states of all senders after a micro-batch."""
         paths = [
             self.store.sender_path(standing.batch, each) for each in range(self.config.senders)
         ]
         if not all(path.exists() for path in paths):
-            # Work that did not read every row has left routers where they were.
+            # The work did not read every row, so some routers have not run.
             found.write.format("noop").mode("overwrite").save()
         for sender, path in enumerate(paths):
             # There may be fewer partitions than senders.
@@ -182,7 +182,7 @@ class Spreader:
 
 
 def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
-    """Times that somebody gives; :class:`InputProblem` unless they can be those of instances."""
+    """Return the times as integers. Raise :class:`InputProblem` unless every instance has one."""
     try:
         times = tuple(map(index, given))
     except TypeError:
@@ -194,7 +194,7 @@ def times_of(config: GroupingConfig, given: Sequence[int]) -> tuple[int, ...]:
 
 
 class GroupingStream:
-    """A stream that is to be spread, to be started."""
+    """A stream to be spread, not started yet."""
 
     def __init__(self, spreader: Spreader, rows: DataFrame, work: Work) -> None:
         self._spreader = spreader
@@ -202,13 +202,14 @@ class GroupingStream:
         self._work = work
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:
-        """Start and leave it running."""
+        """Start the stream and leave it running."""
         return self._start(interval)
 
     def run_available(self) -> None:
-        """Spread what is in the source now; whoever calls again goes on from there.
+        """Spread everything that is in the source now; the next call resumes there.
 
-        Raises :class:`GroupingProblem` when it fails; then, too, whoever calls again goes on.
+        Raise :class:`GroupingProblem` if it fails; the next call resumes after the last
+        micro-batch.
         """
         with without_stack_traces():
             wait_for(self._start(), GroupingProblem, self._spreader.store.root)

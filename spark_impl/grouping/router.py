@@ -1,7 +1,7 @@
-"""One sender: where its tuples go (docs/grouping.md, 3).
+"""The router of one sender (docs/grouping.md, 3).
 
-Which instance has the least load depends on the tuple before, so this is a loop over tuples and
-nothing else is: keys are numbers, candidates are looked up by them, and what is looked up lies in
+Which instance has the least load depends on the tuple before. So this is a loop over tuples, and
+nothing else is: keys are numbers, candidates are looked up by them, and the looked-up values lie in
 plain lists.
 """
 
@@ -31,28 +31,28 @@ from spark_impl.runtime.arrays import Ints
 RESET = ("tag", "tag-literal")
 """Policies whose loads start every window anew."""
 VIRTUAL = 10
-"""``cg``: virtual workers an instance."""
+"""Number of virtual workers of an instance, for ``cg``."""
 _TRIES = 64
 _WEIGHTS = {0: 4, 1: 3, 2: 2, 3: 1}
-"""``nag``: weight of an instance by its tier."""
+"""Weight of an instance by its tier, for ``nag``."""
 
 
 class SenderState(NamedTuple):
-    """What a sender keeps from one micro-batch to the next: plain values."""
+    """The state of a sender between micro-batches, as plain values."""
 
     loads: tuple[int, ...] = ()
     routed: int = 0
     virtual: tuple[int, ...] = ()
-    """``cg``: loads of virtual workers."""
+    """Loads of virtual workers, for ``cg``."""
     sent: tuple[tuple[str, tuple[int, ...]], ...] = ()
-    """``dag``: where heavy keys have been in this window."""
+    """Instances that heavy keys went to in this window, for ``dag``."""
     summary: Summary = EMPTY
     buckets: tuple[int, ...] = ()
-    """``dkg``: tuples of every bucket, until there is a map."""
+    """Number of tuples of every bucket until there is a map, for ``dkg``."""
 
 
-def begun(config: GroupingConfig, state: SenderState) -> SenderState:
-    """The state at the beginning of a window."""
+def begin_window(config: GroupingConfig, state: SenderState) -> SenderState:
+    """Return the state at the beginning of a window."""
     loads = (0,) * config.instances
     if state.loads and config.policy not in RESET:
         loads = state.loads
@@ -63,7 +63,7 @@ def begun(config: GroupingConfig, state: SenderState) -> SenderState:
 def route(
     config: GroupingConfig, table: Table, sender: int, state: SenderState, keys: pa.StringArray
 ) -> tuple[Ints, SenderState]:
-    """The instance of each tuple of a micro-batch, by its key, and the state afterwards."""
+    """Route the tuples of a micro-batch by key; return their instances and the next state."""
     encoded = keys.dictionary_encode()
     found, state = choose(config, table, sender, state, encoded)
     summary = merge(state.summary, count_exactly(encoded), summary_capacity(config.eps_share))
@@ -76,7 +76,7 @@ def route(
 def choose(
     config: GroupingConfig, table: Table, sender: int, state: SenderState, keys: pa.DictionaryArray
 ) -> tuple[Ints, SenderState]:
-    """The instance of each tuple, and the state afterwards; nothing is learned."""
+    """Route tuples without learning from them; return their instances and the next state."""
     codes = keys.indices.to_numpy()
     job = Job(config, table, sender, state, keys.dictionary.to_pylist(), codes)
     found, state = _OWN.get(config.policy, _least)(job)
@@ -84,7 +84,7 @@ def choose(
 
 
 def costs(config: GroupingConfig, times: tuple[int, ...]) -> list[int]:
-    """What a tuple adds to the load of each instance."""
+    """Return what a tuple adds to the load of each instance."""
     if config.policy in RESET:
         return list(times)
     if config.policy.startswith("nag"):
@@ -96,7 +96,7 @@ def costs(config: GroupingConfig, times: tuple[int, ...]) -> list[int]:
 
 
 class Job(NamedTuple):
-    """Tuples of a sender that are to be sent, and all that decides where."""
+    """Tuples of a sender, and everything that decides where they go."""
 
     config: GroupingConfig
     table: Table
@@ -105,7 +105,7 @@ class Job(NamedTuple):
     keys: list[str]
     """Every key once."""
     codes: npt.NDArray[np.int32]
-    """The key of each tuple."""
+    """The key of each tuple, as its position in ``keys``."""
 
 
 def _least(job: Job) -> tuple[Ints, SenderState]:
@@ -120,7 +120,7 @@ def _least(job: Job) -> tuple[Ints, SenderState]:
 
 
 def _of_all(order: list[int], tuples: int, loads: list[int], cost: list[int]) -> list[int]:
-    """The instance with the least load for each tuple, the earlier one of equals; adds to loads."""
+    """Return the least loaded instance for each tuple, the first of equals; update the loads."""
     heap = [(loads[place], rank, place) for rank, place in enumerate(order)]
     heapify(heap)
     found = []
@@ -136,7 +136,7 @@ def _of_all(order: list[int], tuples: int, loads: list[int], cost: list[int]) ->
 def _of_candidates(
     sets: Candidates, codes: npt.NDArray[np.int32], loads: list[int], cost: list[int]
 ) -> list[int]:
-    """The candidate with the least load, the earlier one of equals; adds to loads."""
+    """Return the least loaded candidate for each tuple, the first of equals; update the loads."""
     ones, twos = sets.light[:, 0].copy(), sets.light[:, -1].copy()
     large: list[tuple[tuple[int, ...], Callable[[list[int]], tuple[int, ...]]]] = []
     for row, places in sets.heavy.items():
@@ -164,7 +164,7 @@ def _in_turns(job: Job) -> tuple[Ints, SenderState]:
 
 
 def _by_score(job: Job) -> tuple[Ints, SenderState]:
-    """``dag``: heavy keys go where they have been, unless there is more to do than elsewhere."""
+    """Route for ``dag``: heavy keys go where they have been, unless the load there is too high."""
     sets = candidates(job.config, job.table, job.keys)
     sent = {key: set(places) for key, places in job.state.sent}
     been = {row: sent.setdefault(job.keys[row], set()) for row in sets.heavy}
@@ -196,7 +196,7 @@ def _best(
 
 
 def _by_virtual_workers(job: Job) -> tuple[Ints, SenderState]:
-    """``cg``: the first virtual worker of the key that is not too far above the mean."""
+    """Route for ``cg``: to the key's first virtual worker that is not too far above the mean."""
     base = base_hashes(job.keys, job.config.hash_seed)
     virtual = list(job.state.virtual)
     number = len(virtual)
@@ -219,7 +219,7 @@ def _by_virtual_workers(job: Job) -> tuple[Ints, SenderState]:
 
 
 def _owners(table: Table, number: int) -> list[int]:
-    """The instance of every virtual worker: in blocks, by speed."""
+    """Return the instance of every virtual worker: in blocks, by speed."""
     quotas = [number * (1 / time) / table.speed for time in table.times]
     blocks = [int(quota) for quota in quotas]
     order = sorted(range(len(blocks)), key=lambda place: (blocks[place] - quotas[place], place))

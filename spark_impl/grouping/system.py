@@ -16,17 +16,17 @@ from spark_impl.grouping.candidates import candidates
 from spark_impl.grouping.instances import (
     PARTIAL,
     MicroBatch,
-    answers,
-    merged,
+    aggregate,
+    merge_answers,
+    merge_partials,
     partial_aggregates,
-    partials,
 )
 from spark_impl.grouping.keys import Table
 from spark_impl.grouping.query import Spreader
-from spark_impl.grouping.router import SenderState, begun, route
+from spark_impl.grouping.router import SenderState, begin_window, route
 from spark_impl.grouping.store import decode_standing, decode_state, encode_standing, encode_state
 from spark_impl.grouping.tasks import Columns
-from spark_impl.grouping.windows import advanced, start
+from spark_impl.grouping.windows import advance, start
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.systems import OnKill, system_maker
 
@@ -97,13 +97,13 @@ class SendersInProcess:
     def __init__(self, config: GroupingConfig) -> None:
         self._config = config
         self.table = start(config).table
-        self.states = [begun(config, SenderState())] * config.senders
+        self.states = [begin_window(config, SenderState())] * config.senders
         """State of each sender after its last micro-batch."""
 
     def begin_window(self, table: Table) -> list[Heavy]:
         """Begin a window that uses this table; return its heavy keys."""
         self.table = table
-        self.states = [begun(self._config, state) for state in self.states]
+        self.states = [begin_window(self._config, state) for state in self.states]
         return [*_heavy(self._config, table)]
 
     def route(self, sender: int, keys: pa.StringArray) -> Ints:
@@ -135,7 +135,7 @@ class InstancesInProcess:
     def take(self, rows: pa.Table) -> None:
         """Aggregate rows with ``window``, ``instance``, ``key`` and ``value``."""
         finite = rows.filter(pc.is_finite(rows.column("value")))
-        self._parts.append(partials(finite, self._top))
+        self._parts.append(aggregate(finite, self._top))
 
     def results(self) -> Iterator[Step]:
         """Yield the partial aggregates of all rows, and the answers."""
@@ -163,7 +163,7 @@ def _in_process(workload: Workload) -> Iterator[Step]:
             window = pa.repeat(standing.table.window, own.num_rows).cast(pa.int64())
             instances.take(own.append_column("window", window))
         yield from rejected(events)
-        standing = advanced(config, standing, senders.states, len(events))
+        standing = advance(config, standing, senders.states, len(events))
     yield from instances.results()
 
 
@@ -195,7 +195,7 @@ def rejected(events: Sequence[Event]) -> Iterator[Rejected]:
 def _aggregates(top: int, parts: Sequence[pa.Table]) -> Iterator[Step]:
     """Yield the partial aggregates of all micro-batches of a window, and the answers."""
     table = pa.concat_tables([PARTIAL.empty_table(), *parts])
-    for row in merged(table, top).drop_columns(["values", "top"]).to_pylist():
+    for row in merge_partials(table, top).drop_columns(["values", "top"]).to_pylist():
         yield Partial(**row)
-    for row in answers(table, top).to_pylist():
+    for row in merge_answers(table, top).to_pylist():
         yield Answer(**{**row, "top": tuple(row["top"])})

@@ -2,9 +2,9 @@
 
 Rules of this file:
 
-* Partition i of the rows is sender i's; it handles them in the order of ``seq`` where there is one,
-  else in the order in which they come.
-* A task that is repeated routes as it did before, from the state before.
+* Partition i belongs to sender i. The sender handles its rows in the order of ``seq`` if there is
+  one, else in the order in which they come.
+* A repeated task routes as it did before, from the state before.
 """
 
 from collections.abc import Iterable, Iterator
@@ -28,15 +28,15 @@ from spark_impl.grouping.keys import (
     merge_all,
     summary_capacity,
 )
-from spark_impl.grouping.router import SenderState, begun, choose, route
+from spark_impl.grouping.router import SenderState, begin_window, choose, route
 from spark_impl.grouping.store import GroupingStore
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime.histories import InputProblem
 
 INSTANCE = "instance"
-"""The column that is added."""
+"""Name of the added column."""
 _ROWS = 1 << 17
-"""Rows of bounded data that are routed in one go."""
+"""Number of rows of bounded data that are routed together."""
 _COUNTERS = ("key", "count", "error", "tuples", "floor", "part")
 """Columns of summaries on their way to the driver; ``part`` is the partition."""
 
@@ -53,13 +53,15 @@ def require_columns(rows: DataFrame, columns: Columns, is_stream: bool) -> None:
     """Raise :class:`InputProblem` unless rows can be routed by these columns."""
     if rows.isStreaming != is_stream:
         found, wanted = ("bounded", "a stream") if is_stream else ("a stream", "bounded")
-        msg = f"the input is {found}, and has to be {wanted}"
+        msg = f"the input is {found}; it must be {wanted}"
         raise InputProblem(msg)
     _require_type(rows, columns.key, StringType, "a key is a string")
     if columns.seq is not None:
         _require_type(rows, columns.seq, IntegralType, "an order is made of integers")
     if INSTANCE in rows.columns:
-        msg = f"the input has a column {INSTANCE!r} already, which is the name of the one to add"
+        msg = (
+            f"the input already has a column {INSTANCE!r}; rename it: the new column has this name"
+        )
         raise InputProblem(msg)
 
 
@@ -74,21 +76,21 @@ def _require_type(rows: DataFrame, name: str, wanted: type[DataType], rule: str)
 
 
 def with_instance(rows: DataFrame) -> StructType:
-    """Columns of routed rows."""
+    """Return the columns of routed rows."""
     return StructType([*rows.schema.fields]).add(INSTANCE, IntegerType(), nullable=False)
 
 
 # -------------------------------------------------------------------------------------- a stream
 
 
-def routed(
+def route_stream(
     rows: DataFrame,
     config: GroupingConfig,
     columns: Columns,
     standing: Standing,
     store: GroupingStore,
 ) -> DataFrame:
-    """The rows of a micro-batch with their instances; reading them all moves the senders on."""
+    """Return the rows of a micro-batch with their instances; reading them updates the senders."""
     if columns.seq is not None:
         sender = F.pmod(F.col(columns.seq), F.lit(config.senders)).cast("int")
         placed = rows.repartitionById(config.senders, sender)
@@ -123,16 +125,18 @@ def _run_sender(
 def sender_before(
     config: GroupingConfig, standing: Standing, store: GroupingStore, sender: int
 ) -> SenderState:
-    """What a sender holds when a micro-batch begins."""
+    """Return the state of a sender at the beginning of a micro-batch."""
     state = store.load_sender(standing.batch - 1, sender)
-    return begun(config, state) if standing.tuples == 0 else state
+    return begin_window(config, state) if standing.tuples == 0 else state
 
 
 # ---------------------------------------------------------------------------------- bounded data
 
 
-def assigned(rows: DataFrame, config: GroupingConfig, columns: Columns, table: Table) -> DataFrame:
-    """Bounded rows with their instances; every partition has a router of its own."""
+def route_bounded(
+    rows: DataFrame, config: GroupingConfig, columns: Columns, table: Table
+) -> DataFrame:
+    """Return bounded rows with their instances; every partition has a router of its own."""
     task = partial(_run_partition, config=config, columns=columns, table=table)
     return rows.mapInArrow(task, with_instance(rows))
 
@@ -141,15 +145,15 @@ def _run_partition(
     batches: Iterable[pa.RecordBatch], config: GroupingConfig, columns: Columns, table: Table
 ) -> Iterator[pa.RecordBatch]:
     sender = partition_id()
-    state = begun(config, SenderState())
+    state = begin_window(config, SenderState())
     for rows in _pieces(batches):
         keys = _keys(rows, columns.key)
         places, state = choose(config, table, sender, state, keys.dictionary_encode())
         yield from rows.append_column(INSTANCE, pa.array(places, pa.int32())).to_batches()
 
 
-def learned(rows: DataFrame, config: GroupingConfig, columns: Columns) -> Summary:
-    """Keys of bounded rows, counted; nothing but summaries comes to the driver."""
+def count_keys(rows: DataFrame, config: GroupingConfig, columns: Columns) -> Summary:
+    """Count the keys of bounded rows; only summaries come to the driver."""
     kinds = ", ".join(f"{name} {'string' if name == 'key' else 'bigint'}" for name in _COUNTERS)
     task = partial(_count, config=config, key=columns.key)
     found = rows.select(columns.key).mapInArrow(task, kinds).toArrow()
@@ -180,7 +184,7 @@ def _summary(rows: pa.Table) -> Summary:
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Arrow batches put together, as long as there are enough."""
+    """Combine Arrow batches into tables that are large enough."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -206,7 +210,7 @@ def _require_values(rows: pa.Table, name: str) -> None:
 
 
 def partition_id() -> int:
-    """The partition that this task works on."""
+    """Return the partition of this task."""
     context = TaskContext.get()
     if context is None:
         msg = "routers run in Spark's tasks"

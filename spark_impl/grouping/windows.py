@@ -1,4 +1,4 @@
-"""Windows: what comes between the micro-batches (docs/grouping.md, 1, 4 and 5)."""
+"""Windows: the steps between micro-batches (docs/grouping.md, 1, 4 and 5)."""
 
 from collections.abc import Sequence
 from operator import add
@@ -17,53 +17,53 @@ from spark_impl.grouping.router import SenderState
 
 
 class Standing(NamedTuple):
-    """Where a stream has come to: what routers share."""
+    """The progress of a stream, which all routers share."""
 
     batch: int
-    """The next micro-batch."""
+    """Number of the next micro-batch."""
     tuples: int
-    """Routed in this window."""
+    """Number of tuples routed in this window."""
     routed: int
-    """Routed so far."""
+    """Number of tuples routed so far."""
     table: Table
     measured: tuple[int, ...] = ()
-    """Times for the next window, where they are measured and not configured."""
+    """Times for the next window, if they are measured and not configured."""
     worked: tuple[int, ...] = ()
-    """Tuples of this window that each instance was timed with."""
+    """Number of timed tuples of this window, by instance."""
     busy_us: tuple[int, ...] = ()
-    """How long they took it."""
+    """Time that they took, by instance."""
     source_batch: int = -1
-    """What the source calls the micro-batch that came last."""
+    """The source's number of the last micro-batch."""
 
 
 def start(config: GroupingConfig) -> Standing:
-    """Before the first micro-batch."""
+    """Return the progress before the first micro-batch."""
     return Standing(0, 0, 0, Table(0, config.times_of(0), {}, 0))
 
 
-def timed(standing: Standing, spent: Sequence[tuple[int, int]]) -> Standing:
-    """Add what a micro-batch took: tuples and microseconds of every instance."""
+def add_times(standing: Standing, spent: Sequence[tuple[int, int]]) -> Standing:
+    """Add the tuples and microseconds of a micro-batch, given for every instance."""
     worked, busy_us = zip(*spent, strict=True)
     if not any(worked):
         return standing
     return standing._replace(
-        worked=_added(standing.worked, worked), busy_us=_added(standing.busy_us, busy_us)
+        worked=_add(standing.worked, worked), busy_us=_add(standing.busy_us, busy_us)
     )
 
 
-def told(standing: Standing, times: tuple[int, ...]) -> Standing:
-    """Somebody knows the times; what was measured in this window before is forgotten."""
+def set_times(standing: Standing, times: tuple[int, ...]) -> Standing:
+    """Set known times; earlier measurements of this window are forgotten."""
     return standing._replace(measured=times, worked=(), busy_us=())
 
 
-def _added(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
+def _add(one: Sequence[int], other: Sequence[int]) -> tuple[int, ...]:
     return tuple(map(add, one or (0,) * len(other), other))
 
 
 def mean_times(config: GroupingConfig, standing: Standing) -> tuple[int, ...]:
-    """What a tuple took at each instance in this window; nothing if that was never measured.
+    """Return the mean time of a tuple at each instance in this window; empty without measurements.
 
-    An instance without a tuple keeps its time; if it has none it is like the mean of the others.
+    An instance without a tuple keeps its time. If it has none, it gets the mean of the others.
     """
     if not any(standing.worked):
         return standing.measured
@@ -76,14 +76,14 @@ def mean_times(config: GroupingConfig, standing: Standing) -> tuple[int, ...]:
 
 
 def is_full(config: GroupingConfig, tuples: int) -> bool:
-    """Say whether a micro-batch ends the window, at whose end it has so many tuples."""
+    """Return whether a micro-batch ends the window, given the tuples in it at its end."""
     return tuples >= config.window_tuples
 
 
-def advanced(
+def advance(
     config: GroupingConfig, standing: Standing, senders: Sequence[SenderState], tuples: int
 ) -> Standing:
-    """After a micro-batch of so many tuples; a full window is followed by a rebalance."""
+    """Return the progress after a micro-batch; a full window is followed by a rebalance."""
     after = standing._replace(
         batch=standing.batch + 1,
         tuples=standing.tuples + tuples,
@@ -95,17 +95,17 @@ def advanced(
     times = measured or config.times_of(after.batch)
     return after._replace(
         tuples=0,
-        table=rebalanced(config, after.table, senders, times),
+        table=rebalance(config, after.table, senders, times),
         measured=measured,
         worked=(),
         busy_us=(),
     )
 
 
-def rebalanced(
+def rebalance(
     config: GroupingConfig, before: Table, senders: Sequence[SenderState], times: tuple[int, ...]
 ) -> Table:
-    """The table of the next window."""
+    """Return the table of the next window."""
     summary = merge_all((each.summary for each in senders), summary_capacity(config.eps_share))
     heavy = find_heavy_keys(config, summary)
     table = before._replace(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from model.vocabulary import Event, GroupingConfig, Step
 from spark_impl.grouping.router import SenderState, choose
 from spark_impl.grouping.system import InstancesInProcess, SendersInProcess, rejected
-from spark_impl.grouping.windows import is_full, rebalanced
+from spark_impl.grouping.windows import is_full, rebalance
 
 ROWS = pa.schema(
     [
@@ -72,7 +72,7 @@ class SparkMachine:
     def rebalance(self, times_us: tuple[int, ...]) -> Sequence[Step]:
         """Begin a window in which a tuple takes these times; return its heavy keys."""
         senders = self._senders
-        table = rebalanced(self._config, senders.table, senders.states, times_us)
+        table = rebalance(self._config, senders.table, senders.states, times_us)
         heavy = senders.begin_window(table)
         self._parts = [_Part(state) for state in senders.states]
         return heavy

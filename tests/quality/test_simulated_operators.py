@@ -138,7 +138,9 @@ BUGS: dict[str, dict[str, Plant]] = {
         ).plant,
     },
     "grouping": {
-        "loads are not reset": Mistake(router.begun, "config.policy not in RESET", "True").plant,
+        "loads are not reset": Mistake(
+            router.begin_window, "config.policy not in RESET", "True"
+        ).plant,
         "a heavy key is not restored": Mistake(
             store.decode_standing,
             'in table["heavy"].items()',
@@ -154,7 +156,7 @@ BUGS: dict[str, dict[str, Plant]] = {
         ).plant,
         "a window is over a tuple too late": Mistake(grouping_windows.is_full, ">=", ">").plant,
         "of several partial aggregates one counts": Mistake(
-            instances._together, '("n", "sum")', '("n", "max")'
+            instances._combine, '("n", "sum")', '("n", "max")'
         ).plant,
     },
     "script": {

@@ -5,7 +5,7 @@ from random import Random
 
 import pyarrow as pa
 
-from spark_impl.grouping.instances import ANSWER, PARTIAL, answers, partials
+from spark_impl.grouping.instances import ANSWER, PARTIAL, aggregate, merge_answers
 
 TOP = 3
 
@@ -25,7 +25,7 @@ def drawn(rows: int) -> pa.Table:
 def test_partial_aggregates_and_answers_are_those_of_the_values() -> None:
     for rows in (0, 1, 2, 5, 300):
         table = drawn(rows)
-        parts = partials(table, TOP)
+        parts = aggregate(table, TOP)
         assert parts.schema == PARTIAL
         own: dict[tuple[int, int, str], list[float]] = defaultdict(list)
         every: dict[tuple[int, str], list[float]] = defaultdict(list)
@@ -40,7 +40,7 @@ def test_partial_aggregates_and_answers_are_those_of_the_values() -> None:
             assert (row["least"], row["greatest"]) == (min(values), max(values))
             assert sorted(row["values"]) == sorted(set(values))
             assert row["top"] == sorted(values, reverse=True)[:TOP]
-        together = answers(parts, TOP)
+        together = merge_answers(parts, TOP)
         assert together.schema == ANSWER
         merged = {(r["window"], r["key"]): r for r in together.to_pylist()}
         assert merged.keys() == every.keys()

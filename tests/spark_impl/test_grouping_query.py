@@ -110,14 +110,14 @@ def test_bad_input_is_named(spark: SparkSession, tmp_path: Path) -> None:
         (Grouping(2), rows, "wort", "the input has no column 'wort'; it has word, n"),
         (Grouping(2), rows, "n", "is of type bigint; a key is a string"),
         (Grouping(2, "dkg"), rows, "word", "learns from a stream"),
-        (Grouping(2), taken, "word", "has a column 'instance' already"),
+        (Grouping(2), taken, "word", "already has a column 'instance'"),
         (Grouping(2), stream, "key", "the input is a stream, and has to be bounded"),
     ):
         with pytest.raises(InputProblem, match=sentence):
             grouping.assign(given, key)
     with pytest.raises(GroupingProblem, match=r"^the column 'word' has 1 rows without a value$"):
         Grouping(2).assign(rows, "word")
-    with pytest.raises(InputProblem, match="the input is bounded, and has to be a stream"):
+    with pytest.raises(InputProblem, match="the input is bounded; it must be a stream"):
         Grouping(2).stream(rows, "word", tmp_path / "store", lambda _rows, _batch: None)
     with pytest.raises(InputProblem, match="'timestamp' is of type timestamp; an order is made of"):
         Grouping(2).stream(stream, "key", tmp_path / "s", lambda _rows, _batch: None, "timestamp")

@@ -14,7 +14,7 @@ from model.vocabulary.grouping import POLICIES
 from spark_impl.grouping import keys
 from spark_impl.grouping.candidates import choices
 from spark_impl.grouping.keys import HeavyKey, Table
-from spark_impl.grouping.router import SenderState, begun, route
+from spark_impl.grouping.router import SenderState, begin_window, route
 
 KEYS = ["", "a", "ä", "😀", *(f"key-{number}" for number in range(200))]
 MASK = (1 << 64) - 1
@@ -117,7 +117,7 @@ def test_choices_grow_with_the_share_of_heavy_keys() -> None:
 
 def sent(config: GroupingConfig, keys: Sequence[str], table: Table | None = None) -> list[int]:
     table = table or Table(0, config.times_of(0), {}, 0)
-    state = begun(config, SenderState())
+    state = begin_window(config, SenderState())
     places: list[int] = route(config, table, 0, state, pa.array(keys, pa.string()))[0].tolist()
     return places
 
@@ -153,7 +153,7 @@ def test_a_cut_between_micro_batches_changes_no_route(policy: str) -> None:
     if policy == "dkg":
         table = table._replace(placed={"0": 2}, buckets=(0, 1, 2, 3, 3, 2, 1, 0))
     keys = drawn(Random(7), 300, 40)
-    state, parts = begun(config, SenderState()), []
+    state, parts = begin_window(config, SenderState()), []
     for start in (0, 1, 100):
         end = {0: 1, 1: 100, 100: 300}[start]
         found, state = route(config, table, 0, state, pa.array(keys[start:end], pa.string()))

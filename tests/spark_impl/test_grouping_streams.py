@@ -18,7 +18,7 @@ from spark_impl.grouping import Grouping, GroupingProblem, MicroBatch, at_instan
 from spark_impl.grouping.query import Spreader
 from spark_impl.grouping.store import GroupingStore, Worked
 from spark_impl.grouping.tasks import Columns
-from spark_impl.grouping.windows import mean_times, start, timed, told
+from spark_impl.grouping.windows import add_times, mean_times, set_times, start
 from spark_impl.runtime import stores
 from spark_impl.runtime.histories import InputProblem, append
 from tests.spark_impl.test_grouping_query import skewed
@@ -169,7 +169,9 @@ def test_what_instances_found_is_read_at_all_of_them(spark: SparkSession, tmp_pa
     def work(rows: DataFrame, batch: MicroBatch) -> None:
         parts.extend(at_instances(rows, batch, totals, TOTALS).collect())
 
-    with pytest.raises(InputProblem, match="was read of 1 of 3 alone; the work of a micro-batch"):
+    with pytest.raises(
+        InputProblem, match="the output of only 1 of 3 instances was read; the work"
+    ):
         spreader.advance(rows, some, 0)
     zone = "spark.sql.session.timeZone"
     before = spark.conf.get(zone)
@@ -214,15 +216,15 @@ def test_times_are_means_over_a_window_and_stay_where_nothing_was_measured() -> 
     standing = start(config)
     assert mean_times(config, standing) == ()
     assert mean_times(known, standing) == ()
-    once = timed(standing, [(4, 4000), (0, 0), (0, 0)])
+    once = add_times(standing, [(4, 4000), (0, 0), (0, 0)])
     assert mean_times(config, once) == (1_000, 1_000, 1_000), "nothing is known but the first"
     assert mean_times(known, once) == (1_000, 6, 7)
-    twice = timed(once, [(6, 1000), (5, 10003), (0, 0)])
+    twice = add_times(once, [(6, 1000), (5, 10003), (0, 0)])
     assert mean_times(config, twice) == (500, 2_001, 1_000)
     assert mean_times(known, twice._replace(measured=(7, 8, 9))) == (500, 2_001, 9)
-    assert mean_times(config, timed(standing, [(5, 0), (5, 1), (5, 500)])) == (1, 1, 100)
-    assert timed(once, [(0, 0), (0, 0), (0, 0)]) == once
-    assert mean_times(known, told(twice, (3, 2, 1))) == (3, 2, 1)
+    assert mean_times(config, add_times(standing, [(5, 0), (5, 1), (5, 500)])) == (1, 1, 100)
+    assert add_times(once, [(0, 0), (0, 0), (0, 0)]) == once
+    assert mean_times(known, set_times(twice, (3, 2, 1))) == (3, 2, 1)
 
 
 # ------------------------------------------------------------------------- failures
@@ -313,7 +315,9 @@ def test_one_stream_at_a_time_writes_a_store(spark: SparkSession, tmp_path: Path
         stores.unlock(held)
     for number in (0, 4, 4):
         spreader.advance(rows, lambda _rows, _batch: None, number)
-    with pytest.raises(InputProblem, match=r"^the source is at micro-batch 3, .* at 4 already"):
+    with pytest.raises(
+        InputProblem, match=r"^the source is at micro-batch 3, but .* is already at 4"
+    ):
         spreader.advance(rows, lambda _rows, _batch: None, 3)
 
 
@@ -331,7 +335,7 @@ def test_what_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_path: Path
 
     for work, seq, sentence in (
         (lambda _rows, _batch: None, "seq", "the column 'seq' has 1 rows without a value"),
-        (misnamed, None, r"the work at instance \d gives \['seq', 'key', 'instance'\], not"),
+        (misnamed, None, r"the work at instance \d returns \['seq', 'key', 'instance'\], not"),
         (full, None, "the sink is full"),
     ):
         with pytest.raises(GroupingProblem, match=f"^{sentence}"):
