@@ -19,7 +19,6 @@ from model.vocabulary import SlackConfig, Step, Trace, Workload
 from model.vocabulary.slack import (
     Cleared,
     Correlation,
-    Final,
     Judged,
     Late,
     Progress,
@@ -27,8 +26,9 @@ from model.vocabulary.slack import (
     Result,
     Revision,
 )
-from model.windows import claims, exactness_claims
+from model.windows import claims
 from model.windows.claims import claim, is_flushed
+from model.windows.exactness_claims import corrections_do_not_wait, exactness_claim
 
 StepT = TypeVar("StepT", bound=Step)
 
@@ -96,45 +96,15 @@ def _is_conformal(truth: Truth) -> bool:
 
 CLAIMS: ClaimSet[Evidence] = ClaimSet(
     (
-        claim(
-            "eventual exactness",
-            exactness_claims.eventual_exactness,
-            ((Final,),),
-            "late pairs",
-            is_flushed,
-            needs_identities=True,
-        ),
-        claim(
-            "nothing owed after the flush",
-            exactness_claims.nothing_owed,
-            ((Late,), (Cleared,)),
-            "late pairs",
-            is_flushed,
-        ),
-        claim(
-            "wrong answers are pending",
-            exactness_claims.wrong_answers_are_pending,
-            ((Result,), (Late,)),
-            "late pairs",
-            needs_identities=True,
-        ),
-        claim(
-            "each pair once",
-            exactness_claims.each_pair_once,
-            ((Result,), (Late,)),
-            "late pairs",
-            needs_identities=True,
-        ),
-        claim("one writer", exactness_claims.one_writer, ((Result,),), "late pairs"),
-        claim(
-            "final answers are the latest",
-            exactness_claims.final_answers_are_the_latest,
-            ((Final,), (Result, Revision)),
-            "late pairs",
-        ),
+        exactness_claim("eventual exactness", "late pairs", is_flushed),
+        exactness_claim("nothing owed after the flush", "late pairs", is_flushed),
+        exactness_claim("wrong answers are pending"),
+        exactness_claim("each pair once"),
+        exactness_claim("one writer"),
+        exactness_claim("final answers are the latest"),
         claim(
             "corrections do not wait",
-            exactness_claims.corrections_do_not_wait,
+            corrections_do_not_wait,
             ((Late,), (Cleared,), (Progress,)),
             "late pairs",
         ),

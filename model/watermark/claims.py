@@ -12,13 +12,14 @@ from typing import TypeAlias
 
 from model.checking.claims import ClaimSet, Judgement, Verdict
 from model.vocabulary import Trace, WatermarkConfig, Workload
-from model.vocabulary.answers import Cleared, Final, Late, Rejected, Result, Revision
+from model.vocabulary.answers import Cleared, Late, Rejected, Result, Revision
 from model.vocabulary.watermark import Clock
 from model.watermark import clock_claims
 from model.watermark.clock_claims import has_every_clock, waits_by_disorder
 from model.watermark.evidence import Moment, Truth, closings, moments_of, observed_in, truth_of
-from model.windows import claims, exactness_claims
+from model.windows import claims
 from model.windows.claims import claim
+from model.windows.exactness_claims import corrections_do_not_wait, exactness_claim
 
 STORMY = Fraction(1, 5)
 """Least disorder of a stormy moment."""
@@ -160,46 +161,15 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
             has_every_clock,
             needs_identities=True,
         ),
-        claim(
-            "each pair once",
-            exactness_claims.each_pair_once,
-            ((Result,), (Late,)),
-            "late pairs",
-            needs_identities=True,
-        ),
-        claim("one writer", exactness_claims.one_writer, ((Result,),), "late pairs"),
-        claim(
-            "final answers are the latest",
-            exactness_claims.final_answers_are_the_latest,
-            ((Final,), (Result, Revision)),
-            "late pairs",
-        ),
-        claim(
-            "eventual exactness",
-            exactness_claims.eventual_exactness,
-            ((Final,),),
-            "corrections",
-            _is_corrected_to_the_end,
-            needs_identities=True,
-        ),
-        claim(
-            "nothing owed after the flush",
-            exactness_claims.nothing_owed,
-            ((Late,), (Cleared,)),
-            "corrections",
-            _is_corrected_to_the_end,
-        ),
-        claim(
-            "wrong answers are pending",
-            exactness_claims.wrong_answers_are_pending,
-            ((Result,), (Late,)),
-            "corrections",
-            _is_corrected,
-            needs_identities=True,
-        ),
+        exactness_claim("each pair once"),
+        exactness_claim("one writer"),
+        exactness_claim("final answers are the latest"),
+        exactness_claim("eventual exactness", "corrections", _is_corrected_to_the_end),
+        exactness_claim("nothing owed after the flush", "corrections", _is_corrected_to_the_end),
+        exactness_claim("wrong answers are pending", "corrections", _is_corrected),
         claim(
             "corrections do not wait",
-            exactness_claims.corrections_do_not_wait,
+            corrections_do_not_wait,
             ((Late,), (Cleared,), (Clock,)),
             "corrections",
             _is_corrected,

@@ -7,14 +7,17 @@ Rules of this file:
   such ends nothing can become wrong.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import combinations, islice
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from model.vocabulary.answers import Cleared, Final, Late
-from model.windows.claims import Findings, name_of, tuples_of
+from model.checking.claims import Claim
+from model.vocabulary.answers import Cleared, Final, Late, Result, Revision
+from model.windows.claims import Evidence, Findings, QueryT, TickT, claim, name_of, tuples_of
 from model.windows.evidence import Arrived, Observed, Tick, Truth, Window
 from model.windows.query import Query
+
+Check: TypeAlias = Callable[[Truth[Query], Observed[Tick], Findings], None]
 
 SOME = 1_000
 """Most readings of an ambiguous redelivery that are tried."""
@@ -246,6 +249,33 @@ def corrections_do_not_wait(
                     f"(max_age is {config.max_age}).",
                 )
                 break
+
+
+# ------------------------------------------------------------------------------------- the table
+
+_CHECKS: Mapping[str, tuple[Check, Sequence[Sequence[type]], bool]] = {
+    "eventual exactness": (eventual_exactness, ((Final,),), True),
+    "nothing owed after the flush": (nothing_owed, ((Late,), (Cleared,)), False),
+    "wrong answers are pending": (wrong_answers_are_pending, ((Result,), (Late,)), True),
+    "each pair once": (each_pair_once, ((Result,), (Late,)), True),
+    "one writer": (one_writer, ((Result,),), False),
+    "final answers are the latest": (
+        final_answers_are_the_latest,
+        ((Final,), (Result, Revision)),
+        False,
+    ),
+}
+"""Check of a claim, the kinds of steps it needs, and whether it needs identities."""
+
+
+def exactness_claim(
+    name: str,
+    guard: str = "late pairs",
+    applies: Callable[[Truth[QueryT]], bool] = lambda _truth: True,
+) -> Claim[Evidence[QueryT, TickT]]:
+    """Return the claim of this name, with the guard and the condition of a room."""
+    check, needs, needs_identities = _CHECKS[name]
+    return claim(name, check, needs, guard, applies, needs_identities=needs_identities)
 
 
 # --------------------------------------------------------------------------------- one window
