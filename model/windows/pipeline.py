@@ -12,7 +12,7 @@ Rules of this file:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from model.vocabulary import Event, Step, System, Trace, Workload, task_of
 from model.windows.correction import Scored, advance, due, plan
@@ -129,7 +129,7 @@ class TaskPipeline(Generic[TaskT]):
 class WindowModel(Generic[QueryT, TaskT, RulesT]):
     """The reference of a windowed room: its parts, and how a workload runs through them."""
 
-    parse: Callable[[Mapping[str, Any]], QueryT]
+    parse: Callable[[Mapping[str, object]], QueryT]
     make_task: Callable[[QueryT, int, RulesT], TaskT]
     scored_by: Callable[[QueryT], Scored | None]
     """Function from a query to the scores that its corrections record; None: no corrections."""

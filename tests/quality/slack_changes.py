@@ -1,4 +1,4 @@
-"""Changes of a right trace of room ``slack`` by hand, each with the claim that must notice it."""
+"""Wrong changes of a right trace of room ``slack``, each with the claim that must notice it."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -14,7 +14,7 @@ from model.vocabulary.slack import (
     Result,
     Revision,
 )
-from tests.model.slack.drawn import stream_of
+from tests.model.slack.strategies import stream_of
 
 CONFIG = {"size_us": 10, "slide_us": 5, "control": "conformal", "lambda_thr": 0.5}
 STREAM = Workload("slack", stream_of((20, 1.0), (25, 2.0), (12, 4.0), (60, 8.0)), CONFIG, cuts=(3,))
@@ -37,11 +37,11 @@ MISSING = TUMBLING.with_(
 AMPLE = STREAM.with_(config={**CONFIG, "control": "fixed", "fixed_slack_us": 100})
 
 Change = Callable[[list[Any]], Iterable[Any]]
-"""From the steps of one kind to what they become."""
+"""Function from the steps of one kind to the changed steps."""
 
 
 def at(position: int, **fields: Any) -> Change:
-    """Change fields of one step."""
+    """Return a change of some fields of one step."""
     return lambda steps: [
         step._replace(**fields) if n == position % len(steps) else step
         for n, step in enumerate(steps)
@@ -335,4 +335,4 @@ CHANGES: dict[str, tuple[Workload, type, Change, str, str]] = {
         "After 2 judgements alpha of task 0 is 1.0",
     ),
 }
-"""Name: workload, kind of step, change, claim, and a part of its sentence."""
+"""Workload, kind of step, change, claim, and a part of its sentence, by name of the change."""

@@ -1,4 +1,4 @@
-"""A right trace, changed by hand in one place: the claim that must notice does, in a sentence."""
+"""A wrong change in one place of a right trace breaks the claim that must notice it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the published law promises for single windows, put to the test on independent streams.
+"""The published law breaks its promise for single windows, on independent streams.
 
 Each stream is drawn with its own seed and contributes one window, so misses are independent draws
 and Clopper-Pearson bounds apply.
@@ -14,17 +14,17 @@ from model.vocabulary import Event, Workload
 from model.vocabulary.slack import Judged
 
 STREAMS = 300
-"""So many that the bound below lies under DELTA when no stream misses."""
+"""Number of streams; with none missed, the upper bound lies under DELTA."""
 WINDOWS = 60
 PER_WINDOW = 40
 DELTA = 0.05
 QUERY = {"size_us": 40, "slide_us": 40, "aggregate": "count", "eps": 0.2, "delta": DELTA}
 ERROR = 1e-6
-"""Probability with which a bound may be wrong."""
+"""Probability that a bound is wrong."""
 
 
 def stream(seed: int) -> tuple[Event, ...]:
-    """Tumbling windows of 40 tuples; every second tuple is delayed by up to one and a half."""
+    """Return tumbling windows of 40 tuples; half of all tuples are delayed by up to 1.5 windows."""
     random = Random(seed)
     sent = []
     for number in range(WINDOWS * PER_WINDOW):
@@ -38,7 +38,7 @@ def stream(seed: int) -> tuple[Event, ...]:
 
 
 def misses(control: str) -> int:
-    """Streams whose window in the middle missed eps."""
+    """Return the number of streams whose window at three quarters missed its requirement."""
     missed = 0
     for seed in range(STREAMS):
         judged = run(Workload("slack", stream(seed), {**QUERY, "control": control})).of(Judged)

@@ -1,4 +1,4 @@
-"""A judgement that requires one tuple more or less than it should is noticed, whatever the rule."""
+"""A judgement that requires one tuple too many or too few is noticed, under every rule."""
 
 from random import Random
 from typing import Any
@@ -32,7 +32,7 @@ RULES: dict[str, dict[str, Any]] = {
 
 
 def workload(seed: int = 0, **settings: Any) -> Workload:
-    """Windows of twenty tuples, a third of them delayed by up to half a window."""
+    """Return windows of twenty tuples; a third of the tuples are delayed by up to half a window."""
     random = Random(seed)
     sent = sorted(
         (n + (random.randrange(10) if random.random() < 0.3 else 0), n) for n in range(100)

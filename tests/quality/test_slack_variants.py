@@ -1,4 +1,4 @@
-"""Every planted bug and literal reading is caught, and the reference passes the same input."""
+"""Every planted bug and literal reading is caught; the reference passes the same input."""
 
 import pytest
 
@@ -38,7 +38,7 @@ EXPLORED = {
     "clears_everything": ("redelivery", 7, "wrong answers are pending"),
     "clears_first": ("small", 4, "wrong answers are pending"),
 }
-"""Scope, length of the shortest path (None: something is never reached), claim."""
+"""Scope, length of the shortest path (None: the claim is never reached) and claim, by variant."""
 
 
 @pytest.mark.parametrize("name", sorted(VARIANTS))

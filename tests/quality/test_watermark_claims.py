@@ -1,4 +1,4 @@
-"""Traces that were tampered with break the promise that should notice."""
+"""A trace that was tampered with breaks the promise that must notice it."""
 
 from collections.abc import Callable, Iterable
 
@@ -23,13 +23,13 @@ Tampering = Callable[[Step], Iterable[Step]]
 
 
 def but(word: type, at: int, **changes: int) -> Tampering:
-    """Change fields of one step of a kind; without any, leave it out."""
+    """Return a change of some fields of one step; without fields, leave the step out."""
     chosen = tuple(step for step in RIGHT.steps() if isinstance(step, word))[at]
 
     def tamper(step: Step) -> Iterable[Step]:
         if step is not chosen:
             return (step,)
-        return (step._replace(**changes),) if changes else ()  # type: ignore[attr-defined]
+        return (step._replace(**changes),) if changes else ()  # type: ignore[attr-defined]  # Step does not declare _replace
 
     return tamper
 

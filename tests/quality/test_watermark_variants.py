@@ -1,4 +1,4 @@
-"""Every planted bug and the literal reading are caught, and the reference passes the same input."""
+"""Every planted bug and the literal reading are caught; the reference passes the same input."""
 
 import pytest
 
@@ -35,7 +35,7 @@ EXPLORED = {
     "reopens": ("small", 2, "nothing stays open behind the watermark"),
     "counts_twice": ("redelivery", 3, "each pair once"),
 }
-"""Scope, length of the shortest path, claim."""
+"""Scope, length of the shortest path and claim, by variant."""
 STORM = tuple(
     Event(seq, seq, "a", event_time_us, 1.0, 100 + seq)
     for seq, event_time_us in enumerate((38, 5, 2, 4, 50, 16))

@@ -1,4 +1,4 @@
-"""Delay against value: scores by comparing every pair, the status by figures worked out again."""
+"""Delay against value: scores against a comparison of all pairs, the status against its formula."""
 
 from math import sqrt
 from random import Random
@@ -19,7 +19,7 @@ from model.slack.assumption import (
 )
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import MAX_CORRELATED, Correlation
-from tests.model.slack.drawn import stream_of
+from tests.model.slack.strategies import stream_of
 
 T_19 = 3.8834
 """The 0.9995 quantile of Student's t with 19 degrees of freedom, from a printed table."""

@@ -1,4 +1,4 @@
-"""How claims deal with evidence: what is missing, what does not apply, what many traces show."""
+"""Claims with missing evidence, claims that do not apply, and claims over many traces."""
 
 from model.checking.claims import Judgement, Outcome, Verdict, combine
 from model.slack import run
@@ -15,7 +15,7 @@ from model.vocabulary.slack import (
     Result,
     Revision,
 )
-from tests.model.slack.drawn import stream_of
+from tests.model.slack.strategies import stream_of
 
 CONFIG = {"size_us": 10, "slide_us": 5, "control": "conformal", "cv": 0.5}
 STREAM = Workload("slack", stream_of((20, 1.0), (25, 2.0), (12, 4.0), (60, 8.0)), CONFIG, cuts=(3,))

@@ -18,7 +18,7 @@ from model.vocabulary.slack import (
     Rejected,
     Result,
 )
-from tests.model.slack.drawn import arrivals, configs, stream_of
+from tests.model.slack.strategies import arrivals, configs, stream_of
 
 FIXED = {"size_us": 10, "slide_us": 5, "control": "fixed"}
 
@@ -233,7 +233,7 @@ def test_a_task_can_be_put_away_and_restored_anywhere(
 def test_results_and_late_pairs_are_those_of_the_watermark_alone(
     stream: tuple[Event, ...], settings: dict[str, object]
 ) -> None:
-    """Brute force: for every window, who came while its end was ahead of the watermark."""
+    """Brute force: a tuple is in time if the window's end was ahead of the watermark."""
     config = SlackConfig.from_json({**settings, "dedup": False})
     machine = Task(config, 0)
     steps: list[Step] = []

@@ -1,4 +1,4 @@
-"""Required coverage of quantiles: by drawing every subset there is, and at size by scipy."""
+"""Required coverage of quantiles, against every subset, and for large windows against scipy."""
 
 from fractions import Fraction
 from functools import cache
@@ -19,7 +19,7 @@ TOTALS = range(1, 9)
 
 @cache
 def share_of_failures(q: Fraction, eps: Fraction, total: int, n: int) -> Fraction:
-    """Of all subsets of n ranks out of 1..N, those whose answer is eps * N ranks off or more."""
+    """Return the share of all n-subsets of 1..N whose answer is eps * N ranks off or more."""
     subsets = list(combinations(range(1, total + 1), n))
     aim = ceil(q * total)
     failed = sum(abs(subset[ceil(q * n) - 1] - aim) >= eps * total for subset in subsets)
@@ -27,7 +27,7 @@ def share_of_failures(q: Fraction, eps: Fraction, total: int, n: int) -> Fractio
 
 
 def fewest(total: int, is_enough: list[bool]) -> int:
-    """The smallest n from which on n tuples are enough."""
+    """Return the smallest n from which on n tuples are enough."""
     n = total
     while n > 1 and is_enough[n - 2]:
         n -= 1
@@ -48,7 +48,7 @@ def test_every_subset_is_counted(q: Fraction, eps: Fraction) -> None:
 
 
 def test_a_probability_that_equals_the_level_is_allowed() -> None:
-    """Two of the four subsets of three out of 1..4 have another median than 2."""
+    """Two of the four 3-subsets of 1..4 have a median other than 2."""
     q, eps = Fraction(1, 2), Fraction(1, 4)
     assert share_of_failures(q, eps, 4, 3) == Fraction(1, 2)
     assert random_quantile(q, eps, 0.5, 4) <= 3

@@ -25,7 +25,7 @@ from model.vocabulary.slack import (
     Result,
 )
 from model.windows.pipeline import PRODUCER
-from tests.model.slack.drawn import cuts, stream_of, workloads
+from tests.model.slack.strategies import cuts, stream_of, workloads
 
 TWO_BATCHES = Workload(
     "slack",
@@ -98,7 +98,7 @@ def test_every_claim_holds(workload: Workload) -> None:
 
 @given(workloads(flush=True))
 def test_final_answers_are_the_aggregates_of_the_distinct_tuples(workload: Workload) -> None:
-    """Brute force, for sums: windows by trying every start."""
+    """Brute force, for sums: every possible start of a window is tried."""
     config = {**workload.config, "aggregate": "sum"}
     size_us, slide_us = config["size_us"], config["slide_us"]
     right: dict[tuple[int, int, str], list[float]] = {}

@@ -1,4 +1,4 @@
-"""Required coverage from values: by trying every subset, and against the text read word by word."""
+"""Required coverage from values, against every subset and against a literal implementation."""
 
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -26,7 +26,7 @@ LONGER = st.lists(st.integers(0, 4_000).map(lambda n: n / 16), min_size=1, max_s
 
 
 def share_of_failures(values: Sequence[float], n: int, eps: float, average: bool) -> Fraction:
-    """Of all subsets of n values, those whose sum, or average, is eps off or more."""
+    """Return the share of all n-subsets whose sum, or average, is eps off or more."""
     exact = [Fraction(value) for value in values]
     right = sum(exact, Fraction()) / (len(exact) if average else 1)
     limit = Fraction(str(eps)) * abs(right)
@@ -38,7 +38,7 @@ def share_of_failures(values: Sequence[float], n: int, eps: float, average: bool
 
 
 def fewest(values: Sequence[float], eps: float, average: bool) -> int:
-    """The smallest n from which on no subset fails."""
+    """Return the smallest n from which on no subset fails."""
     n = len(values)
     least = 1 if average else 0
     while n > least and share_of_failures(values, n - 1, eps, average) == 0:
@@ -68,7 +68,7 @@ def test_bounds_leave_few_subsets_that_fail(values: list[float], eps: float, d: 
 
 
 def passing(values: list[float], eps: float, d: float) -> Iterator[int]:
-    """Numbers of missing tuples that pass one of the three tests of a rigorous sum."""
+    """Return the numbers of missing tuples that pass a test of a rigorous sum."""
     ordered = sorted(values, reverse=True)
     total, squares = sum(ordered), sum(value * value for value in ordered)
     n = len(ordered)
@@ -103,7 +103,7 @@ def test_a_rigorous_average_is_the_fewest_that_the_inequality_allows(
     width = max(values) - min(values)
 
     def bound(n: int) -> float:
-        """ln of twice Serfling's bound on the probability to be off by eps * mean."""
+        """Return ln of twice Serfling's bound on the probability to be off by eps * mean."""
         if width == 0:
             return -inf
         return log(2) - 2 * n * (eps * mean / width) ** 2 / (1 - (n - 1) / total)
@@ -118,7 +118,7 @@ def test_a_rigorous_average_is_the_fewest_that_the_inequality_allows(
 
 
 def permuted(values: list[float], eps: float, d: float, seed: tuple[int, int]) -> int:
-    """Lists and loops."""
+    """Return the requirement of the permutation test, with lists and loops."""
     ordered = sorted(values, reverse=True)
     n = len(ordered)
     size = min(n, 1024)

@@ -1,9 +1,10 @@
-"""Is the recorded stream of one task a behaviour of ``model.slack.machine.Task``?
+"""Validate the recorded stream of one task against ``model.slack.machine.Task``.
 
 Rules of this file:
 
-* A recorded step is what one task recorded in one batch; within it order means nothing.
-* Only kinds that the trace contains are compared, and of them every field but those given.
+* The unit of validation is what one task recorded in one batch; the order of steps in it means
+  nothing.
+* Only kinds of steps that the trace contains are compared.
 """
 
 from collections import Counter
@@ -22,8 +23,8 @@ STREAM_WORDS: tuple[type, ...] = (Result, Late, Judged, Rejected, Progress)
 SHOWN = 5
 
 
-class Recorded(NamedTuple):
-    """What one task was given and recorded in one batch; no arrivals and a flag for a flush."""
+class RecordedBatch(NamedTuple):
+    """The arrivals and recorded steps of one task in one batch, or in a flush without arrivals."""
 
     batch: int
     arrivals: tuple[Event, ...]
@@ -38,25 +39,24 @@ def validate_task(
     words: Collection[type] = STREAM_WORDS,
     rules: Rules = RULES,
 ) -> Verdict:
-    """Whether what a task recorded is what the machine does, batch by batch.
+    """Return whether the machine does what a task recorded, batch by batch.
 
-    ``words`` are kinds of the stream side, those of STREAM_WORDS. Floats are compared exactly: for
-    workloads whose sums are exact.
+    ``words`` are some of STREAM_WORDS. Floats are compared exactly, so sums must be exact.
     """
     config = SlackConfig.from_json(workload.config)
     kinds = {word for word in words if trace.of(word)}
 
-    def steps_of(state: TaskState, given: Recorded) -> tuple[TaskState, Counter[Step]]:
+    def steps_of(state: TaskState, given: RecordedBatch) -> tuple[TaskState, Counter[Step]]:
         machine = Task(config, task, rules)
         machine.restore(state)
         steps = {step for step in _steps(machine, given) if type(step) in kinds}
         return machine.state(), Counter(steps)
 
-    def follow(state: TaskState, given: Recorded) -> Iterable[TaskState]:
+    def follow(state: TaskState, given: RecordedBatch) -> Iterable[TaskState]:
         after, steps = steps_of(state, given)
         return (after,) if steps == given.steps else ()
 
-    def explain(state: TaskState, given: Recorded) -> Iterable[str]:
+    def explain(state: TaskState, given: RecordedBatch) -> Iterable[str]:
         _, steps = steps_of(state, given)
         yield from _listed("Not recorded", steps - given.steps)
         yield from _listed("Not allowed", given.steps - steps)
@@ -71,7 +71,7 @@ def validate_task(
     )
 
 
-def _steps(machine: Task, given: Recorded) -> Iterator[Step]:
+def _steps(machine: Task, given: RecordedBatch) -> Iterator[Step]:
     before = machine.n_accepted
     for event in given.arrivals:
         yield from machine.arrive(event, given.batch)
@@ -83,7 +83,7 @@ def _steps(machine: Task, given: Recorded) -> Iterator[Step]:
 
 def _recorded(
     workload: Workload, trace: Trace, config: SlackConfig, task: int, kinds: Collection[type]
-) -> Iterator[Recorded]:
+) -> Iterator[RecordedBatch]:
     by_batch: dict[int, Counter[Step]] = {}
     words: Iterable[Any] = kinds
     for word in words:
@@ -93,10 +93,10 @@ def _recorded(
     batches = tuple(workload.batches())
     for number, batch in enumerate(batches):
         mine = tuple(event for event in batch if task_of(event.key, config.tasks) == task)
-        yield Recorded(number, mine, False, by_batch.get(number, Counter()))
+        yield RecordedBatch(number, mine, False, by_batch.get(number, Counter()))
     if workload.flush:
         number = len(batches)
-        yield Recorded(number, (), True, by_batch.get(number, Counter()))
+        yield RecordedBatch(number, (), True, by_batch.get(number, Counter()))
 
 
 def _listed(what: str, steps: Collection[Step]) -> Iterator[str]:

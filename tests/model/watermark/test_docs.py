@@ -1,4 +1,4 @@
-"""What docs/watermark.md lists is what there is."""
+"""Readings, settings and steps are those that docs/watermark.md lists."""
 
 import re
 from dataclasses import fields

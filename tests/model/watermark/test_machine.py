@@ -1,4 +1,4 @@
-"""One task, by hand, and as a value."""
+"""The stream side of one task, with numbers worked out by hand, and its saved state."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Golden state counts: whoever changes what can happen will notice here."""
+"""Golden state counts: they change with every change of the transition system."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Words of room ``watermark``: its configuration, and what that refuses."""
+"""Configuration of room ``watermark``: JSON, defaults and refusals."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Workloads drawn by Hypothesis: short streams as plain lists, disordered and redelivered."""
+"""Hypothesis strategies for workloads: short streams with delays and redeliveries."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ START_US = 1_000
 
 @st.composite
 def configs(draw: st.DrawFn) -> dict[str, Any]:
-    """Settings of a query, gaps between windows and upper limits included."""
+    """Draw the settings of a query, gaps between windows and upper limits included."""
     config: dict[str, Any] = {
         "size_us": draw(st.integers(1, 12)),
         "slide_us": draw(st.integers(1, 14)),
@@ -46,7 +46,7 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def arrivals(draw: st.DrawFn, max_size: int = 25) -> tuple[Event, ...]:
-    """A stream one tick apart; some tuples are delayed, some delivered again."""
+    """Draw a stream one tick apart; some tuples are delayed, some delivered again."""
     delays = draw(st.lists(st.integers(-3, 20), min_size=1, max_size=max_size))
     events: list[Event] = []
     for seq, delay_us in enumerate(delays):
@@ -64,13 +64,13 @@ def arrivals(draw: st.DrawFn, max_size: int = 25) -> tuple[Event, ...]:
 
 @st.composite
 def cuts(draw: st.DrawFn, size: int) -> tuple[int, ...]:
-    """Positions between micro-batches."""
+    """Draw positions between micro-batches."""
     return tuple(sorted(draw(st.lists(st.integers(0, size), max_size=3))))
 
 
 @st.composite
 def workloads(draw: st.DrawFn, *, flush: bool | None = None) -> Workload:
-    """A stream with its query."""
+    """Draw a stream with its query."""
     stream = draw(arrivals())
     return Workload(
         "slack",
@@ -84,7 +84,7 @@ def workloads(draw: st.DrawFn, *, flush: bool | None = None) -> Workload:
 def stream_of(
     *rows: tuple[int, float] | tuple[int, float, str], first: int = 0
 ) -> tuple[Event, ...]:
-    """Arrivals by hand, one tick apart: (event time, value) or (event time, value, key).
+    """Return arrivals one tick apart from rows (event time, value) or (event time, value, key).
 
     Identities are counted from ``first``.
     """

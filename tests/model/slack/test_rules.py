@@ -1,3 +1,5 @@
+"""Control laws: one judgement at a time, with numbers worked out by hand."""
+
 import pytest
 
 from model.slack.rules import Coverage, Factor, clip, law, slack_us

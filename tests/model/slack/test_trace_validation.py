@@ -1,10 +1,12 @@
+"""Validation of recorded tasks accepts the model and names the first departure."""
+
 from hypothesis import given
 
 from model.checking.claims import Outcome
 from model.slack import run
 from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.slack import Late, Result
-from tests.model.slack.drawn import stream_of, workloads
+from tests.model.slack.strategies import stream_of, workloads
 from tests.model.slack.trace_validation import validate_task
 
 STREAM = Workload(

@@ -1,3 +1,5 @@
+"""Aggregates: results by hand, and independence of the order of values."""
+
 from fractions import Fraction
 
 import pytest

@@ -1,4 +1,4 @@
-"""Pairs out of order, counted pair by pair, and the waits that follow from them."""
+"""Pairs out of order, against a count pair by pair, and the waits that follow from them."""
 
 from fractions import Fraction
 from itertools import combinations

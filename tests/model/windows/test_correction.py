@@ -1,11 +1,11 @@
-"""Corrections in small steps, and what is left of them after a crash."""
+"""Corrections in small steps, and their repair after a crash."""
 
 from model.slack.assumption import scored
 from model.vocabulary import SlackConfig, Step
 from model.vocabulary.slack import Cleared, Correction, Correlation, Final, Late, Result, Revision
 from model.windows.correction import advance, due, plan
 from model.windows.state import Answer, History, Pair, Pending, Plan, Store, Window
-from tests.model.slack.drawn import stream_of
+from tests.model.slack.strategies import stream_of
 
 CONFIG = SlackConfig(10, 5, control="fixed", gamma_us=5, max_age_us=40)
 EVENTS = stream_of((12, 1.0), (14, 2.0), (9, 4.0))
@@ -24,7 +24,7 @@ def values(kept: History, start_us: int, key: str) -> list[float]:
 
 
 def store() -> Store:
-    """Two windows answered without tuple 1, which is late for both; one never answered."""
+    """Return a store with two windows answered without tuple 1, which is late for both."""
     kept = Store()
     kept.record(Result(0, 5, "a", 0, 5.0, 2, 0, 25))
     kept.record(Result(0, 10, "a", 0, 1.0, 1, 0, 25))
@@ -131,7 +131,7 @@ def test_a_window_that_the_stream_never_answered_starts_with_revision_one() -> N
 
 
 def test_delay_and_value_are_compared_in_the_order_of_arrival() -> None:
-    """Tuple 1 came first and the other, larger one was delayed behind it."""
+    """The delayed tuples of the window have the larger values."""
     kept = History(CONFIG)
     for event in stream_of((14, 1.0), (12, 3.0), (13, 2.0)):
         kept.add(event)

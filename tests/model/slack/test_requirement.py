@@ -1,6 +1,6 @@
 """Required coverage against its definitions, not against its formulas.
 
-What follows from values or ranks is tested in ``test_subsets.py`` and ``test_quantiles.py``.
+Requirements from values and from ranks have tests in ``test_subsets.py`` and ``test_quantiles.py``.
 """
 
 from fractions import Fraction
@@ -43,7 +43,7 @@ def test_a_share_given_by_hand_is_met_by_the_fewest_tuples(share: float) -> None
 def test_a_sum_needs_the_fewest_tuples_whose_error_is_rare(
     eps: float, cv: float, delta: float
 ) -> None:
-    """Mean of the missing share plus z deviations of it, without replacement."""
+    """The error is the mean of the missing share plus z deviations, without replacement."""
     required = requirement_of(config(aggregate="sum", eps=eps, delta=delta, control="pd"))
     z = NormalDist().inv_cdf(1 - delta)
     for total in TOTALS:
@@ -60,7 +60,7 @@ def test_a_sum_needs_the_fewest_tuples_whose_error_is_rare(
 @pytest.mark.parametrize("eps", EPSILONS)
 @pytest.mark.parametrize("cv", [0.1, 0.5, 3.0])
 def test_an_average_needs_the_fewest_tuples_whose_deviation_is_small(eps: float, cv: float) -> None:
-    """z deviations of the mean of n out of N, with N instead of N - 1 in the correction."""
+    """The error is z deviations of the mean of n out of N, with N for N - 1 in the correction."""
     required = requirement_of(config(aggregate="avg", eps=eps, delta=0.05, control="pd"))
     z = NormalDist().inv_cdf(1 - 0.05 / 2)
     for total in TOTALS:
@@ -117,7 +117,7 @@ def test_a_median_is_the_quantile_one_half() -> None:
     ],
 )
 def test_the_first_rule_that_applies_decides(settings: dict[str, Any], expected: int) -> None:
-    """A hundred equal values, of which less than a tenth may be missing; cv says otherwise."""
+    """Less than a tenth of a hundred equal values may be missing, whatever cv is."""
     query = config(eps=0.1, delta=0.1, **settings)
     assert requirement_of(query)(Known(100, 1.0, (2.0,) * 100)) == expected
 
