@@ -11,6 +11,7 @@ Rules of this file:
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from math import ceil, floor, sqrt
 from typing import TypeAlias
 
@@ -24,11 +25,25 @@ from model.vocabulary.slack import Judged, Result
 from model.windows.query import as_written
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
-from sim.scenarios import PROCESSES
+from sim.scenarios import INDEPENDENT, PROCESSES, SECOND_US
 
 Flags: TypeAlias = NDArray[np.bool_]
 Ints: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
+
+FAILURE = 0.01
+"""Largest probability that any limit of the table fails."""
+QUERY = SlackConfig(
+    10 * SECOND_US,
+    2 * SECOND_US,
+    q=0.9,
+    keyed=False,
+    # A burst makes tuples five seconds late on average: it must be seen before the judgement.
+    feedback_us=20 * SECOND_US,
+)
+AGGREGATES = ("sum", "count", "avg", "median", "quantile")
+PROMISES = list(product(INDEPENDENT, AGGREGATES))
+"""Every process whose values do not depend on delay, with every aggregate."""
 
 BLOCK_LENGTHS = 20
 """Window lengths in a block. Two blocks share the tuples of fewer windows than overlap, a twentieth

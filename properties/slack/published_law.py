@@ -1,12 +1,9 @@
-"""What the published control law does where (eps, delta) is promised: figures of its refutation.
-
-``python -m properties.slack.published_law`` prints them (Markdown, the same every time).
+"""Figures that refute the published control law: it does not keep the promise (eps, delta).
 
 Source: the hybrid processing model for continuous aggregates, whose differential law steers the
 coverage of windows towards a threshold: alpha += kp*err + kd*(err - err_before).
 """
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -14,7 +11,6 @@ from typing import NamedTuple
 from model.slack import make_system
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Judged
-from properties.cli.render import markdown
 from properties.slack.promise import first_answers, stream, warm_up
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source
@@ -42,34 +38,34 @@ class Row(NamedTuple):
     process: str
     control: str
     below: float
-    """Windows whose first answer contained fewer tuples than required."""
+    """Share of windows whose first answer contained fewer tuples than required."""
     wrong: float
-    """Windows whose first answer had an error of eps or more; promised is delta."""
+    """Share of windows whose first answer had an error of eps or more; promised is delta."""
     coverage: float
     """Mean share of a window's tuples in its first answer."""
     required: float
-    """Mean share that was required."""
+    """Mean required share."""
 
 
 class Windup(NamedTuple):
-    """How long a controller that was bored takes to notice that the stream is not in order."""
+    """Time that a controller takes to react to disorder after a stretch in order."""
 
     calm_minutes: int
     control: str
     lowest: float
-    """alpha when the disorder starts."""
+    """Value of alpha when the disorder starts."""
     windows: int
-    """Windows judged after the first miss before there is any slack again."""
+    """Number of windows judged after the first miss before there is any slack again."""
 
 
 def observe(events: Sequence[Event], config: SlackConfig) -> tuple[Workload, Trace]:
-    """The reference trace of a stream under a query."""
+    """Return the workload of a stream under a query, and its reference trace."""
     workload = Workload("slack", tuple(events), config.to_json())
     return workload, make_system()(workload)
 
 
 def row(process: str, config: SlackConfig, tuples: int = TUPLES, seed: int = SEED) -> Row:
-    """Figures of one control."""
+    """Return the figures of one control."""
     workload, trace = observe(stream(process, tuples, seed), config)
     answers = first_answers(workload, trace).after(warm_up(config))
     judged = sorted(trace.of(Judged), key=lambda step: step.order)[warm_up(config) :]
@@ -84,16 +80,16 @@ def row(process: str, config: SlackConfig, tuples: int = TUPLES, seed: int = SEE
 
 
 def table(tuples: int = TUPLES, seed: int = SEED) -> Iterator[Row]:
-    """Every control on every process in which values say nothing about delay."""
+    """Yield every control on every process whose values do not depend on delay."""
     for process in INDEPENDENT:
         for control in CONTROLS:
             yield row(process, replace(QUERY, control=control), tuples, seed)
 
 
 def windup(calm_minutes: int, control: str, seed: int = SEED) -> Windup:
-    """A stream that is in order at first, under one control."""
+    """Return the windup of one control on a stream that is in order at first."""
     plan = calm_start(calm_minutes * 60 * SECOND_US)
-    # As long again, and three quarters of an hour more, to recover in: ten tuples a second.
+    # Ten tuples a second; as long again, and 45 minutes more, to recover in.
     tuples = (2 * calm_minutes + 45) * 600
     sources = tuple(replace(s, events=tuples) for s in plan.sources if isinstance(s, Source))
     events = simulate_arrivals(replace(plan, sources=sources), seed).events
@@ -118,17 +114,7 @@ WINDUP_HEADER = {"in order for (min)": "d", "control": "", "alpha then": ".2f", 
 
 
 def windups() -> Iterator[Windup]:
-    """The published laws after some time in order."""
+    """Yield the windup of the published laws after each time in order."""
     for calm in CALM_MINUTES:
         for control in PUBLISHED:
             yield windup(calm, control)
-
-
-def main() -> None:
-    """Print both tables."""
-    sys.stdout.write(markdown(LAW_HEADER, list(table())) + "\n\n")
-    sys.stdout.write(markdown(WINDUP_HEADER, list(windups())) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -28,6 +28,10 @@ from model.slack.rules import RULES, Coverage, Factor, Rules, clip
 from model.vocabulary import Event, SlackConfig, Trace, Workload
 from model.vocabulary.slack import Correlation, Late
 from properties.slack.promise import (
+    AGGREGATES,
+    FAILURE,
+    PROMISES,
+    QUERY,
     Share,
     bonferroni,
     first_answers,
@@ -36,7 +40,6 @@ from properties.slack.promise import (
     stream,
     warm_up,
 )
-from properties.slack.promise_table import AGGREGATES, FAILURE, PROMISES, QUERY
 from sim.scenarios import DEPENDENT, INDEPENDENT, SECOND_US
 from tests.harness.profiles import effort
 

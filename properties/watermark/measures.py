@@ -1,9 +1,9 @@
-"""What a rule of waiting costs and misses on a stream (docs/watermark.md, section 6).
+"""Measures of a rule of waiting on a stream: its costs and misses (docs/watermark.md, section 6).
 
 Rules of this file:
 
-* The machines of the model decide; here they are only watched, with time as it was at the arrivals.
-* Rules of rooms ``watermark`` and ``slack`` are watched alike.
+* The machines of the model decide; this file only measures them, at the times of the arrivals.
+* Rules of rooms ``watermark`` and ``slack`` are measured alike.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from model.vocabulary.answers import Late, Result
 from model.watermark.machine import Task as WatermarkTask
 
 SHORT = 0.05
-"""Share of a window's tuples."""
+"""Share of a window's tuples without which its first answer counts as short."""
 
 
 class Waiting(Protocol):
@@ -28,11 +28,11 @@ class Waiting(Protocol):
     wm_us: int
 
     def arrive(self, event: Event, batch: int) -> list[Step]:
-        """One arrival: the steps it causes."""
+        """Take one arrival; return the steps it causes."""
         ...
 
     def flush(self, batch: int) -> list[Step]:
-        """Close everything."""
+        """Close all windows; return the steps."""
         ...
 
 
@@ -40,24 +40,24 @@ class Measures(NamedTuple):
     """Figures of one run."""
 
     ratio: float | None
-    """E, tuples a second; None where it is undefined."""
+    """E (tuples a second); ``None`` if it is undefined."""
     coverage: float
-    """Share of the (tuple, window) pairs that are in a first answer."""
+    """Share of (tuple, window) pairs that a first answer contains."""
     mean_wait_us: float
-    """Of t_max - wm over all accepted arrivals."""
+    """Mean of t_max - wm over all accepted arrivals (us)."""
     short_windows: float
-    """Share of the windows whose first answer, if there is one, lacks SHORT or more."""
+    """Share of windows whose first answer lacks ``SHORT`` or more, or does not exist."""
 
 
 def tasks_of(config: WatermarkConfig | SlackConfig) -> Sequence[Waiting]:
-    """The tasks of a query."""
+    """Return the tasks of a query."""
     if isinstance(config, SlackConfig):
         return [SlackTask(config, number) for number in range(config.tasks)]
     return [WatermarkTask(config, number) for number in range(config.tasks)]
 
 
 def measure(config: WatermarkConfig | SlackConfig, events: Sequence[Event]) -> Measures:
-    """Run a stream, at least one tuple of which is accepted, and flush it."""
+    """Measure a stream, with at least one accepted tuple, and its flush."""
     tasks = tasks_of(config)
     numbers = {key: task_of(key, config.tasks) for key in {event.key for event in events}}
     windows = config.windows

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from properties.cli.render import markdown
-from properties.watermark.comparison import RULES_HEADER, Setting, measured, row, rule_rows
+from properties.watermark.guide import RULES_HEADER, Setting, measured, row, rule_rows
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "watermark-guide.md").read_text(
     encoding="utf-8"

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import pytest
 
 from properties.data.inputs import missing_recording, recordings_by_name
-from properties.slack.examples import FLIGHTS, row
-from properties.slack.plots import CONTROLS, PICTURES, arrivals, runs
+from properties.slack.guide import CONTROLS, FLIGHTS, PICTURES, arrivals, flights_row, runs
 from sim.kernel.recorder import Summary
 from sim.kernel.source import Recording
 from tests.harness.profiles import EFFORTS, effort
@@ -85,10 +84,12 @@ def test_a_row_of_the_tables() -> None:
     quick = replace(recording, rows=recording.rows[:25_000])
     # Its warm-up is over after 200 windows.
     config = replace(FLIGHTS, aggregate="avg", learning_rate=0.2)
-    found = row("avg", config, replace(plan, sources=(quick,)))
+    found = flights_row("avg", config, replace(plan, sources=(quick,)))
     assert 0 < found.slack_h < found.latency_h
     assert 0 < found.wrong < 0.2
     assert found.rows_read > 0
     assert found.assumption.startswith("contradicted (rho 0.")
-    counted = row("count", replace(config, aggregate="count"), replace(plan, sources=(quick,)))
+    counted = flights_row(
+        "count", replace(config, aggregate="count"), replace(plan, sources=(quick,))
+    )
     assert counted.assumption == "none is made"
