@@ -29,7 +29,7 @@ Graph = dict[int, list[int]]
 
 
 def graph(edges: Graph, *initial: int) -> Machine[int, str]:
-    """A machine from a literal graph; the actions are named after their ends."""
+    """Return a machine from a literal graph; the actions are named after their ends."""
 
     def actions(node: int) -> Iterator[tuple[str, int]]:
         return ((f"{node} to {target}", target) for target in edges.get(node, []))
@@ -332,7 +332,7 @@ NODES = range(6)
 
 
 def distances(edges: Graph, initial: list[int]) -> dict[int, int]:
-    """Distance of each reachable node from the start, by relaxing all edges until none helps."""
+    """Return the distance of each reachable node, by relaxing all edges until none helps."""
     best = dict.fromkeys(initial, 0)
     for _ in NODES:
         for source, targets in edges.items():

@@ -5,7 +5,7 @@ from model.checking.validation import validate
 
 
 def follow(state: int, step: str) -> Iterable[int]:
-    """A counter that goes up, and on "jump" up by one or by ten."""
+    """Count up by one, and on "jump" by one or by ten."""
     if step == "up":
         return (state + 1,)
     if step == "jump":

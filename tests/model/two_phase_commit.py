@@ -27,7 +27,7 @@ COMMIT, ABORT, FIRST_PREPARED = 1, 2, 4
 
 
 class State(NamedTuple):
-    """What the whole system looks like at one moment."""
+    """The whole system at one moment."""
 
     managers: str
     """One letter a resource manager: working, prepared, committed or aborted."""
@@ -49,7 +49,7 @@ NOBODY = -1
 
 
 def coordinator_actions(state: State, votes_needed: int) -> Iterator[Step]:
-    """What an undecided coordinator may do."""
+    """Yield the actions of an undecided coordinator."""
     managers, _, heard, messages = state
     if heard.bit_count() >= votes_needed:
         done = State(managers, COMMITTED, heard, messages | COMMIT)
@@ -62,7 +62,7 @@ def coordinator_actions(state: State, votes_needed: int) -> Iterator[Step]:
 
 
 def manager_actions(state: State) -> Iterator[Step]:
-    """What the resource managers may do."""
+    """Yield the actions of the resource managers."""
     managers, coordinator, heard, messages = state
     for i, manager in enumerate(managers):
         before, after = managers[:i], managers[i + 1 :]
@@ -117,17 +117,17 @@ def describe_state(state: State) -> str:
 
 
 def is_consistent(state: State) -> bool:
-    """No manager has aborted while another one has committed."""
+    """Return whether no manager has aborted while another one has committed."""
     return ABORTED not in state.managers or COMMITTED not in state.managers
 
 
 def all_committed(state: State) -> bool:
-    """Every manager has committed."""
+    """Return whether every manager has committed."""
     return not state.managers.strip(COMMITTED)
 
 
 def all_aborted(state: State) -> bool:
-    """Every manager has aborted."""
+    """Return whether every manager has aborted."""
     return not state.managers.strip(ABORTED)
 
 

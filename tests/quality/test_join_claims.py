@@ -92,7 +92,7 @@ LIMITED_CASE = CASE.with_(
 
 
 def that_ask(asks: Callable[[int, int | None, int, int], bool]) -> Trace:
-    """A chain that asks its own question about the epochs of a query and of two tuples."""
+    """Return the trace of a chain with its own test of a query's epochs and of two tuples'."""
     free = LIMITED_CASE.with_(config={**LIMITED_CASE.config, "epochs": []})
     return Trace(
         "x",

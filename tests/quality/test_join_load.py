@@ -66,7 +66,7 @@ def rightly_sized(mean: float, workers: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a run goes about it."""
+    """The decisions of a simulated run, which planted bugs replace."""
 
     watch: Watching = watch
     share: Sharing = rightly_shared
@@ -76,7 +76,7 @@ class Way:
 
 
 def load_at(second: int) -> float:
-    """Workers that the load would keep busy: about tau1, above it, and then less and less."""
+    """Return the workers that the load would keep busy: about tau1, above it, then fewer."""
     if second < 20:
         return 4 * (0.73 if second % 2 else 0.77)
     if second < 30:
@@ -85,7 +85,7 @@ def load_at(second: int) -> float:
 
 
 def run(way: Way, seconds: int = 900) -> list[Moment]:
-    """The case study, a moment a second; neighbours differ by a block as they may."""
+    """Run the case study, a moment a second; neighbours differ by a block as they may."""
     workers, wanted, asked, seen, share, moments = 4, 4, 0, Watch(), 0.0, []
     for second in range(seconds):
         mean = min(1.0, load_at(second) / workers)
@@ -124,7 +124,7 @@ def test_the_case_study_goes_from_4_to_8_and_back_to_4() -> None:
 def turned_round(
     seen: Watch, now_us: int, workers: int, tau: float, limits: Limits
 ) -> tuple[Watch, int]:
-    """The source, read literally: workers go while the utilisation is *above* tau0."""
+    """Let workers go while the utilisation is *above* tau0: the source, read literally."""
     return watch(seen, now_us, workers, tau, limits, idle=lambda tau, limits: tau > limits.tau0)
 
 

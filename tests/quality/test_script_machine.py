@@ -1,4 +1,4 @@
-"""Planted bugs in a worker of scripts: fed in many orders, it gives them away."""
+"""Planted bugs in a worker of scripts, which many orders of inputs reveal."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -46,7 +46,7 @@ CONFIG = ScriptConfig(
 
 
 def workload(random: Random) -> Workload:
-    """Tuples that are late, redelivered, of any scale, and at one time; and gaps."""
+    """Draw tuples that are late, redelivered, of any scale, and at one time; and gaps."""
     arrivals: list[Event] = []
     now_ms = 0
     for seq in range(60):
@@ -61,7 +61,7 @@ def workload(random: Random) -> Workload:
 
 
 def found(random: Random) -> bool:
-    """Whether some run does not find out what all tuples mean."""
+    """Return whether some run differs from the meaning of all tuples."""
     for _ in range(60):
         seen = Interleaving(workload(random), anywhere(random), random, eventful=0.2)
         try:
@@ -133,7 +133,7 @@ def _without_identities(self: Worker, saved: WorkerState) -> None:
 
 
 def _with_later(part: str) -> Callable[[Worker, WorkerState], None]:
-    """A part of the state stays as it was when the worker failed."""
+    """Restore all but one part of the state, which stays as it was at the failure."""
 
     def restore(self: Worker, saved: WorkerState) -> None:
         kept = getattr(self._state, part)
@@ -144,7 +144,7 @@ def _with_later(part: str) -> Callable[[Worker, WorkerState], None]:
 
 
 def _no_copy(self: Worker) -> WorkerState:
-    """What is saved goes on changing."""
+    """Save the state without a copy, so that it goes on changing."""
     return self._state
 
 
@@ -162,7 +162,7 @@ def _share(change: Callable[[Share], Mapping[str, Any]]) -> Callable[..., Share]
 
 
 def _only_ends(self: Worker) -> list[Effect]:
-    """The end of a sensor is told one after the other, and the last one is forgotten."""
+    """End the sensors one after the other, and forget the last one."""
     numbers = sorted(self._share.sensors.values())
     for number in numbers[:-1]:
         if number in self._state.logs:

@@ -96,7 +96,7 @@ def test_a_mistake_of_the_pipeline_is_found(monkeypatch: pytest.MonkeyPatch, nam
 
 
 def is_wrong(case: Workload) -> bool:
-    """Stopping is a way of being wrong, too."""
+    """Return whether the pipeline differs from the model; stopping is wrong, too."""
     try:
         return bool(differences(case, run_in_process(case)))
     except (ArithmeticError, LookupError, ValueError):

@@ -45,7 +45,7 @@ def chain() -> ScriptConfig:
 
 
 def found() -> str:
-    """What speaks against placements; nothing if all is well."""
+    """Return all counterexamples to some placements, one a line."""
     sentences: list[str] = []
     for config in (chain(), *drawn()):
         graph = compile_graph(config)
@@ -55,7 +55,7 @@ def found() -> str:
     return "\n".join(sentences)
 
 
-def test_nothing_speaks_against_the_right_placement() -> None:
+def test_the_right_placement_has_no_counterexample() -> None:
     assert found() == ""
 
 

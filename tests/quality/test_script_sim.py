@@ -1,4 +1,4 @@
-"""Planted bugs in a timed run of sensor scripts: its trace, or what is sent, gives them away."""
+"""Planted bugs in a timed run of sensor scripts, which its trace or its messages reveal."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -46,7 +46,7 @@ def asked(**settings: str) -> ReadyRun:
 
 
 def is_right(run: ScriptRun) -> bool:
-    """Whether everything recorded is what the model records, whatever the placement."""
+    """Return whether everything recorded is what the model records, whatever the placement."""
     expected = make_system()(run.workload)
     return all(run.trace.of(word) == expected.of(word) for word in (Result, Undefined, Rejected))
 
@@ -76,7 +76,7 @@ def test_rules_with_a_mistake_are_found(name: str) -> None:
 
 
 def _to_nobody(self: Host, finding: Finding) -> None:
-    """Results stay where they are."""
+    """Keep results where they are."""
     self.record.add(finding, 0.0)
 
 
@@ -86,14 +86,14 @@ def _without_notices(self: Host, finding: Finding) -> None:
 
 
 def _at_the_first_mark(self: Host, mark: Mark, entered: Callable[[], object] | None) -> Offer:
-    """The end of a batch does not wait for what is sent on from other workers."""
+    """End a batch without waiting for the results of other workers."""
     if mark.is_from_log:
         return self.station.offer(mark, 0.0, entered, must=True)
     return Offer.ENTERED
 
 
 def _from_the_beginning(self: Host) -> None:
-    """A worker that restarts has forgotten what was before its checkpoint."""
+    """Restart a worker without its memory from before the checkpoint."""
     kept = self.checkpoint
     saved, kept._saved = kept._saved, self._empty  # type: ignore[attr-defined]  # planted
     _RESTART(self)
@@ -101,17 +101,17 @@ def _from_the_beginning(self: Host) -> None:
 
 
 def _where_it_was(self: Host) -> None:
-    """A worker that restarts goes on from where it failed, and takes in again what it had."""
+    """Restart a worker where it failed, and let it take in again what it had."""
     self._left = self._computing = None
     self.record.go_back()
 
 
 def _twice(self: WorkerRecord) -> None:
-    """What was seen before a failure is seen again."""
+    """Record again what was recorded before a failure."""
 
 
 def _on_with_the_item(self: Host) -> None:
-    """What was found out when the worker failed is told afterwards."""
+    """Send the findings of the moment of failure afterwards."""
     left, computing = self._left, self._computing
     _RESTART(self)
     self._left, self._computing = left, computing

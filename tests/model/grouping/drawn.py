@@ -10,7 +10,7 @@ from model.vocabulary.grouping import POLICIES
 
 @st.composite
 def configs(draw: st.DrawFn) -> dict[str, Any]:
-    """Routers of every policy; summaries so small that they are full at times."""
+    """Draw routers of every policy, with summaries so small that they are full at times."""
     n = draw(st.integers(1, 5))
     each = st.lists(st.sampled_from((1, 1, 2, 7)), min_size=n, max_size=n)
     theta = draw(st.sampled_from((None, 0.3, 0.5, 0.9)))
@@ -31,7 +31,7 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def workloads(draw: st.DrawFn) -> Workload:
-    """Tuples, some of them without a finite value, cut anywhere."""
+    """Draw tuples, some of them without a finite value, cut anywhere."""
     letters = st.sampled_from("aaaaabbbcdefgäz")
     values = st.sampled_from((1.0, 2.0, -0.5, 4.0, float("nan")))
     pairs = draw(st.lists(st.tuples(letters, values), max_size=30))

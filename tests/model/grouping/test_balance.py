@@ -15,7 +15,7 @@ TIMES = st.lists(st.sampled_from((1, 2, 5, 10)), min_size=1, max_size=5)
 
 @st.composite
 def spread(draw: st.DrawFn) -> tuple[list[int], Masses]:
-    """Times, and counts of keys with candidates among these instances."""
+    """Draw times, and counts of keys with candidates among these instances."""
     times_us = draw(TIMES)
     instances = st.sets(st.integers(0, len(times_us) - 1), min_size=1).map(frozenset)
     pairs = draw(st.lists(st.tuples(instances, st.integers(1, 4)), min_size=1, max_size=4))
@@ -30,7 +30,7 @@ def test_splitting_and_subsets_agree(case: tuple[list[int], Masses]) -> None:
 
 
 def best_by_trying(given: Masses, times_us: list[int]) -> int:
-    """The smallest makespan of all ways to send whole tuples to candidates."""
+    """Return the smallest makespan of all ways to send whole tuples to candidates."""
     tuples = [sorted(instances) for instances, count in given.items() for _ in range(int(count))]
     return min(
         max(time_us * ways.count(i) for i, time_us in enumerate(times_us))
@@ -63,7 +63,7 @@ def test_seventeen_instances_by_splitting() -> None:
 
 
 def plainly(a: float, lambda_us: float, m: int, times_us: list[int], delta: float) -> float:
-    """The formula of the page for one a, as it stands there."""
+    """Evaluate the formula of the page for one a, as it stands there."""
     largest = max(times_us)
     growth = (exp(a * largest) - 1) / (a * largest)
     terms = sum((exp(a * largest) - 1) / (exp(a * time_us) - 1) for time_us in times_us)

@@ -18,7 +18,7 @@ KEYS = [f"key-{number}" for number in range(60)]
 
 
 def table(heavy: dict[str, int], tuples: int = 100, **config: Any) -> Table:
-    """The table of window 1 after a window in which heavy keys had these counts."""
+    """Return the table of window 1 after a window in which heavy keys had these counts."""
     given = GroupingConfig(**{"instances": 5, "theta": 0.04, **config})
     keys = {key: Count(count, 0) for key, count in heavy.items()}
     buckets = [0] * (2 * given.instances)
@@ -63,7 +63,7 @@ def test_candidates_come_nearest_first() -> None:
 
 
 def enough_choices(shares: list[Fraction], n: int, d: int) -> bool:
-    """The inequality, every letter of it, for all l."""
+    """Evaluate the inequality of the page, term by term, for all l."""
     for length in range(1, len(shares) + 1):
         b = n - n * Fraction(n - 1, n) ** (length * d)
         left = sum(shares[:length]) + (b / n) ** d * sum(shares[length:])

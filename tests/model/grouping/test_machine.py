@@ -1,4 +1,4 @@
-"""The machine: how calls are split changes nothing, and it goes on from what it saved."""
+"""The machine: the way in which calls are split changes nothing, and a saved state can go on."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Routers: each policy against a few lines that say the same in another way."""
+"""Routers: each policy against a few lines that state it in another way."""
 
 import random
 from collections import Counter
@@ -14,7 +14,7 @@ from model.vocabulary.grouping import POLICIES
 
 
 def routed(table: Table, keys: str, sender: int = 0) -> list[int]:
-    """Where a sender's tuples go, one letter a key."""
+    """Return the instances that a sender's tuples go to, one letter a key."""
     state = rules.begin_window(table, rules.initial_state(table.config, sender))
     places = []
     for key in keys:
@@ -24,14 +24,14 @@ def routed(table: Table, keys: str, sender: int = 0) -> list[int]:
 
 
 def hot(**config: Any) -> Table:
-    """A table in which "h" is heavy."""
+    """Return a table in which "h" is heavy."""
     given = GroupingConfig(**{"instances": 4, **config})
     learnt = Learnt(10, [{"h": Count(6, 0)}], [[0] * 2 * given.instances])
     return rebalance(first_table(given, RULES), learnt, given.times_of(0))
 
 
 def cold(**config: Any) -> Table:
-    """The table of window 0."""
+    """Return the table of window 0."""
     return first_table(GroupingConfig(**{"instances": 4, **config}), RULES)
 
 
@@ -121,7 +121,7 @@ def test_dag_forgets_where_a_key_was_with_the_window() -> None:
 
 
 def bounded(config: GroupingConfig, keys: list[str]) -> list[int]:
-    """Virtual workers of tuples: the page with no state but the list of those before."""
+    """Return the virtual workers of tuples, with no state but the list of those before."""
     virtual: list[int] = []
     size = 10 * config.instances
     for key in keys:

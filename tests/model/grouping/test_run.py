@@ -1,4 +1,4 @@
-"""Windows, senders and answers of a run; claims on what was drawn."""
+"""Windows, senders and answers of a run, and the claims on drawn workloads."""
 
 from itertools import accumulate
 from pathlib import Path
@@ -19,7 +19,7 @@ DIGEST = "67118309af2bc82e8324790472ec204968efb572774da73c1f6b269cc716a4b1"
 
 
 def case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:
-    """One tuple a letter, with the values 0, 1, 2, ..."""
+    """Return one tuple a letter, with the values 0, 1, 2, ..."""
     arrivals = tuple(Event(seq, 0, key, 100, float(seq), 100) for seq, key in enumerate(keys))
     return Workload("grouping", arrivals, {"instances": 2, **config}, cuts)
 

@@ -23,7 +23,7 @@ FOUND = {
 
 
 def streams(keys: int, tuples: int) -> int:
-    """How many there are: cut or not after every tuple but the last that there may be."""
+    """Count the streams: cut or not after every tuple but the last possible one."""
     length, found = 1, 1
     for _ in range(1, tuples):
         length *= 2 * keys

@@ -1,4 +1,4 @@
-"""Space-Saving: the bounds of docs/grouping.md, section 4, against count_keys counts."""
+"""Space-Saving: the bounds of docs/grouping.md, section 4, against exact counts."""
 
 from collections import Counter
 from collections.abc import Sequence

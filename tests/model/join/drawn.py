@@ -53,7 +53,7 @@ def workload(seed: int, n: int = 40, *, flush: bool = True, limited: bool = Fals
 
 
 def _epochs(random: Random, queries: list[str]) -> tuple[tuple[str, int, int | None], ...]:
-    """Some queries from an epoch on, some for a range, some for all."""
+    """Limit some queries to the epochs from one on, some to a range, and some not at all."""
     drawn = [(name, random.randrange(3), random.choice([None, 0, 1])) for name in queries]
     return tuple(
         (name, first, None if more is None else first + more)
@@ -63,6 +63,6 @@ def _epochs(random: Random, queries: list[str]) -> tuple[tuple[str, int, int | N
 
 
 def _is_other(event: Event, events: list[Event]) -> bool:
-    """Whether an earlier arrival has the same identity and another content."""
+    """Return whether an earlier arrival has the same identity and another content."""
     first = next(e for e in events if (e.stream, e.source_id) == (event.stream, event.source_id))
     return first[2:5] != event[2:5]

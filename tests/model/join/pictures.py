@@ -22,7 +22,7 @@ COLUMN, ROW, LEFT, TOP = 240, 30, 170, 40
 
 
 class MessageArrow(NamedTuple):
-    """A message: the worker and row it leaves from, and those where it is taken."""
+    """A message: the worker and row that it leaves from, and those where it is taken."""
 
     message: Message
     start: int
@@ -32,7 +32,7 @@ class MessageArrow(NamedTuple):
 
 
 def svg(scope: Scope, path: Path[State, Action]) -> str:
-    """The chart, as the text of an SVG file."""
+    """Return the chart as the text of an SVG file."""
     states = [path.initial, *(state for _, state in path.steps)]
     columns = max(len(state.chain.workers) for state in states)
     width, height = 2 * LEFT + (columns - 1) * COLUMN, TOP + (len(path.steps) + 1) * ROW
@@ -55,7 +55,7 @@ NAMESPACE = "http://www.w3.org/2000/svg"
 
 
 def message_arrows(path: Path[State, Action]) -> list[MessageArrow]:
-    """Every message of a behaviour, in the order of sending."""
+    """Return every message of a behaviour, in the order of sending."""
     found: list[MessageArrow] = []
     before = path.initial
     for row, (_, after) in enumerate(path.steps, start=1):
@@ -107,7 +107,7 @@ def _label(message: Message) -> str:
 
 
 def _words(scope: Scope, path: Path[State, Action]) -> Iterator[str]:
-    """What happens at a worker, and what comes out."""
+    """Yield the texts about what happens at a worker, and what comes out."""
     before = path.initial
     for row, (action, after) in enumerate(path.steps, start=1):
         at = max(action.worker, 0)
@@ -134,12 +134,14 @@ def _text(before: State, action: Action) -> str:
 # ---------------------------------------------------------------------------- the state diagram
 
 Change = tuple[str, str, str]
-"""From a condition, by an action, to a condition."""
+"""Condition before, action, condition after."""
 
 
 def condition(worker: Worker) -> str:
-    """What a worker is doing: it waits for acknowledgements, for blocks that must still meet a copy
-    (``Deleting``), or for neither.
+    """Return what a worker waits for.
+
+    ``Forwarding`` waits for acknowledgements, ``Deleting`` for blocks that must still meet a copy;
+    ``Processing`` and ``Empty`` wait for neither.
     """
     sends = unacknowledged(worker.r) + unacknowledged(worker.s) > 0
     keeps = bool(worker.r.copies or worker.s.copies)
@@ -154,7 +156,7 @@ def condition(worker: Worker) -> str:
 def changes(
     scope: Scope, number: int, of: Callable[[Worker], str] = condition
 ) -> tuple[Change, ...]:
-    """Every change of a worker's condition in a scope, in order."""
+    """Return every change of a worker's condition in a scope, in order."""
     protocol = Protocol(scope)
     seen = {protocol.initial()}
     level: Iterable[State] = tuple(seen)
@@ -174,7 +176,7 @@ def changes(
 
 
 def mermaid(found: Iterable[Change]) -> tuple[str, ...]:
-    """The arrows as a state diagram in the language Mermaid, one line a pair of conditions."""
+    """Return the changes as a Mermaid state diagram, one line a pair of conditions."""
     labels: dict[tuple[str, str], list[str]] = {}
     for before, action, then in found:
         if before != then:

@@ -1,4 +1,4 @@
-"""Golden state counts: whoever changes what can happen will notice here."""
+"""Golden state counts, which notice every change of what can happen."""
 
 import re
 from dataclasses import replace

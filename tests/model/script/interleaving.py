@@ -26,7 +26,7 @@ from model.vocabulary.script import Rejected
 
 Placing: TypeAlias = Callable[[Graph, ScriptConfig], Placement]
 Input: TypeAlias = Event | Notice | None
-"""What a worker is given; ``None`` is the end."""
+"""An input of a worker; ``None`` is the end."""
 
 
 def anywhere(random: Random) -> Placing:
@@ -47,7 +47,7 @@ def anywhere(random: Random) -> Placing:
 
 @dataclass
 class Desk:
-    """A worker with what it was given and found since it was saved."""
+    """A worker with its inputs and effects since it was saved."""
 
     worker: Worker
     saved: WorkerState
@@ -74,14 +74,14 @@ class Desk:
         self.given, self.found = [], []
 
     def go_back(self) -> list[Effect]:
-        """Start again from where the worker was saved; return what it finds again."""
+        """Start again from where the worker was saved; return the repeated effects."""
         again, self.given, self.found = self.given, [], []
         self.worker.restore(self.saved)
         return [each for given in again for each in self.take(given)]
 
 
 class Interleaving:
-    """One way through a workload."""
+    """One order of a workload's inputs."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Interleaving:
                     self._send(to, desk.go_back())
 
     def streams(self) -> dict[int, Stream]:
-        """Return what was found out of each window and operation."""
+        """Return the stream of each window and operation, as the workers computed it."""
         points: dict[int, list[tuple[int, float]]] = {each: [] for each in self.graph.computed}
         undefined: dict[int, list[int]] = {each: [] for each in self.graph.computed}
         until_us = known_at_first(self.graph, self._rules)
@@ -146,11 +146,11 @@ class Interleaving:
         }
 
     def rejected(self) -> list[Rejected]:
-        """Return the arrivals that are refused, in the order of their numbers."""
+        """Return the refused arrivals, in the order of their numbers."""
         return sorted(each for each in self._found() if isinstance(each, Rejected))
 
     def differences(self) -> list[str]:
-        """Return what was found out otherwise than is computed from all tuples at once."""
+        """Return the differences from a computation from all tuples at once."""
         config = ScriptConfig.from_json(self.workload.config)
         sensors, rejected = admit(self.workload, config, self._rules)
         expected, found = evaluate(self.graph, sensors, self._rules), self.streams()
@@ -169,7 +169,7 @@ class Interleaving:
             yield from desk.found
 
     def _ways(self) -> Iterator[tuple[int, deque[Input]]]:
-        """What may come next: a worker, and what is on one way to it."""
+        """Yield the workers that may go on, each with the inputs on one way to it."""
         for ways in (self._arrivals, self._messages):
             for (_, worker), left in ways.items():
                 if left:
@@ -179,7 +179,7 @@ class Interleaving:
                 yield worker, end
 
     def _send(self, sender: int, found: Iterable[Effect]) -> None:
-        """Put what others read on its way."""
+        """Send to the other workers what they read."""
         for each in found:
             if isinstance(each, Rise):
                 for reader in self.placement.readers.get(each.node, ()):

@@ -1,4 +1,4 @@
-"""What is judged of a long workload, and when two results are close enough."""
+"""The prefix of a long workload that is computed, and the closeness of equal results."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ TUPLES = 40
 
 
 def workload(config: ScriptConfig = CONFIG, unit: float = 1.0) -> Workload:
-    """Every fifth tuple comes six places late."""
+    """Return a workload whose every fifth tuple comes six places late."""
     times = sorted(range(TUPLES), key=lambda n: n + (6 if n % 5 == 0 else 0))
     arrivals = tuple(
         Event(seq, seq, "a", n * MILLISECOND_US, n % 7 * unit, seq) for seq, n in enumerate(times)
@@ -91,7 +91,7 @@ def test_nothing_is_said_of_a_placement_that_is_not_recorded() -> None:
 
 
 def nudged(trace: Trace, by: float) -> Trace:
-    """All results off by so much of the largest value."""
+    """Return all results, off by a share of the largest value."""
     return Trace("x", [each._replace(value=each.value + by * 0.6) for each in trace.of(Result)])
 
 

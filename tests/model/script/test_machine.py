@@ -1,4 +1,4 @@
-"""Workers, input by input, find out what all tuples together mean."""
+"""Workers that take input by input compute the meaning of all tuples together."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -63,7 +63,7 @@ A, B = Sensor("a"), Sensor("b")
 def workers(
     *statements: Expression, at: tuple[int, ...] = (0, 1, 0), **settings: object
 ) -> list[Worker]:
-    """Workers for statements x, y, z, each of which is computed by the worker that ``at`` says."""
+    """Return workers for statements x, y, z; ``at`` says which worker computes each."""
     flow = Workflow("w", tuple(map(Statement, "xyz", statements)))
     config = ScriptConfig(
         (flow,),
@@ -91,14 +91,14 @@ def event(seq: int, sensor: str, at_ms: float, value: float = 1.0) -> Event:
 
 
 def rise_of(found: Sequence[Effect]) -> Rise:
-    """The one thing that was found out, which is a rise."""
+    """Return the only effect, which is a rise."""
     (rise,) = found
     assert isinstance(rise, Rise)
     return rise
 
 
 def rises(found: Sequence[Effect]) -> list[tuple[int, tuple[tuple[int, float], ...], int]]:
-    """Node, new points and the stamp until which it is known."""
+    """Return node, new points and the stamp until which it is known, for each rise."""
     made = [each for each in found if isinstance(each, Rise)]
     return [(each.node, each.stream.points, each.stream.until_us) for each in made]
 

@@ -1,4 +1,4 @@
-"""Meanings that are worked out by hand, of the naive reading and of the shared graph alike."""
+"""Meanings worked out by hand, for the naive reading and for the shared graph."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -61,7 +61,7 @@ def case(
 
 
 def points(results: Iterable[Result], name: str = "x") -> list[tuple[float, float]]:
-    """Milliseconds and values."""
+    """Return milliseconds and values of results."""
     return [(each.ts_us / MS, each.value) for each in results if each.name == name]
 
 

@@ -35,7 +35,7 @@ def average(*sensors: str) -> Window:
 
 
 def graph_of(rates: Mapping[str, int], *read: Sequence[str]) -> Graph:
-    """A window over each of these sets of sensors."""
+    """Return a graph with a window over each of these sets of sensors."""
     said = tuple(Statement(f"x{n}", average(*sensors)) for n, sensors in enumerate(read))
     return compile_workflows([Workflow("w", said)], rates)
 
@@ -46,7 +46,7 @@ def whole_numbers(*exact: Fraction) -> list[int]:
 
 
 def alone(*rates: int) -> Graph:
-    """Sensors with these rates, each for itself."""
+    """Return a graph of sensors with these rates that share nothing."""
     return graph_of(
         {f"s{n}": rate for n, rate in enumerate(rates)}, *((f"s{n}",) for n in range(len(rates)))
     )
@@ -115,7 +115,7 @@ def test_everybody_who_is_alike_is_tried_once() -> None:
 
 
 def least_sent(graph: Graph, workers: int, cap: Fraction) -> Fraction | None:
-    """The least that can be sent if units are tried everywhere; nothing if the cap cannot be."""
+    """Return the least communication of all placements of units; ``None`` if none keeps the cap."""
     found: list[Fraction] = []
     pieces = [sensors_of(graph, number) for number in graph.computed]
     for given in assignments(len(pieces), workers):
@@ -157,7 +157,7 @@ def test_how_far_from_the_best_placements_are() -> None:
 
 
 def bridge(seed: int, together: int, shared: int = 8) -> Graph:
-    """16 equal sensors with a window each; the shared ones are read by unions, too."""
+    """Return 16 equal sensors with a window each; the shared ones are read by unions, too."""
     names = [f"{seed}-{number}" for number in range(16)]
     unions = [names[first : first + together] for first in range(0, shared, together)]
     return graph_of(dict.fromkeys(names, 72_000), *([each] for each in names), *unions)
@@ -174,7 +174,7 @@ def test_sharing_eight_of_sixteen_sensors_saves_a_fifth(together: int, percent: 
 
 
 def random_workflows(seed: int) -> Iterator[Workflow]:
-    """1,024 workflows over 1,000 sensors: three windows over two sensors, and their maximum."""
+    """Yield 1,024 workflows over 1,000 sensors: the maximum of three windows over two sensors."""
     random = Random(seed)
     for number in range(1_024):
         names = [f"q{each}" for each in range(3)]

@@ -1,4 +1,4 @@
-"""The reference run: the same wherever it runs, and nothing but what was let in matters."""
+"""The reference run is the same wherever it runs, and depends on admitted tuples alone."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ from tests.model.script.test_placement import random_workflows
 
 
 def fingerprint() -> str:
-    """Of traces, and of a placement in which much could depend on order."""
+    """Return a digest of traces, and of a placement in which much could depend on order."""
     traces = [run(variant.example).digest() for variant in VARIANTS.values()]
     rates = {f"s{number}": 1 + number % 7 for number in range(1_000)}
     graph = compile_workflows(islice(random_workflows(3), 150), rates)
