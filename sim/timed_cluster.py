@@ -73,11 +73,11 @@ class Restorable(Protocol):
     """A machine that can return to an earlier state."""
 
     def saved(self) -> object:
-        """Return what a checkpoint holds."""
+        """Return the content of a checkpoint."""
         ...
 
     def restore(self, saved: object) -> None:
-        """Forget everything and go on from a checkpoint."""
+        """Go on from a checkpoint; forget everything else."""
         ...
 
 
@@ -85,10 +85,10 @@ class Revocable(Protocol):
     """A record whose latest part can be taken back."""
 
     def save(self) -> None:
-        """Keep what was seen so far, whatever happens."""
+        """Keep everything so far: no failure takes it back."""
 
     def go_back(self) -> None:
-        """Forget what was seen since the last :meth:`save`: it will be seen again."""
+        """Forget everything since the last :meth:`save`: it will happen again."""
 
 
 class Checkpoint:

@@ -1,18 +1,18 @@
-"""Room ``grouping`` in time: senders at the log, a link to every instance, instances at work.
+"""The cluster of room ``grouping``: senders at the log, and a link to every instance.
 
 Source: docs/grouping.md, sections 1, 5 and 12; for backpressure by credits, Carbone et al., "State
 Management in Apache Flink", and the documentation of that system.
 
 Rules of this file:
 
-* Where a tuple goes is decided by the machine; here is only when, and how long it takes.
+* The machine decides where a tuple goes; this file decides when, and how long it takes.
 * A sender takes its tuples one after the other. It routes a tuple when it turns to it, and sends it
   when the instance has a place; until then it stands still. A place is free again when its tuple
-  has been served and the log has heard of it, by a message of no size.
+  has been served and the log knows it, by a message of no size.
 * The end of a micro-batch is a mark behind the sender's tuples. At the mark that ends a window a
   sender stands still until all of them have come there and a tuple of the next window has arrived.
-* Times are measured when the last sender has come to the end of a window: what instances took for
-  the tuples that they served since the measurement before.
+* Times are measured when the last sender has come to the end of a window: the mean time of the
+  tuples that an instance has served since the measurement before.
 * A failure of an instance takes the senders back to their checkpoint. They route again what they
   have routed since, and send nothing twice.
 """
@@ -42,20 +42,20 @@ from sim.timed_room import PRODUCER
 @plain
 @dataclass(frozen=True, slots=True)
 class GroupingTuning:
-    """What only this room asks about its cluster."""
+    """Settings of a plan that only this room has."""
 
     measured: bool = False
-    """Whether a window takes the times that were measured before it. The first window takes those
-    of the configuration, which are then a guess."""
+    """Whether senders use the times measured before a window; in the first window they use those of
+    the configuration, as a guess."""
 
 
 class _Mark:
-    """The end of a micro-batch: every sender comes to it."""
+    """The end of a micro-batch, to which every sender comes."""
 
     __slots__ = ("ends_window", "next_batch", "next_tuple", "senders")
 
     def __init__(self, senders: int, next_batch: int, next_tuple: int, *, ends_window: bool):
-        self.senders = senders  # that have not come to it yet
+        self.senders = senders  # still to come
         self.next_batch = next_batch
         self.next_tuple = next_tuple
         self.ends_window = ends_window
@@ -78,7 +78,7 @@ class GroupingCluster:
         self.is_measured = plan.tuned(GroupingTuning()).measured
         guess = ((0, config.times_of(0)),)
         self.config = replace(config, times_us=guess) if self.is_measured else config
-        """The configuration, with the times that were measured so far."""
+        """Configuration, with the times measured so far."""
         self.links: dict[str, Link[Any]] = {}
         self._env = env
         self._work_us = tuple_work_us(plan, seeds)
@@ -86,16 +86,16 @@ class GroupingCluster:
         self._senders = [Sender(n, self) for n in range(config.senders)]
         self._sender_limit = _sender_limit(plan, config.instances)
         self._marks: list[_Mark] = []
-        self._passed = 0  # marks that all senders have come to
+        self._passed = 0  # marks to which all senders have come
         self._window = 0  # that is open at the log
         self._first = 0  # tuple of that window
         self._times_us = config.times_of(0)  # of the window that senders are in
         self._over: _Mark | None = None  # the end of that window, if all senders have come to it
         self._saved = machine.saved()
-        self._since: list[tuple[int, Passage | None]] = []  # done by senders since it was saved
+        self._since: list[tuple[int, Passage | None]] = []  # by senders since the checkpoint
         self._interrupted: set[int] = set()
 
-    # ------------------------------------------------------------------------ what the run calls
+    # ------------------------------------------------------------------------ called by the run
 
     @property
     def workers(self) -> Mapping[str, Station[Passage]]:
@@ -103,7 +103,7 @@ class GroupingCluster:
         return {f"worker-{n}": each.station for n, each in enumerate(self.instances)}
 
     def admits(self, item: Tuple) -> bool:
-        """Say whether the next sender has room for a tuple, where the log sheds."""
+        """Return whether the next sender takes a tuple in; the log may shed it."""
         if self._sender_limit == inf:
             return True
         return self._senders[self.arrivals % len(self._senders)].tuples < self._sender_limit
@@ -140,11 +140,11 @@ class GroupingCluster:
         assert self._served() == self.arrivals, (self._served(), self.arrivals)
 
     def close(self) -> None:
-        """Forget senders and instances, because the run is over: circles would stay in memory."""
+        """Forget senders and instances, because reference cycles would stay in memory."""
         self._senders.clear()
         self.instances.clear()
 
-    # ----------------------------------------------------------------------------- what was seen
+    # --------------------------------------------------------------------------- after the run
 
     @property
     def arrivals(self) -> int:
@@ -152,7 +152,7 @@ class GroupingCluster:
         return len(self.record.passages)
 
     def trace(self) -> Trace:
-        """Return what was observed, without the times."""
+        """Return the observed trace, without times."""
         return Trace(
             PRODUCER, [*self.record.all_steps(len(self._senders)), *self.machine.results()]
         )
@@ -161,10 +161,10 @@ class GroupingCluster:
         """Return a kill of each micro-batch that the failure of an instance interrupted."""
         return kills_of(self._interrupted, len(self._marks))
 
-    # -------------------------------------------------------------- what senders and instances call
+    # ------------------------------------------------------- called by senders and instances
 
     def route(self, sender: int, passage: Passage) -> "Instance":
-        """Let a sender route the tuple that it turns to."""
+        """Let a sender route its next tuple."""
         self._since.append((sender, passage))
         passage.instance = instance = self.machine.route(sender, passage.event.key)
         return self.instances[instance]
@@ -203,7 +203,7 @@ class GroupingCluster:
             self._times_us = measured_us(self.plan, self._times_us, served)
 
     def _wake(self) -> None:
-        """Let the rebalance come next, as an event of its own: windows may follow at once."""
+        """Schedule the rebalance as an event of its own: several windows may end at one instant."""
         simpy.Timeout(self._env, 0.0).callbacks.append(self._rebalance)
 
     def _rebalance(self, _: simpy.Event) -> None:
@@ -219,7 +219,7 @@ class GroupingCluster:
         self.record.begin_window(mark.next_tuple, self._times_us, self._env.now)
         self.record.steps += self.machine.rebalance(self._times_us)
         self._save()
-        # Nobody is ahead of the others: they take turns, in the order of their next tuples.
+        # Senders take turns in the order of their next tuples, so that none gets ahead.
         turn = mark.next_tuple % len(self._senders)
         going = deque([*self._senders[turn:], *self._senders[:turn]])
         while going:
@@ -236,14 +236,14 @@ class GroupingCluster:
         if self._passed < len(self._marks) or self.arrivals > cut:
             self._interrupted.add(self._passed)
         elif self._served() < self.arrivals:
-            self._interrupted.add(self._passed - 1)  # of which instances still have tuples
+            self._interrupted.add(self._passed - 1)  # instances still have tuples of it
 
     def _served(self) -> int:
         return sum(instance.station.served for instance in self.instances)
 
 
 def _sender_limit(plan: Plan, n: int) -> float:
-    """How many tuples may wait at a sender; the least limit of the instances at which one drops."""
+    """Return how many tuples may wait at a sender: the least limit of instances that shed."""
     limits = [
         worker.queue_limit
         for worker in map(plan.cluster.worker, range(n))
@@ -259,21 +259,21 @@ class Sender:
 
     def __init__(self, number: int, cluster: GroupingCluster) -> None:
         self.tuples = 0
-        """Number of tuples that have come and were not sent."""
+        """Number of tuples that were not sent yet."""
         self._number = number
         self._cluster = cluster
         self._waiting: deque[Passage | _Mark] = deque()
         self._is_standing = False
 
     def take(self, item: Passage | _Mark) -> None:
-        """Take a tuple or a mark; deal with it at once if there is nothing to wait for."""
+        """Take a tuple or a mark, and process it at once unless the sender stands still."""
         self._waiting.append(item)
         self.tuples += isinstance(item, Passage)
         if not self._is_standing:
             self._go_on()
 
     def step(self) -> bool:
-        """Deal with the next tuple or mark; say whether the sender can go on with another."""
+        """Process the next tuple or mark; return whether the sender can go on with another."""
         self._is_standing = False
         if not self._waiting:
             return False
@@ -316,10 +316,10 @@ class Instance:
         plan, name = cluster.plan, f"worker-{number}"
         worker = plan.cluster.worker(number)
         self.places = inf if worker.queue_limit is None else worker.queue_limit
-        """Number of tuples that senders may send here now."""
+        """Number of tuples that senders may send to the instance now."""
         self.asking: deque[Sender] = deque()
-        """Senders that stand still until there is a place, in the order in which they asked."""
-        # What bounds the queue are the places: what was sent always enters.
+        """Senders that stand still until there is a place, in the order of their requests."""
+        # The places bound the queue: a tuple that was sent always enters.
         self.station = Station[Passage](
             env, replace(worker, queue_limit=None), self._serve, self._begin, cluster.restart
         )
@@ -333,7 +333,7 @@ class Instance:
             self._back = self._link(seeds, f"{name}>log", tier, self._free)
 
     def take(self, passage: Passage) -> None:
-        """Take the tuple of a sender, for which there is a place."""
+        """Take a tuple of a sender into a free place."""
         self.places -= 1
         passage.sent_us = self._env.now
         if self._way is None:
@@ -342,7 +342,7 @@ class Instance:
             self._way.send(passage, self._bits)
 
     def measure(self) -> tuple[int, float]:
-        """Return how many tuples were served since the last time, and how long that took."""
+        """Return the number of tuples served since the last call, and how long that took (us)."""
         found = self._tuples, self._busy_us
         self._tuples, self._busy_us = 0, 0.0
         return found
@@ -377,7 +377,7 @@ class Instance:
             self._back.send(None, 0.0)
 
     def _free(self, _: None = None) -> None:
-        """Give the place of a tuple that was served to the sender that asked first."""
+        """Free the place of a served tuple; the sender that asked first gets it."""
         self.places += 1
         if self.asking:
             self.asking.popleft().got_place(self)

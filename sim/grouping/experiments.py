@@ -5,10 +5,10 @@ The claims are those of TAG: a tenth more throughput than DAG, and a third less 
 Rules of this file:
 
 * Policies of a row meet the same arrivals and the same work.
-* Throughput is a share of what a fluid could be worked off with, from a backlog. Times are measured
-  between windows, unless an experiment says otherwise.
-* NAG's weights are not published. What stands for it are two stand-ins (docs/grouping.md, section
-  3), so that what is said of it is said of these.
+* Throughput is that of a backlog, as a share of the throughput of an ideal fluid. Times are
+  measured between windows, unless an experiment says otherwise.
+* NAG's weights are not published. Two stand-ins represent it (docs/grouping.md, section 3): every
+  statement about NAG is about these.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -38,14 +38,14 @@ NEAR: Mapping[str, str] = {"tiers": "node"}
 def _summaries(
     settings: Mapping[str, str], policies: Iterable[str], seed: int = SEED, *, backlog: bool = True
 ) -> dict[str, Summary]:
-    """By policy, on the same arrivals."""
+    """Return the summary of each policy on the same arrivals."""
     asked = prepare(settings)
     plan = backlog_of(asked.plan, seed) if backlog else asked.plan
     return {each: simulate(plan, asked.with_policy(each), seed).summary for each in policies}
 
 
 def _share(summary: Summary) -> float:
-    """Throughput by that of a fluid."""
+    """Return the throughput as a share of the ideal fluid's."""
     return float(summary["served_hz"]) / float(summary["ideal_hz"])
 
 
@@ -56,12 +56,12 @@ SITUATIONS: Mapping[str, Mapping[str, str]] = {
     "alike, skewed": {**BASE, **NEAR, "speeds": "1", "zipf": "2", "load": "backlog"},
     "unequal": {**BASE, "tuples": "25000", "load": "0.7"},
 }
-"""Instances alike and near, twice; and by default every second one five times slower, on all tiers,
-with Zipf's exponent 1."""
+"""Twice equal instances on near tiers; then the defaults: every second instance five times slower,
+all tiers, and Zipf's exponent 1."""
 
 
 def policies() -> dict[str, tuple[PolicyFigures, ...]]:
-    """All policies in every situation."""
+    """Return the figures of all policies in every situation."""
     return {name: side_by_side(settings, SEED) for name, settings in SITUATIONS.items()}
 
 
@@ -74,10 +74,10 @@ BY_SPEED = ("shuffle", "pkg", "dag", "cg", "tag-literal", "tag")
 
 
 def rho_over_instances() -> Iterator[tuple[str, float]]:
-    """Mean rho, by policy and number of instances; the second half of them is ten times slower.
+    """Yield mean rho by policy and number of instances; their second half is ten times slower.
 
-    Times are given, so that nothing but routing is seen, and ``zipf`` is 0.5: with more of it few
-    keys are light, and it is those that uniform candidates wrong.
+    Times are given, so that only routing matters, and ``zipf`` is 0.5: with a larger exponent few
+    keys are light, and light keys are those that uniform candidates treat badly.
     """
     for n in INSTANCES:
         window = max(2_000, 200 * n)
@@ -99,7 +99,7 @@ def rho_over_instances() -> Iterator[tuple[str, float]]:
 
 
 def throughput_over_speeds() -> Iterator[tuple[str, float]]:
-    """Share of the ideal, by policy and by how many times every second instance is slower."""
+    """Yield the share of the ideal, by policy and by the slowness of every second instance."""
     for slower in SLOWER:
         settings = {**BASE, **NEAR, "speeds": f"1,{1 / slower}", "zipf": "0.5"}
         for policy, summary in _summaries(settings, BY_SPEED).items():
@@ -111,13 +111,13 @@ def throughput_over_speeds() -> Iterator[tuple[str, float]]:
 ALPHAS = (0.5, 0.1, 0.0)
 EXPONENTS = (0.0, 0.5, 1.0, 1.5)
 SPREADS = (1.0, 1.25, 2.0)
-"""Mean speed by the least one."""
+"""Mean speed divided by the least speed."""
 
 
 def tag_against_dag() -> Iterator[tuple[str, float]]:
-    """Throughput of ``tag`` by that of ``dag``, by skew, speeds and ``alpha`` of ``dag``."""
+    """Yield the throughput of ``tag`` over ``dag``, by skew, speeds and ``alpha`` of ``dag``."""
     for spread in SPREADS:
-        # Of two speeds 1 and x the mean by the least one is (1 + x) / (2 x).
+        # For speeds 1 and x, the mean divided by the least is (1 + x) / (2 x).
         speeds = f"1,{1 / (2 * spread - 1)}"
         for exponent in EXPONENTS:
             settings = {**BASE, **NEAR, "speeds": speeds, "zipf": str(exponent)}
@@ -138,9 +138,9 @@ PLACES: Mapping[str, Mapping[str, str]] = {
 
 
 def tag_against_nag() -> Iterator[tuple[str, float | str]]:
-    """Mean latency of ``tag`` by that of ``nag``, less 1, by load and places.
+    """Yield the relative change of mean latency from ``nag`` to ``tag``, by load and places.
 
-    "keeps up alone" where ``nag`` gets less out of its instances than the stream brings.
+    It is "keeps up alone" if ``nag`` gets less out of its instances than the stream brings.
     """
     for place, hardware in PLACES.items():
         full = _summaries({**BASE, **hardware}, STAND_INS)
@@ -160,11 +160,11 @@ def tag_against_nag() -> Iterator[tuple[str, float | str]]:
 TAGS = ("tag-literal", "tag")
 WINDOWS = (250, 500, 1_000, 2_000)
 SPELL = 2_000
-"""Tuples for which each of six instances in turn is a straggler."""
+"""Number of tuples for which each of six instances in turn is a straggler."""
 
 
 def rho_over_windows() -> Iterator[tuple[str, float]]:
-    """Mean rho while stragglers come and go, by the length of windows: times are a window old."""
+    """Yield mean rho with changing stragglers, by window length: times are one window old."""
     for window in WINDOWS:
         settings = {
             **NEAR,
@@ -184,7 +184,7 @@ SENDERS = (1, 4, 16, 64)
 
 
 def rho_over_senders() -> Iterator[tuple[str, float]]:
-    """Mean rho and throughput of ``tag``, by how many senders share the stream. Times are given."""
+    """Yield mean rho and throughput of ``tag``, by the number of senders. Times are given."""
     for senders in SENDERS:
         settings = {**BASE, **NEAR, "speeds": "1,0.2", "times": "given", "senders": str(senders)}
         summary = _summaries(settings, ["tag"])["tag"]
@@ -193,7 +193,7 @@ def rho_over_senders() -> Iterator[tuple[str, float]]:
 
 
 def swap() -> Iterator[tuple[str, float]]:
-    """Mean latency of ``tag`` when speeds are exchanged half way, in the second half of the run."""
+    """Yield mean latency of ``tag`` in the second half of a run, at whose start speeds swap."""
     for times in TIMES:
         settings = {**BASE, **NEAR, "scenario": "swap", "window_tuples": "1000", "times": times}
         summary = _summaries(settings, ["tag"], backlog=False)["tag"]
@@ -201,9 +201,9 @@ def swap() -> Iterator[tuple[str, float]]:
 
 
 def propagation() -> Iterator[tuple[str, float]]:
-    """Throughput of ``tag`` with times as they are, and with the way to the instance in them.
+    """Yield the throughput of ``tag`` with and without the way to the instance in its times.
 
-    Twelve equal instances on all tiers, whose work is short beside the way to the far ones.
+    There are twelve equal instances on all tiers; their work is short beside the way to far ones.
     """
     asked = prepare({**BASE, "speeds": "1", "service_us": "80", "queue_limit": "50"})
     plan = backlog_of(asked.plan, SEED)
@@ -216,7 +216,7 @@ def propagation() -> Iterator[tuple[str, float]]:
 
 
 def sides(found: Mapping[str, Sequence[PolicyFigures]]) -> Iterator[tuple[str, float | str]]:
-    """Figures of :func:`policies`, by name."""
+    """Yield the figures of :func:`policies`, by name."""
     for situation, row in found.items():
         for side in row:
             figures = side._asdict()
@@ -229,14 +229,14 @@ def sides(found: Mapping[str, Sequence[PolicyFigures]]) -> Iterator[tuple[str, f
 
 
 class Sweep(NamedTuple):
-    """A figure of policies, by what was varied."""
+    """A figure of several policies over a parameter."""
 
     title: str
     xlabel: str
     ylabel: str
     at: Sequence[float]
     lines: Mapping[str, Sequence[float]]
-    """By policy, one for each of ``at``."""
+    """Values of each policy, one for each of ``at``."""
 
 
 VIOLET = "#AA4499"
@@ -249,7 +249,7 @@ STYLES: Mapping[str, tuple[str, str, str]] = {
     "key": (ORANGE, ":", "x"),
     "shuffle": (GREEN, ":", "+"),
 }
-"""Colour, line and mark of a policy, the same in every figure."""
+"""Colour, line and mark of each policy in all figures."""
 
 
 def plot_sweep(sweep: Sweep, path: Path) -> None:

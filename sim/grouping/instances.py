@@ -1,4 +1,4 @@
-"""What a plan says of the instances of an operator: how far away they are, and how long they take.
+"""Instances of an operator in a plan: their distance, and the time that a tuple takes there.
 
 Source: docs/grouping.md, section 1.
 """
@@ -14,9 +14,9 @@ from sim.kernel.link import Tier
 from sim.kernel.plan import Plan
 
 RIGHT_THERE = Tier(0.0, inf)
-"""The way to an instance without a link."""
+"""Way to an instance without a link."""
 SPEED_MIN, SPEED_MAX = 1e-6, 1e6
-"""Slowest and fastest instance there may be."""
+"""Speeds of the slowest and the fastest instance that are allowed."""
 
 
 def check(plan: Plan) -> None:
@@ -24,7 +24,7 @@ def check(plan: Plan) -> None:
     work_us = mean_us(plan.cluster.service)
     require(0 < work_us < inf, "mean of Cluster.service", work_us, "finite and above 0")
     for worker in plan.cluster.workers:
-        # With two servers there is no telling what a tuple takes an instance.
+        # With two servers, the time of a tuple at the instance is undefined.
         require(worker.servers == 1, "servers of a worker", worker.servers, "1")
         require(worker.queue_limit != 0, "queue_limit", worker.queue_limit, "above 0")
         good = SPEED_MIN <= worker.speed <= SPEED_MAX
@@ -48,13 +48,13 @@ def latency_us(plan: Plan, n: int) -> tuple[int, ...]:
 
 
 def time_us(plan: Plan, instance: int, service_us: float) -> int:
-    """Return ``t_i`` of an instance that serves so long: the larger one of transfer and service."""
+    """Return ``t_i`` of an instance: the larger one of transfer time and service time."""
     transfer_us = 8 * plan.cluster.tuple_bytes / tier(plan, instance).bandwidth_mbps
     return min(TIME_US_MAX, max(1, round(max(transfer_us, service_us))))
 
 
 def times_us(plan: Plan, n: int, at_us: float = 0.0) -> tuple[int, ...]:
-    """Return every ``t_i`` as it is on average, given speeds and slowdowns at a moment."""
+    """Return every ``t_i`` on average, with speeds and slowdowns at a moment."""
     work_us = mean_us(plan.cluster.service)
     return tuple([time_us(plan, i, work_us * _slowness(plan, i, at_us)) for i in range(n)])
 
@@ -71,16 +71,16 @@ def _slowness(plan: Plan, instance: int, at_us: float) -> float:
 
 
 def ideal_hz(plan: Plan, n: int) -> float:
-    """Return the tuples a second that a fluid could be worked off with, at the start."""
+    """Return the throughput (tuples a second) of an ideal fluid, at the start."""
     return sum(1e6 / each for each in times_us(plan, n))
 
 
 def measured_us(
     plan: Plan, known_us: Sequence[int], served: Sequence[tuple[int, float]]
 ) -> tuple[int, ...]:
-    """Return every ``t_i`` as it was seen: how many tuples an instance served, and how long.
+    """Return every measured ``t_i``; ``served`` has each instance's tuples and busy time (us).
 
-    An instance that has served nothing keeps what was known of it.
+    An instance that has served nothing keeps its known time.
     """
     return tuple(
         [

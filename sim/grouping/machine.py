@@ -1,18 +1,18 @@
-"""The machine of the room: what the simulation calls when a sender or an instance does something.
+"""The machine of room ``grouping``, which the simulation calls for senders and instances.
 
 Rules of this file:
 
 * The machine decides everything about tuples; the simulation decides when it is called.
 * The model's senders and instances are one machine, the routers of the Spark side another.
 
-The second one is a thin adapter of what a Spark job calls for a whole micro-batch. ``route`` is
-``router.choose`` for a single tuple. ``end_batch`` is ``router.route`` for the sender's part of the
-micro-batch, from the state that the sender had before it: it has to choose the same instances, and
-leaves the state that goes on, summary included. ``rebalance`` is ``windows.rebalanced`` and, for
-every sender, ``router.begun``; what it returns is what the new table says of its heavy keys.
-``serve`` keeps rows, of which ``results`` makes ``partials.partials``, ``merged`` and ``answers``.
-``saved`` is the table with the senders' states after their last micro-batches, as the store of the
-stream holds them, and the keys that were routed since.
+The second one is a thin adapter of the functions that a Spark job calls for a whole micro-batch.
+``route`` is ``router.choose`` for a single tuple. ``end_batch`` is ``router.route`` for the part of
+a micro-batch that a sender has, from the state that it had before: it has to choose the same
+instances, and leaves the state that goes on, summary included. ``rebalance`` is
+``windows.rebalanced`` and, for every sender, ``router.begun``; it returns what the new table says
+of its heavy keys. ``serve`` keeps rows, from which ``results`` makes ``instances.partials``,
+``merged`` and ``answers``. ``saved`` is the table with the senders' states after their last
+micro-batches, as the store of the stream holds them, and the keys that were routed since.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,11 +33,11 @@ class Machine(Protocol):
         ...
 
     def is_full(self, tuples: int) -> bool:
-        """Say whether a micro-batch ends the window, at whose end it has so many tuples."""
+        """Return whether a window with so many tuples ends with this micro-batch."""
         ...
 
     def rebalance(self, times_us: tuple[int, ...]) -> Sequence[Step]:
-        """Begin a window in which a tuple takes these times; return the steps that can be seen.
+        """Begin a window with these times per tuple; return the steps that can be seen.
 
         All senders have ended the last micro-batch of the window before.
         """
@@ -48,20 +48,20 @@ class Machine(Protocol):
         ...
 
     def results(self) -> Iterable[Step]:
-        """Return partial aggregates and answers, once everything has been served."""
+        """Return partial aggregates and answers, after everything has been served."""
         ...
 
     def saved(self) -> object:
-        """Return what a checkpoint of the senders holds.
+        """Return the content of a checkpoint of the senders.
 
-        The instances have no part in it: every tuple that one has served is a checkpoint of it.
+        Instances have no part in it: each tuple that an instance serves is a checkpoint of its own.
         """
         ...
 
     def restore(self, saved: object) -> None:
-        """Let the senders forget everything and go on from a checkpoint."""
+        """Let the senders go on from a checkpoint, and forget everything else."""
         ...
 
 
 MachineOf: TypeAlias = Callable[[GroupingConfig], Machine]
-"""Makes the machine of a run."""
+"""Function from a configuration to the machine of a run."""

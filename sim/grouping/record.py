@@ -19,7 +19,7 @@ from sim.kernel.distributions import FloatArray
 
 
 class Passage:
-    """A tuple on its way through the room. Changed in place, for speed."""
+    """A tuple on its way through the cluster. Changed in place, for speed."""
 
     __slots__ = (
         "arrived_us",

@@ -1,4 +1,4 @@
-"""Skewed streams for room ``grouping``, and what happens to the instances meanwhile. All simulated.
+"""Scenarios of room ``grouping``: skewed streams, and changes of the instances. All simulated.
 
 Keys are ``k0``, ``k1``, ...; the share of key number i, from 0, is proportional to
 ``(i + 1) ** -zipf``. Tuples come as a Poisson process and reach the senders a little out of order.
@@ -17,28 +17,28 @@ from sim.kernel.source import Source
 SECOND_US = 1_000_000
 DELAY = Exponential(2_000)
 DRIFTS = 8
-"""Parts of the run with other hot keys."""
+"""Number of parts of the run, each with other hot keys."""
 TIMES_SLOWER = 5.0
 
 
 class Size(NamedTuple):
-    """What all scenarios are made of."""
+    """Sizes that all scenarios share."""
 
     tuples: int
     keys: int
     zipf: float
     rate_hz: float
     speeds: tuple[float, ...]
-    """Of all instances."""
+    """Speed of each instance."""
 
     @property
     def duration_us(self) -> float:
-        """Until the last tuple has come, nearly."""
+        """Approximate time at which the last tuple comes."""
         return self.tuples / self.rate_hz * SECOND_US
 
 
 def _source(size: Size, tuples: int, start_us: float = 0.0, shift: int = 0) -> Source:
-    """Keys with their ranks moved on by ``shift``."""
+    """Return a source whose keys have their ranks moved on by ``shift``."""
     return Source(
         events=tuples,
         interval=Exponential(SECOND_US / size.rate_hz),
@@ -50,12 +50,12 @@ def _source(size: Size, tuples: int, start_us: float = 0.0, shift: int = 0) -> S
 
 
 def steady(size: Size) -> Plan:
-    """Nothing changes."""
+    """Return a stream in which nothing changes."""
     return Plan((_source(size, size.tuples),), name="steady, simulated")
 
 
 def drift(size: Size) -> Plan:
-    """Now and then other keys are the hot ones."""
+    """Return a stream whose hot keys change from part to part."""
     part_us, shift = size.duration_us / DRIFTS, max(1, size.keys // DRIFTS)
     firsts = [n * size.tuples // DRIFTS for n in range(DRIFTS + 1)]
     sources = [
@@ -66,7 +66,7 @@ def drift(size: Size) -> Plan:
 
 
 def swap(size: Size) -> Plan:
-    """Half way the instances exchange their speeds, the first with the last and so on."""
+    """Return a plan in which instances exchange speeds half way, the first with the last, etc."""
     at_us = round(size.duration_us / 2)
     pairs = zip(size.speeds, reversed(size.speeds), strict=True)
     faults = [
@@ -78,7 +78,7 @@ def swap(size: Size) -> Plan:
 
 
 def stragglers(size: Size) -> Plan:
-    """One instance after the other is five times slower for its part of the run."""
+    """Return a plan in which each instance in turn is five times slower for a part of the run."""
     part_us = round(size.duration_us / len(size.speeds))
     faults = [
         Slow(f"worker-{i}", i * part_us, max(1, part_us), TIMES_SLOWER)
@@ -93,4 +93,3 @@ SCENARIOS: Mapping[str, Callable[[Size], Plan]] = {
     "swap": swap,
     "stragglers": stragglers,
 }
-"""By name."""

@@ -21,7 +21,7 @@ from model.vocabulary.settings import require
 from sim.join.intake import Intake
 from sim.join.line import ChainTask, Line
 from sim.join.load import LoadControl, Shedding
-from sim.join.machine import Found, Machine
+from sim.join.machine import FoundPairs, Machine
 from sim.join.tuning import ChainTuning
 from sim.kernel.distributions import Uniform, endless
 from sim.kernel.link import Link
@@ -37,7 +37,7 @@ class EmittedPairs(NamedTuple):
 
     at_us: float
     epoch: int
-    found: Found
+    found: FoundPairs
 
 
 class Resizing(NamedTuple):
@@ -144,7 +144,7 @@ class ChainCluster:
         check_all(self.line.stations, self.line.links.values())
 
     def close(self) -> None:
-        """Forget whom to call, because the run is over: circles would stay in memory."""
+        """Forget whom to call, because reference cycles would stay in memory."""
         self.line.close()
         self.intakes.clear()
         del self._polls, self._looks, self._controls
@@ -289,7 +289,7 @@ class ChainCluster:
     def _waits(self, stream: str) -> bool:
         return self.machine.is_overdue(self.line.source(stream), stream)
 
-    def _emit(self, found: Found) -> None:
+    def _emit(self, found: FoundPairs) -> None:
         self._pending.append(EmittedPairs(self._env.now, self._epoch, found))
 
     def _let_look(self) -> bool:

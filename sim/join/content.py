@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from model.join.state import Pair, Ranks, other
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, STREAMS, And, Apart, Band, Equi, Ineq, Predicate, R
-from sim.join.machine import Found
+from sim.join.machine import FoundPairs
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 
@@ -150,7 +150,7 @@ class Index:
         """The admitted tuples of each stream."""
         self.comparisons = 0
         """Number of candidates compared, over all queries."""
-        self._found: list[Found] = []
+        self._found: list[FoundPairs] = []
         self._spans = [config.span(name) for name, _ in config.queries]
         self._access = [
             _access(config, predicate) if is_indexed else EVERYTHING
@@ -161,7 +161,7 @@ class Index:
         """Add admitted tuples; ``rank`` is that of the first one."""
         self.columns[stream].put(rank, events, epoch)
 
-    def take(self) -> list[Found]:
+    def take(self) -> list[FoundPairs]:
         """Return the pairs found since the last call."""
         found, self._found = self._found, []
         return found
@@ -185,7 +185,7 @@ class Index:
         good = self._is_pair(number, r, s)
         if good.any():
             ids = [self.columns[stream].source_id for stream in STREAMS]
-            self._found.append(Found(number, ids[0][r[good]], ids[1][s[good]]))
+            self._found.append(FoundPairs(number, ids[0][r[good]], ids[1][s[good]]))
 
     def least_us(self, stream: str, ranks: Ranks) -> int:
         """Return the least event time; ``END_US`` without tuples."""

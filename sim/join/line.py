@@ -23,7 +23,7 @@ import simpy
 from model.vocabulary import Event
 from model.vocabulary.join import R
 from model.vocabulary.settings import require
-from sim.join.machine import NOTHING, Found, Machine, Service
+from sim.join.machine import NOTHING, FoundPairs, Machine, Service
 from sim.join.tuning import Costs
 from sim.kernel.link import Link, Place
 from sim.kernel.plan import Plan
@@ -71,7 +71,7 @@ class Line:
         costs: Costs,
         machine: Machine,
         served: Callable[[ChainTask], object],
-        emit: Callable[[Found], object],
+        emit: Callable[[FoundPairs], object],
     ) -> None:
         self.machine = machine
         self.stations: list[Station[ChainTask]] = []
@@ -87,7 +87,7 @@ class Line:
         self._served, self._emit = served, emit
         self._tuple_us: list[Iterator[float]] = []  # work of a tuple, by worker
         self._life = 0
-        self._active: set[int] = set()  # workers that have done something since their last look
+        self._active: set[int] = set()  # workers with a task since their last look
         self._looking: set[int] = set()  # workers with a look in their queue
 
     # ------------------------------------------------------------------------------- parts
@@ -151,7 +151,7 @@ class Line:
 
     @property
     def is_silent(self) -> bool:
-        """Whether, on top of that, nothing is on its way."""
+        """Whether all workers are idle and nothing is on its way."""
         return self.is_idle and not any(link.inside for link in self.links.values())
 
     def close(self) -> None:

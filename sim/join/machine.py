@@ -1,13 +1,13 @@
-"""The machine of a chain: what the simulation asks when a worker takes something from its queue.
+"""The machine of a chain, which the simulation asks when a worker takes a task from its queue.
 
 Rules of this file:
 
-* The machine decides everything about the chain: who is admitted, what is dropped, sent and told,
-  which pairs come out, and when an epoch is over. The simulation decides when it is asked, what
-  that costs, and which messages arrive late or twice.
+* The machine decides everything about the chain: which tuples are admitted, dropped and sent, which
+  pairs come out, and when an epoch is over. The simulation decides when the machine is asked, the
+  cost, and which messages arrive late or twice.
 * One machine is a whole chain, because an epoch is saved, begun again, merged and split as a whole.
-  It is asked for one worker at a time. What a worker says to another one, it says in messages that
-  nobody else reads: a machine has its own kinds of them.
+  It is asked for one worker at a time. Workers tell each other everything in messages, of kinds
+  that only the machine itself reads.
 
 The model's chain is one machine (:mod:`sim.join.model_chain`). The Spark side's workers, chained in
 process, are another one (``tests/harness/join_machine.py``): ``begin`` makes a ``Worker`` of each
@@ -29,14 +29,14 @@ class Sent(NamedTuple):
     """A message that leaves a worker."""
 
     neighbour: int
-    """The worker that it is for."""
+    """Number of the worker that receives it."""
     message: object
     kind: Literal["block", "ack", "hint"]
-    """How it is counted; whatever is neither block nor acknowledgement is a hint."""
+    """Kind under which it is counted; all but blocks and acknowledgements are hints."""
     tuples: int = 0
 
 
-class Found(NamedTuple):
+class FoundPairs(NamedTuple):
     """Pairs of one query, by the identities of their tuples."""
 
     query: int
@@ -46,12 +46,12 @@ class Found(NamedTuple):
 
 
 class Service(NamedTuple):
-    """What a worker did in one service: what leaves at its end, and what it cost."""
+    """One service of a worker: the messages and pairs that leave at its end, and its cost."""
 
     sent: Sequence[Sent] = ()
-    found: Sequence[Found] = ()
+    found: Sequence[FoundPairs] = ()
     tuples: int = 0
-    """Tuples that were admitted, taken, sent or dropped."""
+    """Number of tuples that were admitted, taken, sent or dropped."""
     comparisons: int = 0
 
 
@@ -59,21 +59,21 @@ NOTHING = Service()
 
 
 class Gauges(NamedTuple):
-    """Where a chain stands: what a dashboard shows."""
+    """Gauges of a chain, as a dashboard shows them."""
 
     held: Sequence[int]
-    """Tuples in the stores of each worker."""
+    """Number of tuples in the stores of each worker."""
     watermark_us: int
-    """The lower one of the watermarks of the two streams."""
+    """Lower watermark of the two streams."""
 
 
 class Machine(Protocol):
     """A chain of workers that join two streams."""
 
     def begin(self, epoch: int, *, flush: bool) -> None:
-        """Begin an epoch with what the chain held at the last :meth:`commit`.
+        """Begin an epoch with the state of the chain at the last :meth:`commit`.
 
-        An epoch that a failure broke off is begun again; nothing of it counts.
+        An epoch that a failure broke off begins again; nothing of it counts.
         """
 
     def admit(self, worker: int, stream: str, events: Sequence[Event]) -> Service:
@@ -85,18 +85,18 @@ class Machine(Protocol):
         ...
 
     def look(self, worker: int) -> Service:
-        """Do what a worker does by itself: drop, send, and tell neighbours what is new."""
+        """Let a worker drop and send what it may, and tell its neighbours news."""
         ...
 
     def end_intake(self) -> None:
         """End the intake of the epoch; every worker will :meth:`look` next."""
 
     def is_over(self) -> bool:
-        """Say whether no worker has anything left to do in the epoch."""
+        """Return whether no worker has anything left to do in the epoch."""
         ...
 
     def commit(self) -> Sequence[Step]:
-        """Keep what the chain holds; return rejections and recorded steps of the epoch."""
+        """Keep the state of the chain; return rejections and recorded steps of the epoch."""
         ...
 
     def resize(self, workers: int) -> Service:
@@ -107,13 +107,13 @@ class Machine(Protocol):
         """Set the largest block, from the next one or from the next epoch on."""
 
     def is_overdue(self, worker: int, stream: str) -> bool:
-        """Say whether tuples of a stream should have left a worker, and wait there."""
+        """Return whether tuples of a stream wait at a worker that they should have left."""
         ...
 
     def gauges(self) -> Gauges:
-        """Return where the chain stands."""
+        """Return the gauges of the chain."""
         ...
 
 
 MachineOf: TypeAlias = Callable[[JoinConfig, ChainTuning], Machine]
-"""Makes the machine of a chain, given the query and what is asked beside it."""
+"""Function from a query and a tuning to the machine of a chain."""

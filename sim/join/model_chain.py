@@ -4,10 +4,10 @@ Source: docs/join.md, sections 2 to 7.
 
 Rules of this file:
 
-* What happens is decided and done by the model's table (``model.join.chain``), who is admitted by
-  its gate (``model.join.oracle.Gate``).
-* A message is put into the channel of the model's state when it is taken from a worker's queue, and
-  what the model puts into a channel is taken out at once: on its way it belongs to the simulation.
+* The model's table (``model.join.chain``) decides and does every step; its gate
+  (``model.join.oracle.Gate``) decides which tuples are admitted.
+* A message enters the channel of the model's state when a worker takes it from its queue, and
+  leaves it at once when the model puts it there: on its way it belongs to the simulation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,24 +37,24 @@ from model.join.worker import is_overdue
 from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import NO_WATERMARK_US, STREAMS, R, S
 from sim.join.content import Index, RankArray
-from sim.join.machine import Found, Gauges, Sent, Service
+from sim.join.machine import FoundPairs, Gauges, Sent, Service
 from sim.join.tuning import ChainTuning
 
 HINTS_A_WINDOW = 16
 
 
 class Letter(NamedTuple):
-    """What neighbours send each other: a message of the protocol, or none, and hints."""
+    """A letter between neighbours: a message of the protocol, or none, and hints."""
 
     message: Block | Acknowledgement | None
     heard_us: int
-    """Watermark, as the sender has heard it, of the stream that the letter goes along with."""
+    """Sender's view of the watermark of the stream that flows in the letter's direction."""
     size: int
-    """Tuples that the sender holds of the stream that comes the other way."""
+    """Number of tuples that the sender holds of the stream in the other direction."""
 
 
 class ModelChain:
-    """The numbered protocol, sending as docs/join.md, section 5, says."""
+    """A chain with the numbered protocol, which sends as docs/join.md, section 5, says."""
 
     def __init__(self, config: JoinConfig, tuning: ChainTuning, rules: Rules = NUMBERED) -> None:
         self._config = config
@@ -76,21 +76,21 @@ class ModelChain:
         self._state = self._kept = initial(self._setup)._replace(workers=workers)
         self._let_in = gate.mark()
         self._epoch = 0
-        self._forwards = True  # not while an epoch comes to its end
+        self._forwards = True  # False while an epoch comes to its end
         self._recorder: Recorder | None = None
-        self._told: dict[tuple[int, int], tuple[int, int]] = {}
-        """Watermark and size that a neighbour knows, by sender and neighbour."""
+        self._known: dict[tuple[int, int], tuple[int, int]] = {}
+        """Watermark and size known to a neighbour, by sender and neighbour."""
 
     # ---------------------------------------------------------------------------- an epoch
 
     def begin(self, epoch: int, *, flush: bool) -> None:
-        """Begin an epoch with what the chain held at the last commit."""
+        """Begin an epoch with the state of the chain at the last commit."""
         self._gate.go_back(self._let_in)
         self._epoch = epoch
         self._state = next_epoch(self._kept)
         self._recorder = Recorder(epoch, self._setup) if self._records else None
         self._forwards = True
-        self._told.clear()
+        self._known.clear()
         if flush:
             self._state, _ = chain.after(self._setup, self._state, Action("end"))
 
@@ -99,13 +99,13 @@ class ModelChain:
         self._forwards = self._state.ended
 
     def is_over(self) -> bool:
-        """Say whether the chain is quiet and, after a flush, empty."""
+        """Return whether the chain is quiet and, after a flush, empty."""
         if self._state.ended:
             return not any(self._held()) and is_quiet(self._state)
         return not self._forwards and is_quiet(self._state)
 
     def commit(self) -> Sequence[Step]:
-        """Keep what the chain holds; return rejections and recorded steps of the epoch."""
+        """Keep the state of the chain; return rejections and recorded steps of the epoch."""
         steps: list[Step] = list(self._gate.rejected[self._let_in.rejected :])
         if self._recorder is not None:
             self._recorder.quiet(self._state)
@@ -124,7 +124,7 @@ class ModelChain:
         self._state = self._kept = state
         return Service(found=self._index.take(), tuples=moved)
 
-    # ------------------------------------------------------------------------ what is looked at
+    # ------------------------------------------------------------------------- settings, gauges
 
     def set_block_size(self, block_size: int) -> None:
         """Set the largest block, from the next one on."""
@@ -132,12 +132,12 @@ class ModelChain:
             self._setup = replace(self._setup, block_size=block_size)
 
     def is_overdue(self, worker: int, stream: str) -> bool:
-        """Say whether the other stream has moved past tuples that could leave a worker."""
+        """Return whether the other stream has moved past tuples that could leave a worker."""
         workers = self._state.workers
         return len(workers) > 1 and is_overdue(self._setup, workers[worker], stream)
 
     def gauges(self) -> Gauges:
-        """Return where the chain stands."""
+        """Return the gauges of the chain."""
         workers = self._state.workers
         return Gauges(list(self._held()), min(workers[0].r.wm_us, workers[-1].s.wm_us))
 
@@ -153,7 +153,7 @@ class ModelChain:
         self._gate.offer(stream, self._epoch, events)
         n = len(admitted) - rank
         before = self._index.comparisons
-        found: list[Found] = []
+        found: list[FoundPairs] = []
         if n:
             self._index.add(stream, rank, admitted[rank:], self._epoch)
             found = self._step(Action("admit", worker, stream, n))
@@ -163,7 +163,7 @@ class ModelChain:
         """Take a block or an acknowledgement, perhaps again, and the hints beside it."""
         assert isinstance(message, Letter)
         before = self._index.comparisons
-        found: list[Found] = []
+        found: list[FoundPairs] = []
         tuples = 0
         block = message.message
         if block is not None:
@@ -173,33 +173,33 @@ class ModelChain:
         return self._served(worker, before, found, tuples)
 
     def look(self, worker: int) -> Service:
-        """Drop and send what may be dropped and sent, and tell neighbours what is new."""
+        """Drop and send what a worker may, and tell its neighbours news."""
         service = self._served(worker, self._index.comparisons, [], 0)
         return service._replace(sent=[*service.sent, *self._hints(worker)])
 
-    def _served(self, worker: int, compared: int, found: list[Found], tuples: int) -> Service:
-        """Drop and send what may be dropped and sent, and sum up."""
+    def _served(self, worker: int, compared: int, found: list[FoundPairs], tuples: int) -> Service:
+        """Drop and send what a worker may; return the service."""
         tuples += self._drop(worker)
         if self._forwards:
             self._forward(worker)
         sent = self._outbox(worker)
         if self._state.ended:
-            sent += self._hints(worker)  # at once: everybody waits for the end of both streams
+            sent += self._hints(worker)  # at once: every worker waits for the end of both streams
         tuples += sum([each.tuples for each in sent])
         return Service(sent, found, tuples, self._index.comparisons - compared)
 
-    def _step(self, action: Action, *, is_again: bool = False) -> list[Found]:
-        """Take an action of the model; return what was found."""
+    def _step(self, action: Action, *, is_again: bool = False) -> list[FoundPairs]:
+        """Take an action of the model; return the pairs found."""
         before = self._state
         self._state, _ = chain.after(self._setup, before, action)
         found = self._index.take()
-        # What comes again is not recorded (docs/join.md, section 9).
+        # Repeated messages are not recorded (docs/join.md, section 9).
         if self._recorder is not None and not is_again:
             pairs = sum([len(each.r_ids) for each in found])
             self._recorder.record(before, action, self._state, pairs)
         return found
 
-    def _take(self, worker: int, message: Block | Acknowledgement) -> list[Found]:
+    def _take(self, worker: int, message: Block | Acknowledgement) -> list[FoundPairs]:
         to_right = goes_right(message)
         boundary = worker - 1 if to_right else worker
         self._state = with_channel(self._state, boundary, to_right, (message,))
@@ -216,7 +216,7 @@ class ModelChain:
         return self._step(Action(what, worker, message.stream), is_again=is_again)
 
     def _drop(self, worker: int) -> int:
-        """Drop what may be dropped; return how many tuples that were."""
+        """Drop the tuples that a worker may drop; return their number."""
         setup, dropped = self._setup, 0
         for stream in STREAMS:
             held = self._state.workers[worker]
@@ -236,7 +236,7 @@ class ModelChain:
     # -------------------------------------------------------------------------------- messages
 
     def _outbox(self, worker: int) -> list[Sent]:
-        """Take what a worker has sent out of the model's channels."""
+        """Take the messages of a worker out of the model's channels."""
         sent = []
         for boundary, to_right in ((worker - 1, False), (worker, True)):
             if not 0 <= boundary < len(self._state.right):
@@ -246,7 +246,7 @@ class ModelChain:
                 self._state = with_channel(self._state, boundary, to_right, ())
                 neighbour = worker + 1 if to_right else worker - 1
                 heard_us, size = self._news(worker, neighbour)
-                self._told[worker, neighbour] = heard_us, size
+                self._known[worker, neighbour] = heard_us, size
                 for message in channel:
                     is_block = isinstance(message, Block)
                     kind: Literal["block", "ack"] = "block" if is_block else "ack"
@@ -255,7 +255,7 @@ class ModelChain:
         return sent
 
     def _news(self, worker: int, neighbour: int) -> tuple[int, int]:
-        """Return what a worker tells a neighbour: its watermark that way, its store this way."""
+        """Return a worker's news for a neighbour: watermark that way, size of the other store."""
         r, s = self._state.workers[worker]
         return (r.heard_us, len(s.store)) if neighbour > worker else (s.heard_us, len(r.store))
 
@@ -267,10 +267,10 @@ class ModelChain:
             self._state = with_worker(self._state, worker, after)
 
     def _hints(self, worker: int) -> list[Sent]:
-        """Tell neighbours what is news to them.
+        """Return hints with news for the neighbours.
 
-        News is a watermark that has moved by a part of the window (in a flush: by anything), or a
-        store that has changed by a block.
+        News is a watermark that has moved by a part of the window (in a flush: at all), or a store
+        that has changed by a block.
         """
         step_us = 1 if self._state.ended else self._config.window_us // HINTS_A_WINDOW + 1
         step = self._setup.block_size
@@ -279,17 +279,17 @@ class ModelChain:
             if not 0 <= neighbour < len(self._state.workers):
                 continue
             heard_us, size = self._news(worker, neighbour)
-            known_us, known = self._told.get((worker, neighbour), (NO_WATERMARK_US, 0))
+            known_us, known = self._known.get((worker, neighbour), (NO_WATERMARK_US, 0))
             if heard_us - known_us >= step_us or abs(size - known) >= step:
-                self._told[worker, neighbour] = heard_us, size
+                self._known[worker, neighbour] = heard_us, size
                 sent.append(Sent(neighbour, Letter(None, heard_us, size), "hint"))
         return sent
 
 
 def _change(state: ChainState, grow: bool) -> tuple[Action, int]:
-    """Split the fullest worker in two equal parts, or merge the emptiest neighbours.
+    """Return the split of the fullest worker in equal parts, or the merge of emptiest neighbours.
 
-    Return the number of tuples that move, too.
+    The second value is the number of tuples that move.
     """
     sizes = [(len(r.store), len(s.store)) for r, s in state.workers]
     held = [r + s for r, s in sizes]

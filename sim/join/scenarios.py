@@ -18,15 +18,15 @@ DELAY = Exponential(SECOND_US / 50)
 
 
 class Rates(NamedTuple):
-    """Tuples a second of either stream, and for how long."""
+    """Rates of the two streams, and their duration."""
 
     r_hz: float
     s_hz: float
     seconds: float
     amplitude: float = 0.5
-    """By how much of its mean a rate rises and falls in waves."""
+    """Share of its mean by which a rate rises and falls in waves."""
     wave_us: int = 10 * SECOND_US
-    """From one wave to the next."""
+    """Time from one wave to the next."""
 
 
 def _source(
@@ -49,14 +49,14 @@ def _source(
 
 
 def steady(rates: Rates) -> Plan:
-    """Two Poisson streams with a little disorder."""
+    """Return two Poisson streams with a little disorder."""
     r_hz, s_hz, seconds, *_ = rates
     sources = (_source(r_hz, 0, seconds), _source(s_hz, 0, seconds))
     return Plan(sources, name="steady, simulated")
 
 
 def bursts(rates: Rates) -> Plan:
-    """The same, with five times as much in two twentieths of the time."""
+    """Return :func:`steady` streams with five times the rate in two twentieths of the time."""
     r_hz, s_hz, seconds, *_ = rates
     sources = list(steady(rates).sources)
     for start in (0.3, 0.7):
@@ -66,7 +66,7 @@ def bursts(rates: Rates) -> Plan:
 
 
 def doubling(rates: Rates) -> Plan:
-    """Two regular streams, with twice as much in the second quarter of the time."""
+    """Return two regular streams with twice the rate in the second quarter of the time."""
     r_hz, s_hz, seconds, *_ = rates
     spans = ((0.0, 1.0), (0.25, 0.25))
     sources = [
@@ -78,7 +78,7 @@ def doubling(rates: Rates) -> Plan:
 
 
 def waves(rates: Rates) -> Plan:
-    """Two Poisson streams whose rates are high and low by turns; the mean is as it is asked for."""
+    """Return two Poisson streams whose rates alternate around their means."""
     half_s = rates.wave_us / 2 / SECOND_US
     halves = max(1, round(rates.seconds / half_s))
     sources = [
@@ -91,7 +91,7 @@ def waves(rates: Rates) -> Plan:
 
 
 def racing(rates: Rates) -> Plan:
-    """R comes at once; each tuple of S is as old as a quarter of the run when it comes."""
+    """Return two streams: R comes at once, S with a delay of a quarter of the run."""
     r_hz, s_hz, seconds, *_ = rates
     late = Constant(seconds * SECOND_US / 4)
     sources = (_source(r_hz, 0, seconds), _source(s_hz, 0, seconds, late))
@@ -105,4 +105,3 @@ SCENARIOS: Mapping[str, Callable[[Rates], Plan]] = {
     "waves": waves,
     "racing": racing,
 }
-"""By name."""

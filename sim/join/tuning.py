@@ -1,4 +1,4 @@
-"""What only room ``join`` asks about its cluster: costs, intake, and rules of control.
+"""Tuning of room ``join`` alone: costs, intake, and rules of control.
 
 Source: docs/join.md, sections 5, 7 and 8.
 """
@@ -65,7 +65,7 @@ class Control(Settings):
 
     @property
     def rule(self) -> Rule:
-        """What the claims about load have to know."""
+        """Rule of control, for the claims about load."""
         power = SHEDDING[self.shed]
         return Rule(self.limits, self.capacity, self.base, power, self.margin)
 

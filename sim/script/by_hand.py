@@ -1,13 +1,12 @@
-"""The same workflows written by hand, to count lines: a batch job with Spark's DataFrames.
+"""Batch jobs with Spark's DataFrames for the same workflows, written as by hand, to count lines.
 
 Rules of this file:
 
-* It is the shortest way to write them that says the same: a job over a table of tuples that are all
-  there, without lateness, state or placement. A streaming job takes more.
-* Nothing is shared between workflows, as when analysts write their own. What can be said once, how
-  latest values are combined, is said once. Who writes a function for windows, too, has begun to
-  write this language.
-* A script has a line for each statement, a job those that are not blank.
+* A job is the shortest equivalent of the workflows: it reads a complete table of tuples, without
+  lateness, state or placement. A streaming job takes more lines.
+* Workflows share nothing, as if analysts had written their own. Only the combination of latest
+  values is written once. A function for windows, too, would be the beginning of this language.
+* The lines of a script are its statements; those of a job are its lines that are not blank.
 """
 
 from collections.abc import Sequence
@@ -46,29 +45,29 @@ def latest(*streams: DataFrame) -> DataFrame:
     return joined.select("ts", *filled).dropna()
 '''
 AGGREGATES = {"stddev": "stddev_pop"}
-"""Where Spark has another name."""
+"""Aggregates with another name in Spark."""
 
 
 def script_lines(workflows: Sequence[Workflow]) -> int:
-    """Of the scripts."""
+    """Return the number of lines of the scripts."""
     return sum(len(each.statements) for each in workflows)
 
 
 def job_lines(workflows: Sequence[Workflow]) -> int:
-    """Of the job that is written by hand."""
+    """Return the number of lines of the job by hand."""
     return sum(bool(line.strip()) for line in job(workflows).splitlines())
 
 
 def job(workflows: Sequence[Workflow]) -> str:
-    """The text of a module with a function for each workflow, from tuples to results by name.
+    """Return a module with a function for each workflow, from tuples to results by name.
 
-    Raises ``ValueError`` for a window that slides by more than its length, which Spark has not.
+    Raises ``ValueError`` for a window that slides by more than its length, which Spark lacks.
     """
     return "\n\n".join([HEAD, *(_function(n, each) for n, each in enumerate(workflows))])
 
 
 def _function(number: int, workflow: Workflow) -> str:
-    writing = _Writing()
+    writing = _FunctionWriter()
     for statement in workflow.statements:
         writing.enter(statement)
     lines = [
@@ -79,17 +78,17 @@ def _function(number: int, workflow: Workflow) -> str:
     return "\n".join(lines) + "\n"
 
 
-class _Writing:
-    """A workflow that is being written, a DataFrame for each window and operation."""
+class _FunctionWriter:
+    """Writes the function of a workflow, with a DataFrame for each window and operation."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.results: dict[str, str] = {}
-        """Names of results, and what they are called in the job."""
+        """Variables of the job, by names of results."""
         self._said: dict[str, str] = {}
 
     def enter(self, statement: Statement) -> None:
-        """A statement; what is within it has names with numbers."""
+        """Write a statement; variables of its parts have numbers."""
         expression, name = statement.expression, statement.name
         at = self._stream(expression, f"_{name}")
         self._said[name] = at
@@ -98,7 +97,7 @@ class _Writing:
             self.results[name] = at
 
     def _stream(self, expression: Expression, name: str) -> str:
-        """What stands for a stream; lines for it are written before."""
+        """Return the expression of a stream; lines that it needs are written before."""
         if isinstance(expression, Name):
             return self._said[expression.name]
         if isinstance(expression, Sensor):
@@ -126,7 +125,7 @@ class _Writing:
         source = self._stream(window.source, f"{name}_0")
         aggregate = AGGREGATES.get(window.op, window.op)
         spans = [window.length_ms, window.slide_ms]
-        # Spark counts starts from the epoch, scripts ends.
+        # Spark aligns starts of windows with the epoch, scripts align ends.
         spans += [first] if (first := -window.length_ms % window.slide_ms) else []
         span = ", ".join([f'"{each} milliseconds"' for each in spans])
         self.lines += [
@@ -149,7 +148,7 @@ class _Writing:
         self.lines.append(f'{name} = {name}.select("ts", ({value}).alias("value")).dropna()')
 
     def _column(self, expression: Expression, name: str, places: dict[str, str]) -> str:
-        """The latest value of a stream, by its place among the inputs; or a number."""
+        """Return the column with the latest value of a stream, or a constant."""
         if is_constant(expression):
             return f"F.lit({constant(expression)!r})"
         stream = self._stream(expression, name)
@@ -157,7 +156,7 @@ class _Writing:
 
 
 def _written(op: str, columns: Sequence[str]) -> str:
-    """An operation on columns."""
+    """Return an operation on columns."""
     listed = ", ".join(columns)
     if op in ARITHMETIC_OPS:
         return f"F.try_divide({listed})" if op == "/" else f" {op} ".join(columns)
@@ -168,7 +167,7 @@ def _written(op: str, columns: Sequence[str]) -> str:
 
 
 def figures(workflows: Sequence[Workflow]) -> dict[str, int]:
-    """Lines of both."""
+    """Return the lines of scripts and jobs."""
     script, by_hand = script_lines(workflows), job_lines(workflows)
     return {
         "workflows": len(workflows),

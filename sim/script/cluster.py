@@ -101,7 +101,7 @@ class ScriptCluster:
         check_all(self.workers.values(), self.links.values())
 
     def close(self) -> None:
-        """Forget ways between workers, because the run is over: circles would stay in memory."""
+        """Forget ways between workers, because reference cycles would stay in memory."""
         for host in self.hosts:
             host.ways.clear()
             host.fed.clear()

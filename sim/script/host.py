@@ -111,7 +111,7 @@ class Sent(NamedTuple):
     sender: int
     reader: int
     stamps_us: tuple[int, ...]
-    """Of the results in it."""
+    """Stamps of the results in it."""
     at_us: float
 
 

@@ -1,12 +1,12 @@
-"""The machine of a worker: what the simulation asks when a worker has served something.
+"""The machine of a worker, which the simulation asks when the worker has served an item.
 
 Rules of this file:
 
 * The machine decides everything about scripts: which sensors a worker hosts, which arrivals it lets
-  in, what it finds out and which workers it tells. The simulation decides when it is asked, what
-  that costs, and how messages travel.
-* A worker that fails is restored, and is given again what came since. So a message may be heard a
-  second time, and then changes nothing.
+  in, its findings, and the readers of its messages. The simulation decides when the machine is
+  asked, the cost, and how messages travel.
+* A worker that fails is restored, and gets its items since then again. So it may hear a message a
+  second time, which then changes nothing.
 
 The model's worker is one machine. The operator of the Spark side is another one: ``take`` keeps an
 arrival for the micro-batch and answers nothing, ``end_batch`` gives all of them to the stateful
@@ -31,27 +31,27 @@ from sim.script.placements import placing
 
 
 class Message(NamedTuple):
-    """What a worker tells another one."""
+    """A message from one worker to another."""
 
     reader: int
-    """The worker that it is for."""
+    """Number of the worker that receives it."""
     content: object
-    """Read by the machine of that worker, and by nobody else."""
+    """Content, which only the machine of that worker reads."""
     stamps_us: tuple[int, ...] = ()
-    """Stamps of the results in it; without any it is a notice that a stream is known further."""
+    """Stamps of the results in it; without results it says how far a stream is known."""
 
 
 class Finding(NamedTuple):
-    """One thing that a worker has found out."""
+    """One finding of a worker."""
 
     steps: Sequence[Step] = ()
-    """What is recorded of it."""
+    """Steps that are recorded."""
     messages: Sequence[Message] = ()
-    """What other workers are told of it."""
+    """Messages to other workers."""
     stamp_us: int | None = None
-    """Stamp of the result that was computed; ``None``: it is none."""
+    """Stamp of the computed result; ``None`` if the finding is no result."""
     is_last: bool = False
-    """Whether it took the end of the stream to know it."""
+    """Whether only the end of the stream made it known."""
 
 
 class Machine(Protocol):
@@ -59,7 +59,7 @@ class Machine(Protocol):
 
     @property
     def known_us(self) -> int:
-        """Stamp before which all results of this worker are there."""
+        """Stamp before which this worker has all results."""
         ...
 
     def take(self, event: Event) -> Sequence[Finding]:
@@ -79,11 +79,11 @@ class Machine(Protocol):
         ...
 
     def saved(self) -> object:
-        """Return what a checkpoint holds."""
+        """Return the content of a checkpoint."""
         ...
 
     def restore(self, saved: object) -> None:
-        """Forget everything and go on from a checkpoint."""
+        """Go on from a checkpoint; forget everything else."""
         ...
 
 
@@ -92,12 +92,12 @@ class CompiledScripts(Protocol):
 
     @property
     def hosts(self) -> Sequence[frozenset[str]]:
-        """By worker: the sensors whose tuples it is sent."""
+        """Sensors whose tuples each worker is sent."""
         ...
 
     @property
     def readers(self) -> Sequence[frozenset[int]]:
-        """By worker: the other workers that it sends results."""
+        """Workers to which each worker sends results."""
         ...
 
     def machine(self, worker: int) -> Machine:
@@ -106,7 +106,7 @@ class CompiledScripts(Protocol):
 
 
 MachineOf: TypeAlias = Callable[[ScriptConfig, str], CompiledScripts]
-"""Compiles the scripts of a query, given the name of a placement."""
+"""Function from a query and the name of a placement to the compiled scripts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +119,13 @@ class ModelScripts:
 
     @property
     def hosts(self) -> Sequence[frozenset[str]]:
-        """By worker: the sensors whose tuples it is sent."""
+        """Sensors whose tuples each worker is sent."""
         nodes = self.placement.graph.nodes
         return [frozenset(nodes[each].sensor for each in at) for at in self.placement.hosts]
 
     @property
     def readers(self) -> Sequence[frozenset[int]]:
-        """By worker: the other workers that it sends results."""
+        """Workers to which each worker sends results."""
         found: list[set[int]] = [set() for _ in self.placement.hosts]
         for number, readers in self.placement.readers.items():
             found[self.placement.worker[number]].update(readers)
@@ -137,7 +137,7 @@ class ModelScripts:
 
 
 def compile_scripts(config: ScriptConfig, way: str, rules: Rules = RULES) -> ModelScripts:
-    """Compile the scripts of a query as the model does, placed in a way that has this name."""
+    """Compile the scripts of a query as the model does; ``way`` is the name of a placement."""
     placement = placing(way)(compile_graph(config, rules), config, rules)
     return ModelScripts(config, placement, rules)
 
@@ -154,7 +154,7 @@ class ModelMachine:
 
     @property
     def known_us(self) -> int:
-        """Stamp before which all results of this worker are there."""
+        """Stamp before which this worker has all results."""
         return self._worker.known_us
 
     def take(self, event: Event) -> Sequence[Finding]:
@@ -176,11 +176,11 @@ class ModelMachine:
         return [*self._findings(self._worker.flush())]
 
     def saved(self) -> object:
-        """Return what a checkpoint holds."""
+        """Return the content of a checkpoint."""
         return self._worker.saved()
 
     def restore(self, saved: object) -> None:
-        """Forget everything and go on from a checkpoint."""
+        """Go on from a checkpoint; forget everything else."""
         assert isinstance(saved, WorkerState)
         self._worker.restore(saved)
 

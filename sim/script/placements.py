@@ -1,4 +1,4 @@
-"""Who computes what: the placement of docs/script.md, section 8, and what it is compared with."""
+"""Placements of computations: that of docs/script.md, section 8, and others to compare."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -63,17 +63,17 @@ PLACEMENTS: Mapping[str, Placing] = {
     BASELINE: _by_sensor,
     "literal": _literal,
 }
-"""By name. ``plan`` takes one of the next four, ``by-sensor`` is the baseline. ``literal`` is LPT
-as it is printed: the load of the worker that gets a component stays as it was."""
+"""Rules of placement. ``plan`` takes one of the next four, ``by-sensor`` is the baseline.
+``literal`` is LPT as it is printed: a worker's load stays the same when it gets a component."""
 
 
 def placing(way: str) -> Placing:
-    """Return the placement called ``way``; ``ValueError`` with a suggestion if there is none."""
+    """Return the rule called ``way``; raise ``ValueError`` with a suggestion if unknown."""
     return look_up("placement", way, PLACEMENTS)
 
 
 def predicted(placed: Placement, config: ScriptConfig) -> dict[str, float | int | str]:
-    """Tuples and results an hour, by the rates, and how evenly they are spread."""
+    """Return tuples and results per hour, predicted by the rates, and how even the load is."""
     graph = placed.graph
     cap = load_cap(graph, config.workers, config.cap_percent)
     even = cap / config.cap_percent * 100

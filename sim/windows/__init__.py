@@ -1,1 +1,1 @@
-"""What timed rooms share that answer windows early and correct them later."""
+"""Timed runs of windowed rooms, which answer windows early and correct them later."""

@@ -1,4 +1,4 @@
-"""The machine of a task: what the simulation calls when a worker has served something.
+"""The machine of a task, which the simulation calls when a worker has served an item.
 
 Rules of this file:
 
@@ -18,13 +18,13 @@ QueryT = TypeVar("QueryT")
 
 
 class Gauges(NamedTuple):
-    """Where a task stands: what a dashboard shows."""
+    """Gauges of a task, as a dashboard shows them."""
 
     wait_us: float
-    """How long it waits for stragglers: K, or the wait of room ``watermark``."""
+    """Wait for stragglers: K, or the wait of room ``watermark``."""
     watermark_us: float
     share: float
-    """The share of the longest wait, from which ``wait_us`` follows."""
+    """Share of the longest wait, from which ``wait_us`` follows."""
 
 
 class Machine(Protocol):
@@ -47,35 +47,35 @@ class Machine(Protocol):
         ...
 
     def gauges(self) -> Gauges | None:
-        """Return where the task stands; ``None`` before its first tuple, and where that is hidden.
+        """Return the gauges; ``None`` before the first tuple, and if the machine hides them.
 
-        The answer may change only with ``arrive``, ``flush`` and ``restore``.
+        They may change only with ``arrive``, ``flush`` and ``restore``.
         """
         ...
 
     def saved(self) -> object:
-        """Return what a checkpoint holds."""
+        """Return the content of a checkpoint."""
         ...
 
     def restore(self, saved: object) -> None:
-        """Forget everything and go on from a checkpoint."""
+        """Go on from a checkpoint; forget everything else."""
         ...
 
 
 MachineOf: TypeAlias = Callable[[QueryT, int], Machine]
-"""Makes the machine of a task, given the query and the number of the task."""
+"""Function from a query and the number of a task to the machine of that task."""
 
 
 _END, _FLUSH = "end of a batch", "flush"
 _Taken: TypeAlias = tuple[Event | str, int]
-"""What a machine was given, an arrival or one of the words above, and its batch."""
+"""An input of a machine, an arrival or one of the words above, and its batch."""
 
 
 class ModelMachine(Generic[TaskT]):
     """The model's pipeline of one task as a :class:`Machine`.
 
-    ``make`` builds the pipeline as it is before its first tuple. What a checkpoint holds is how
-    many things the machine has taken: it goes back by taking them again. A copy of everything at
+    ``make`` builds the pipeline as it is before its first tuple. A checkpoint holds the number of
+    inputs so far: the machine restores it by taking these inputs again. A copy of everything at
     every checkpoint would take longer than the run. The first checkpoint is that of the start.
     """
 
@@ -87,7 +87,7 @@ class ModelMachine(Generic[TaskT]):
         self._make, self._gauges = make, gauges
         self._pipeline = make()
         self._is_flushed = False
-        self._taken: list[_Taken] | None = None  # nothing is kept where nothing is saved
+        self._taken: list[_Taken] | None = None  # None until the first checkpoint
 
     def arrive(self, event: Event, batch: int) -> Sequence[Step]:
         """Take one arrival; return the steps that can be seen now."""
@@ -113,19 +113,19 @@ class ModelMachine(Generic[TaskT]):
         return self._pipeline.store.final()
 
     def gauges(self) -> Gauges | None:
-        """Return where the task stands, from its first tuple until it is flushed."""
+        """Return the gauges, from the first tuple of the task until it is flushed."""
         task = self._pipeline.task
         return None if self._is_flushed or not task.n_accepted else self._gauges(task)
 
     def saved(self) -> object:
-        """Return what a checkpoint holds."""
+        """Return the content of a checkpoint."""
         if self._taken is None:
             assert not self._pipeline.task.n_accepted, "the first checkpoint is that of the start"
             self._taken = []
         return len(self._taken)
 
     def restore(self, saved: object) -> None:
-        """Forget everything and go on from a checkpoint."""
+        """Go on from a checkpoint; forget everything else."""
         assert isinstance(saved, int)
         assert self._taken is not None
         taken, self._taken = self._taken[:saved], []

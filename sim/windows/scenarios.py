@@ -1,4 +1,4 @@
-"""Streams for windowed rooms: the fitted scenarios, the disorder processes, a difficult one."""
+"""Streams for windowed rooms: fitted scenarios, disorder processes, phases, and bursts."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,12 +17,12 @@ MINUTE_US = 60 * SECOND_US
 
 
 def bursts(_seed: int) -> Plan:
-    """Four sources at growing distance, with heavy-tailed delays and two bursts of lateness.
+    """Return four sources at growing distance, with heavy-tailed delays and two late bursts.
 
     Each sends 3,000 tuples in about two minutes, with Poisson intervals, over a link of its tier.
     Ordinary delays are Pareto with shape 1.5, whose variance is infinite. In the first burst a
-    fifth of all tuples takes another second on average, in the second one source is held up. Fitted
-    to nothing.
+    fifth of all tuples takes another second on average; in the second burst one source is held up.
+    The figures are invented.
     """
     places = (Place(), Place(process=1), Place(node=1), Place(rack=1))
     sources = tuple(
@@ -50,10 +50,10 @@ def phases(
     rate_hz: int = 20,
     keys: int = 4,
 ) -> Plan:
-    """Calm and storm by turns: in order, but for a third of every minute.
+    """Return a stream that is calm and in order, except for a storm in a third of every minute.
 
-    In a storm half of the tuples take up to ``disorder_us`` longer, uniformly: as far as a tuple
-    may be displaced. The first minute begins with its calm.
+    In a storm half of the tuples take up to ``disorder_us`` longer, uniformly: that is how far a
+    tuple may be displaced. The first minute begins with its calm.
     """
     third_us = MINUTE_US // 3
     delay = Uniform(0, disorder_us)
@@ -65,7 +65,7 @@ def phases(
 
 
 def always(disorder_us: int, tuples: int, rate_hz: int, keys: int) -> Plan:
-    """Every tuple takes up to ``disorder_us``, uniformly, from the first one to the last."""
+    """Return a stream in which every tuple takes up to ``disorder_us``, uniformly."""
     source = Source(
         events=tuples,
         interval=Constant(SECOND_US / rate_hz),
@@ -77,9 +77,9 @@ def always(disorder_us: int, tuples: int, rate_hz: int, keys: int) -> Plan:
 
 
 DISORDERS_S = (3, 5, 8, 10, 12)
-"""Those of the published experiments with a dynamic watermark."""
+"""Disorders (s) of the published experiments with a dynamic watermark."""
 TUPLES, RATE_HZ, KEYS = 30_000, 100, 640
-"""Of what stands for their streams: so many keys that 32 tasks have some each."""
+"""Sizes of our stand-ins for their streams; with so many keys, each of 32 tasks has some."""
 
 
 def _phases(disorder_s: int, seed: int) -> Plan:
@@ -98,9 +98,9 @@ SCENARIOS: Mapping[str, Callable[[int], Plan]] = {
     **{f"always-{each}s": partial(_always, each) for each in DISORDERS_S},
     **PROCESSES,
 }
-"""By name: a function from a seed to a plan."""
+"""Functions from a seed to a plan."""
 
 
 def scenario(name: str) -> Callable[[int], Plan]:
-    """The scenario called ``name``; ``ValueError`` with a suggestion when there is none."""
+    """Return the scenario called ``name``; raise ``ValueError`` with a suggestion if unknown."""
     return look_up("scenario", name, SCENARIOS)

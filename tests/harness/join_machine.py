@@ -6,7 +6,7 @@ from typing import Literal
 
 from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import NO_WATERMARK_US, STREAMS, Drop, R, S
-from sim.join.machine import Found, Gauges, Sent, Service
+from sim.join.machine import FoundPairs, Gauges, Sent, Service
 from sim.join.tuning import ChainTuning
 from spark_impl.join.in_process import ChainInProcess, arrivals_of
 from spark_impl.join.lane import is_held_up
@@ -97,7 +97,7 @@ class SparkMachine:
         left = sum([each.tuples for each in sent])
         left += sum([step.tuples for step in self._steps[done:] if isinstance(step, Drop)])
         found = [
-            Found(query, pairs.r_id, pairs.s_id)
+            FoundPairs(query, pairs.r_id, pairs.s_id)
             for query, parts in enumerate(worker.take_found())
             for pairs in parts
         ]
