@@ -12,7 +12,7 @@ from model.vocabulary.settings import nearest
 from properties.cli import render
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError
-from properties.pages.errata import Confirmation, Erratum, markdown, told
+from properties.pages.errata import Confirmation, Erratum, describe, markdown
 from properties.rooms import Room, find_rooms, room_names
 
 SUMMARY = "show published rules that break their promises, each with a small counterexample"
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     confirmations = confirm(_chosen(find_rooms(args.room), args.only))
     out = render.console()
     for each in confirmations:
-        render.print_prose(out, told(each))
+        render.print_prose(out, describe(each))
     _print_table(out, confirmations)
     if args.json is not None:
         rows = [each.to_json() for each in confirmations]

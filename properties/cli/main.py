@@ -1,7 +1,7 @@
 """The ``straggler`` command line.
 
-Exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 interrupted. Whatever
-goes wrong is one sentence on stderr.
+Exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 interrupted. Every error
+is one sentence on stderr.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from properties.errors import UsageError
 COMMANDS = ("diff", "explore", "sim", "sweep", "report", "replay", "errata", "script")
 """Command ``x`` is the module ``properties.cli.x``."""
 OPTIONS = ("-h", "--help", "--version")
-"""What there is without a command."""
+"""Options without a command."""
 TRACEBACK_VARIABLE = "STRAGGLER_TRACEBACK"
 
 EPILOG = """\
@@ -34,35 +34,35 @@ examples:
   straggler diff all                               every room on its default inputs
   straggler diff slack --input flights             one recording
   straggler diff slack --input trips.csv --event-time picked_up --value fare \\
-      --time-unit iso --window 1h --slide 5min     a file of yours
+      --time-unit iso --window 1h --slide 5min     your own file
   straggler diff slack --system mypackage:make     your implementation instead of ours
   straggler explore slack                          every behaviour of a small model
   straggler sim slack --seed 7 --plot run.svg      one timed run
-  straggler sweep                                  what was published, simulated
+  straggler sweep                                  published experiments, simulated
   straggler report                                 results of sweeps as one page
   straggler replay counterexamples/slack-1a2b.json
   straggler errata                                 published rules that do not hold
-  straggler script explain *.script                what is computed for sensor scripts
+  straggler script explain *.script                the plan of sensor scripts
 
 exit codes: 0 holds, 1 broken, 2 usage or environment, 3 undetermined, 130 interrupted
 """
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose errors are one sentence, with a suggestion where there is one."""
+    """An argument parser whose errors are one sentence, if possible with a suggestion."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # A negative duration is a value, which can be refused as one; no option begins so.
+        # A negative duration is a value that can be refused; no option begins like one.
         self._negative_number_matcher = re.compile(r"-\.?\d")
 
     def error(self, message: str) -> NoReturn:
-        """Refuse what the user typed."""
+        """Raise :class:`UsageError`."""
         raise UsageError(message)
 
 
 def make_parser(names: Sequence[str] = COMMANDS) -> Parser:
-    """These commands with their options."""
+    """Return a parser of the given commands with their options."""
     parser = Parser(
         prog="straggler",
         description="Reference models and property tests for late data and slow workers, on Spark.",
@@ -73,7 +73,7 @@ def make_parser(names: Sequence[str] = COMMANDS) -> Parser:
     parser.add_argument("--version", action="version", version=f"straggler {_version()}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
     for name in names:
-        # Imported here, for it takes a second, and Ctrl-C is to be understood from the start.
+        # Imported here because it takes a second, and Ctrl-C has to work from the start.
         command = import_module(f"properties.cli.{name}")
         sub = commands.add_parser(
             name,
@@ -90,53 +90,53 @@ def make_parser(names: Sequence[str] = COMMANDS) -> Parser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    # Libraries log what is then raised, with a stack trace; one sentence of ours is enough.
+    # Libraries log errors with a stack trace before they raise them; one sentence is enough.
     logged_before = logging.root.manager.disable
     logging.disable()
-    _write_whatever_comes()
+    _escape_output()
     try:
-        with _interrupts_told():
+        with _report_interrupts():
             return int(_run(sys.argv[1:] if arguments is None else list(arguments)))
     except UsageError as error:
         return _refuse(str(error), 2)
     except KeyboardInterrupt:
         return _refuse("interrupted", 130)
     except BrokenPipeError:
-        # Whoever read our output has closed it; nothing is left to say, not even at exit.
+        # The reader of the output has closed it, so nothing may be written, not even at exit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError):  # what is no file has no number
+            with suppress(OSError):  # a stream that is no file has no number
                 os.dup2(nowhere, stream.fileno())
         return 0
-    except Exception as error:  # a mistake of ours, or a full disk: still one sentence
+    except Exception as error:  # a bug, or a full disk: still one sentence
         if os.environ.get(TRACEBACK_VARIABLE):
             traceback.print_exc()
-        told = f"{type(error).__name__}: {error}"
+        what = f"{type(error).__name__}: {error}"
         hint = f"set {TRACEBACK_VARIABLE}=1 to see where"
-        return _refuse(f"something unexpected: {told}; {hint}", 2)
+        return _refuse(f"unexpected error {what}; {hint}", 2)
     finally:
         logging.disable(logged_before)
 
 
 @contextmanager
-def _interrupts_told() -> Iterator[None]:
-    """Raise KeyboardInterrupt at the end if Ctrl-C came, whatever has become of it.
+def _report_interrupts() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the end of the block if Ctrl-C came in it.
 
-    Libraries that call Python from C, as pandas does while it reads a file, turn it into an error
-    of their own.
+    Libraries that call Python from C, as pandas does to read a file, turn the interrupt into an
+    error of their own.
     """
     usual = signal.default_int_handler
     main_thread = threading.current_thread() is threading.main_thread()
     if not main_thread or signal.getsignal(signal.SIGINT) is not usual:
-        yield  # somebody else minds interrupts, or they are ignored in the background
+        yield  # another handler is installed, or interrupts are ignored in the background
         return
     came: list[int] = []
 
-    def tell(number: int, frame: FrameType | None) -> None:
+    def remember(number: int, frame: FrameType | None) -> None:
         came.append(number)
         usual(number, frame)
 
-    signal.signal(signal.SIGINT, tell)
+    signal.signal(signal.SIGINT, remember)
     try:
         yield
     except (Exception, SystemExit) as error:
@@ -150,10 +150,10 @@ def _interrupts_told() -> Iterator[None]:
         signal.signal(signal.SIGINT, usual)
 
 
-def _write_whatever_comes() -> None:
-    """Escape what the encoding of the terminal does not have, rather than fail on it.
+def _escape_output() -> None:
+    """Escape characters that the encoding of the terminal lacks, instead of failing on them.
 
-    What is closed from the start takes everything.
+    A stream that is closed from the start becomes one that discards everything.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -179,7 +179,7 @@ def _run(arguments: list[str]) -> int:
 
 
 def _options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[str]:
-    """The options of a command, or of what was chosen that it should do."""
+    """Return the options of a command, or of its chosen action."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return _options(action.choices[getattr(args, action.dest)], args)
@@ -187,7 +187,7 @@ def _options(parser: argparse.ArgumentParser, args: argparse.Namespace) -> list[
 
 
 def _named(word: str) -> Sequence[str]:
-    """The command that this word names; all of them for an option of ``straggler`` itself."""
+    """Return the command of this name, or all commands for an option of ``straggler`` itself."""
     if word in COMMANDS:
         return (word,)
     if not word.startswith("-"):
@@ -205,7 +205,7 @@ def _refuse(sentence: str, code: int) -> int:
 
 
 def _version() -> str:
-    # Imported here for the same reason as the commands.
+    # Imported here because it takes time, like the commands.
     from importlib.metadata import PackageNotFoundError, version
 
     try:

@@ -14,7 +14,7 @@ from properties.judging.systems import local_master, open_system
 from properties.judging.trial import Trial
 from properties.rooms import Room, find_room
 
-SUMMARY = "run a stored counterexample again: exit code 1 if it is still one"
+SUMMARY = "run a stored counterexample again; exit code 1 if it still fails"
 
 EXAMPLES = """\
 examples:
@@ -24,16 +24,16 @@ examples:
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """The file, and the system if it is to be another one."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="a counterexample")
+    """Add the options for file, system and Spark master."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="stored counterexample")
     parser.add_argument(
-        "--system", metavar="MODULE:FACTORY", help="instead of the one that it was found with"
+        "--system", metavar="MODULE:FACTORY", help="system to run instead of the stored one"
     )
     parser.add_argument("--master", metavar="URL", help="Spark master (local, slots as needed)")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it and say whether it still fails."""
+    """Run a counterexample and report whether it still fails."""
     found = Counterexample.load(args.file)
     tried = find_room(found.room)
     step_types = choose_step_types(tried, ",".join(found.kinds))
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 def _workload(
     file: str, tried: Room, given: Workload | SimulatedCluster, reference: str
 ) -> Workload:
-    """Return what is to be run; refuse what not even the reference can run: an edited file."""
+    """Return the workload; refuse one that not even the reference can run, after an edit."""
     try:
         if isinstance(given, SimulatedCluster):
             given = tried.simulate_plan(given.case.plan, given.config, given.case.seed).workload
@@ -67,6 +67,6 @@ def _workload(
         tried.reference()(given)
         if reference != MODEL:
             tried.replay(given)
-    except Exception as error:  # whatever it is, the system on trial has no part in it
-        raise UsageError(f"{file} asks for what cannot be run: {error}") from error
+    except Exception as error:  # any error here is none of the system on trial
+        raise UsageError(f"{file} cannot be run: {error}") from error
     return given

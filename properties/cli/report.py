@@ -1,4 +1,4 @@
-"""``straggler report``: what sweeps have stored, as one page."""
+"""``straggler report``: stored results of sweeps as one page."""
 
 import argparse
 from collections import Counter
@@ -15,7 +15,7 @@ from sim.report.page import page
 from sim.sweep.experiment import EFFORTS
 from sim.sweep.store import NotWritten, write_whole
 
-SUMMARY = "results of sweeps as one self-contained page: verdicts, plots, what was published"
+SUMMARY = "write results of sweeps as one page: verdicts, plots, published claims"
 
 EXAMPLES = """\
 examples:
@@ -34,7 +34,7 @@ come from the folder that --measured names.
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Where results lie, and where the page goes."""
+    """Add the options for results and pages."""
     parser.add_argument(
         "folder",
         metavar="DIR",
@@ -50,7 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         default=Path("report.html"),
         help="the page (report.html)",
     )
-    parser.add_argument("--effort", choices=EFFORTS, help="of these results only")
+    parser.add_argument("--effort", choices=EFFORTS, help="show the results of this effort only")
     parser.add_argument(
         "--reproduction",
         type=Path,
@@ -66,7 +66,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the page and say what is on it."""
+    """Write the page and summarise it."""
     efforts = (args.effort,) if args.effort else tuple(reversed(EFFORTS))
     if args.reproduction is not None:
         return _reproduce(args.folder, efforts, args.reproduction, args.measured)
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
 def _reproduce(source: Path, efforts: Sequence[str], path: Path, measured: Path | None) -> int:
     refuse_unwritable("--reproduction", path)
     if path.suffix != ".md":
-        raise UsageError(f"--reproduction {str(path)!r}: its name has to end in .md")
+        raise UsageError(f"--reproduction {str(path)!r}: its name must end in .md")
     if measured is None:
         raise UsageError("--reproduction needs --measured DIR, a folder with results of benchmarks")
     report = reproduction.read_summary(source) if source.is_file() else read_report(source, efforts)
@@ -94,7 +94,7 @@ def _reproduce(source: Path, efforts: Sequence[str], path: Path, measured: Path 
 
 def _write(path: Path, text: str, report: Report) -> None:
     _write_whole(path, text)
-    render.print_lines(render.console(), [told(report, path)])
+    render.print_lines(render.console(), [summarise(report, path)])
 
 
 def _write_whole(path: Path, text: str) -> None:
@@ -104,8 +104,8 @@ def _write_whole(path: Path, text: str) -> None:
         raise UsageError(str(error)) from error
 
 
-def told(report: Report, path: Path) -> str:
-    """What is on the page, in one sentence."""
+def summarise(report: Report, path: Path) -> str:
+    """Summarise a page in one sentence."""
     counts = Counter(entry.status for entry in report)
     verdicts = ", ".join(f"{counts[each]} {each.value}" for each in Status if counts[each])
     runs = counted(sum(entry.runs for entry in report), "run")

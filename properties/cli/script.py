@@ -1,4 +1,4 @@
-"""``straggler script``: sensor scripts checked, written in the usual form, and explained."""
+"""``straggler script``: check, format, explain and run sensor scripts."""
 
 import argparse
 import json
@@ -18,52 +18,58 @@ from properties.script.picture import picture
 from properties.script.plan import make_plan, print_plan
 from properties.script.queries import different, used
 
-SUMMARY = "sensor scripts: are they right, in the usual form, what is computed for them, and run"
+SUMMARY = "check, format, explain and run sensor scripts"
 
 EXAMPLES = """\
 examples:
   straggler script check *.script --sensors weather
-  straggler script fmt mine.script                       writes it in the usual form
-  straggler script fmt --check *.script                  only says which are not in it
+  straggler script fmt mine.script                       rewrites the script in the usual form
+  straggler script fmt --check *.script                  only lists scripts in another form
   straggler script explain *.script --sensors weather --workers 4 --svg plan.svg
   straggler script run mine.script --input weather --output results.csv
   straggler script run mine.script --input readings.csv --key sensor --event-time at \\
       --time-unit ms --lateness 5s --output results.parquet
 
-Sensors are those of a network (weather: three airports, nine measures) or of a CSV file with the
-columns sensor and per_hour, its tuples in an hour. Without --sensors every sensor is taken to be
-there, once a second. Exit code 2: a script is invalid; 1: fmt --check found one in another form.
+--sensors names a network (weather: three airports, nine measures) or a CSV file with the columns
+sensor and per_hour, the tuples of the sensor in an hour. Without it every sensor is assumed to
+exist and to send once a second. Exit code 2: a script is invalid; 1: fmt --check found a script in
+another form.
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """What to do, and with which scripts."""
+    """Add the actions with their options."""
     actions = parser.add_subparsers(
         dest="action", metavar="check | fmt | explain | run", required=True
     )
-    check = actions.add_parser("check", help="say what is wrong, and where", allow_abbrev=False)
+    check = actions.add_parser("check", help="report errors with their places", allow_abbrev=False)
     fmt = actions.add_parser("fmt", help="write scripts in the usual form", allow_abbrev=False)
     explain = actions.add_parser(
-        "explain", help="what is shared, cut, dropped and placed", allow_abbrev=False
+        "explain", help="show what is shared, cut, dropped and placed", allow_abbrev=False
     )
     for each in (check, fmt, explain):
         each.add_argument("files", nargs="+", metavar="FILE", type=Path)
     script_run.add_options(
-        actions.add_parser("run", help="compute it, on Spark", allow_abbrev=False)
+        actions.add_parser("run", help="compute the results on Spark", allow_abbrev=False)
     )
     for each in (check, explain):
         each.add_argument("--sensors", metavar="NAME|FILE.csv", help="weather, or a CSV file")
-    fmt.add_argument("--check", action="store_true", help="write nothing")
-    explain.add_argument("--workers", type=int, default=4, help="(4)")
-    explain.add_argument(
-        "--cap-percent", type=int, default=125, help="most that a worker should have (125)"
+    fmt.add_argument(
+        "--check", action="store_true", help="list scripts in another form, write nothing"
     )
-    explain.add_argument("--svg", type=Path, metavar="FILE.svg", help="draw it there")
-    explain.add_argument("--json", type=Path, metavar="FILE", help="write it there, too")
+    explain.add_argument("--workers", type=int, default=4, help="number of workers (4)")
+    explain.add_argument(
+        "--cap-percent",
+        type=int,
+        default=125,
+        help="largest load of a worker, in percent of an even share (125)",
+    )
+    explain.add_argument("--svg", type=Path, metavar="FILE.svg", help="draw the plan")
+    explain.add_argument("--json", type=Path, metavar="FILE", help="also write the plan to FILE")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do it; an invalid script is told with its place, and nothing is written."""
+    """Run the action; for an invalid script print the places of errors and write nothing."""
     action = _ACTIONS[args.action]
     try:
         return action(args)
@@ -79,8 +85,11 @@ def _known(args: argparse.Namespace) -> Mapping[str, int] | None:
 def _check(args: argparse.Namespace) -> int:
     out = render.console()
     for path, flow in zip(args.files, read_workflows(args.files, _known(args)), strict=True):
-        told = counted(len(flow.statements), "statement"), counted(len(used([flow])), "sensor")
-        render.print_lines(out, [f"{path}: {told[0]}, {told[1]}"])
+        counts = (
+            counted(len(flow.statements), "statement"),
+            counted(len(used([flow])), "sensor"),
+        )
+        render.print_lines(out, [f"{path}: {', '.join(counts)}"])
     return 0
 
 
@@ -103,7 +112,7 @@ def _format(args: argparse.Namespace) -> int:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Whoever is interrupted finds the script as it was, or as it is to be."""
+    """Replace a file at once, so that an interrupt leaves the old text or the new one."""
     target = path.resolve()  # the file behind a link, not the link
     scratch = target.with_name(f".{target.name}.part")
     try:
@@ -118,7 +127,7 @@ def _explain(args: argparse.Namespace) -> int:
     refuse_unwritable("--svg", args.svg)
     refuse_unwritable("--json", args.json)
     if args.svg is not None and args.svg.suffix.lower() != ".svg":
-        raise UsageError(f"--svg {str(args.svg)!r}: its name has to end in .svg")
+        raise UsageError(f"--svg {str(args.svg)!r}: its name must end in .svg")
     known = _known(args)
     flows = read_workflows(different(args.files), known)
     if known is None:

@@ -1,4 +1,4 @@
-"""``straggler script run``: the results of sensor scripts, computed on Spark."""
+"""``straggler script run``: compute the results of sensor scripts on Spark."""
 
 import argparse
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ from properties.script.queries import CAP_PERCENT, WORKERS, add_watermark, asked
 DEFAULT = "weather"
 SHOWN = 12
 RESULTS_MAX = 100_000_000
-"""Of all computations together, at most: they are sorted in memory."""
+"""Most results of all computations together, because they are sorted in memory."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Scripts, sensors, and where results go."""
+    """Add the options for scripts, sensors and results."""
     parser.add_argument("scripts", nargs="+", metavar="FILE", type=Path)
     known = ", ".join(inputs.NAMED)
     parser.add_argument(
@@ -55,21 +55,21 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--cap-percent", type=int, metavar="N", help=f"most that one should have ({CAP_PERCENT})"
     )
     parser.add_argument(
-        "--output", type=Path, metavar="FILE", help="write all results there, .csv or .parquet"
+        "--output", type=Path, metavar="FILE", help="write all results to FILE, .csv or .parquet"
     )
     parser.add_argument(
-        "--explain", action="store_true", help="print what Spark would run, compute nothing"
+        "--explain", action="store_true", help="print the Spark query, compute nothing"
     )
-    parser.add_argument("--seed", type=int, default=0, help="of simulated delays (0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of simulated delays (0)")
     parser.add_argument("--master", metavar="URL", help="Spark master (local)")
     add_columns(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Compute the results, print the first of them, and write all."""
+    """Compute the results; print the first of them, or write all."""
     _refuse_output(args.output)
     if args.seed < 0:
-        raise UsageError(f"--seed is {args.seed}; it must be at least 0")
+        raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
     columns, texts = columns_of(args), asked(args)
     with render.progress() as progress:
         progress.add_task("reading the input", total=None)
@@ -110,13 +110,13 @@ def _explain(master: str | None, config: ScriptConfig, network: inputs.Network) 
 def _refuse_output(path: Path | None) -> None:
     refuse_unwritable("--output", path)
     if path is not None and path.suffix.lower() not in SUFFIXES:
-        raise UsageError(f"--output {str(path)!r}: its name has to end in {' or '.join(SUFFIXES)}")
+        raise UsageError(f"--output {str(path)!r}: its name must end in {' or '.join(SUFFIXES)}")
 
 
 def _refuse_results(results: int, name: str) -> None:
     if results > RESULTS_MAX:
-        told = f"{name} would have up to {results:,} results of all computations"
-        raise UsageError(f"{told}; at most {RESULTS_MAX:,} are computed: take longer slides")
+        limit = f"{name} would have up to {results:,} results of all computations"
+        raise UsageError(f"{limit}; at most {RESULTS_MAX:,} are computed: take longer slides")
 
 
 def _summary(found: Found, events: int, unasked: int) -> str:

@@ -1,4 +1,4 @@
-"""``straggler sweep``: experiments, in parallel, resumable."""
+"""``straggler sweep``: run experiments in parallel; an interrupted sweep resumes."""
 
 import argparse
 import json
@@ -25,30 +25,30 @@ from sim.sweep.reading import catalogue, find
 from sim.sweep.results import Results, record_of
 from sim.sweep.store import RUNS, NotWritten, Store, as_json, write_whole, written
 
-SUMMARY = "experiments over grids of settings and seeds, in parallel, resumable"
+SUMMARY = "run experiments over grids of settings and seeds, in parallel, resumable"
 
 EXAMPLES = """\
 examples:
   straggler sweep                              the whole catalogue, quick
-  straggler sweep grouping-speeds --full       one experiment of it, in full
-  straggler sweep mine.toml --jobs 4           one of yours, in four processes
+  straggler sweep grouping-speeds --full       one experiment, in full
+  straggler sweep mine.toml --jobs 4           your own experiment, in four processes
   straggler sweep --on local[4]                on Spark; any master will do
-  straggler sweep --list                       what there is
+  straggler sweep --list                       lists the catalogue
 
-A finished run is stored and never done again: after an interrupt, or kill -9, the same line goes
-on where it was. docs/sweeps.md says what stands in a file and in the results.
+A finished run is stored and never repeated: after an interrupt, or kill -9, the same command
+resumes. docs/sweeps.md describes experiment files and results.
 """
 
 PROCESSES = "processes"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    """Which experiments, how much of them, where, and what to write."""
+    """Add the options for experiments, effort, place and output."""
     parser.add_argument(
         "experiments",
         metavar="NAME|FILE.toml",
         nargs="*",
-        help="of the catalogue, or a file (the whole catalogue)",
+        help="experiment of the catalogue, or a file (the whole catalogue)",
     )
     effort = parser.add_mutually_exclusive_group()
     for each in EFFORTS:
@@ -59,24 +59,34 @@ def add_options(parser: argparse.ArgumentParser) -> None:
             action="store_const",
             const=each,
             default=EFFORTS[0],
-            help=f"what the files call {each}{note}",
+            help=f"run the part that files call {each}{note}",
         )
     parser.add_argument(
-        "--on", default=PROCESSES, metavar="MASTER", help="a Spark master (processes)"
+        "--on", default=PROCESSES, metavar="MASTER", help="Spark master to run on (processes)"
     )
-    parser.add_argument("--jobs", type=int, metavar="N", help="so many at a time (one a core)")
-    parser.add_argument("--seed", type=int, default=0, help="the first one (0)")
     parser.add_argument(
-        "--out", type=Path, default=Path("sweeps"), metavar="DIR", help="for results (sweeps)"
+        "--jobs", type=int, metavar="N", help="number of parallel jobs (one a core)"
     )
-    parser.add_argument("--fresh", action="store_true", help="run again what is stored")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="events, a line of JSON each")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="expectations, for CI")
-    parser.add_argument("--list", action="store_true", help="list the catalogue, and do nothing")
+    parser.add_argument("--seed", type=int, default=0, help="first seed (0)")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        default=Path("sweeps"),
+        metavar="DIR",
+        help="folder for results (sweeps)",
+    )
+    parser.add_argument("--fresh", action="store_true", help="repeat stored runs")
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write events to FILE, a line of JSON each"
+    )
+    parser.add_argument(
+        "--junit", type=Path, metavar="FILE", help="write expectations to FILE, for CI"
+    )
+    parser.add_argument("--list", action="store_true", help="list the catalogue and run nothing")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Sweep; the exit code says whether everything was as expected."""
+    """Sweep and return the exit code of the worst outcome."""
     out = render.console()
     experiments = _experiments(args.experiments)
     if args.list:
@@ -116,7 +126,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
-    """Refuse a folder in which results could not be written after all the work."""
+    """Raise :class:`UsageError` for a folder in which results could not be written."""
     refuse_unmakable("--out", folder)
     refuse_unmakable("--out", folder / RUNS)
     if folder.is_dir():
@@ -126,7 +136,7 @@ def _refuse_results(folder: Path, names: Iterable[str], effort: str) -> None:
 
 
 def _experiments(asked: list[str]) -> dict[str, Experiment]:
-    """By what was typed."""
+    """Return the experiments of the given names, or the whole catalogue, by name."""
     try:
         found = {name: find(name) for name in asked or catalogue()}
     except ValueError as error:
@@ -143,7 +153,7 @@ def _mapper(place: str, jobs: int | None) -> Iterator[Mapper]:
     if place == PROCESSES:
         yield partial(on_processes, processes=jobs or cores())
         return
-    # Imported here, for it takes a second that nothing else on the command line needs.
+    # Imported here because it takes a second that other sweeps do not need.
     from properties.sweeps.on_spark import AT_ONCE, on_spark
 
     with on_spark(place, jobs or AT_ONCE) as mapper:

@@ -13,15 +13,15 @@ UNITS_US = {
     "d": 86_400_000_000,
 }
 LONGEST_US = 2**63 - 1
-"""What 64 bits hold, some 292,000 years."""
+"""Longest duration in 64 bits, some 292,000 years."""
 _DURATION = re.compile(r"([+-]?\d+(?:\.\d+)?) *([a-z]*)")
 
 
 def parse_duration_us(text: str) -> int:
     """Read a duration as integer microseconds.
 
-    Raises ``ValueError`` with one sentence for anything else, for a missing unit, for a
-    fraction of a microsecond and for more than 64 bits hold.
+    Raise ``ValueError`` with one sentence for any other text, a missing unit, a fraction of a
+    microsecond, or more than 64 bits.
     """
     match = _DURATION.fullmatch(text.strip().lower())
     unit_us = UNITS_US.get(match.group(2)) if match else None

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* A CSV file is read as text first, for only text can be quoted in an error.
+* A CSV file is read as text first, because only text can be quoted in an error.
 """
 
 import re
@@ -19,9 +19,9 @@ _RAGGED = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 
 
 def read_frame(path: Path, separator: str) -> pd.DataFrame:
-    """The columns of a file, each once, its rows numbered from 0; those of a CSV file are text.
+    """Read a file; rows are numbered from 0, and the columns of a CSV file are text.
 
-    Raises :class:`UsageError` with one sentence.
+    Raise :class:`UsageError` for an unreadable file, or one with two columns of one name.
     """
     return _read_parquet(path) if _is_parquet(path) else _read_csv(path, separator)
 
@@ -35,7 +35,7 @@ def _is_parquet(path: Path) -> bool:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
-        # One file by itself: a data set would add columns that it reads from the path.
+        # Read a single file, because a data set would add columns from the path.
         with parquet.ParquetFile(path) as file:
             table = file.read()
     except (ArrowException, OSError) as error:
@@ -46,8 +46,8 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 def _read_csv(path: Path, separator: str) -> pd.DataFrame:
     try:
-        # The header is read as a row: otherwise pandas renames columns that come twice, and takes
-        # the first field of rows that are too long for an index.
+        # Read the header as a row: otherwise pandas renames duplicate columns, and takes the first
+        # field of rows that are too long as an index.
         rows = pd.read_csv(
             path,
             sep=separator,

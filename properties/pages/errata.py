@@ -1,11 +1,11 @@
-"""Errata: what a published text promises, a smallest run that breaks it, and the rule that holds.
+"""Errata: a promise of a published text, a smallest run that breaks it, and the rule that keeps it.
 
 Rules of this file:
 
-1. An erratum proves itself each time it is shown: the rule as it is written is run until it breaks
-   its promise, and the corrected rule is run on that same input and on everything searched.
-2. It is confirmed if the rule as written broke the promise and the corrected one kept it, twice. A
-   corrected rule that was not put to the test has kept nothing.
+1. An erratum proves itself each time it is shown: the rule as written is run until it breaks its
+   promise, and the corrected rule is run on the same input and on everything that was searched.
+2. An erratum is confirmed if the rule as written broke the promise and the corrected rule kept it
+   both times. A corrected rule that was not put to the test has kept nothing.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,57 +16,57 @@ from model.checking.claims import Outcome, Verdict
 
 
 class Findings(NamedTuple):
-    """What running an erratum showed."""
+    """Results of running an erratum."""
 
     counterexample: tuple[str, ...]
-    """The smallest input found and what happens to it by the rule as written, in sentences."""
+    """Sentences on the smallest input found, and its treatment by the rule as written."""
     literal: Verdict
-    """The rule as written, on that input."""
+    """Verdict on the rule as written, on that input."""
     same: Verdict
-    """The corrected rule, on that input."""
+    """Verdict on the corrected rule, on that input."""
     scope: Verdict
-    """The corrected rule, on everything that was searched."""
+    """Verdict on the corrected rule, on everything that was searched."""
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether the rule as written is wrong and the corrected one is not."""
+        """True if the rule as written breaks the promise and the corrected rule keeps it."""
         kept = self.same.outcome is Outcome.HOLDS and self.scope.outcome is Outcome.HOLDS
         return self.literal.outcome is Outcome.BROKEN and kept
 
 
 @dataclass(frozen=True, slots=True)
 class Erratum:
-    """One mistake of a text, or one thing that it leaves open and that goes wrong."""
+    """A mistake of a text, or a gap in it that a reader would fill wrongly."""
 
     name: str
     promise: str
-    """What is broken, in a sentence."""
+    """Sentence that states the broken promise."""
     source: str
-    """The text, by title or authors, and where in it."""
+    """Title or authors of the text, and the place in it."""
     literal: str
-    """The rule as it is written, or as somebody who reads it would write it."""
+    """The rule as written, or as a reader would complete it."""
     corrected: str
     """The rule that keeps the promise."""
     search: Callable[[], Findings]
-    """Run both."""
+    """Run both rules."""
 
 
 def smaller(tried: int, noun: str = "stream") -> str:
-    """Why a counterexample is a smallest one, in a sentence."""
+    """Return the sentence on the smaller inputs that were tried."""
     if not tried:
         return "Nothing is smaller."
     return f"Smaller {noun}s do not break the promise: {tried:,} of {tried:,} tried."
 
 
 class Confirmation(NamedTuple):
-    """An erratum of a room with what running it showed."""
+    """An erratum of a room with the results of running it."""
 
     room: str
     erratum: Erratum
     findings: Findings
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the confirmation as plain data."""
         erratum, findings = self.erratum, self.findings
         verdicts = {
             name: {"outcome": str(verdict.outcome), "sentence": verdict.sentence}
@@ -90,11 +90,11 @@ class Confirmation(NamedTuple):
         }
 
 
-# ----------------------------------------------------------------------------------------- words
+# ----------------------------------------------------------------------------------------- output
 
 
-def told(confirmation: Confirmation) -> list[str]:
-    """An erratum as lines for a terminal."""
+def describe(confirmation: Confirmation) -> list[str]:
+    """Describe an erratum in lines for a terminal."""
     erratum, findings = confirmation.erratum, confirmation.findings
     return [
         f"{erratum.name} (room {confirmation.room})",
@@ -127,7 +127,7 @@ was tried before a counterexample is said with it. The unit of time is a microse
 
 
 def markdown(confirmations: Sequence[Confirmation]) -> str:
-    """The page of all errata, room by room."""
+    """Return the page of all errata, room by room."""
     parts = [HEADER]
     for room in dict.fromkeys(each.room for each in confirmations):
         of_room = [each for each in confirmations if each.room == room]

@@ -191,7 +191,7 @@ def test_system_that_raises_is_broken_in_one_sentence(straggler: Straggler, tmp_
         ),
         (
             "diff all --system model.slack:make_system",
-            ("'model.slack:make_system' is of one room",),
+            ("'model.slack:make_system' belongs to one room",),
         ),
         ("diff slack --input umst", ("'umst'", "flights, umts", "did you mean 'umts'?")),
         ("diff slack --input weather", ("'weather'", "known are flights, umts")),
@@ -219,7 +219,7 @@ def test_system_that_raises_is_broken_in_one_sentence(straggler: Straggler, tmp_
         ("replay nowhere.json", ("there is no file 'nowhere.json'",)),
         ("explore slack --scope smal", ("'smal'", "did you mean 'small'?")),
         ("explore slack --variant lost", ("'lost'", "lost_update")),
-        ("explore join --variant no_numbers --scope cut", ("no_numbers", "fifo alone", "is cut")),
+        ("explore join --variant no_numbers --scope cut", ("no_numbers", "fifo only", "is cut")),
         ("sim slack --set sise_us=1", ("'sise_us'", "did you mean 'size_us'?")),
         ("sim slack --set eps=2", ("eps is 2.0",)),
         ("sim slack --set eps", ("'eps' is not KEY=VALUE",)),

@@ -219,7 +219,7 @@ def test_sim_says_when_a_worker_was_too_full(straggler: Straggler, tmp_path: Pat
 
 def test_sim_draws_nothing_but_svg(straggler: Straggler, tmp_path: Path) -> None:
     for name in ("run.png", "run"):
-        assert_refused(straggler("sim", "join", "--plot", name), f"--plot '{name}'", "SVG")
+        assert_refused(straggler("sim", "join", "--plot", name), f"--plot is '{name}'", ".svg")
     assert not list(tmp_path.iterdir())
 
 

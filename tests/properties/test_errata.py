@@ -19,7 +19,7 @@ from properties.cli import errata as command
 from properties.cli import main as cli
 from properties.cli.errata import confirm
 from properties.join import errata as join_errata
-from properties.pages.errata import Confirmation, Erratum, Findings, markdown, told
+from properties.pages.errata import Confirmation, Erratum, Findings, describe, markdown
 from properties.rooms import Room, find_room, find_rooms, room_names
 from properties.slack import control_errata, requirement_errata
 from properties.slack import errata as slack_errata
@@ -56,7 +56,7 @@ def test_every_erratum_is_confirmed(confirmations: list[Confirmation]) -> None:
         "gcd-panes",
     } <= {each.erratum.name for each in confirmations}
     for each in confirmations:
-        assert each.findings.is_confirmed, told(each)
+        assert each.findings.is_confirmed, describe(each)
         assert each.findings.counterexample
         assert each.erratum.source
 

@@ -86,7 +86,7 @@ def test_what_is_no_file_may_be_named_twice(straggler: Straggler, line: str) -> 
 def test_what_cannot_be_written_is_refused_before_anything_runs(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
 ) -> None:
-    monkeypatch.setattr(diff, "find_rooms", fails_to_be_needed)
+    monkeypatch.setattr(diff, "columns_of", fails_to_be_needed)
     monkeypatch.setattr(explore, "find_room", fails_to_be_needed)
     monkeypatch.setattr(sim, "find_room", fails_to_be_needed)
     option = line.split()[-1]
@@ -219,7 +219,7 @@ def test_the_unexpected_is_one_sentence(
     monkeypatch.delenv(cli.TRACEBACK_VARIABLE, raising=False)
     assert_refused(
         straggler("sim slack"),
-        "straggler: something unexpected: LookupError: no idea;"
+        "straggler: unexpected error LookupError: no idea;"
         " set STRAGGLER_TRACEBACK=1 to see where.\n",
     )
     monkeypatch.setenv(cli.TRACEBACK_VARIABLE, "1")

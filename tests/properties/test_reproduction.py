@@ -152,7 +152,7 @@ def test_the_page_is_written_and_written_again_from_its_summary(
 
 
 def test_what_cannot_be_written_or_read_is_refused(straggler: Straggler, tmp_path: Path) -> None:
-    assert_refused(straggler("report", "--reproduction", "claims.html"), "has to end in .md")
+    assert_refused(straggler("report", "--reproduction", "claims.html"), "must end in .md")
     store(tmp_path / "sweeps", *WHOLE)
     refused = straggler("report", "--reproduction", "claims.md")
     assert_refused(refused, "--reproduction needs --measured DIR")
