@@ -8,33 +8,42 @@ READY := .venv/ready-$(subst /,-,$(PYTHON))
 PYTEST := $(BIN)/python -m pytest --hypothesis-profile=ci
 
 .DEFAULT_GOAL := help
-.PHONY: help setup diff test check bench docs clean java
+.PHONY: help setup diff test quick check bench docs clean java
 # Two targets that each want every core only slow each other down.
 .NOTPARALLEL:
 
+# Minutes are those of two quiet cores.
 help: ## these lines
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile
 
-setup: java $(READY) ## a virtual environment in .venv, with the versions of constraints.txt
+setup: java $(READY) ## a virtual environment in .venv, with the versions of constraints.txt (1 min)
 
-diff: java $(READY) ## the Spark pipeline against the reference, on real data
+diff: java $(READY) ## the Spark pipeline against the reference, on real data (6 min)
 	@$(BIN)/straggler diff all
 
-# Three processes for two cores: tests that start Spark wait half of the time, tests/harness/xdist_scheduler.py.
-test: java $(READY) ## every test and every property
+# Three processes for two cores, because tests that start Spark wait half of the time
+# (tests/harness/xdist_scheduler.py).
+test: java $(READY) ## every test and every property (20 min)
 	@$(PYTEST) -n 3 --dist loadscope tests properties
 
-check: $(READY) ## style, types, layers, tidiness
+# What a change of a room breaks first, without Spark.
+QUICK = tests/model/$(ROOM) properties/$(ROOM)/test_model.py tests/sim/test_$(ROOM)*.py tests/sim/$(ROOM)
+quick: $(READY) ## the quick tests of one room: make quick ROOM=join (1 min)
+	@[ -n "$(ROOM)" ] || { echo "make quick needs a room: make quick ROOM=join" >&2; exit 2; }
+	@$(BIN)/python -m pytest --hypothesis-profile=dev -q -n 2 $(wildcard $(QUICK))
+
+check: $(READY) ## style, types, layers, tidiness (1 min)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(PYTEST) -q tests/house
 
-bench: java $(READY) ## figures, into benchmarks/results; one only: make bench NAME=slack
+bench: java $(READY) ## figures beside the usual choice; one only: make bench NAME=slack (1 h)
 	@$(BIN)/python -m benchmarks $(NAME)
 
-docs: java $(READY) ## the generated pages of docs/, from code and stored measurements
+docs: java $(READY) ## the generated pages of docs/; adopts new figures of make bench (1 min)
+	@$(BIN)/straggler errata --markdown docs/errata.md >/dev/null
 	@$(BIN)/python -m benchmarks.pages
 
 clean: ## remove everything that make and the tests made, .venv included

@@ -1,7 +1,7 @@
 """Run the benchmarks: `python -m benchmarks [NAME ...]`, all of them without a name.
 
 A benchmark is a module of this folder with a function ``measure() -> dict[str, figure]``. Each
-one's figures go to ``benchmarks/results/NAME.json`` with what they depend on (versions, cores)
+one's figures go to ``benchmarks/measured/NAME.json`` with what they depend on (versions, cores)
 and nothing else, so that two files differ only where something changed.
 """
 
@@ -24,7 +24,9 @@ Figure = float | int | str
 Figures = Mapping[str, Figure]
 Benchmark = Callable[[], Figures]
 
+MEASURED = Path(__file__).parent / "measured"
 RESULTS = Path(__file__).parent / "results"
+"""Adopted measurements, which generated pages show; ``make docs`` adopts new ones."""
 USAGE_ERROR = 2
 
 
@@ -87,4 +89,4 @@ def main(names: Sequence[str], all_of_them: Mapping[str, Benchmark], folder: Pat
 
 if __name__ == "__main__":
     modules = (module.name for module in pkgutil.iter_modules(benchmarks.__path__))
-    sys.exit(main(sys.argv[1:], available(modules, "benchmarks"), RESULTS))
+    sys.exit(main(sys.argv[1:], available(modules, "benchmarks"), MEASURED))

@@ -1,18 +1,124 @@
-"""The generated pages of ``docs``: ``make docs`` writes them anew."""
+"""The generated pages of ``docs``, and ``make docs``, which writes them anew.
 
+Rules of this file:
+
+1. ``make bench`` measures into an ignored folder; only ``make docs`` adopts what was measured, so
+   that a benchmark alone changes no tracked file.
+2. A page is generated from code, from the stored summary of sweeps and from adopted measurements. A
+   test compares each page with what this file generates.
+"""
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
-from properties.pages import settings
+from benchmarks.__main__ import MEASURED, RESULTS, readable
+from properties.cli.render import markdown
+from properties.pages import reproduction, settings
 from properties.rooms import room_names
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
+SPEED = """\
+# Measured speed
+
+*Written by `make docs` from `benchmarks/results`; a test checks that it is current.*
+
+After reading this page you know what each part of Straggler costs, and against what it was
+measured. Seconds depend on the machine; ratios were measured side by side in one run, as medians of
+several. `make bench NAME=slack` measures one section again; the docstring of `benchmarks/NAME.py`
+says how.
+"""
+
+SIMULATIONS = """\
+## Simulations
+
+Speed is counted in processor time, from the seed to trace, series and figures, as
+`straggler sim ROOM` runs, without judging and drawing. A *bare event* is an event of a SimPy loop
+that does nothing else, measured right before and after: the number of bare events that take as long
+as one tuple depends less on the machine. *Event loop* is the part of the same run that SimPy's
+event loop takes: without drawing what sources send, and without workload, trace, series and
+figures. The goal is 50,000 tuples/s with default settings and 100,000 in the standard scenario of
+`join`, or at most 30 bare events a tuple.
+"""
+
+_RUNS = {
+    "`slack`, default settings": ("slack", "standard_"),
+    "`watermark`, default settings": ("watermark", "standard_"),
+    "`grouping`, default settings": ("grouping", "standard_"),
+    "`join`, standard scenario": ("join", "standard_"),
+    "`script`, default settings": ("script", "standard_"),
+    "`slack`, 100,000 tuples in five windows each": ("slack", ""),
+    "`watermark`, sliding windows": ("watermark", "sliding_"),
+    "`grouping`, 60,000 tuples": ("grouping", ""),
+    "`join`, standard scenario in blocks of 20": ("join", "blocks_of_20_"),
+    "`join`, default settings": ("join", "default_"),
+    "`script`, 54,400 tuples, each sensor 20 a second": ("script", "longer_"),
+}
+"""Room of each timed run, and the prefix of its figures."""
+_COLUMNS = {
+    "tuples_per_s": "tuples/s",
+    "timed_tuples_per_s": "tuples/s, event loop",
+    "bare_events_a_tuple": "bare events a tuple",
+    "timed_bare_events_a_tuple": "bare events a tuple, event loop",
+    "peak_bytes_a_tuple": "peak bytes a tuple",
+}
+
 
 def pages() -> dict[str, str]:
     """Return the text of each generated page, by its name."""
-    return {"settings.md": settings.markdown(room_names())}
+    summary = reproduction.read_summary(DOCS / "reproduction.json")
+    return {
+        "settings.md": settings.markdown(room_names()),
+        "speed.md": speed(RESULTS),
+        "reproduction.md": reproduction.page(summary, reproduction.figures(RESULTS)),
+    }
+
+
+def speed(folder: Path) -> str:
+    """Return the page of all figures in a folder of measurements."""
+    stored = {path.stem: json.loads(path.read_text("utf-8")) for path in sorted(folder.iterdir())}
+    figures = {name: each["figures"] for name, each in stored.items()}
+    rows = [[f"`{name}`", *_machine(each)] for name, each in stored.items()]
+    header = dict.fromkeys(["benchmark", "Python", "Spark", "cores"], "")
+    parts = [SPEED, markdown(header, rows), "", SIMULATIONS, _simulations(figures), ""]
+    for name, found in figures.items():
+        others = list(_others(name, found))
+        if others:
+            parts += [f"## `{name}`\n", markdown({"figure": "", "value": ""}, others), ""]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def _machine(record: Mapping[str, Any]) -> list[object]:
+    return [record[name] for name in ("python", "spark", "cores")]
+
+
+def _simulations(figures: Mapping[str, Mapping[str, Any]]) -> str:
+    rows = []
+    for label, (room, prefix) in _RUNS.items():
+        found = [figures[f"sim_{room}"].get(prefix + name) for name in _COLUMNS]
+        rows.append([label, *("" if figure is None else readable(figure) for figure in found)])
+    return markdown({"run": "", **dict.fromkeys(_COLUMNS.values(), "")}, rows)
+
+
+def _others(name: str, figures: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield the figures of a benchmark that are not in the table of simulations."""
+    prefixes = [prefix for room, prefix in _RUNS.values() if name == f"sim_{room}"]
+    shown = {prefix + column for prefix in prefixes for column in _COLUMNS}
+    for label, figure in figures.items():
+        if label not in shown:
+            yield [label.replace("_", " ").replace("|", "\\|"), readable(figure)]
+
+
+def adopt() -> None:
+    """Move what was measured to the tracked results."""
+    for path in sorted(MEASURED.glob("*.json")):
+        shutil.move(path, RESULTS / path.name)
 
 
 if __name__ == "__main__":
+    adopt()
     for name, text in pages().items():
         (DOCS / name).write_text(text, encoding="utf-8")
