@@ -4,8 +4,7 @@ Rules of this file:
 
 * A trace is judged against its workload alone; the reference machine is not asked.
 * A promise that the workload cannot put to the test (no flush, another control) is left out.
-* How a promise is judged, see ``model/windows/claims.py``; how many traces are, see
-  ``model/checking/claims.py``.
+* ``model/windows/claims.py`` judges one promise, ``model/checking/claims.py`` sums up many traces.
 """
 
 from collections import Counter

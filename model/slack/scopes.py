@@ -16,15 +16,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from model.checking.explorer import (
-    Exploration,
-    Machine,
     StateClaim,
     always,
     no_deadlock,
     reachable,
     sometimes,
 )
-from model.checking.explorer import explore as search
 from model.slack.protocol import ARRIVAL, Action, Protocol, Scope, State
 from model.slack.rules import RULES
 from model.slack.variants import VARIANTS
@@ -37,14 +34,13 @@ from model.windows.scopes import (
     OVER,
     WENT_BACK,
     WROTE_AGAIN,
+    ScopeExplorer,
     is_mixed,
     miscounted,
     never,
     right_sums,
 )
 from model.windows.state import Window
-
-MAX_STATES = 20_000_000
 
 # --------------------------------------------------------------------------------------- scopes
 
@@ -274,28 +270,8 @@ def describe_state(scope: Scope, state: State) -> str:
 # ----------------------------------------------------------------------------------- exploration
 
 
-def machine_of(scope: Scope, variant: str | None = None) -> Machine[State, Action]:
-    """Return the transition system of a scope, by the right rules or those of a variant."""
-    protocol = Protocol(scope, RULES if variant is None else VARIANTS[variant].rules)
-    return Machine(
-        (protocol.initial(),),
-        protocol.actions,
-        lambda action: describe_action(scope, action),
-        lambda state: describe_state(scope, state),
-    )
-
-
-def explore(
-    scope: str, variant: str | None = None, max_states: int = MAX_STATES
-) -> Exploration[State, Action]:
-    """Search a scope; with a variant, until something breaks.
-
-    Raise ``KeyError`` for an unknown name.
-    """
-    chosen = SCOPES[scope]
-    return search(
-        machine_of(chosen, variant),
-        claims_of(chosen),
-        max_states=max_states,
-        stop_at_first_broken=variant is not None,
-    )
+EXPLORER = ScopeExplorer(
+    SCOPES, RULES, VARIANTS, Protocol, claims_of, describe_action, describe_state
+)
+machine_of = EXPLORER.machine_of
+explore = EXPLORER.explore

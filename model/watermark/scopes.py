@@ -17,8 +17,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import NamedTuple, TypeAlias
 
-from model.checking.explorer import Exploration, Machine, StateClaim, always, no_deadlock, sometimes
-from model.checking.explorer import explore as search
+from model.checking.explorer import StateClaim, always, no_deadlock, sometimes
 from model.vocabulary import WatermarkConfig
 from model.vocabulary.watermark import Clock
 from model.watermark.machine import Task, TaskState
@@ -33,14 +32,13 @@ from model.windows.scopes import (
     WENT_BACK,
     WROTE_AGAIN,
     Emitted,
+    ScopeExplorer,
     WindowScope,
     emit,
     is_mixed,
     miscounted,
     never,
 )
-
-MAX_STATES = 20_000_000
 
 # --------------------------------------------------------------------------------------- scopes
 
@@ -349,28 +347,8 @@ def describe_state(scope: Scope, state: State) -> str:
 # ----------------------------------------------------------------------------------- exploration
 
 
-def machine_of(scope: Scope, variant: str | None = None) -> Machine[State, Action]:
-    """Return the transition system of a scope, by the right rules or those of a variant."""
-    protocol = Protocol(scope, RULES if variant is None else VARIANTS[variant].rules)
-    return Machine(
-        (protocol.initial(),),
-        protocol.actions,
-        lambda action: describe_action(scope, action),
-        lambda state: describe_state(scope, state),
-    )
-
-
-def explore(
-    scope: str, variant: str | None = None, max_states: int = MAX_STATES
-) -> Exploration[State, Action]:
-    """Search a scope; with a variant, until something breaks.
-
-    Raise ``KeyError`` for an unknown name.
-    """
-    chosen = SCOPES[scope]
-    return search(
-        machine_of(chosen, variant),
-        claims_of(chosen),
-        max_states=max_states,
-        stop_at_first_broken=variant is not None,
-    )
+EXPLORER = ScopeExplorer(
+    SCOPES, RULES, VARIANTS, Protocol, claims_of, describe_action, describe_state
+)
+machine_of = EXPLORER.machine_of
+explore = EXPLORER.explore

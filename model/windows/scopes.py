@@ -7,11 +7,13 @@ Rules of this file:
   here from the accepted tuples, not asked of the machine.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
-from model.checking.explorer import StateClaim, always
+from model.checking.explorer import Exploration, Machine, StateClaim, always
+from model.checking.explorer import explore as search
+from model.checking.variants import Variant
 from model.vocabulary import Event, Step
 from model.vocabulary.answers import Late, Result
 from model.windows.machine import SavedTask
@@ -19,7 +21,13 @@ from model.windows.query import Query
 from model.windows.state import Pair, Window
 
 QueryT_co = TypeVar("QueryT_co", bound=Query, covariant=True)
-S = TypeVar("S")
+S = TypeVar("S", bound=Hashable)
+A = TypeVar("A")
+A_co = TypeVar("A_co", covariant=True)
+ScopeT = TypeVar("ScopeT")
+RulesT = TypeVar("RulesT")
+
+MAX_STATES = 20_000_000
 
 # ---------------------------------------------------------------------------------------- state
 
@@ -150,3 +158,57 @@ def never(alarm: str, emitted_of: Callable[[S], Emitted], guards: tuple[str, ...
     return always(
         f"never: {alarm}", lambda state: alarm not in emitted_of(state).alarms, guards=guards
     )
+
+
+# ----------------------------------------------------------------------------------- exploration
+
+
+class TransitionSystem(Protocol[S, A_co]):
+    """The actions of one scope under one set of rules."""
+
+    def initial(self) -> S:
+        """Return the state in which nothing has arrived."""
+        ...
+
+    def actions(self, state: S) -> Iterator[tuple[A_co, S]]:
+        """Yield every action that is possible, with the state it leads to."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeExplorer(Generic[ScopeT, S, A, RulesT]):
+    """The scopes of a room, and how each is explored."""
+
+    scopes: Mapping[str, ScopeT]
+    rules: RulesT
+    variants: Mapping[str, Variant[RulesT]]
+    system_of: Callable[[ScopeT, RulesT], TransitionSystem[S, A]]
+    claims_of: Callable[[ScopeT], Sequence[StateClaim[S]]]
+    describe_action: Callable[[ScopeT, A], str]
+    describe_state: Callable[[ScopeT, S], str]
+
+    def machine_of(self, scope: ScopeT, variant: str | None = None) -> Machine[S, A]:
+        """Return the transition system of a scope, by the right rules or those of a variant."""
+        rules = self.rules if variant is None else self.variants[variant].rules
+        system = self.system_of(scope, rules)
+        return Machine(
+            (system.initial(),),
+            system.actions,
+            lambda action: self.describe_action(scope, action),
+            lambda state: self.describe_state(scope, state),
+        )
+
+    def explore(
+        self, scope: str, variant: str | None = None, max_states: int = MAX_STATES
+    ) -> Exploration[S, A]:
+        """Search a scope; with a variant, until something breaks.
+
+        Raise ``KeyError`` for an unknown name.
+        """
+        chosen = self.scopes[scope]
+        return search(
+            self.machine_of(chosen, variant),
+            self.claims_of(chosen),
+            max_states=max_states,
+            stop_at_first_broken=variant is not None,
+        )
