@@ -27,7 +27,7 @@ import simpy
 
 from model.vocabulary import Event, Fault, GroupingConfig, Trace
 from sim.grouping.instances import measured_us
-from sim.grouping.machine import Machine
+from sim.grouping.machine import GroupingMachine
 from sim.grouping.record import GroupingRecord, Passage
 from sim.kernel.link import Link, Tier
 from sim.kernel.plain import plain
@@ -70,7 +70,7 @@ class GroupingCluster:
         seeds: Seeds,
         plan: Plan,
         config: GroupingConfig,
-        machine: Machine,
+        machine: GroupingMachine,
     ) -> None:
         self.plan = plan
         self.machine = machine

@@ -21,7 +21,7 @@ from typing import Protocol, TypeAlias
 from model.vocabulary import Event, GroupingConfig, Step
 
 
-class Machine(Protocol):
+class GroupingMachine(Protocol):
     """All senders of a stream, and the instances behind them."""
 
     def route(self, sender: int, key: str) -> int:
@@ -63,5 +63,5 @@ class Machine(Protocol):
         ...
 
 
-MachineOf: TypeAlias = Callable[[GroupingConfig], Machine]
+MachineOf: TypeAlias = Callable[[GroupingConfig], GroupingMachine]
 """Function from a configuration to the machine of a run."""

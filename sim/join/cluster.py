@@ -21,7 +21,7 @@ from model.vocabulary.settings import require
 from sim.join.intake import Intake
 from sim.join.line import ChainTask, Line
 from sim.join.load import LoadControl, Shedding
-from sim.join.machine import FoundPairs, Machine
+from sim.join.machine import ChainMachine, FoundPairs
 from sim.join.tuning import ChainTuning
 from sim.kernel.distributions import Uniform, endless
 from sim.kernel.link import Link
@@ -58,7 +58,7 @@ class ChainCluster:
         plan: Plan,
         config: JoinConfig,
         tuning: ChainTuning,
-        machine: Machine,
+        machine: ChainMachine,
     ) -> None:
         self.plan, self.config, self.tuning = plan, config, tuning
         self.machine = machine

@@ -23,7 +23,7 @@ import simpy
 from model.vocabulary import Event
 from model.vocabulary.join import R
 from model.vocabulary.settings import require
-from sim.join.machine import NOTHING, FoundPairs, Machine, Service
+from sim.join.machine import NOTHING, ChainMachine, FoundPairs, Service
 from sim.join.tuning import Costs
 from sim.kernel.link import Link, Place
 from sim.kernel.plan import Plan
@@ -69,7 +69,7 @@ class Line:
         seeds: Seeds,
         plan: Plan,
         costs: Costs,
-        machine: Machine,
+        machine: ChainMachine,
         served: Callable[[ChainTask], object],
         emit: Callable[[FoundPairs], object],
     ) -> None:

@@ -10,7 +10,7 @@ from model.join import load
 from model.join.load_claims import Moment
 from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, NO_WATERMARK_US
-from sim.join.machine import Machine
+from sim.join.machine import ChainMachine
 from sim.join.tuning import Control
 
 
@@ -62,7 +62,7 @@ class LoadControl:
     """Controls a chain by its load, by the rules of the model."""
 
     def __init__(
-        self, config: JoinConfig, control: Control, machine: Machine, shedding: Shedding
+        self, config: JoinConfig, control: Control, machine: ChainMachine, shedding: Shedding
     ) -> None:
         self.samples: list[Sample] = []
         self.wanted = config.workers

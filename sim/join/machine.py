@@ -58,7 +58,7 @@ class Service(NamedTuple):
 NOTHING = Service()
 
 
-class Gauges(NamedTuple):
+class ChainGauges(NamedTuple):
     """Gauges of a chain, as a dashboard shows them."""
 
     held: Sequence[int]
@@ -67,7 +67,7 @@ class Gauges(NamedTuple):
     """Lower watermark of the two streams."""
 
 
-class Machine(Protocol):
+class ChainMachine(Protocol):
     """A chain of workers that join two streams."""
 
     def begin(self, epoch: int, *, flush: bool) -> None:
@@ -110,10 +110,10 @@ class Machine(Protocol):
         """Return whether tuples of a stream wait at a worker that they should have left."""
         ...
 
-    def gauges(self) -> Gauges:
+    def gauges(self) -> ChainGauges:
         """Return the gauges of the chain."""
         ...
 
 
-MachineOf: TypeAlias = Callable[[JoinConfig, ChainTuning], Machine]
+MachineOf: TypeAlias = Callable[[JoinConfig, ChainTuning], ChainMachine]
 """Function from a query and a tuning to the machine of a chain."""

@@ -37,7 +37,7 @@ from model.join.worker import is_overdue
 from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import NO_WATERMARK_US, STREAMS, R, S
 from sim.join.content import Index, RankArray
-from sim.join.machine import FoundPairs, Gauges, Sent, Service
+from sim.join.machine import ChainGauges, FoundPairs, Sent, Service
 from sim.join.tuning import ChainTuning
 
 HINTS_A_WINDOW = 16
@@ -136,10 +136,10 @@ class ModelChain:
         workers = self._state.workers
         return len(workers) > 1 and is_overdue(self._setup, workers[worker], stream)
 
-    def gauges(self) -> Gauges:
+    def gauges(self) -> ChainGauges:
         """Return the gauges of the chain."""
         workers = self._state.workers
-        return Gauges(list(self._held()), min(workers[0].r.wm_us, workers[-1].s.wm_us))
+        return ChainGauges(list(self._held()), min(workers[0].r.wm_us, workers[-1].s.wm_us))
 
     def _held(self) -> Iterator[int]:
         return (len(r.store) + len(s.store) for r, s in self._state.workers)

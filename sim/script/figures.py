@@ -21,7 +21,7 @@ from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import Arrived
 from sim.script.cluster import ScriptCluster
-from sim.script.placements import predicted
+from sim.script.placements import predict_load
 from sim.timed_figures import looks_us, means, numbered, spread, troubles
 
 SECOND_US, HOUR_US = 1e6, 3_600_000_000
@@ -38,7 +38,7 @@ def summary_of(
     ``placed`` is the placement whose prediction stands beside the measured figures.
     """
     return {
-        **predicted(placed, cluster.config),
+        **predict_load(placed, cluster.config),
         **_counts(cluster, arrived, trace),
         **_measured(cluster),
         **_times(cluster),

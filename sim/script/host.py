@@ -24,7 +24,7 @@ from sim.kernel.plain import plain
 from sim.kernel.plan import Plan, Worker
 from sim.kernel.recorder import Level
 from sim.kernel.station import Offer, Station
-from sim.script.machine import Finding, Machine, Message
+from sim.script.machine import Finding, Message, ScriptMachine
 from sim.script.placements import PLACEMENTS, PLAN
 from sim.timed_cluster import Checkpoint, has_room
 
@@ -147,7 +147,7 @@ class Host:
         plan: Plan,
         tuning: ScriptTuning,
         number: int,
-        machine: Machine,
+        machine: ScriptMachine,
     ) -> None:
         self.number = number
         self.name = f"worker-{number}"

@@ -27,7 +27,7 @@ from model.script.rules import RULES, Rules
 from model.script.run import Records
 from model.vocabulary import Event, ScriptConfig, Step
 from model.vocabulary.script import END_US, Rejected
-from sim.script.placements import placing
+from sim.script.placements import find_placement
 
 
 class Message(NamedTuple):
@@ -54,7 +54,7 @@ class Finding(NamedTuple):
     """Whether only the end of the stream made it known."""
 
 
-class Machine(Protocol):
+class ScriptMachine(Protocol):
     """One worker."""
 
     @property
@@ -100,7 +100,7 @@ class CompiledScripts(Protocol):
         """Workers to which each worker sends results."""
         ...
 
-    def machine(self, worker: int) -> Machine:
+    def machine(self, worker: int) -> ScriptMachine:
         """Return the machine of a worker."""
         ...
 
@@ -131,19 +131,21 @@ class ModelScripts:
             found[self.placement.worker[number]].update(readers)
         return [frozenset(each) for each in found]
 
-    def machine(self, worker: int) -> Machine:
+    def machine(self, worker: int) -> ScriptMachine:
         """Return the machine of a worker."""
-        return ModelMachine(Worker(self.config, self.placement, worker, self.rules), self.placement)
+        return ModelScriptMachine(
+            Worker(self.config, self.placement, worker, self.rules), self.placement
+        )
 
 
 def compile_scripts(config: ScriptConfig, way: str, rules: Rules = RULES) -> ModelScripts:
     """Compile the scripts of a query as the model does; ``way`` is the name of a placement."""
-    placement = placing(way)(compile_graph(config, rules), config, rules)
+    placement = find_placement(way)(compile_graph(config, rules), config, rules)
     return ModelScripts(config, placement, rules)
 
 
-class ModelMachine:
-    """The model's worker as a :class:`Machine`."""
+class ModelScriptMachine:
+    """The model's worker as a :class:`ScriptMachine`."""
 
     __slots__ = ("_readers", "_records", "_worker")
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from model.script.graph import compile_graph
 from model.script.rules import RULES
 from sim.script import by_hand
-from sim.script.placements import PLACEMENTS, placing, predicted
+from sim.script.placements import PLACEMENTS, find_placement, predict_load
 from sim.script.settings import ALL, SETTINGS, config_of, from_settings, prepare
 from sim.sweep.measurable import Figures, Measurable, Settings, summaries
 from sim.timed_room import names_of
@@ -70,7 +70,7 @@ def predict_all(settings: Settings, seed: int, ways: Sequence[str]) -> Sequence[
     """Return the predicted communication of several placements of the same workflows."""
     config = config_of(settings, seed)
     graph = compile_graph(config)
-    return [predicted(placing(way)(graph, config, RULES), config) for way in ways]
+    return [predict_load(find_placement(way)(graph, config, RULES), config) for way in ways]
 
 
 def measure_lines(settings: Settings, seed: int) -> Figures:

@@ -21,7 +21,7 @@ from model.script.rules import Rules
 from model.vocabulary import ScriptConfig
 from model.vocabulary.settings import look_up
 
-Placing: TypeAlias = Callable[[Graph, ScriptConfig, Rules], Placement]
+PlacementRule: TypeAlias = Callable[[Graph, ScriptConfig, Rules], Placement]
 
 
 def _plan(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
@@ -36,7 +36,7 @@ def _literal(graph: Graph, config: ScriptConfig, rules: Rules) -> Placement:
     return place_whole(graph, config.workers, replace(rules, is_charged=False))
 
 
-def _split(way: str) -> Placing:
+def _split(way: str) -> PlacementRule:
     def split(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
         cap = load_cap(graph, config.workers, config.cap_percent)
         return place_split(graph, config.workers, cap, way)
@@ -54,7 +54,7 @@ def _by_sensor(graph: Graph, config: ScriptConfig, _: Rules) -> Placement:
 
 PLAN, BASELINE = "plan", "by-sensor"
 
-PLACEMENTS: Mapping[str, Placing] = {
+PLACEMENTS: Mapping[str, PlacementRule] = {
     PLAN: _plan,
     "whole": _whole,
     "large-split": _split(LARGE_SPLIT),
@@ -67,12 +67,12 @@ PLACEMENTS: Mapping[str, Placing] = {
 ``literal`` is LPT as it is printed: a worker's load stays the same when it gets a component."""
 
 
-def placing(way: str) -> Placing:
+def find_placement(way: str) -> PlacementRule:
     """Return the rule called ``way``; raise ``ValueError`` with a suggestion if unknown."""
     return look_up("placement", way, PLACEMENTS)
 
 
-def predicted(placed: Placement, config: ScriptConfig) -> dict[str, float | int | str]:
+def predict_load(placed: Placement, config: ScriptConfig) -> dict[str, float | int | str]:
     """Return tuples and results per hour, predicted by the rates, and how even the load is."""
     graph = placed.graph
     cap = load_cap(graph, config.workers, config.cap_percent)

@@ -38,7 +38,7 @@ SPARE = 12
 """One of so many sensors is read by no workflow."""
 
 
-class Wanted(NamedTuple):
+class WorkflowSizes(NamedTuple):
     """Sizes of a set of workflows."""
 
     sensors: int
@@ -53,16 +53,16 @@ class Wanted(NamedTuple):
     """Number of drawn workflows; ``None``: as many as there are sensors."""
 
 
-class Asked(NamedTuple):
+class WorkflowSet(NamedTuple):
     """Workflows and all sensors."""
 
     workflows: tuple[Workflow, ...]
     sensors: tuple[str, ...]
 
 
-def names(wanted: Wanted) -> tuple[str, ...]:
+def names(sizes: WorkflowSizes) -> tuple[str, ...]:
     """Return the names of all sensors."""
-    return tuple([f"8MD{wanted.seed}-{each}" for each in range(wanted.sensors)])
+    return tuple([f"8MD{sizes.seed}-{each}" for each in range(sizes.sensors)])
 
 
 def average(sensors: Sequence[str], length_s: int, slide_s: int) -> Window:
@@ -76,14 +76,14 @@ def flow(name: str, said: Mapping[str, Expression]) -> Workflow:
     return Workflow(name, tuple([Statement(each, means) for each, means in said.items()]))
 
 
-def bridge(wanted: Wanted) -> Asked:
+def bridge(sizes: WorkflowSizes) -> WorkflowSet:
     """Return workflows for sections of a bridge, four sensors each, and between every two of them.
 
     A section has a short window over each of its sensors, a long one over all, how far the largest
     of the short ones is above the long one, and the peak of its first sensor; two neighbours have
     the difference of their long ones. No workflow reads every twelfth sensor.
     """
-    there = names(wanted)
+    there = names(sizes)
     used = [each for number, each in enumerate(there) if number % SPARE != SPARE - 1]
     sections = [used[first : first + SECTION] for first in range(0, len(used), SECTION)]
     flows = [_section(number, sensors) for number, sensors in enumerate(sections)]
@@ -93,7 +93,7 @@ def bridge(wanted: Wanted) -> Asked:
             said["right"] = average(right, 10, 5)
             said["lean"] = Arithmetic("-", Name("left"), Name("right"))
             flows.append(flow(f"between-{number}-{number + 1}", said))
-    return Asked(tuple(flows), there)
+    return WorkflowSet(tuple(flows), there)
 
 
 def _section(number: int, sensors: Sequence[str]) -> Workflow:
@@ -107,39 +107,39 @@ def _section(number: int, sensors: Sequence[str]) -> Workflow:
     return flow(f"section-{number}", said)
 
 
-def shared(wanted: Wanted) -> Asked:
+def shared(sizes: WorkflowSizes) -> WorkflowSet:
     """Return workflows over equal sensors: one window per sensor, and windows over unions of some.
 
     Each window is a workflow, as in the published experiment with 16 sensors.
     """
-    there = names(wanted)
-    require(0 <= wanted.shared <= len(there), "shared", wanted.shared, f"0 to {len(there)}")
-    require(wanted.together >= 1, "together", wanted.together, "at least 1")
+    there = names(sizes)
+    require(0 <= sizes.shared <= len(there), "shared", sizes.shared, f"0 to {len(there)}")
+    require(sizes.together >= 1, "together", sizes.together, "at least 1")
     read = [[each] for each in there]
-    for first in range(0, wanted.shared, wanted.together):
-        read.append(list(there[first : min(first + wanted.together, wanted.shared)]))
+    for first in range(0, sizes.shared, sizes.together):
+        read.append(list(there[first : min(first + sizes.together, sizes.shared)]))
     flows = [flow(f"w{n}", {"x": average(sensors, 2, 1)}) for n, sensors in enumerate(read)]
-    return Asked(tuple(flows), there)
+    return WorkflowSet(tuple(flows), there)
 
 
-def drawn(wanted: Wanted) -> Asked:
+def drawn(sizes: WorkflowSizes) -> WorkflowSet:
     """Return workflows of a few windows, each over sensors drawn at random, and their maximum."""
-    there = names(wanted)
-    require(wanted.together >= 1, "together", wanted.together, "at least 1")
-    require(wanted.windows >= 1, "windows", wanted.windows, "at least 1")
-    rng = Seeds(wanted.seed).stream("workflows")
+    there = names(sizes)
+    require(sizes.together >= 1, "together", sizes.together, "at least 1")
+    require(sizes.windows >= 1, "windows", sizes.windows, "at least 1")
+    rng = Seeds(sizes.seed).stream("workflows")
     flows = []
-    for number in range(len(there) if wanted.workflows is None else wanted.workflows):
+    for number in range(len(there) if sizes.workflows is None else sizes.workflows):
         said: dict[str, Expression] = {}
-        for each in range(wanted.windows):
-            picked = rng.integers(len(there), size=wanted.together).tolist()
+        for each in range(sizes.windows):
+            picked = rng.integers(len(there), size=sizes.together).tolist()
             said[f"q{each}"] = average([there[one] for one in picked], 4, 2)
         said["out"] = Across("max", tuple([Name(each) for each in said]))
         flows.append(flow(f"w{number}", said))
-    return Asked(tuple(flows), there)
+    return WorkflowSet(tuple(flows), there)
 
 
-SETS: Mapping[str, Callable[[Wanted], Asked]] = {
+SETS: Mapping[str, Callable[[WorkflowSizes], WorkflowSet]] = {
     "bridge": bridge,
     "shared": shared,
     "drawn": drawn,

@@ -13,7 +13,7 @@ from sim.kernel.trigger import Every
 from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS
 from sim.script.room import ScriptRun, simulate
-from sim.script.scenarios import DISORDERS, SETS, Asked, Sending, Wanted, plan_of
+from sim.script.scenarios import DISORDERS, SETS, Sending, WorkflowSet, WorkflowSizes, plan_of
 
 ALL = "all"
 
@@ -53,10 +53,10 @@ class SensorSettings(Settings):
         ),
     ] = (ALL,)
 
-    def drawn(self, seed: int) -> Asked:
+    def drawn(self, seed: int) -> WorkflowSet:
         """Return the workflows and their sensors."""
         return SETS[self.scenario](
-            Wanted(
+            WorkflowSizes(
                 self.sensors,
                 seed,
                 workflows=self.workflows,

@@ -15,18 +15,18 @@ from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import TimedRun
 from sim.timed_figures import Panel, PanelLine, mean, means
 from sim.timed_room import TimedRoom
-from sim.windows.machine import Gauges, Machine, MachineOf, ModelMachine
+from sim.windows.machine import MachineOf, ModelWindowMachine, WindowGauges, WindowMachine
 from sim.windows.observations import Observations
 from sim.windows.room import WindowWords, simulate_windows, window_plot
 
 
-def machine_of(config: SlackConfig, number: int) -> Machine:
+def machine_of(config: SlackConfig, number: int) -> WindowMachine:
     """Return the model's machine of a task."""
-    return ModelMachine(partial(MODEL.task_pipeline, config, number), _gauges)
+    return ModelWindowMachine(partial(MODEL.task_pipeline, config, number), _gauges)
 
 
-def _gauges(task: Task) -> Gauges:
-    return Gauges(task.slack_us, task.wm_us, task.factor.alpha)
+def _gauges(task: Task) -> WindowGauges:
+    return WindowGauges(task.slack_us, task.wm_us, task.factor.alpha)
 
 
 def _describe(config: SlackConfig) -> Summary:

@@ -11,18 +11,18 @@ from sim.kernel.recorder import Summary
 from sim.kernel.run import TimedRun
 from sim.timed_figures import Panel, PanelLine
 from sim.timed_room import TimedRoom
-from sim.windows.machine import Gauges, Machine, MachineOf, ModelMachine
+from sim.windows.machine import MachineOf, ModelWindowMachine, WindowGauges, WindowMachine
 from sim.windows.observations import Observations
 from sim.windows.room import WindowWords, simulate_windows, window_plot
 
 
-def machine_of(config: WatermarkConfig, number: int) -> Machine:
+def machine_of(config: WatermarkConfig, number: int) -> WindowMachine:
     """Return the model's machine of a task."""
-    return ModelMachine(partial(MODEL.task_pipeline, config, number), _gauges)
+    return ModelWindowMachine(partial(MODEL.task_pipeline, config, number), _gauges)
 
 
-def _gauges(task: Task) -> Gauges:
-    return Gauges(task.wait_us, task.wm_us, disorder_of(task))
+def _gauges(task: Task) -> WindowGauges:
+    return WindowGauges(task.wait_us, task.wm_us, disorder_of(task))
 
 
 def disorder_of(task: Task) -> float:

@@ -43,7 +43,7 @@ from sim.timed_cluster import (
     tuple_work_us,
 )
 from sim.timed_room import PRODUCER
-from sim.windows.machine import Machine, QueryT
+from sim.windows.machine import QueryT, WindowMachine
 from sim.windows.record import TaskRecord
 
 CORRECTOR = "corrector"
@@ -138,7 +138,7 @@ class WindowCluster(Generic[QueryT]):
         seeds: Seeds,
         plan: Plan,
         query: Query,
-        machines: Sequence[Machine],
+        machines: Sequence[WindowMachine],
     ) -> None:
         self.query = query
         self.start_us = plan.epoch_us
@@ -207,7 +207,7 @@ class WindowCluster(Generic[QueryT]):
             task = self._tasks[key] = task_of(key, len(self.tasks))
         return task
 
-    def _task(self, number: int, machine: Machine, seeds: Seeds) -> "WindowTask":
+    def _task(self, number: int, machine: WindowMachine, seeds: Seeds) -> "WindowTask":
         plan = self._plan
         task = WindowTask(self._env, plan, number, machine, self.corrector)
         self.workers[task.name] = task.station
@@ -227,7 +227,7 @@ class WindowTask:
         env: simpy.Environment,
         plan: Plan,
         number: int,
-        machine: Machine,
+        machine: WindowMachine,
         corrector: Corrector,
     ) -> None:
         self.name = f"worker-{number}"

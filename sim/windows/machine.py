@@ -17,7 +17,7 @@ TaskT = TypeVar("TaskT", bound=AnyTask)
 QueryT = TypeVar("QueryT")
 
 
-class Gauges(NamedTuple):
+class WindowGauges(NamedTuple):
     """Gauges of a task, as a dashboard shows them."""
 
     wait_us: float
@@ -27,7 +27,7 @@ class Gauges(NamedTuple):
     """Share of the longest wait, from which ``wait_us`` follows."""
 
 
-class Machine(Protocol):
+class WindowMachine(Protocol):
     """One task of a windowed room."""
 
     def arrive(self, event: Event, batch: int) -> Sequence[Step]:
@@ -46,7 +46,7 @@ class Machine(Protocol):
         """Return the answer of every window that has one."""
         ...
 
-    def gauges(self) -> Gauges | None:
+    def gauges(self) -> WindowGauges | None:
         """Return the gauges; ``None`` before the first tuple, and if the machine hides them.
 
         They may change only with ``arrive``, ``flush`` and ``restore``.
@@ -62,7 +62,7 @@ class Machine(Protocol):
         ...
 
 
-MachineOf: TypeAlias = Callable[[QueryT, int], Machine]
+MachineOf: TypeAlias = Callable[[QueryT, int], WindowMachine]
 """Function from a query and the number of a task to the machine of that task."""
 
 
@@ -71,8 +71,8 @@ _Taken: TypeAlias = tuple[Event | str, int]
 """An input of a machine, an arrival or one of the words above, and its batch."""
 
 
-class ModelMachine(Generic[TaskT]):
-    """The model's pipeline of one task as a :class:`Machine`.
+class ModelWindowMachine(Generic[TaskT]):
+    """The model's pipeline of one task as a :class:`WindowMachine`.
 
     ``make`` builds the pipeline as it is before its first tuple. A checkpoint holds the number of
     inputs so far: the machine restores it by taking these inputs again. A copy of everything at
@@ -82,7 +82,7 @@ class ModelMachine(Generic[TaskT]):
     __slots__ = ("_gauges", "_is_flushed", "_make", "_pipeline", "_taken")
 
     def __init__(
-        self, make: Callable[[], TaskPipeline[TaskT]], gauges: Callable[[TaskT], Gauges]
+        self, make: Callable[[], TaskPipeline[TaskT]], gauges: Callable[[TaskT], WindowGauges]
     ) -> None:
         self._make, self._gauges = make, gauges
         self._pipeline = make()
@@ -112,7 +112,7 @@ class ModelMachine(Generic[TaskT]):
         """Return the answer of every window that has one."""
         return self._pipeline.store.final()
 
-    def gauges(self) -> Gauges | None:
+    def gauges(self) -> WindowGauges | None:
         """Return the gauges, from the first tuple of the task until it is flushed."""
         task = self._pipeline.task
         return None if self._is_flushed or not task.n_accepted else self._gauges(task)

@@ -19,7 +19,7 @@ from model.vocabulary.trace import StepT
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Level
-from sim.windows.machine import Gauges
+from sim.windows.machine import WindowGauges
 
 
 class TimedSteps(NamedTuple, Generic[StepT]):
@@ -65,14 +65,14 @@ class TaskRecord:
         self.is_streaming = Level()
         """1 while the task has accepted a tuple and has not been flushed."""
         self.wait_us, self.watermark_us, self.share = Level(), Level(), Level()
-        """Gauges of the task; see :class:`sim.windows.machine.Gauges`."""
+        """Gauges of the task; see :class:`sim.windows.machine.WindowGauges`."""
         self._events: list[Event] = []
         self._served_us: list[float] = []
         self._steps: list[Step] = []
         self._at_us: list[float] = []
         self._rows: list[int] = []
         self._saved = (0, 0)
-        self._gauges: Gauges | None = None
+        self._gauges: WindowGauges | None = None
 
     def add_tuple(self, event: Event, steps: Sequence[Step], now_us: float) -> None:
         """Add a tuple that has been served, and the steps that can be seen now."""
@@ -87,7 +87,7 @@ class TaskRecord:
         self._at_us += [now_us] * len(steps)
         self._rows += [len(self._events) - 1] * len(steps)
 
-    def gauge(self, gauges: Gauges | None, now_us: float) -> None:
+    def gauge(self, gauges: WindowGauges | None, now_us: float) -> None:
         """Record the gauges of the task now."""
         if gauges == self._gauges:
             return

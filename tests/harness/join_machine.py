@@ -6,7 +6,7 @@ from typing import Literal
 
 from model.vocabulary import Event, JoinConfig, Step
 from model.vocabulary.join import NO_WATERMARK_US, STREAMS, Drop, R, S
-from sim.join.machine import FoundPairs, Gauges, Sent, Service
+from sim.join.machine import ChainGauges, FoundPairs, Sent, Service
 from sim.join.tuning import ChainTuning
 from spark_impl.join.in_process import ChainInProcess, arrivals_of
 from spark_impl.join.lane import is_held_up
@@ -61,14 +61,14 @@ class SparkMachine:
         lanes = self._chain.workers[worker].lanes
         return is_held_up(lanes[stream], lanes[S if stream == R else R], self._config)
 
-    def gauges(self) -> Gauges:
+    def gauges(self) -> ChainGauges:
         """Return what the workers hold, and the lower one of the streams' watermarks."""
         workers = self._chain.workers
         if not workers:
-            return Gauges([0] * self._config.workers, NO_WATERMARK_US)
+            return ChainGauges([0] * self._config.workers, NO_WATERMARK_US)
         held = [sum(len(lane.store) for lane in worker.lanes.values()) for worker in workers]
         ends = zip((workers[0], workers[-1]), STREAMS, strict=True)
-        return Gauges(held, min(worker.lanes[stream].source_us for worker, stream in ends))
+        return ChainGauges(held, min(worker.lanes[stream].source_us for worker, stream in ends))
 
     # -------------------------------------------------------------------------------- services
 

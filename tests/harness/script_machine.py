@@ -15,7 +15,7 @@ from typing import NamedTuple
 from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script import END_US, Result
 from model.vocabulary.settings import look_up
-from sim.script.machine import Finding, Machine, Message
+from sim.script.machine import Finding, Message, ScriptMachine
 from sim.script.placements import PLAN
 from spark_impl.runtime.systems import arrivals_table
 from spark_impl.script.admission import Waiting, waiting_of
@@ -57,7 +57,7 @@ class SparkScripts:
         shares = map(self._plan.share, range(self._plan.workers))
         return [frozenset[int]().union(*share.sent.values()) for share in shares]
 
-    def machine(self, worker: int) -> Machine:
+    def machine(self, worker: int) -> ScriptMachine:
         """Return the machine of a worker."""
         return SparkMachine(self._plan, self._waiting, self._router, worker)
 

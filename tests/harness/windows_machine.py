@@ -5,7 +5,7 @@ from typing import Any
 
 from model.vocabulary import Event, Step
 from model.vocabulary.answers import Final
-from sim.windows.machine import Gauges
+from sim.windows.machine import WindowGauges
 from spark_impl.windows.room import WindowRoom
 from spark_impl.windows.system import TaskInProcess
 
@@ -42,7 +42,7 @@ class SparkMachine:
         """Return no answers: they are made by corrections."""
         return ()
 
-    def gauges(self) -> Gauges | None:
+    def gauges(self) -> WindowGauges | None:
         """Hide where the task stands: that is in its state."""
         return None
 

@@ -4,7 +4,7 @@ import pytest
 
 from sim.script.measurables import MEASURABLES, PLACEMENT
 from sim.script.placements import PLACEMENTS
-from sim.script.scenarios import SETS, Wanted
+from sim.script.scenarios import SETS, WorkflowSizes
 from sim.script.settings import config_of
 
 SMALL = {"sensors": "8", "rates_hz": "5", "seconds": "6", "workers": "2"}
@@ -54,7 +54,7 @@ def test_bridges_have_sections_and_spare_sensors() -> None:
 
 
 def test_workflows_are_drawn_by_the_seed() -> None:
-    wanted = Wanted(20, 1, workflows=9, windows=2, together=3)
+    wanted = WorkflowSizes(20, 1, workflows=9, windows=2, together=3)
     flows = SETS["drawn"](wanted).workflows
     assert flows == SETS["drawn"](wanted).workflows
     assert len(flows) == 9

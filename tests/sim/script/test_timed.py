@@ -23,7 +23,7 @@ from model.vocabulary.script import (
     Workflow,
 )
 from sim.script import ScriptRun, from_settings, simulate
-from sim.script.machine import CompiledScripts, Machine, ModelScripts, compile_scripts
+from sim.script.machine import CompiledScripts, ModelScripts, ScriptMachine, compile_scripts
 from sim.script.placements import PLACEMENTS
 from sim.script.room import TIMED_ROOM
 from sim.script.scenarios import DISORDERS, SETS
@@ -160,7 +160,7 @@ def test_another_machine_is_asked_everything() -> None:
     class Watched:
         """A machine of the model, and who was asked what."""
 
-        def __init__(self, machine: Machine, number: int) -> None:
+        def __init__(self, machine: ScriptMachine, number: int) -> None:
             self._machine, self._number = machine, number
 
         def __getattr__(self, name: str) -> object:
@@ -168,8 +168,8 @@ def test_another_machine_is_asked_everything() -> None:
             return getattr(self._machine, name)
 
     class Scripts(ModelScripts):
-        def machine(self, worker: int) -> Machine:
-            return cast(Machine, Watched(super().machine(worker), worker))
+        def machine(self, worker: int) -> ScriptMachine:
+            return cast(ScriptMachine, Watched(super().machine(worker), worker))
 
     def compiled(config: ScriptConfig, way: str) -> CompiledScripts:
         made = compile_scripts(config, way)
