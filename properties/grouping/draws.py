@@ -1,11 +1,11 @@
-"""Streams whose keys are drawn independently, and the balance that a system keeps on them.
+"""Streams whose keys are drawn independently, and the balance of a system on them.
 
 Rules of this file:
 
-1. Same seed, same keys: policies and sizes are compared on common random numbers.
-2. A stream has two windows or more: in the first one nothing is known to be heavy, the others are
-   promised to be balanced.
-3. What is said about a mean is said with a limit and the probability that the limit is wrong.
+1. The same seed draws the same keys: policies and sizes are compared on common random numbers.
+2. A stream has two or more windows: in the first one no key is known to be heavy, and balance is
+   promised for the others only.
+3. Means come with limits, and limits with the probability that they are wrong.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,12 +24,12 @@ from model.vocabulary.grouping import Route
 
 @dataclass(frozen=True, slots=True)
 class Draws:
-    """Keys with Zipf's shares, and unequal instances to send them to."""
+    """Keys with Zipf's shares, and unequal instances that receive them."""
 
     instances: int
     policy: str = "tag"
     slow: int = 0
-    """How many of the instances are slower."""
+    """Number of slower instances."""
     times_slower: int = 10
     exponent: float = 1.0
     keys: int = 2_000
@@ -38,16 +38,16 @@ class Draws:
 
     @property
     def times_us(self) -> tuple[int, ...]:
-        """t_i, the fast instances first."""
+        """Time t_i of a tuple at each instance (us), the fast instances first."""
         return (1,) * (self.instances - self.slow) + (self.times_slower,) * self.slow
 
     @property
     def tuple_more(self) -> float:
-        """What one tuple more at the slowest instance adds to rho."""
+        """Increase of rho by one more tuple at the slowest instance."""
         return max(self.times_us) * total_speed(self.times_us) / self.window_tuples
 
     def workload(self, seed: int) -> Workload:
-        """Return so many windows of tuples."""
+        """Return the stream drawn with a seed."""
         shares = [1 / (rank + 1) ** self.exponent for rank in range(self.keys)]
         drawn = Random(seed).choices(range(self.keys), shares, k=self.windows * self.window_tuples)
         config = GroupingConfig(
@@ -60,31 +60,31 @@ class Draws:
         return stream([f"k{key}" for key in drawn], config)
 
     def rho(self, system: System, seed: int, window: int = 1) -> float:
-        """Of one of the windows."""
+        """Return the rho of one of the windows."""
         workload = self.workload(seed)
         seen = evidence_of(workload, system(workload))
         return rho(seen.counts(seen.windows[window]), self.times_us)
 
 
 def weighted(weights: Mapping[str, int], n: int, seed: int) -> list[str]:
-    """So many keys, drawn with these weights."""
+    """Draw ``n`` keys with these weights."""
     return Random(seed).choices(list(weights), list(weights.values()), k=n)
 
 
 def stream(keys: Sequence[str], config: GroupingConfig) -> Workload:
-    """One tuple a key, cut at the ends of windows."""
+    """Return one tuple for each key, cut at the ends of windows."""
     arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
     cuts = tuple(range(config.window_tuples, len(keys), config.window_tuples))
     return Workload("grouping", arrivals, config.to_json(), cuts)
 
 
 def slope(xs: Sequence[float], ys: Sequence[float]) -> float:
-    """Of the line with the least squares."""
+    """Return the slope of the least-squares line."""
     return float(stats.linregress(xs, ys).slope)
 
 
 def limits(values: Sequence[float], failure: float) -> tuple[float, float]:
-    """Lower and upper limit of the mean, each wrong with this probability (Student's t)."""
+    """Return the limits of the mean, each wrong with probability ``failure`` (Student's t)."""
     wide = float(stats.t.isf(failure, len(values) - 1)) * stdev(values) / sqrt(len(values))
     return fmean(values) - wide, fmean(values) + wide
 

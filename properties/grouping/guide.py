@@ -1,10 +1,7 @@
-"""What docs/grouping-guide.md shows: figures of the timed room, as they were stored.
+"""Tables and figures of docs/grouping-guide.md: ``python -m properties.grouping.guide [FOLDER]``.
 
-Rules of this file:
-
-* Nothing is computed here that the simulation computes: ``python -m properties.grouping.guide``
-  prints the tables of the page, with a folder behind it it draws the figures, too. A test holds the
-  page to the stored results.
+The command prints the tables, and draws the figures into the folder. All numbers are stored results
+of the simulation's benchmark; a test compares the page with them.
 """
 
 import json
@@ -23,7 +20,7 @@ Figures = Mapping[str, float | str]
 
 
 def stored() -> Figures:
-    """The latest run of the benchmark."""
+    """Return the figures of the latest run of the benchmark."""
     figures: Figures = json.loads(RESULTS.read_text(encoding="utf-8"))["figures"]
     return figures
 
@@ -40,11 +37,11 @@ COLUMNS: Mapping[str, tuple[str, str, str]] = {
     "I": ("unequal", "mean_imbalance", ".2f"),
     "instances a key": ("unequal", "instances_a_key", ".2f"),
 }
-"""Heading: situation, figure, and how it is written."""
+"""Situation, figure and format, by heading."""
 
 
 def policies(figures: Figures) -> list[str]:
-    """Lines of the table of all policies."""
+    """Return the table of all policies, by line."""
     rows = [
         (
             f"`{policy}`",
@@ -65,7 +62,7 @@ def _written(figure: float | str, form: str) -> str:
 
 
 def windows(figures: Figures) -> list[str]:
-    """Lines of the table of windows beside stragglers."""
+    """Return the table of windows beside stragglers, by line."""
     header = ("window, tuples", *(f"`{policy}`" for policy in experiments.TAGS))
     rows = [
         (
@@ -78,7 +75,7 @@ def windows(figures: Figures) -> list[str]:
 
 
 def senders(figures: Figures) -> list[str]:
-    """Lines of the table of senders."""
+    """Return the table of senders, by line."""
     rows = [
         (
             f"{each}",
@@ -91,13 +88,13 @@ def senders(figures: Figures) -> list[str]:
 
 
 def swap(figures: Figures) -> list[str]:
-    """Lines of the table of times that are measured, or given once."""
+    """Return the table of times that are measured, or given once, by line."""
     rows = [(times, _written(figures[f"swap, times {times}: latency_us"], "ms")) for times in TIMES]
     return _table(("times", "mean latency, ms"), rows)
 
 
 def propagation(figures: Figures) -> list[str]:
-    """Lines of the table of what to measure."""
+    """Return the table of times with and without propagation, by line."""
     rows = [
         (
             name,
@@ -113,7 +110,7 @@ def propagation(figures: Figures) -> list[str]:
 
 
 def against_dag(figures: Figures) -> list[str]:
-    """Lines of the table of throughput against ``dag``."""
+    """Return the table of throughput against ``dag``, by line."""
     header = ("mean / least speed", "Zipf", *(f"alpha {alpha:g}" for alpha in experiments.ALPHAS))
     rows = []
     for spread in experiments.SPREADS:
@@ -125,7 +122,7 @@ def against_dag(figures: Figures) -> list[str]:
 
 
 def against_nag(figures: Figures) -> list[str]:
-    """Lines of the table of latency against the stand-ins for ``nag``."""
+    """Return the table of latency against the stand-ins for ``nag``, by line."""
     header = ("instances", "load", *(f"`{each}`" for each in experiments.STAND_INS))
     rows = []
     for place in experiments.PLACES:
@@ -150,7 +147,7 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def over_instances(figures: Figures) -> Sweep:
-    """rho, by number of instances."""
+    """Return the figure of rho, by number of instances."""
     return Sweep(
         "rho where the second half of the instances is ten times slower (Zipf 0.5), simulated",
         "instances",
@@ -164,7 +161,7 @@ def over_instances(figures: Figures) -> Sweep:
 
 
 def over_speeds(figures: Figures) -> Sweep:
-    """Throughput, by how unequal the instances are."""
+    """Return the figure of throughput, by ratio of speeds."""
     return Sweep(
         "Throughput of 12 instances, every second one slower (Zipf 0.5), simulated",
         "times slower",
@@ -187,7 +184,7 @@ PLOTS: Mapping[str, Callable[[Figures], Sweep]] = {
 
 
 def tables(figures: Figures) -> Iterator[list[str]]:
-    """All tables of the page."""
+    """Yield all tables of the page."""
     yield policies(figures)
     yield windows(figures)
     yield senders(figures)

@@ -1,9 +1,6 @@
-"""Skewed keys: what ``--input`` understands in room ``grouping``.
+"""Inputs of room ``grouping``: tuples with skewed keys, in order of arrival.
 
-Rules of this file:
-
-1. An input is keys with values in an order of arrival. A file needs no times: without them its rows
-   arrive in the order in which they stand.
+A file needs no times: without them its rows arrive in file order.
 """
 
 import platform
@@ -22,15 +19,15 @@ from properties.data.tables import Columns, Recording, arrivals
 from properties.errors import UsageError
 
 TOKENS = 20_000
-"""Words that are read."""
+"""Number of words that are read."""
 FLIGHTS = 100_000
 _WORD = re.compile(r"[A-Za-z]\w*")
 
 
 def load(name: str, seed: int, columns: Columns) -> Recording:
-    """The input called ``name``, or in the file ``name``.
+    """Return the input called ``name``, or in the file ``name``.
 
-    Raises :class:`UsageError` for one that is not known, and for a file without keys.
+    Raise :class:`UsageError` for an unknown name, and for a file without keys.
     """
     recording = inputs.load(name, seed, replace(columns, needs_times=False), NAMED)
     if not any(event.key for event in recording.events):
@@ -39,9 +36,9 @@ def load(name: str, seed: int, columns: Columns) -> Recording:
 
 
 def tokens(_seed: int) -> Recording:
-    """The first words of the standard library's modules, by name; value = line.
+    """Return the first words of the standard library's modules, by module name; value = line.
 
-    Which words these are depends on the version of Python that reads them, so the label names it.
+    The words depend on the version of Python, so the label names it.
     """
     found = list(islice(_words(), TOKENS))
     number = np.arange(len(found), dtype=np.int64)
@@ -51,9 +48,9 @@ def tokens(_seed: int) -> Recording:
 
 
 def _words() -> Iterator[tuple[str, int]]:
-    """Words with the lines that they stand in."""
+    """Yield words with their line numbers."""
     files = sorted(Path(sysconfig.get_path("stdlib")).glob("*.py"))
-    # Where Python was built or packaged there are others, which are not of its version alone.
+    # Builds and packages of Python add other modules.
     for file in (each for each in files if each.stem in sys.stdlib_module_names):
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
             for word in _WORD.findall(line):
@@ -61,12 +58,12 @@ def _words() -> Iterator[tuple[str, int]]:
 
 
 def flights(_seed: int) -> Recording:
-    """The first 100,000 flights of the year, until April, by destination."""
+    """Return the first 100,000 flights of the year, until April, by destination."""
     return Recording("flights", "flights", inputs.flights_by("dest", FLIGHTS))
 
 
 def tailnum(_seed: int) -> Recording:
-    """The same flights by the registration of their aircraft, of which there are thousands."""
+    """Return the same flights by the registration of their aircraft: thousands of keys."""
     return Recording("tailnum", "tailnum", inputs.flights_by("tailnum", FLIGHTS))
 
 
@@ -75,5 +72,5 @@ NAMED: Mapping[str, inputs.Named] = {
     "flights": flights,
     "tailnum": tailnum,
 }
-"""Inputs that everybody has."""
+"""Inputs that need no recording: a function from a seed, by name."""
 DEFAULT = (*NAMED, "nasa_http")

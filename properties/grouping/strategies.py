@@ -29,18 +29,18 @@ from sim.kernel.plan import Plan
 from sim.kernel.source import IDS_PER_SOURCE, Recording, Row
 
 SCALE_US = 8_000
-"""To which delays are scaled."""
+"""Scale of all delays (us)."""
 INSTANCES = st.sampled_from([1, 2, 3, 4, 7])
 TIMES_US = st.sampled_from([1, 1, 2, 10])
 SHARES = st.sampled_from([(None, None), (0.2, None), (0.4, 0.2), (0.4, 0.18), (0.9, 0.41)])
-"""theta and eps."""
+"""Pairs of theta and eps."""
 WEIGHTS = st.lists(st.sampled_from([1, 1, 2, 5, 20, 80]), min_size=1, max_size=12)
-"""Of keys, by their number."""
+"""Shares of keys, by their number."""
 
 
 @st.composite
 def times(draw: st.DrawFn, n: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """None, constant ones, or such that change with a micro-batch."""
+    """Draw no times, constant ones, or times that change with a micro-batch."""
     each = st.lists(TIMES_US, min_size=n, max_size=n).map(tuple)
     batches = draw(st.sampled_from([(), (0,), (0, 1), (0, 2)]))
     return tuple((batch, draw(each)) for batch in batches)
@@ -48,7 +48,7 @@ def times(draw: st.DrawFn, n: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
 
 @st.composite
 def configs(draw: st.DrawFn) -> GroupingConfig:
-    """Routers of every policy."""
+    """Draw routers of every policy."""
     n = draw(INSTANCES)
     theta, eps = draw(SHARES)
     return GroupingConfig(
@@ -71,7 +71,7 @@ def configs(draw: st.DrawFn) -> GroupingConfig:
 
 @st.composite
 def arrivals(draw: st.DrawFn) -> tuple[Event, ...]:
-    """Some sources on their ways through a network, some of their values not finite."""
+    """Draw some sources that send through a network; some of their values are not finite."""
     sent = tuple(draw(st.lists(sources(SCALE_US), min_size=1, max_size=4)))
     events = simulate_arrivals(draw(plans(SCALE_US, sent)), draw(SEEDS)).events
     weights = [draw(WEIGHTS) for _ in sent]
@@ -93,7 +93,7 @@ def _skewed(event: Event, weights: Sequence[Sequence[int]], unfit: int) -> Event
 
 @st.composite
 def cases(draw: st.DrawFn) -> Workload:
-    """Routers and a stream for them, cut into micro-batches."""
+    """Draw routers and a stream for them, cut into micro-batches."""
     events = draw(arrivals())
     return Workload(
         "grouping", events, draw(configs()).to_json(), draw(cuts(len(events))), name="generated"
@@ -104,7 +104,7 @@ def cases(draw: st.DrawFn) -> Workload:
 
 
 class TimedCase(NamedTuple):
-    """What a timed run needs."""
+    """Router, plan and seed of a timed run."""
 
     config: GroupingConfig
     timing: SeededPlan

@@ -1,4 +1,4 @@
-"""Conditions as people write them: ``key and value within 2``."""
+"""Join conditions as text, for example ``key and value within 2``."""
 
 from model.vocabulary.join import COLUMNS, OPERATORS, And, Apart, Band, Equi, Ineq, Predicate
 from model.vocabulary.settings import nearest
@@ -13,7 +13,7 @@ GRAMMAR = (
 
 
 def parse_condition(text: str) -> Predicate:
-    """Read a condition; ``ValueError`` with one sentence for anything else."""
+    """Parse a condition; raise ``ValueError`` with one sentence for anything else."""
     if text.strip() == ANY:
         return And()
     parts = tuple([_parse_part(text, part.split()) for part in text.split(_AND)])
@@ -42,7 +42,7 @@ def _parse_part(text: str, words: list[str]) -> Predicate:
 
 
 def write_condition(predicate: Predicate) -> str:
-    """Write a condition so that :func:`parse_condition` reads it back, if it could write it."""
+    """Return a condition as text that :func:`parse_condition` parses, if the grammar allows it."""
     if isinstance(predicate, And):
         return _AND.join(write_condition(part) for part in predicate.parts) or ANY
     if isinstance(predicate, Equi):

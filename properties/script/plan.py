@@ -1,8 +1,8 @@
-"""What becomes of a set of workflows, as data, tables and sentences.
+"""Plan of a set of workflows, as data, tables and sentences; also the plan of the query on Spark.
 
 Rules of this file:
 
-* A computation is called by the first statement that says it; one without a name by its number.
+* A computation has the name of the first statement that contains it, or else a number.
 """
 
 import sys
@@ -34,10 +34,10 @@ LARGEST = Fraction(sys.float_info.max)
 
 
 class Summary(NamedTuple):
-    """What a plan comes to; loads and rates in tuples an hour."""
+    """Figures of a plan; loads and rates in tuples an hour."""
 
     written: int
-    """Computations."""
+    """Number of computations that are written."""
     computed: int
     sensors: int
     asked_for: int
@@ -45,13 +45,13 @@ class Summary(NamedTuple):
     loads: Sequence[Rate]
     cap: Rate
     sent: Rate
-    """Tuples and results."""
+    """Tuples and results sent."""
     sent_by_hash: Rate
     largest_by_hash: Rate
-    """Load."""
+    """Largest load of a worker, if sensors are placed by their hash."""
 
     def sentences(self) -> Iterator[str]:
-        """In words."""
+        """Yield the figures as sentences."""
         written = counted(self.written, "computation")
         made = f"{self.computed:,} {_be(self.computed)} made."
         yield f"{written} {_be(self.written)} written, {made}"
@@ -76,11 +76,11 @@ class Plan:
     graph: Graph
     placement: Placement
     slices: dict[int, Choice]
-    """By stream: how it is cut for the windows over it."""
+    """How each stream is cut for its windows, by number of the stream."""
 
     @cached_property
     def names(self) -> dict[int, tuple[str, ...]]:
-        """What computations are called."""
+        """Names of computations, by number."""
         found: dict[int, list[str]] = {}
         for output in self.graph.outputs:
             if output.is_result:
@@ -89,19 +89,19 @@ class Plan:
 
     @cached_property
     def dropped(self) -> tuple[str, ...]:
-        """Sensors that nobody asks for."""
+        """Sensors that no script names."""
         asked_for = self.config.asked_for
         return tuple(sensor for sensor, _ in self.config.sensors if sensor not in asked_for)
 
     def name(self, number: int) -> str:
-        """How one node is called within the text of another."""
+        """Return the name of a node within the text of another."""
         node = self.graph.nodes[number]
         if node.kind in (SENSOR, CONSTANT, UNION):
             return self.said(number)
         return self.names.get(number, (f"#{number}",))[0]
 
     def said(self, number: int) -> str:
-        """What a node computes, in the language of scripts."""
+        """Return the computation of a node, in the language of scripts."""
         node = self.graph.nodes[number]
         if node.kind == SENSOR:
             return f'"{node.sensor}"'
@@ -117,14 +117,14 @@ class Plan:
         return f"{node.op}({', '.join(inputs)})"
 
     def cut(self, number: int) -> str:
-        """How a stream is cut, in words."""
+        """Return how a stream is cut, in words."""
         choice = self.slices[number]
         if choice.is_panes:
             return f"panes of {write_duration(choice.cutting[0].every_ms * MILLISECOND_US)}"
         return f"at the edges, {counted(len(choice.cutting), 'comb')}"
 
     def summary(self) -> Summary:
-        """The figures."""
+        """Return the figures."""
         graph, placed = self.graph, self.placement
         most, sent = hash_baseline(graph, self.config.workers)
         return Summary(
@@ -141,11 +141,11 @@ class Plan:
         )
 
     def sentences(self) -> Iterator[str]:
-        """The figures, in words."""
+        """Yield the figures as sentences."""
         return self.summary().sentences()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data; rates in tuples an hour."""
+        """Return plain data; rates in tuples an hour."""
         graph, placed = self.graph, self.placement
         most, sent = hash_baseline(graph, self.config.workers)
         return {
@@ -184,12 +184,12 @@ class Plan:
 
 
 def figure(number: Rate) -> str:
-    """A rate or a load for a reader, to three digits or the whole number."""
+    """Return a rate or a load as text, to three digits or as a whole number."""
     return f"{as_float(number):,.0f}" if 1_000 <= number < 1e15 else f"{as_float(number):,.3g}"
 
 
 def as_float(rate: Rate) -> float:
-    """A rate, or the largest float64: rates of operations may double line by line."""
+    """Return a rate as float64, at most the largest one: rates may double line by line."""
     return float(max(-LARGEST, min(rate, LARGEST)))
 
 
@@ -203,7 +203,7 @@ def _less(sent: Rate, baseline: Rate) -> str:
 
 
 def make_plan(config: ScriptConfig) -> Plan:
-    """Compile and place."""
+    """Compile and place the workflows of a configuration."""
     graph = compile_graph(config)
     placed = place(graph, config.workers, config.cap_percent, RULES)
     cut = {number: choose(spans, graph.per_hour[number]) for number, spans in graph.spans().items()}
@@ -218,7 +218,7 @@ NUMBERS = ("per hour", "worker", "panes cost", "edges cost")
 
 
 def print_plan(out: Console, plan: Plan) -> None:
-    """What is computed, how streams are cut, what is dropped, and the figures."""
+    """Print the computations, the cuts of streams, the dropped sensors and the figures."""
     graph = plan.graph
     made = [
         (
@@ -241,7 +241,7 @@ def print_plan(out: Console, plan: Plan) -> None:
 
 
 def print_query(out: Console, query: "Explained") -> None:
-    """The same of the query that Spark runs, what each worker is sent, and Spark's own plan."""
+    """Print the plan of the query on Spark: also what each worker is sent, and Spark's own plan."""
     made = [
         (
             f"#{row['number']}",
@@ -276,7 +276,7 @@ def print_query(out: Console, query: "Explained") -> None:
 
 
 def summary_of(query: "Explained") -> Summary:
-    """What the plan of a query comes to."""
+    """Return the figures of the plan of a query on Spark."""
     found = query.figures
     return Summary(
         found["written"],
@@ -301,7 +301,7 @@ def _numbers(numbers: Sequence[int]) -> str:
 
 
 def _combs(combs: Sequence[tuple[int, int]]) -> str:
-    """Where cuts are, in milliseconds."""
+    """Return the cuts of a stream, in milliseconds."""
     return " and ".join(
         f"{every_ms:_} ms" + (f" from {offset_ms:_}" if offset_ms else "")
         for every_ms, offset_ms in combs

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-1. Disorder is never drawn as a shuffle: sources, ways and faults are those of
+1. Disorder is never drawn as a shuffle: sources, routes and faults are those of
    ``properties/generators/networks.py``, clusters those of ``properties/generators/clusters.py``.
 2. Sensors, names and windows are few, so that workflows have something in common, and the same
    name means different things in different ones.
@@ -44,23 +44,23 @@ from sim.script.host import ScriptTuning
 from sim.script.placements import PLACEMENTS
 
 SCALE_US = 8_000
-"""To which delays and intervals are scaled."""
+"""Scale of delays and intervals (us)."""
 SENSORS = ("8MD1-AZ", "8MD2-A", "8MD3-A", "ü 4", "max")
 NAMES = ("A", "B", "C", "MD_1", "größe")
 SPANS_MS = st.sampled_from([1, 2, 3, 4, 4, 6, 8, 8, 10, 12, 997])
 AGGREGATES = st.sampled_from([*WINDOW_OPS, "avg", "avg"])
-"""An average is where most mistakes show."""
+"""Aggregates; averages are more frequent because they reveal most mistakes."""
 NUMBERS = st.sampled_from([0, 1, 2, 0.5, 3.25, 600_000, 1e-7, 1e300])
 RATES = st.sampled_from([60, 3_600, 3_600, 7_200, 72_000, 3_600_000])
 WAYS = ("all-split", "by-sensor", *PLACEMENTS)
-"""Placements, those first in which workers tell each other most: what comes first is drawn most."""
+"""Placements; the first ones are drawn most, and their workers exchange most messages."""
 DEPTH = 3
-"""Of generated expressions."""
+"""Depth of generated expressions."""
 
 
 @st.composite
 def constants(draw: st.DrawFn, depth: int) -> Expression:
-    """Numbers, and sums and products of them that can be computed."""
+    """Draw numbers, and sums and products of them that can be computed."""
     if depth <= 1 or draw(st.booleans()):
         return Number(draw(NUMBERS))
     op = draw(st.sampled_from("+-*"))
@@ -71,7 +71,7 @@ def constants(draw: st.DrawFn, depth: int) -> Expression:
 def expressions(
     draw: st.DrawFn, names: Sequence[str], sensors: Sequence[str], depth: int = DEPTH
 ) -> Expression:
-    """A stream."""
+    """Draw a stream."""
     kinds = ["sensor", "window", "window"]
     kinds += ["name"] * 2 if names else []
     kinds += ["union", "across", "arithmetic", "arithmetic"] if depth > 1 else []
@@ -83,7 +83,7 @@ def expressions(
     if kind == "sensor":
         return Sensor(draw(st.sampled_from(sensors)))
     if kind == "window":
-        # Of the kinds of sources the plain ones are the most frequent, so windows share slices.
+        # Plain sources are the most frequent, so that windows share slices.
         source = draw(part) if depth > 1 else Sensor(draw(st.sampled_from(sensors)))
         return Window(draw(AGGREGATES), source, draw(SPANS_MS), draw(SPANS_MS))
     if kind == "union":
@@ -99,7 +99,7 @@ def expressions(
 
 
 def _computable(op: str, left: Expression, right: Expression) -> tuple[Expression, Expression]:
-    """Nothing is divided by what is zero, always; the rest may happen."""
+    """Replace a constant divisor, which may always be zero."""
     if op == "/" and is_constant(right):
         return left, Number(2)
     return left, right
@@ -107,7 +107,7 @@ def _computable(op: str, left: Expression, right: Expression) -> tuple[Expressio
 
 @st.composite
 def workflows(draw: st.DrawFn, name: str, sensors: Sequence[str] = SENSORS) -> Workflow:
-    """One script."""
+    """Draw one script."""
     statements: list[Statement] = []
     for each in draw(st.permutations(NAMES))[: draw(st.integers(1, 4))]:
         earlier = [statement.name for statement in statements]
@@ -117,7 +117,7 @@ def workflows(draw: st.DrawFn, name: str, sensors: Sequence[str] = SENSORS) -> W
 
 @st.composite
 def sets(draw: st.DrawFn, most: int = 3) -> tuple[Workflow, ...]:
-    """Workflows that run together; now and then two that say the same."""
+    """Draw workflows that run together; sometimes two of them are equal."""
     asked = st.sampled_from([SENSORS, SENSORS[:2], SENSORS[2:4], SENSORS[4:]])
     number = draw(st.integers(1, most))
     found = [draw(workflows(f"w{each}", draw(asked))) for each in range(number)]
@@ -128,7 +128,7 @@ def sets(draw: st.DrawFn, most: int = 3) -> tuple[Workflow, ...]:
 
 @st.composite
 def configs(draw: st.DrawFn) -> ScriptConfig:
-    """Workflows, sensors, and workers for them."""
+    """Draw workflows, sensors, and workers for them."""
     sensors = tuple((sensor, draw(RATES)) for sensor in SENSORS)
     config = ScriptConfig(
         draw(sets()),
@@ -142,17 +142,17 @@ def configs(draw: st.DrawFn) -> ScriptConfig:
         return config
     return replace(
         config,
-        # A share of it is waited for.
+        # The wait is a share of it.
         lateness_us=draw(st.sampled_from([4_000, 20_000, 100_000])),
         watermark=watermark,
-        # Few arrivals of each sensor come; clusters are to fill, and to lose some.
+        # Each sensor has few arrivals; clusters must fill, and lose some.
         cluster=draw(st.sampled_from([1, 2, 3, 5, 50])),
     )
 
 
 @st.composite
 def arrivals(draw: st.DrawFn) -> tuple[Event, ...]:
-    """Some sources on their ways through a network, each of them several sensors."""
+    """Draw some sources that send through a network; each of them is several sensors."""
     sent = tuple(draw(st.lists(sources(SCALE_US), min_size=1, max_size=3)))
     events = simulate_arrivals(draw(plans(SCALE_US, sent)), draw(SEEDS)).events
     step_us = draw(st.sampled_from([1, 1_000, 2_000, 4_000]))
@@ -162,7 +162,7 @@ def arrivals(draw: st.DrawFn) -> tuple[Event, ...]:
 
 def _measured(event: Event, step_us: int, unfit: int) -> Event:
     mark = stable_hash(str(event.source_id))
-    # One sensor more than there are: nobody knows it.
+    # One sensor is unknown.
     sensor = (*SENSORS, "unknown")[mark % (len(SENSORS) + 1)]
     stamp_us = event.event_time_us // step_us * step_us
     value = event.value if not unfit or mark // 8 % unfit else float("nan")
@@ -171,7 +171,7 @@ def _measured(event: Event, step_us: int, unfit: int) -> Event:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Workload:
-    """Workflows and a stream for them, cut into micro-batches."""
+    """Draw workflows and a stream for them, cut into micro-batches."""
     events = draw(arrivals())
     config = draw(configs()).to_json()
     flush = draw(st.sampled_from([True, True, False]))
@@ -181,7 +181,7 @@ def cases(draw: st.DrawFn) -> Workload:
 
 
 class TimedCase(NamedTuple):
-    """Scripts, and how their tuples arrive and are served."""
+    """Scripts, with the arrival and the service of their tuples."""
 
     config: ScriptConfig
     timing: SeededPlan
@@ -199,7 +199,7 @@ def timed_cases(draw: st.DrawFn) -> TimedCase:
     shape = Shape(SCALE_US, config.workers)
     cluster = draw(clusters(shape, config.workers * span_us / len(events)))
     names = [f"worker-{n}" for n, each in enumerate(cluster.workers) if each.place is not None]
-    # Which workers talk to each other, the placement decides: over other links nothing goes.
+    # The placement decides which workers talk to each other; other links stay unused.
     links = [f"log>{name}" for name in names]
     links += [f"{one}>{other}" for one, other in permutations(names, 2)]
     wrong = faults(shape, span_us, 1, links)
@@ -210,7 +210,7 @@ def timed_cases(draw: st.DrawFn) -> TimedCase:
     plan = replay(events, "drawn", workload.cuts, flush=workload.flush, cluster=cluster)
     troubles = draw(st.lists(wrong, max_size=3))
     if draw(st.booleans()):
-        # Soon after an arrival: there is something to be served again.
+        # Soon after an arrival, so that a tuple is served again.
         event = events[draw(st.integers(0, 15)) * (len(events) - 1) // 15]
         worker = f"worker-{draw(st.integers(0, 3)) % config.workers}"
         at_us = event.arrival_us - plan.epoch_us + SCALE_US // 8

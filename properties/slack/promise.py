@@ -1,12 +1,12 @@
-"""How often the first answers of a stream are wrong: the promise of quality, docs/slack.md, 7.
+"""Measurement of the promise of quality: how often first answers are wrong (docs/slack.md, 7).
 
 Rules of this file:
 
-1. It looks at a workload and at a trace of whatever system, and computes the truth on its own.
-2. Windows share tuples, and a controller remembers what it saw, so neighbouring windows are no
-   independent trials. They are counted in blocks of :data:`BLOCK_LENGTHS` window lengths.
-3. What is said about a probability is said with a limit and with the probability that the limit
-   is wrong; between the two limits nothing is said at all.
+1. The truth is computed from the workload alone, whatever system recorded the trace.
+2. Neighbouring windows are no independent trials: they share tuples, and a controller has a memory.
+   Windows are counted in blocks of :data:`BLOCK_LENGTHS` window lengths.
+3. A probability comes with two limits, and with the probability that a limit is wrong; between the
+   limits the verdict is undetermined.
 """
 
 from collections.abc import Sequence
@@ -46,21 +46,22 @@ PROMISES = list(product(INDEPENDENT, AGGREGATES))
 """Every process whose values do not depend on delay, with every aggregate."""
 
 BLOCK_LENGTHS = 20
-"""Window lengths in a block. Two blocks share the tuples of fewer windows than overlap, a twentieth
-of a block. In every process the correlation between two windows ten lengths apart was below 0.03 in
-absolute value (27,000 windows), that of neighbouring blocks negative or within the noise of 0.1:
-the controller makes up for what it missed, so the limits are rather too wide than too close."""
+"""Window lengths in a block. Two blocks share tuples of at most a twentieth of a block.
+
+In every process the correlation between two windows ten lengths apart was below 0.03 in absolute
+value (27,000 windows). That of neighbouring blocks was negative or within the noise of 0.1, because
+the controller makes up for misses; so the limits are too wide rather than too close."""
 
 
 def stream(process: str, tuples: int, seed: int) -> tuple[Event, ...]:
-    """Arrivals of a disorder process (:mod:`sim.scenarios`), so many of them."""
+    """Return ``tuples`` arrivals of a disorder process (:mod:`sim.scenarios`)."""
     plan = PROCESSES[process](seed)
     sources = tuple(replace(s, events=tuples) for s in plan.sources if isinstance(s, Source))
     return simulate_arrivals(replace(plan, sources=sources), seed).events
 
 
 def warm_up(config: SlackConfig) -> int:
-    """Windows after which ``alpha`` has come down to where it works.
+    """Return the number of windows after which ``alpha`` has reached its working range.
 
     It starts at 1 and falls by ``learning_rate * delta/2`` a window unless one misses: after that
     many windows it has been at 0, or a window has missed.
@@ -70,11 +71,11 @@ def warm_up(config: SlackConfig) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """First answers that the stream gave before the flush, in the order of their windows."""
+    """First answers before the flush, in the order of their windows."""
 
     n_rcv: Ints
     n: Ints
-    """Tuples of the window that arrived at any time."""
+    """Number of tuples of each window that arrived at any time."""
     error: Floats
     """Relative error; for quantiles the error in rank, as a share of the window's tuples."""
 
@@ -84,18 +85,18 @@ class Answers:
         return self.n_rcv / self.n
 
     def wrong(self, config: SlackConfig) -> Flags:
-        """Which answers have an error of ``eps`` or more."""
+        """Return whether each answer has an error of ``eps`` or more."""
         return self.error >= config.eps
 
     def after(self, windows: int) -> "Answers":
-        """Without so many at the front."""
+        """Return the answers without the first windows."""
         return Answers(self.n_rcv[windows:], self.n[windows:], self.error[windows:])
 
 
 def first_answers(workload: Workload, trace: Trace) -> Answers:
-    """Every first answer beside the truth, for one task without keys.
+    """Return every first answer with its error, for one task without keys.
 
-    Raises ``ValueError`` for a query with tasks or keys: their windows are other streams.
+    Raise ``ValueError`` for a query with several tasks or keys: each of them is a stream.
     """
     config = SlackConfig.from_json(workload.config)
     if config.tasks != 1 or config.keyed:
@@ -121,7 +122,7 @@ def first_answers(workload: Workload, trace: Trace) -> Answers:
 
 
 def _errors(config: SlackConfig, answer: Floats, values: Floats, first: Ints, last: Ints) -> Floats:
-    """Errors of answers about ``values[first:last]``, a window each."""
+    """Return the error of each answer; its window is ``values[first:last]``."""
     if config.aggregate in ("median", "quantile"):
         q = 0.5 if config.aggregate == "median" else config.q
         windows = zip(answer.tolist(), first.tolist(), last.tolist(), strict=True)
@@ -136,14 +137,14 @@ def _errors(config: SlackConfig, answer: Floats, values: Floats, first: Ints, la
 
 
 def _rank_error(q: float, answer: float, values: Floats) -> float:
-    """How many ranks ``answer`` is off, as a share; the nearest of its ranks where it has many."""
+    """Return the error of an answer in ranks, as a share; of several ranks the nearest counts."""
     aim = ceil(as_written(q) * len(values))
     below, upto = int((values < answer).sum()), int((values <= answer).sum())
     return max(below + 1 - aim, aim - upto, 0) / len(values)
 
 
 def measured_misses(trace: Trace) -> Flags:
-    """Which judged windows missed their requirement as far as was known at their judgement."""
+    """Return whether each judged window missed its requirement, by what its judgement knew."""
     judged = sorted(trace.of(Judged), key=lambda step: step.order)
     return np.array([step.miss for step in judged], dtype=np.bool_)
 
@@ -153,24 +154,24 @@ def measured_misses(trace: Trace) -> Flags:
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """How often something happened, and between which limits its probability lies."""
+    """Observed share of an event, and limits of its probability."""
 
     share: float
     low: float
     high: float
     failure: float
-    """With this probability ``low`` is too high; with this probability ``high`` is too low."""
+    """Probability that ``low`` is too high, and that ``high`` is too low."""
     windows: int
     blocks: int
 
     def at_most(self, promised: float) -> Outcome:
-        """Whether the probability is at most ``promised``."""
+        """Judge that the probability is at most ``promised``."""
         if self.high <= promised:
             return Outcome.HOLDS
         return Outcome.BROKEN if self.low > promised else Outcome.UNDETERMINED
 
     def sentence(self, promised: float) -> str:
-        """What was seen."""
+        """Return the observation as a sentence."""
         return (
             f"{self.share:.4f} of {self.windows} windows in {self.blocks} blocks, between"
             f" {self.low:.4f} and {self.high:.4f} (each limit fails with probability"
@@ -179,13 +180,13 @@ class Share:
 
 
 def share_of(happened: Flags, config: SlackConfig, failure: float) -> Share:
-    """The probability that something happens to a window, from a long run of windows.
+    """Estimate the probability that something happens to a window, from a long run of windows.
 
-    Student-t limits over blocks. They trust in means that are nearly normal, which those of rare
-    events are not: so neither is closer than the Clopper-Pearson limit of as many independent
-    windows as do not overlap.
+    The limits are Student-t limits over blocks. These assume means that are nearly normal, which
+    means of rare events are not: so neither limit is closer than the Clopper-Pearson limit of as
+    many independent windows as do not overlap.
 
-    Raises ``ValueError`` for fewer than ten blocks.
+    Raise ``ValueError`` for fewer than ten blocks.
     """
     overlap = ceil(config.size_us / config.slide_us)
     length = BLOCK_LENGTHS * overlap
@@ -211,5 +212,5 @@ def share_of(happened: Flags, config: SlackConfig, failure: float) -> Share:
 
 
 def bonferroni(failure: float, tests: Sequence[object]) -> float:
-    """What each of these tests may fail with, so that any of them does with ``failure``."""
+    """Return the failure probability of each test, so that any of them fails with ``failure``."""
     return failure / len(tests)

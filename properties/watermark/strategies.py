@@ -2,10 +2,10 @@
 
 Rules of this file:
 
-1. Streams are those of ``generators/streams``: what arrives comes out of a simulation, with
-   calm and stormy phases.
-2. Clusters are smaller than a stream, and waits are from none to longer than several windows.
-3. The literal reading is drawn only where it is asked for: it does not keep the promises.
+1. Streams are those of ``generators/streams``: a simulation makes them, with calm and stormy
+   phases.
+2. Clusters are smaller than a stream; waits range from none to more than several windows.
+3. The literal reading is drawn only on request, because it does not keep the promises.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from properties.generators.networks import upto
 from properties.generators.streams import UNIT_US, workloads
 
 PROMISING = ("disorder", "scaled", "fixed")
-"""Readings that keep what is promised."""
+"""Readings that keep the promises."""
 
 
 @st.composite
@@ -28,7 +28,7 @@ def configs(
     aggregates: Sequence[str] = AGGREGATES,
     corrections: Sequence[bool] = (False, True),
 ) -> WatermarkConfig:
-    """Queries of every shape: overlapping, tumbling and gapped windows, small and odd limits."""
+    """Draw queries of every shape: overlapping, tumbling and gapped windows, odd limits."""
     slide_us = draw(st.sampled_from([4, 6, 7])) * UNIT_US
     size_us = draw(st.sampled_from([slide_us, 3 * slide_us, slide_us // 2, 9 * UNIT_US]))
     return WatermarkConfig(
@@ -54,5 +54,5 @@ def configs(
 def cases(
     readings: Sequence[str] = PROMISING, corrections: Sequence[bool] = (False, True)
 ) -> st.SearchStrategy[Workload]:
-    """A query and a stream for it."""
+    """Draw a query and a stream for it."""
     return configs(readings, corrections=corrections).flatmap(workloads)

@@ -1,7 +1,7 @@
-"""Senders and instances of the Spark side as the machine of a simulated stream.
+"""Machine of a simulated stream that runs the senders and instances of the Spark side.
 
-A Spark task routes its part of a micro-batch at once, and a simulated sender tuple by tuple: what
-``choose`` says of each tuple is held to what ``route`` says of all of them when the part ends.
+A Spark task routes its part of a micro-batch at once, a simulated sender tuple by tuple. When the
+part ends, the choices for single tuples are compared with the routes of all of them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -66,7 +66,7 @@ class SparkMachine:
         self._parts[sender] = _Part(self._senders.states[sender])
 
     def is_full(self, tuples: int) -> bool:
-        """Say whether a micro-batch ends the window, at whose end it has so many tuples."""
+        """Return whether the window ends after a micro-batch, given its number of tuples."""
         return is_full(self._config, tuples)
 
     def rebalance(self, times_us: tuple[int, ...]) -> Sequence[Step]:
@@ -78,11 +78,11 @@ class SparkMachine:
         return heavy
 
     def saved(self) -> object:
-        """Return what the store holds, and what was routed since, which is to be routed again."""
+        """Return the store's content, and the keys routed since, which will be routed again."""
         return self._senders.saved(), [tuple(part.keys) for part in self._parts]
 
     def restore(self, saved: object) -> None:
-        """Go on from what :meth:`saved` returned."""
+        """Resume from the result of :meth:`saved`."""
         assert isinstance(saved, tuple)
         stored, parts = saved
         self._senders.restore(stored)
@@ -94,7 +94,7 @@ class SparkMachine:
     # ----------------------------------------------------------------------------- the instances
 
     def serve(self, instance: int, window: int, event: Event) -> Sequence[Step]:
-        """Let an instance take in a tuple of a window; return what can be seen of it at once."""
+        """Let an instance take in a tuple of a window; return the immediate steps."""
         self._rows.append((window, instance, event.key, event.value))
         if len(self._rows) == TOGETHER:
             self._aggregate()

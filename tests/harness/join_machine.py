@@ -1,4 +1,4 @@
-"""The workers of the Spark side, chained in process, as the machine of a simulated chain."""
+"""Machine of a simulated chain that runs the workers of the Spark side in process."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ class SparkMachine:
         self._chain.workers[-1].end_intake(S)
 
     def is_over(self) -> bool:
-        """Say whether every worker has finished."""
+        """Return whether every worker has finished."""
         return all(worker.finished for worker in self._chain.workers)
 
     def commit(self) -> Sequence[Step]:
@@ -57,7 +57,7 @@ class SparkMachine:
         self._config = replace(self._config, block_size=block_size)
 
     def is_overdue(self, worker: int, stream: str) -> bool:
-        """Say whether tuples of a stream that are overdue wait for an acknowledgement."""
+        """Return whether overdue tuples of a stream wait for an acknowledgement."""
         lanes = self._chain.workers[worker].lanes
         return is_held_up(lanes[stream], lanes[S if stream == R else R], self._config)
 
@@ -85,11 +85,11 @@ class SparkMachine:
         return self._served(worker, _tuples(message))
 
     def look(self, worker: int) -> Service:
-        """Do what a worker does without being asked."""
+        """Let a worker act without a message."""
         return self._served(worker, 0)
 
     def _served(self, number: int, taken: int) -> Service:
-        """Let a worker drop and send; return what has come of everything since the last time."""
+        """Let a worker drop and send; return everything that happened since the last call."""
         worker, matcher, done = self._chain.workers[number], self._chain.matcher, len(self._steps)
         worker.work()
         outbox, worker.outbox = worker.outbox, []

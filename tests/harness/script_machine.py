@@ -1,10 +1,10 @@
-"""The operator of the Spark side as the machines of simulated workers of scripts.
+"""Machines of simulated workers of scripts that run the operator of the Spark side.
 
 Rules of this file:
 
-* A micro-batch is worked on when it is over; a message is a micro-batch of its own, and so is the
-  end. State and messages are the bytes that Spark stores and sends.
-* Messages between two workers are numbered: a reader passes over one that it had before.
+* A micro-batch is processed when it is over; each message, and the end, is a micro-batch of its
+  own. State and messages are the bytes that Spark stores and sends.
+* Messages between two workers are numbered: a reader skips a message that it already had.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,11 +33,11 @@ WAYS: Mapping[str, str | None] = {
     "all-split": ALL_SPLIT,
     "by-unit": BY_HASH,
 }
-"""Placements of the simulation that the Spark side has, too, and what it calls them."""
+"""Names on the Spark side of the placements that it shares with the simulation."""
 
 
 class SparkScripts:
-    """Scripts as the Spark side compiles and places them."""
+    """Scripts, compiled and placed by the Spark side."""
 
     def __init__(self, config: ScriptConfig, way: str) -> None:
         self._plan = compile_plan(config, look_up("placement", way, WAYS))
@@ -46,14 +46,14 @@ class SparkScripts:
 
     @property
     def hosts(self) -> Sequence[frozenset[str]]:
-        """By worker: the sensors whose tuples it is sent."""
+        """Sensors whose tuples are sent to a worker, by worker."""
         hosts = self._plan.hosts.items()
         workers = range(self._plan.workers)
         return [frozenset(sensor for sensor, at in hosts if each in at) for each in workers]
 
     @property
     def readers(self) -> Sequence[frozenset[int]]:
-        """By worker: the other workers that it sends results."""
+        """Other workers that receive a worker's results, by worker."""
         shares = map(self._plan.share, range(self._plan.workers))
         return [frozenset[int]().union(*share.sent.values()) for share in shares]
 
@@ -75,7 +75,7 @@ class SparkMachine:
 
     def __init__(self, plan: Plan, waiting: Waiting, router: Router, worker: int) -> None:
         self.known_us = 0
-        """Stamp before which all results of this worker are there."""
+        """Stamp before which all results of this worker exist (us)."""
         self._worker = worker
         self._router = router
         self._running = WorkerInProcess(plan, waiting, worker)
@@ -89,7 +89,7 @@ class SparkMachine:
         return ()
 
     def hear(self, content: object) -> Sequence[Finding]:
-        """Process a message that was not here before."""
+        """Process a message, unless it is a duplicate."""
         assert isinstance(content, _Block)
         if content.number < self._heard.get(content.sender, 0):
             return ()
@@ -113,7 +113,7 @@ class SparkMachine:
         return self._running.saved(), dict(self._sent), dict(self._heard), self.known_us
 
     def restore(self, saved: object) -> None:
-        """Go on from a state; an attempt at the micro-batch has been made, and is forgotten."""
+        """Resume from a state; the attempt at the micro-batch is forgotten."""
         assert isinstance(saved, tuple)
         self.end_batch()
         state, sent, heard, self.known_us = saved
@@ -128,13 +128,13 @@ class SparkMachine:
         return [Finding(others), *self._computed(results), *self._told(said.messages)]
 
     def _computed(self, results: Sequence[Result]) -> Iterator[Finding]:
-        """Yield the results of each stamp, which are one piece of work."""
+        """Yield the results of each stamp as one piece of work."""
         stamp = attrgetter("ts_us")
         for stamp_us, found in groupby(sorted(results, key=stamp), stamp):
             yield Finding([*found], stamp_us=stamp_us, is_last=self.known_us == END_US)
 
     def _told(self, messages: Sequence[tuple[int, bytes]]) -> Iterator[Finding]:
-        """Yield what other workers are told: a message each."""
+        """Yield one finding for each message to another worker."""
         for reader, data in messages:
             number = self._sent.get(reader, 0)
             self._sent[reader] = number + 1

@@ -1,7 +1,6 @@
-"""Small cases, each made so that one thing has to be right in it.
+"""Small cases of scripts, each of which tests one thing that random draws rarely meet.
 
-Drawing comes upon most of them seldom. Each has sensors ``a``, ``b`` and ``c``; times are in
-milliseconds, a list is a micro-batch.
+Each has sensors ``a``, ``b`` and ``c``; times are in milliseconds, a list is a micro-batch.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,10 +11,10 @@ from model.vocabulary.script import MILLISECOND_US
 from properties.script.language import parse
 
 SECOND = 3_600
-"""Once a second, in an hour."""
+"""Tuples an hour of a sensor that sends once a second."""
 NAN = float("nan")
 Measured = tuple[str, int, float]
-"""A sensor, a time, a value. The same again is a redelivery."""
+"""Sensor, time (ms) and value; an equal row is a redelivery."""
 
 
 def _case(
