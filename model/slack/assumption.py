@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from model.vocabulary import Event, SlackConfig
 from model.vocabulary.slack import MAX_CORRELATED, Correlation
-from model.windows.correction import Scored
+from model.windows.correction import Scorer
 from model.windows.state import Scores
 
 UNTESTED = "untested"
@@ -40,7 +40,7 @@ def is_recorded(config: SlackConfig, start_us: int, n: int) -> bool:
     return (start_us // config.slide_us) % every == 0 and n <= MAX_CORRELATED
 
 
-def scored(config: SlackConfig) -> Scored:
+def scored(config: SlackConfig) -> Scorer:
     """Return the function that scores a window for its correction."""
 
     def scores(start_us: int, tuples: Sequence[Event]) -> Scores | None:

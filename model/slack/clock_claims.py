@@ -10,7 +10,7 @@ Rules of this file:
 
 from itertools import pairwise
 
-from model.slack.evidence import Observed, Truth
+from model.slack.evidence import Observation, Truth
 from model.vocabulary.slack import Judged, Late, Progress, Result
 from model.windows.claims import Findings, name_of
 
@@ -19,7 +19,7 @@ TOLERANCE = 1e-9
 # ------------------------------------------------------------------- promise 4: clock and slack
 
 
-def alpha_is_a_share(_truth: Truth, observed: Observed, findings: Findings) -> None:
+def alpha_is_a_share(_truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that the factor stays within 0 and 1."""
     for judged in observed.trace.of(Judged):
         if not 0 <= judged.alpha <= 1:
@@ -31,7 +31,7 @@ def alpha_is_a_share(_truth: Truth, observed: Observed, findings: Findings) -> N
             findings.add(progress.batch, f"{sentence} {progress.alpha}.")
 
 
-def slack_is_bounded(truth: Truth, observed: Observed, findings: Findings) -> None:
+def slack_is_bounded(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that K is at least 0, at most the largest delay so far, and at most its limit."""
     limit_us = truth.config.max_slack_us
     for step in _clocked(observed):
@@ -52,7 +52,7 @@ def slack_is_bounded(truth: Truth, observed: Observed, findings: Findings) -> No
             )
 
 
-def watermark_is_monotone(_truth: Truth, observed: Observed, findings: Findings) -> None:
+def watermark_is_monotone(_truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that the watermark of a task never decreases, between batches or between results."""
     for task, clock in observed.clocks.items():
         for before, after in pairwise(clock):
@@ -83,7 +83,7 @@ def is_in_order(truth: Truth) -> bool:
     return not any(truth.max_delay_us.values())
 
 
-def in_order_is_never_late(truth: Truth, observed: Observed, findings: Findings) -> None:
+def in_order_is_never_late(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that without delays the slack is 0 and no tuple is late."""
     for step in _clocked(observed):
         if step.slack_us != 0:
@@ -104,16 +104,18 @@ def has_enough_slack(truth: Truth) -> bool:
     return config.control == "fixed" and slack_us >= max(truth.max_delay_us.values(), default=0)
 
 
-def enough_slack_is_never_late(truth: Truth, observed: Observed, findings: Findings) -> None:
+def enough_slack_is_never_late(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that no tuple is late if the slack is not smaller than any delay."""
     _nothing_is_late(truth, observed, findings, "although the slack covers every delay")
 
 
-def _clocked(observed: Observed) -> tuple[Result | Progress, ...]:
+def _clocked(observed: Observation) -> tuple[Result | Progress, ...]:
     return (*observed.trace.of(Result), *observed.trace.of(Progress))
 
 
-def _nothing_is_late(truth: Truth, observed: Observed, findings: Findings, although: str) -> None:
+def _nothing_is_late(
+    truth: Truth, observed: Observation, findings: Findings, although: str
+) -> None:
     for late in observed.trace.of(Late):
         identity = late.task, late.source_id
         if identity in truth.deliveries:  # a forgotten redelivery may be late without a delay
@@ -127,7 +129,7 @@ def _nothing_is_late(truth: Truth, observed: Observed, findings: Findings, altho
 # ---------------------------------------------------------------------- promise 3: the controller
 
 
-def judgements_are_measured(truth: Truth, observed: Observed, findings: Findings) -> None:
+def judgements_are_measured(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that each window is judged once, by its answer and its late pairs."""
     seen: set[tuple[int, int, str]] = set()
     for judged in observed.trace.of(Judged):
@@ -157,7 +159,7 @@ def judgements_are_measured(truth: Truth, observed: Observed, findings: Findings
             )
 
 
-def misses_are_bounded(truth: Truth, observed: Observed, findings: Findings) -> None:
+def misses_are_bounded(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that misses stay within the conformal bound on every prefix of the judgements."""
     config = truth.config
     rate, target = config.learning_rate, config.delta / 2
@@ -181,7 +183,7 @@ def misses_are_bounded(truth: Truth, observed: Observed, findings: Findings) -> 
                 break
 
 
-def pd_telescopes(truth: Truth, observed: Observed, findings: Findings) -> None:
+def pd_telescopes(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that alpha is 1 + kp * (sum of the errors) + kd * (the last error), but for clipping.
 
     Amounts clipped at 1 are subtracted, those clipped at 0 added. So this law steers the mean of
@@ -216,7 +218,7 @@ def _has_redelivery(truth: Truth, task: int) -> bool:
     return any(identity[0] == task for identity in truth.deliveries)
 
 
-def _by_task(observed: Observed) -> dict[int, list[Judged]]:
+def _by_task(observed: Observation) -> dict[int, list[Judged]]:
     judgements: dict[int, list[Judged]] = {}
     for judged in observed.trace.of(Judged):
         judgements.setdefault(judged.task, []).append(judged)

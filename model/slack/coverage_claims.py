@@ -18,11 +18,11 @@ from math import ceil, floor
 
 import numpy as np
 
-from model.slack.evidence import Observed, Truth
+from model.slack.evidence import Observation, Truth
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import MAX_CORRELATED, Correlation, Judged, Late, Progress, Result
 from model.windows.claims import Findings, name_of, tuples_of
-from model.windows.evidence import Arrived, Window
+from model.windows.evidence import AcceptedTuple, WindowId
 from model.windows.query import as_written
 
 TOLERANCE = 1e-9
@@ -74,7 +74,7 @@ def _clock(truth: Truth, task: int) -> ArrivalClock:
 # ------------------------------------------------------------------------- the slack obeys alpha
 
 
-def slack_follows_alpha(truth: Truth, observed: Observed, findings: Findings) -> None:
+def slack_follows_alpha(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Find clocks and results whose slack is not alpha times the largest delay so far."""
     clocks, alphas = clocks_of(truth), _alphas(observed)
     for progress in observed.trace.of(Progress):
@@ -108,7 +108,7 @@ def slack_follows_alpha(truth: Truth, observed: Observed, findings: Findings) ->
             )
 
 
-def _alphas(observed: Observed) -> dict[tuple[int, int], tuple[float, float]]:
+def _alphas(observed: Observation) -> dict[tuple[int, int], tuple[float, float]]:
     """Return the least and the largest factor that may have been in force in a task's batch."""
     judged: dict[tuple[int, int], list[float]] = {}
     for step in sorted(observed.trace.of(Judged), key=lambda step: step.order):
@@ -130,7 +130,7 @@ def _slack_us(config: SlackConfig, alpha: float, longest_us: int) -> int:
     return slack_us if config.max_slack_us is None else min(slack_us, config.max_slack_us)
 
 
-def late_is_later_than_the_slack(truth: Truth, observed: Observed, findings: Findings) -> None:
+def late_is_later_than_the_slack(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Find late tuples that came within the slack with which their window was closed."""
     clocks = clocks_of(truth)
     for late in observed.trace.of(Late):
@@ -171,7 +171,7 @@ class Shortfall:
         return self.below - self.unknowable - self.on_its_way - self.after_judgement
 
 
-def shortfalls(truth: Truth, observed: Observed) -> tuple[Shortfall, ...]:
+def shortfalls(truth: Truth, observed: Observation) -> tuple[Shortfall, ...]:
     """Count the judged windows that were answered with too few tuples, by task."""
     clocks = clocks_of(truth)
     by_task: dict[int, list[Judged]] = {}
@@ -183,13 +183,13 @@ def shortfalls(truth: Truth, observed: Observed) -> tuple[Shortfall, ...]:
 
 
 def _shortfall(
-    truth: Truth, observed: Observed, clock: ArrivalClock, judgements: Sequence[Judged]
+    truth: Truth, observed: Observation, clock: ArrivalClock, judgements: Sequence[Judged]
 ) -> Shortfall:
     rate, target = truth.config.learning_rate, truth.config.delta / 2
     below = unknowable = on_its_way = after_judgement = 0
     alpha = 1.0
     for judged in judgements:
-        window: Window = (judged.task, judged.start_us, judged.key)
+        window: WindowId = (judged.task, judged.start_us, judged.key)
         n = len(truth.windows.get(window, ()))
         results = observed.results.get(window)
         n_rcv = results[0].n_rcv if results else 0
@@ -217,7 +217,7 @@ def _required(config: SlackConfig, judged: Judged, n: int) -> int:
     return ceil(share * n)
 
 
-def misses_are_answered_for(truth: Truth, observed: Observed, findings: Findings) -> None:
+def misses_are_answered_for(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Find tasks that fell below the required coverage more often than delta/2, without excuse."""
     target = truth.config.delta / 2
     for task in shortfalls(truth, observed):
@@ -239,7 +239,7 @@ SMALL = 200
 """Tuples of a window up to which every pair of tuples is compared."""
 
 
-def correlations_are_right(truth: Truth, observed: Observed, findings: Findings) -> None:
+def correlations_are_right(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that each revision of every ceil(W/s)-th window has its correlation, others none."""
     config = truth.config
     every = -(-config.size_us // config.slide_us)
@@ -275,7 +275,7 @@ def correlations_are_right(truth: Truth, observed: Observed, findings: Findings)
             )
 
 
-def _sums_over_pairs(found: Sequence[Arrived]) -> tuple[int, int, int]:
+def _sums_over_pairs(found: Sequence[AcceptedTuple]) -> tuple[int, int, int]:
     """Return the sums of x*y, x*x and y*y; x and y compare every tuple with every other one."""
     times_us = [arrived.event_time_us for arrived in found]
     delays_us = [max(times_us[: n + 1]) - own for n, own in enumerate(times_us)]

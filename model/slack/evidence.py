@@ -14,7 +14,7 @@ from model.vocabulary.slack import Progress
 from model.windows import evidence
 
 Truth: TypeAlias = evidence.Truth[SlackConfig]
-Observed: TypeAlias = evidence.Observed[Progress]
+Observation: TypeAlias = evidence.Observation[Progress]
 
 IDENTITY: Mapping[str, tuple[str, ...]] = {
     **evidence.IDENTITY,
@@ -31,7 +31,7 @@ def truth_of(workload: Workload) -> Truth:
     return evidence.truth_of(workload, config, lambda event: is_rejected(config, event))
 
 
-def observed_in(truth: Truth, trace: Trace) -> Observed:
+def observed_in(truth: Truth, trace: Trace) -> Observation:
     """Arrange a trace by window."""
     return evidence.arrange(truth, trace, trace.of(Progress))
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from model.slack.assumption import scored
-from model.slack.requirement import Known, cv_squared_of
+from model.slack.requirement import WindowFacts, cv_squared_of
 from model.slack.rules import RULES, Coverage, Factor, Rules
 from model.vocabulary import Event, SlackConfig, Step
 from model.vocabulary.slack import Judged, Progress
@@ -223,7 +223,7 @@ class Task(WindowTask[SlackConfig]):
             n_req = None if self._needs_values else required.get(total)
             if n_req is None:
                 values = (*counts.received, *counts.late)
-                known = Known(total, cv_squared, values, (self.number, self.judged))
+                known = WindowFacts(total, cv_squared, values, (self.number, self.judged))
                 n_req = required[total] = self._requirement(known)
             coverage = Coverage(counts.n_rcv, total, n_req)
             steps.append(self._judge_window(index, key, counts.n_late, batch, coverage))

@@ -20,7 +20,7 @@ from model.slack.machine import Task, TaskState
 from model.slack.rules import Factor, Rules
 from model.vocabulary import SlackConfig
 from model.windows.correction import advance, due, plan
-from model.windows.scopes import WENT_BACK, Emitted, WindowScope, emit
+from model.windows.scopes import WENT_BACK, Emissions, WindowScope, emit
 from model.windows.state import Answer, History, Pair, Plan, Store, Window
 
 # ---------------------------------------------------------------------------------------- state
@@ -43,7 +43,7 @@ class State(NamedTuple):
     flushes_left: int
     is_flushed: bool = False
     task: TaskState = TaskState()
-    emitted: Emitted = Emitted()
+    emitted: Emissions = Emissions()
     answers: tuple[tuple[Window, Answer], ...] = ()
     pending: tuple[Pair, ...] = ()
     plan: Plan | None = None
@@ -73,7 +73,7 @@ ARRIVAL, FLUSH, END_OF_BATCH, SMALL_STEP, CRASH = (
 )
 
 
-class Protocol:
+class Transitions:
     """The actions of one scope under one set of rules."""
 
     def __init__(self, scope: Scope, rules: Rules) -> None:

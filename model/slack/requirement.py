@@ -30,7 +30,7 @@ from model.windows.query import as_written
 # ---------------------------------------------------------------------------------- which rule
 
 
-class Known(NamedTuple):
+class WindowFacts(NamedTuple):
     """What is known of a window at its judgement."""
 
     total: int
@@ -43,7 +43,7 @@ class Known(NamedTuple):
     """(task, order of the judgement)."""
 
 
-Requirement = Callable[[Known], int]
+Requirement = Callable[[WindowFacts], int]
 """Function from what is known of a window to the number of tuples required, 0..N."""
 
 ROUNDING = 1e-9
@@ -62,7 +62,7 @@ def requirement_of(config: SlackConfig) -> Requirement:
     """Return the requirement that the query's (eps, delta) or ``lambda_thr`` amounts to."""
     requirement = _unclipped(config)
 
-    def clipped(known: Known) -> int:
+    def clipped(known: WindowFacts) -> int:
         required = requirement(known)
         return 0 if required < 0 else required if required < known.total else known.total
 
@@ -134,7 +134,7 @@ def _for_sum(eps: float, z: float) -> Requirement:
     missing: with equal values, exactly that many make an error of eps.
     """
 
-    def required(known: Known) -> int:
+    def required(known: WindowFacts) -> int:
         a = z * z * known.cv_squared / known.total
         if not isfinite(a):
             return known.total
@@ -148,7 +148,7 @@ def _for_sum(eps: float, z: float) -> Requirement:
 def _for_average(eps: float, z: float) -> Requirement:
     """Return the two-sided form; an average needs at least one tuple."""
 
-    def required(known: Known) -> int:
+    def required(known: WindowFacts) -> int:
         total, spread = known.total, z * z * known.cv_squared
         if not isfinite(spread):
             return total

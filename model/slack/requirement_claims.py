@@ -19,11 +19,11 @@ from statistics import NormalDist
 
 import numpy as np
 
-from model.slack.evidence import Observed, Truth
+from model.slack.evidence import Observation, Truth
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import Judged
 from model.windows.claims import Findings, name_of
-from model.windows.evidence import Window
+from model.windows.evidence import WindowId
 
 SOME = 200
 SMALL = 32
@@ -36,7 +36,7 @@ Enough = Callable[[int, float], bool]
 # ---------------------------------------------------------------------------------------- claims
 
 
-def required_coverage_is_right(truth: Truth, observed: Observed, findings: Findings) -> None:
+def required_coverage_is_right(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that n_req tuples are enough, and one less is not."""
     judgements = observed.trace.of(Judged)
     is_slow, slow, looked_at = _is_slow(truth.config), 0, 0
@@ -68,7 +68,7 @@ def required_coverage_is_right(truth: Truth, observed: Observed, findings: Findi
         findings.undetermined = "No judgement of a small window could be worked out again."
 
 
-def misses_are_true(truth: Truth, observed: Observed, findings: Findings) -> None:
+def misses_are_true(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that a measured miss is one with all tuples known; with a long L they are the same."""
     longest_us = max(truth.max_delay_us.values(), default=0)
     looked_at = 0
@@ -116,7 +116,7 @@ def _grows(truth: Truth) -> bool:
     return is_worst_sum or not (config.needs_values or _estimates(config))
 
 
-def _of_all(truth: Truth, window: Window) -> Enough | None:
+def _of_all(truth: Truth, window: WindowId) -> Enough | None:
     """Return the requirement of the whole window; None if it cannot be worked out."""
     total = len(truth.windows.get(window, ()))
     if _is_slow(truth.config) and total > SMALL:
@@ -124,7 +124,7 @@ def _of_all(truth: Truth, window: Window) -> Enough | None:
     return _enough(truth.config, total, _values(truth, window, total), (0, 0))
 
 
-def _values(truth: Truth, window: Window, total: int) -> list[float] | None:
+def _values(truth: Truth, window: WindowId, total: int) -> list[float] | None:
     """Return the values that a judgement counted, if they are needed and known."""
     found = truth.windows.get(window, ())
     is_known = truth.config.needs_values and len(found) == total

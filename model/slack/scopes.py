@@ -22,7 +22,7 @@ from model.checking.explorer import (
     reachable,
     sometimes,
 )
-from model.slack.protocol import ARRIVAL, Action, Protocol, Scope, State
+from model.slack.protocol import ARRIVAL, Action, Scope, State, Transitions
 from model.slack.rules import RULES
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
@@ -271,7 +271,7 @@ def describe_state(scope: Scope, state: State) -> str:
 
 
 EXPLORER = ScopeExplorer(
-    SCOPES, RULES, VARIANTS, Protocol, claims_of, describe_action, describe_state
+    SCOPES, RULES, VARIANTS, Transitions, claims_of, describe_action, describe_state
 )
 machine_of = EXPLORER.machine_of
 explore = EXPLORER.explore

@@ -17,7 +17,7 @@ from statistics import NormalDist
 from model.checking.variants import PLANTED, Variant, factories
 from model.slack import requirement, rules
 from model.slack.machine import MODEL, Task
-from model.slack.requirement import Known, Requirement
+from model.slack.requirement import Requirement, WindowFacts
 from model.slack.rules import RULES, Coverage, Factor, Rules
 from model.vocabulary import Event, Fault, SlackConfig, Workload
 from model.windows import variants
@@ -72,7 +72,7 @@ def _smaller_root(config: SlackConfig) -> Requirement:
         return right
     eps, z = config.eps, NormalDist().inv_cdf(1 - requirement.level(config))
 
-    def required(known: Known) -> int:
+    def required(known: WindowFacts) -> int:
         a = z * z * known.cv_squared / known.total
         if not isfinite(a):
             return known.total
@@ -90,7 +90,7 @@ def _normal_quantile(config: SlackConfig) -> Requirement:
     q = 0.5 if config.aggregate == "median" else config.q
     spread = NormalDist().inv_cdf(1 - requirement.level(config) / 2) ** 2 * q * (1 - q)
 
-    def required(known: Known) -> int:
+    def required(known: WindowFacts) -> int:
         share = spread / (spread + known.total * config.eps**2)
         return max(1, ceil(share * known.total - requirement.ROUNDING))
 

@@ -12,7 +12,14 @@ from itertools import pairwise
 
 from model.vocabulary.answers import Late, Result
 from model.vocabulary.watermark import Clock
-from model.watermark.evidence import Moment, Observed, Truth, arrivals_by_task, closings, moments_of
+from model.watermark.evidence import (
+    Moment,
+    Observation,
+    Truth,
+    arrivals_by_task,
+    closings,
+    moments_of,
+)
 from model.windows.claims import Findings, name_of
 
 
@@ -29,7 +36,7 @@ def waits_by_disorder(truth: Truth) -> bool:
 # ------------------------------------------------------------------------------------ the clock
 
 
-def watermark_is_near(truth: Truth, observed: Observed, findings: Findings) -> None:
+def watermark_is_near(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that the watermark lies at most the wait, and at most M, behind t_max."""
     limit_us = truth.config.max_wait_us
     for clock in observed.trace.of(Clock):
@@ -42,7 +49,7 @@ def watermark_is_near(truth: Truth, observed: Observed, findings: Findings) -> N
             )
 
 
-def clocks_are_monotone(_truth: Truth, observed: Observed, findings: Findings) -> None:
+def clocks_are_monotone(_truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that watermark and largest event time never decrease."""
     for clock in observed.clocks.values():
         for before, after in pairwise(clock):
@@ -55,7 +62,7 @@ def clocks_are_monotone(_truth: Truth, observed: Observed, findings: Findings) -
                 )
 
 
-def watermark_follows(truth: Truth, observed: Observed, findings: Findings) -> None:
+def watermark_follows(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that N is the largest event time so far and wm = max(previous wm, N - wait)."""
     for moment in _moments(truth, observed):
         clock, event, before = moment.clock, moment.event, moment.before
@@ -71,7 +78,7 @@ def watermark_follows(truth: Truth, observed: Observed, findings: Findings) -> N
             )
 
 
-def every_arrival_has_a_clock(truth: Truth, observed: Observed, findings: Findings) -> None:
+def every_arrival_has_a_clock(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that each accepted arrival, and no other, has a clock, in its batch.
 
     The recorded watermark before a redelivery tells whether it is accepted.
@@ -112,7 +119,7 @@ def every_arrival_has_a_clock(truth: Truth, observed: Observed, findings: Findin
 # ---------------------------------------------------------------------------------- the disorder
 
 
-def inversions_are_counted(truth: Truth, observed: Observed, findings: Findings) -> None:
+def inversions_are_counted(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that ``inv`` is the number of pairs out of order among the last k arrivals."""
     for moment in _moments(truth, observed):
         if moment.clock.inv != moment.inv:
@@ -123,7 +130,7 @@ def inversions_are_counted(truth: Truth, observed: Observed, findings: Findings)
             )
 
 
-def wait_is_monotone(truth: Truth, observed: Observed, findings: Findings) -> None:
+def wait_is_monotone(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that of two clusters of a task the one with more disorder does not wait less."""
     by_task = moments_of(truth, observed)
     for task in sorted(by_task):
@@ -140,7 +147,7 @@ def wait_is_monotone(truth: Truth, observed: Observed, findings: Findings) -> No
                 )
 
 
-def calm_is_not_waited_for(truth: Truth, observed: Observed, findings: Findings) -> None:
+def calm_is_not_waited_for(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that after a cluster in order the watermark is the largest event time."""
     for moment in _moments(truth, observed):
         clock = moment.clock
@@ -153,7 +160,7 @@ def calm_is_not_waited_for(truth: Truth, observed: Observed, findings: Findings)
             )
 
 
-def reversal_is_waited_for(truth: Truth, observed: Observed, findings: Findings) -> None:
+def reversal_is_waited_for(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that a reversed cluster waits M."""
     limit_us = truth.config.max_wait_us
     for moment in _moments(truth, observed):
@@ -166,7 +173,7 @@ def reversal_is_waited_for(truth: Truth, observed: Observed, findings: Findings)
             )
 
 
-def waits_are_those_of_the_reading(truth: Truth, observed: Observed, findings: Findings) -> None:
+def waits_are_those_of_the_reading(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that the wait is the share of M by section 2, rounded down."""
     config = truth.config
     for moment in _moments(truth, observed):
@@ -189,7 +196,7 @@ def waits_are_those_of_the_reading(truth: Truth, observed: Observed, findings: F
 # ----------------------------------------------------------------------------------- the windows
 
 
-def windows_close_at_the_watermark(truth: Truth, observed: Observed, findings: Findings) -> None:
+def windows_close_at_the_watermark(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that the first arrival with ``end <= wm`` answers a window, or else the flush."""
     closing_of = closings(observed)
     for result in observed.trace.of(Result):
@@ -212,7 +219,7 @@ def windows_close_at_the_watermark(truth: Truth, observed: Observed, findings: F
             )
 
 
-def late_means_closed(truth: Truth, observed: Observed, findings: Findings) -> None:
+def late_means_closed(truth: Truth, observed: Observation, findings: Findings) -> None:
     """Check that a pair is late only if the watermark had reached the end of the window."""
     events = {event.seq: event for event in truth.workload.arrivals}
     reached_us: dict[tuple[int, int, int], int] = {}
@@ -229,7 +236,7 @@ def late_means_closed(truth: Truth, observed: Observed, findings: Findings) -> N
             )
 
 
-def _moments(truth: Truth, observed: Observed) -> Iterator[Moment]:
+def _moments(truth: Truth, observed: Observation) -> Iterator[Moment]:
     for moments in moments_of(truth, observed).values():
         yield from moments
 

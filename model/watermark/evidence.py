@@ -23,7 +23,7 @@ from model.vocabulary.watermark import Clock
 from model.windows import evidence
 
 Truth: TypeAlias = evidence.Truth[WatermarkConfig]
-Observed: TypeAlias = evidence.Observed[Clock]
+Observation: TypeAlias = evidence.Observation[Clock]
 
 IDENTITY: Mapping[str, tuple[str, ...]] = {**evidence.IDENTITY, "clock": ("task", "seq")}
 """Identifying fields of each kind of step; the others are compared."""
@@ -35,7 +35,7 @@ def truth_of(workload: Workload) -> Truth:
     return evidence.truth_of(workload, config, lambda event: is_rejected(config, event))
 
 
-def observed_in(truth: Truth, trace: Trace) -> Observed:
+def observed_in(truth: Truth, trace: Trace) -> Observation:
     """Arrange a trace by window."""
     return evidence.arrange(truth, trace, trace.of(Clock))
 
@@ -71,7 +71,7 @@ class Moment(NamedTuple):
 
 
 @lru_cache(maxsize=1)  # many claims look at one trace
-def moments_of(truth: Truth, observed: Observed) -> Mapping[int, Sequence[Moment]]:
+def moments_of(truth: Truth, observed: Observation) -> Mapping[int, Sequence[Moment]]:
     """Return the moments of all clocks in the order of arrival, by task.
 
     Every accepted arrival needs a recorded clock. Clocks of unknown arrivals are left out; see
@@ -90,7 +90,7 @@ def moments_of(truth: Truth, observed: Observed) -> Mapping[int, Sequence[Moment
     return moments
 
 
-def closings(observed: Observed) -> Callable[[int, int], Clock | None]:
+def closings(observed: Observation) -> Callable[[int, int], Clock | None]:
     """Return a function from a task and the end of a window to the first clock that reached it."""
     reached = {
         task: list(accumulate((clock.wm_us for clock in clocks), max))

@@ -16,7 +16,7 @@ from model.vocabulary import Event, Step, WatermarkConfig
 from model.vocabulary.watermark import Clock
 from model.watermark.rules import RULES, Rules
 from model.windows.cluster import Cluster
-from model.windows.correction import Scored, nothing_scored
+from model.windows.correction import Scorer, score_nothing
 from model.windows.machine import WindowTask
 from model.windows.pipeline import WindowModel
 from model.windows.state import BEFORE_TIME_US, SavedWindows
@@ -126,8 +126,8 @@ class Task(WindowTask[WatermarkConfig]):
 # ------------------------------------------------------------------------------- whole workloads
 
 
-def _scored_by(config: WatermarkConfig) -> Scored | None:
-    return nothing_scored if config.corrections else None
+def _scored_by(config: WatermarkConfig) -> Scorer | None:
+    return score_nothing if config.corrections else None
 
 
 MODEL = WindowModel(WatermarkConfig.from_json, Task, _scored_by, RULES)

@@ -31,7 +31,7 @@ from model.windows.scopes import (
     OVER,
     WENT_BACK,
     WROTE_AGAIN,
-    Emitted,
+    Emissions,
     ScopeExplorer,
     WindowScope,
     emit,
@@ -97,7 +97,7 @@ class State(NamedTuple):
     """Whether something has arrived since the last micro-batch ended."""
     task: TaskState = TaskState()
     clock: ClusterClock | None = None
-    emitted: Emitted = Emitted()
+    emitted: Emissions = Emissions()
 
 
 LESS_FOR_MORE = "more disorder made the wait shorter"
@@ -120,7 +120,7 @@ ARRIVAL, FLUSH, END_OF_BATCH = (
 )
 
 
-class Protocol:
+class Transitions:
     """The actions of one scope under one set of rules."""
 
     def __init__(self, scope: Scope, rules: Rules) -> None:
@@ -348,7 +348,7 @@ def describe_state(scope: Scope, state: State) -> str:
 
 
 EXPLORER = ScopeExplorer(
-    SCOPES, RULES, VARIANTS, Protocol, claims_of, describe_action, describe_state
+    SCOPES, RULES, VARIANTS, Transitions, claims_of, describe_action, describe_state
 )
 machine_of = EXPLORER.machine_of
 explore = EXPLORER.explore

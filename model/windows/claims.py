@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from model.checking.claims import Claim, Outcome, Verdict
 from model.vocabulary.answers import Cleared, Late, Revision
 from model.vocabulary.trace import kind_of
-from model.windows.evidence import Observed, Tick, Truth, Window
+from model.windows.evidence import Observation, Tick, Truth, WindowId
 from model.windows.query import Query
 
 QueryT = TypeVar("QueryT", bound=Query)
@@ -30,7 +30,7 @@ class Evidence(Generic[QueryT, TickT]):
     """The truth of a workload, and what a trace of it shows."""
 
     truth: Truth[QueryT]
-    observed: Observed[TickT]
+    observed: Observation[TickT]
 
     @cached_property
     def nothing_was_late(self) -> bool:
@@ -72,14 +72,14 @@ class Findings:
             self.witness = witness
 
 
-def name_of(truth: Truth[Query], window: Window) -> str:
+def name_of(truth: Truth[Query], window: WindowId) -> str:
     """Return a window as a person would write it."""
     task, start_us, key = window
     of_key = f", key {key!r}" if truth.config.keyed else ""
     return f"window [{start_us}, {truth.end_us(window)}) of task {task}{of_key}"
 
 
-def tuples_of(truth: Truth[Query], window: Window) -> str:
+def tuples_of(truth: Truth[Query], window: WindowId) -> str:
     """Return the distinct tuples of a window, in a sentence."""
     found = truth.windows.get(window, ())
     if not found:
@@ -103,7 +103,7 @@ def is_flushed(truth: Truth[Query]) -> bool:
 
 def claim(
     name: str,
-    judge: Callable[[Truth[QueryT], Observed[TickT], Findings], None],
+    judge: Callable[[Truth[QueryT], Observation[TickT], Findings], None],
     needs: Sequence[Sequence[type]],
     guard: str,
     applies: Callable[[Truth[QueryT]], bool] = lambda _truth: True,

@@ -19,11 +19,11 @@ from model.windows.query import Query, aggregate_of
 from model.windows.rules import AS_SPECIFIED, CorrectionRules
 from model.windows.state import Answer, History, Plan, Scores, Store
 
-Scored = Callable[[int, Sequence[Event]], Scores | None]
+Scorer = Callable[[int, Sequence[Event]], Scores | None]
 """Function from the start of a window and its tuples, in order of acceptance, to its scores."""
 
 
-def nothing_scored(_start_us: int, _tuples: Sequence[Event]) -> None:
+def score_nothing(_start_us: int, _tuples: Sequence[Event]) -> None:
     """Record no scores of any window."""
 
 
@@ -49,7 +49,7 @@ def plan(
     task: int,
     batch: int,
     reason: str,
-    scored: Scored,
+    scored: Scorer,
 ) -> Plan:
     """Plan a correction of everything pending; this first small step changes nothing."""
     aggregate = aggregate_of(config)

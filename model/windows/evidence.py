@@ -19,7 +19,7 @@ from model.vocabulary import Event, Trace, Workload, task_of
 from model.vocabulary.answers import Cleared, Late, Result, Revision
 from model.windows.query import Query
 
-Window = tuple[int, int, str]
+WindowId = tuple[int, int, str]
 """(task, start_us, key)"""
 
 
@@ -39,7 +39,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
 """Identifying fields of each kind of step, for ``model.checking.diff``; the others are compared."""
 
 
-class Arrived(NamedTuple):
+class AcceptedTuple(NamedTuple):
     """The first accepted delivery of a tuple."""
 
     batch: int
@@ -60,17 +60,17 @@ class Truth(Generic[QueryT_co]):
     batches: int
     """Number of micro-batches; also the number of the flush, if there is one."""
     flush: bool
-    windows: Mapping[Window, Sequence[Arrived]]
+    windows: Mapping[WindowId, Sequence[AcceptedTuple]]
     """Distinct accepted tuples of every window, in arrival order."""
     deliveries: Mapping[tuple[int, int], Sequence[int]]
     """Batches of arrival of the tuples delivered more than once, by (task, identity)."""
-    arrived: Mapping[int, Sequence[Arrived]]
+    arrived: Mapping[int, Sequence[AcceptedTuple]]
     """First accepted deliveries in arrival order, by task."""
     max_delay_us: Mapping[tuple[int, int], int]
     """Largest delay up to the end of a batch, redeliveries included, by (task, batch)."""
     has_exact_sums: bool
 
-    def end_us(self, window: Window) -> int:
+    def end_us(self, window: WindowId) -> int:
         """Return the end of a window (exclusive)."""
         return window[1] + self.config.size_us
 
@@ -102,8 +102,8 @@ def truth_of(
 ) -> Truth[QueryT]:
     """Count windows, deliveries and delays of the arrivals that are not rejected."""
     spec = config.windows
-    windows: dict[Window, list[Arrived]] = {}
-    by_task: dict[int, list[Arrived]] = {}
+    windows: dict[WindowId, list[AcceptedTuple]] = {}
+    by_task: dict[int, list[AcceptedTuple]] = {}
     deliveries: dict[tuple[int, int], list[int]] = {}
     max_delay_us: dict[tuple[int, int], int] = {}
     clocks: dict[int, int] = {}
@@ -123,7 +123,7 @@ def truth_of(
             earlier.append(batch)
             if len(earlier) > 1:
                 continue
-            arrived = Arrived(batch, event.source_id, ts_us, event.value)
+            arrived = AcceptedTuple(batch, event.source_id, ts_us, event.value)
             by_task.setdefault(task, []).append(arrived)
             for index in spec.indices(ts_us):
                 window = (task, spec.start_us(index), event.key if config.keyed else "")
@@ -185,22 +185,22 @@ TickT_co = TypeVar("TickT_co", bound=Tick, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observed(Generic[TickT_co]):
+class Observation(Generic[TickT_co]):
     """The steps of a trace that concern answers, by window."""
 
     trace: Trace
-    results: Mapping[Window, Sequence[Result]]
-    revisions: Mapping[Window, Sequence[Revision]]
-    late: Mapping[Window, Mapping[int, Sequence[int]]]
+    results: Mapping[WindowId, Sequence[Result]]
+    revisions: Mapping[WindowId, Sequence[Revision]]
+    late: Mapping[WindowId, Mapping[int, Sequence[int]]]
     """Batches in which a pair was recorded as late, by window and identity."""
-    cleared: Mapping[Window, Mapping[int, Sequence[int]]]
+    cleared: Mapping[WindowId, Mapping[int, Sequence[int]]]
     clocks: Mapping[int, Sequence[TickT_co]]
     """Recorded clocks in their order, by task."""
-    closed: Mapping[Window, int]
+    closed: Mapping[WindowId, int]
     """First batch at whose end the trace says that a window is closed: by its result, a late pair,
     the watermark, or a flush."""
 
-    def is_pending(self, window: Window, source_id: int, batch: int) -> bool:
+    def is_pending(self, window: WindowId, source_id: int, batch: int) -> bool:
         """Return whether the pair was late and not cleared at the end of a batch."""
         cleared = self.cleared.get(window, {}).get(source_id, ())
         return any(
@@ -209,12 +209,12 @@ class Observed(Generic[TickT_co]):
         )
 
 
-def arrange(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) -> Observed[TickT_co]:
+def arrange(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) -> Observation[TickT_co]:
     """Arrange a trace by window; ``ticks`` are its steps that show a clock, in their order."""
-    results: dict[Window, list[Result]] = {}
+    results: dict[WindowId, list[Result]] = {}
     for result in trace.of(Result):
         results.setdefault(result[:3], []).append(result)
-    revisions: dict[Window, list[Revision]] = {}
+    revisions: dict[WindowId, list[Revision]] = {}
     for revision in trace.of(Revision):
         revisions.setdefault(revision[:3], []).append(revision)
     clocks: dict[int, list[TickT_co]] = {}
@@ -228,13 +228,13 @@ def arrange(truth: Truth[Query], trace: Trace, ticks: Sequence[TickT_co]) -> Obs
     for window, by_identity in late.items():
         first = min(map(min, by_identity.values()))
         closed[window] = min(first, closed.get(window, first))
-    return Observed(trace, results, revisions, late, cleared, clocks, closed)
+    return Observation(trace, results, revisions, late, cleared, clocks, closed)
 
 
-def _closed_by_wm(truth: Truth[Query], clocks: Mapping[int, Sequence[Tick]]) -> dict[Window, int]:
+def _closed_by_wm(truth: Truth[Query], clocks: Mapping[int, Sequence[Tick]]) -> dict[WindowId, int]:
     """Return the batch at whose end each non-empty window was closed by watermark or flush."""
     wm_us = {task: [tick.wm_us for tick in clock] for task, clock in clocks.items()}
-    closed: dict[Window, int] = {}
+    closed: dict[WindowId, int] = {}
     for window in truth.windows:
         task, start_us, _ = window
         position = bisect_left(wm_us.get(task, ()), start_us + truth.config.size_us)
@@ -247,8 +247,8 @@ def _closed_by_wm(truth: Truth[Query], clocks: Mapping[int, Sequence[Tick]]) -> 
 
 def _batches_by_pair(
     steps: Sequence[Late] | Sequence[Cleared],
-) -> dict[Window, dict[int, list[int]]]:
-    pairs: dict[Window, dict[int, list[int]]] = {}
+) -> dict[WindowId, dict[int, list[int]]]:
+    pairs: dict[WindowId, dict[int, list[int]]] = {}
     for step in steps:
         by_identity = pairs.setdefault(step[:3], {})
         by_identity.setdefault(step.source_id, []).append(step.batch)

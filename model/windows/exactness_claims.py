@@ -14,10 +14,10 @@ from typing import NamedTuple, TypeAlias
 from model.checking.claims import Claim
 from model.vocabulary.answers import Cleared, Final, Late, Result, Revision
 from model.windows.claims import Evidence, Findings, QueryT, TickT, claim, name_of, tuples_of
-from model.windows.evidence import Arrived, Observed, Tick, Truth, Window
+from model.windows.evidence import AcceptedTuple, Observation, Tick, Truth, WindowId
 from model.windows.query import Query
 
-Check: TypeAlias = Callable[[Truth[Query], Observed[Tick], Findings], None]
+Check: TypeAlias = Callable[[Truth[Query], Observation[Tick], Findings], None]
 
 SOME = 1_000
 """Most readings of an ambiguous redelivery that are tried."""
@@ -34,10 +34,12 @@ class Current(NamedTuple):
 # ------------------------------------------------------------------------- promise 1: in the end
 
 
-def eventual_exactness(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
+def eventual_exactness(
+    truth: Truth[Query], observed: Observation[Tick], findings: Findings
+) -> None:
     """Check that the final answers are those of all distinct accepted tuples, and no others."""
-    finals: dict[Window, Current] = {}
-    provisional: set[Window] = set()
+    finals: dict[WindowId, Current] = {}
+    provisional: set[WindowId] = set()
     for final in observed.trace.of(Final):
         window = final[:3]
         if window in finals:
@@ -69,7 +71,7 @@ def eventual_exactness(truth: Truth[Query], observed: Observed[Tick], findings: 
         )
 
 
-def nothing_owed(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
+def nothing_owed(truth: Truth[Query], observed: Observation[Tick], findings: Findings) -> None:
     """Check that every late pair was cleared in its batch or later, and nothing else was."""
     for late in observed.trace.of(Late):
         if observed.is_pending(late[:3], late.source_id, truth.batches):
@@ -93,7 +95,7 @@ def nothing_owed(truth: Truth[Query], observed: Observed[Tick], findings: Findin
 
 
 def wrong_answers_are_pending(
-    truth: Truth[Query], observed: Observed[Tick], findings: Findings
+    truth: Truth[Query], observed: Observation[Tick], findings: Findings
 ) -> None:
     """Check that a closed window whose current answer is wrong has a pending pair."""
     has_late_and_flush = truth.flush and observed.late
@@ -127,7 +129,7 @@ def wrong_answers_are_pending(
             break
 
 
-def each_pair_once(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
+def each_pair_once(truth: Truth[Query], observed: Observation[Tick], findings: Findings) -> None:
     """Check that the stream's answer holds exactly the tuples not late for the window."""
     for window in observed.closed:
         results = observed.results.get(window, ())
@@ -151,7 +153,7 @@ def each_pair_once(truth: Truth[Query], observed: Observed[Tick], findings: Find
         )
 
 
-def one_writer(truth: Truth[Query], observed: Observed[Tick], findings: Findings) -> None:
+def one_writer(truth: Truth[Query], observed: Observation[Tick], findings: Findings) -> None:
     """Check that the stream answers once, before any late pair, and that revisions count from 1."""
     for window, results in observed.results.items():
         if len(results) > 1:
@@ -182,7 +184,7 @@ def one_writer(truth: Truth[Query], observed: Observed[Tick], findings: Findings
 
 
 def final_answers_are_the_latest(
-    truth: Truth[Query], observed: Observed[Tick], findings: Findings
+    truth: Truth[Query], observed: Observation[Tick], findings: Findings
 ) -> None:
     """Check that a final answer is the latest one, and exact only if nothing of it is pending."""
     last_batch = truth.batches
@@ -214,14 +216,14 @@ def final_answers_are_the_latest(
 
 
 def corrections_do_not_wait(
-    truth: Truth[Query], observed: Observed[Tick], findings: Findings
+    truth: Truth[Query], observed: Observation[Tick], findings: Findings
 ) -> None:
     """Check that no task owes pairs at a batch end that span over Gamma or are over max_age old."""
     config = truth.config
     batches = range(truth.batches + truth.flush)
     for task, clock in observed.clocks.items():
         wm_us = {progress.batch: progress.wm_us for progress in clock}
-        owed: dict[tuple[Window, int], int] = {}
+        owed: dict[tuple[WindowId, int], int] = {}
         arriving: dict[int, list[Late]] = {}
         for late in observed.trace.of(Late):
             if late.task == task:
@@ -282,7 +284,7 @@ def exactness_claim(
 
 
 def _changes(
-    observed: Observed[Tick], window: Window, found: Sequence[Arrived], closed: int
+    observed: Observation[Tick], window: WindowId, found: Sequence[AcceptedTuple], closed: int
 ) -> list[int]:
     """Return the batches, from the closing on, in which the window or its answer changed."""
     changes = {closed}
@@ -296,7 +298,7 @@ def _changes(
     return sorted(batch for batch in changes if batch >= closed)
 
 
-def _current(observed: Observed[Tick], window: Window, batch: int) -> Current | None:
+def _current(observed: Observation[Tick], window: WindowId, batch: int) -> Current | None:
     """Return the latest revision at a batch end, or else the stream's answer, if any."""
     revisions = [
         Current(revision.value, revision.n, revision.revision)
@@ -320,7 +322,7 @@ def _is_right(truth: Truth[Query], answer: Current | None, values: Sequence[floa
 
 
 def _in_time(
-    truth: Truth[Query], observed: Observed[Tick], window: Window, n_rcv: int
+    truth: Truth[Query], observed: Observation[Tick], window: WindowId, n_rcv: int
 ) -> Iterable[Sequence[float]]:
     """Return every possible list of the values that were not late for the window.
 
@@ -347,7 +349,7 @@ def _said(answer: Current | None) -> str:
     return f"The answer was {answer.value:g} from {answer.n} tuples (revision {answer.revision})."
 
 
-def _lateness(observed: Observed[Tick], window: Window) -> str:
+def _lateness(observed: Observation[Tick], window: WindowId) -> str:
     late = observed.late.get(window, {})
     if not late:
         return "No tuple was recorded as late for it."

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Generic, Protocol, TypeVar
 
 from model.vocabulary import Event, Step, System, Trace, Workload, task_of
-from model.windows.correction import Scored, advance, due, plan
+from model.windows.correction import Scorer, advance, due, plan
 from model.windows.query import Query
 from model.windows.rules import CorrectionRules
 from model.windows.state import History, Plan, Store
@@ -63,7 +63,7 @@ class TaskPipeline(Generic[TaskT]):
         config: Query,
         task: TaskT,
         rules: CorrectionRules,
-        scored: Scored | None,
+        scored: Scorer | None,
         store: Store | None = None,
     ) -> None:
         self.task = task
@@ -109,7 +109,7 @@ class TaskPipeline(Generic[TaskT]):
         return killed + self._correct_once(batch, is_flush, scored)
 
     def _correct_once(
-        self, batch: int, is_flush: bool, scored: Scored, small_steps: int | None = None
+        self, batch: int, is_flush: bool, scored: Scorer, small_steps: int | None = None
     ) -> list[Step]:
         config, number, rules = self._config, self.task.number, self._rules
         reason = due(config, self.store, number, self.task.wm_us, is_flush, rules)
@@ -131,7 +131,7 @@ class WindowModel(Generic[QueryT, TaskT, RulesT]):
 
     parse: Callable[[Mapping[str, object]], QueryT]
     make_task: Callable[[QueryT, int, RulesT], TaskT]
-    scored_by: Callable[[QueryT], Scored | None]
+    scored_by: Callable[[QueryT], Scorer | None]
     """Function from a query to the scores that its corrections record; None: no corrections."""
     rules: RulesT
 

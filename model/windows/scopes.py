@@ -69,7 +69,7 @@ class WindowScope(Generic[QueryT_co]):
         return f"tuple #{number} (event time {self.event_times_us[number]}) arrives"
 
 
-class Emitted(NamedTuple):
+class Emissions(NamedTuple):
     """What the stream side has emitted so far."""
 
     results: tuple[tuple[Window, float], ...] = ()
@@ -87,11 +87,11 @@ WENT_BACK = "the watermark went back"
 def emit(
     scope: WindowScope[Query],
     task: SavedTask,
-    emitted: Emitted,
+    emitted: Emissions,
     steps: Iterable[Step],
     is_first: bool = True,
     alarms: Iterable[str] = (),
-) -> Emitted:
+) -> Emissions:
     """Add steps of the stream, and an alarm for each step that it had no right to.
 
     ``task`` is the task after these steps. ``is_first`` tells whether a tuple arrived for the first
@@ -111,7 +111,7 @@ def emit(
                 raised.add(LATE_TOO_EARLY)
             if is_first:
                 late.add(pair)
-    return Emitted(tuple(sorted(results.items())), tuple(sorted(late)), tuple(sorted(raised)))
+    return Emissions(tuple(sorted(results.items())), tuple(sorted(late)), tuple(sorted(raised)))
 
 
 # --------------------------------------------------------------------------------------- claims
@@ -134,7 +134,7 @@ def right_sums(scope: WindowScope[Query], task: SavedTask) -> dict[Window, int]:
     return right
 
 
-def miscounted(scope: WindowScope[Query], task: SavedTask, emitted: Emitted) -> Iterator[Window]:
+def miscounted(scope: WindowScope[Query], task: SavedTask, emitted: Emissions) -> Iterator[Window]:
     """Yield closed windows whose first answer and late pairs are not all tuples, each once."""
     counted = {window: int(value) for window, value in emitted.results}
     for pair in emitted.late:
@@ -144,7 +144,7 @@ def miscounted(scope: WindowScope[Query], task: SavedTask, emitted: Emitted) -> 
             yield window
 
 
-def is_mixed(scope: WindowScope[Query], task: SavedTask, emitted: Emitted) -> bool:
+def is_mixed(scope: WindowScope[Query], task: SavedTask, emitted: Emissions) -> bool:
     """Return whether a tuple was late for one of its windows and in time for another."""
     late = [pair.source_id for pair in emitted.late]
     return any(
@@ -153,7 +153,9 @@ def is_mixed(scope: WindowScope[Query], task: SavedTask, emitted: Emitted) -> bo
     )
 
 
-def never(alarm: str, emitted_of: Callable[[S], Emitted], guards: tuple[str, ...]) -> StateClaim[S]:
+def never(
+    alarm: str, emitted_of: Callable[[S], Emissions], guards: tuple[str, ...]
+) -> StateClaim[S]:
     """Claim that no state has raised an alarm."""
     return always(
         f"never: {alarm}", lambda state: alarm not in emitted_of(state).alarms, guards=guards

@@ -24,7 +24,7 @@ import numpy as np
 
 from model.slack import make_system
 from model.slack.assumption import status_of
-from model.slack.requirement import Known, requirement_of
+from model.slack.requirement import WindowFacts, requirement_of
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
 from model.vocabulary.slack import Correlation, Result
 from properties.data import inputs
@@ -84,7 +84,7 @@ def required_percent(config: SlackConfig, total: int) -> float:
     values = [float(value) for value in range(1, total + 1)]
     # 1..N has the variance (N^2 - 1)/12 and the mean (N + 1)/2.
     cv_squared = (total - 1) / (3 * (total + 1))
-    return 100 * requirement_of(config)(Known(total, cv_squared, values)) / total
+    return 100 * requirement_of(config)(WindowFacts(total, cv_squared, values)) / total
 
 
 def required_rows(totals: tuple[int, ...] = TOTALS) -> Iterator[tuple[str | float, ...]]:

@@ -17,7 +17,7 @@ from math import comb
 from typing import NamedTuple
 
 from model.checking.claims import Outcome, Verdict
-from model.slack.requirement import Known, requirement_of
+from model.slack.requirement import WindowFacts, requirement_of
 from model.slack.requirement_claims import rank_failures
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
@@ -45,12 +45,12 @@ class Window(NamedTuple):
     values: tuple[int, ...] = ()
 
     @property
-    def known(self) -> Known:
+    def known(self) -> WindowFacts:
         """The facts that a judgement would know."""
         mean = Fraction(sum(self.values), self.total)
         squares = Fraction(sum(value * value for value in self.values), self.total)
         cv_squared = float(squares / mean**2 - 1) if mean else 0.0
-        return Known(self.total, cv_squared, [float(value) for value in self.values])
+        return WindowFacts(self.total, cv_squared, [float(value) for value in self.values])
 
     def probability(self, n: int) -> Fraction:
         """Return the probability of an error of eps or more with n of the tuples."""

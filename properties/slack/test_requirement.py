@@ -24,7 +24,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from model.slack.requirement import Known, Requirement, requirement_of
+from model.slack.requirement import Requirement, WindowFacts, requirement_of
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig
 from tests.harness.profiles import effort
@@ -93,11 +93,11 @@ class Window(NamedTuple):
         """The same every time."""
         return VALUES[self.kind](self.rng, self.total)
 
-    def known(self, order: int = 0) -> Known:
+    def known(self, order: int = 0) -> WindowFacts:
         """What a judgement knows of it."""
         values = self.values
         cv_squared = float(values.var() / values.mean() ** 2)
-        return Known(self.total, cv_squared, values.tolist(), (0, order))
+        return WindowFacts(self.total, cv_squared, values.tolist(), (0, order))
 
 
 def grid(seed: int, average: bool) -> list[Window]:
@@ -241,7 +241,7 @@ def test_beyond_1024_tuples_permutations_are_approximate(seed: int) -> None:
     """Of ten giants in one block of a sample one is left, and nine may be missed unseen."""
     giants = np.append(np.ones(10_230), np.full(10, 1e5))
     query = config(Window("equal", giants.size, 0.05, False, seed), 0.05, "permutation")
-    missing = giants.size - requirement_of(query)(Known(giants.size, values=giants.tolist()))
+    missing = giants.size - requirement_of(query)(WindowFacts(giants.size, values=giants.tolist()))
     # Any giant is a tenth of the sum: the answer is right if none is missing.
     none = comb(giants.size - 10, missing) / comb(giants.size, missing)
     assert 0.1 < 1 - none < 0.5
@@ -275,7 +275,7 @@ def _worst(window: Window, n: int) -> Fraction:
 def test_a_count_is_off_by_the_share_that_is_missing() -> None:
     for eps, total in product((*EPSILONS, 0.07, 0.29), range(1, 400)):
         query = SlackConfig(1, 1, aggregate="count", control="max", eps=eps)
-        missing = total - requirement_of(query)(Known(total))
+        missing = total - requirement_of(query)(WindowFacts(total))
         assert Fraction(missing, total) < Fraction(str(eps)) <= Fraction(missing + 1, total)
 
 
@@ -306,7 +306,7 @@ def wrong_ranks(required: Method, totals: Sequence[int]) -> list[str]:
             delta=d,
             sampling="exchangeable",
         )
-        n_req = required(query)(Known(total))
+        n_req = required(query)(WindowFacts(total))
         level = Fraction(str(d))
         name = f"quantile {q} of {total}, eps {eps}, d {d}: {n_req} required"
         often = [n for n in range(n_req, total) if _rank_failures(q, eps, total, n) > level]

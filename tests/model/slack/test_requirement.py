@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from model.slack.requirement import Known, cv_squared_of, level, requirement_of
+from model.slack.requirement import WindowFacts, cv_squared_of, level, requirement_of
 from model.vocabulary import SlackConfig
 
 EPSILONS = (0.01, 0.05, 0.07, 0.1, 0.25, 0.5, 0.9)
@@ -26,7 +26,7 @@ def test_a_count_needs_the_fewest_tuples_whose_missing_share_is_below_eps(eps: f
     required = requirement_of(config(aggregate="count", eps=eps))
     for total in range(1, 200):
         enough = [n for n in range(total + 1) if Fraction(total - n, total) < Fraction(str(eps))]
-        assert required(Known(total)) == min(enough)
+        assert required(WindowFacts(total)) == min(enough)
 
 
 @pytest.mark.parametrize("share", [0.07, 0.29, 0.58, 0.9, 1.0])
@@ -34,7 +34,7 @@ def test_a_share_given_by_hand_is_met_by_the_fewest_tuples(share: float) -> None
     required = requirement_of(config(aggregate="median", lambda_thr=share))
     for total in range(1, 300):
         enough = [n for n in range(total + 1) if n >= Fraction(str(share)) * total]
-        assert required(Known(total)) == min(enough)
+        assert required(WindowFacts(total)) == min(enough)
 
 
 @pytest.mark.parametrize("eps", EPSILONS)
@@ -52,7 +52,7 @@ def test_a_sum_needs_the_fewest_tuples_whose_error_is_rare(
             missing = 1 - n / total
             return missing + z * cv * sqrt(missing * (1 - missing) / total)
 
-        n = required(Known(total, cv * cv))
+        n = required(WindowFacts(total, cv * cv))
         assert n == total or error(n) <= eps + 1e-6
         assert n == 0 or error(n - 1) > eps - 1e-6
 
@@ -68,7 +68,7 @@ def test_an_average_needs_the_fewest_tuples_whose_deviation_is_small(eps: float,
         def error(n: int, total: int = total) -> float:
             return z * cv * sqrt((1 - n / total) / n)
 
-        n = required(Known(total, cv * cv))
+        n = required(WindowFacts(total, cv * cv))
         assert 1 <= n <= total
         assert n == total or error(n) <= eps + 1e-6
         assert n == 1 or error(n - 1) > eps - 1e-6
@@ -76,18 +76,18 @@ def test_an_average_needs_the_fewest_tuples_whose_deviation_is_small(eps: float,
 
 def test_equal_values_leave_only_the_missing_share() -> None:
     required = requirement_of(config(aggregate="sum", eps=0.05))
-    assert [required(Known(total)) for total in (1, 20, 100, 101)] == [1, 20, 96, 96]
-    assert requirement_of(config(aggregate="avg", eps=0.05))(Known(100)) == 1
+    assert [required(WindowFacts(total)) for total in (1, 20, 100, 101)] == [1, 20, 96, 96]
+    assert requirement_of(config(aggregate="avg", eps=0.05))(WindowFacts(100)) == 1
 
 
 def test_values_about_which_nothing_is_known_need_every_tuple() -> None:
     for aggregate in ("sum", "avg"):
-        assert requirement_of(config(aggregate=aggregate))(Known(10, inf)) == 10
-        assert requirement_of(config(aggregate=aggregate))(Known(10, 1e308)) == 10
+        assert requirement_of(config(aggregate=aggregate))(WindowFacts(10, inf)) == 10
+        assert requirement_of(config(aggregate=aggregate))(WindowFacts(10, 1e308)) == 10
 
 
 def test_extremes_require_nothing() -> None:
-    assert requirement_of(config(aggregate="max", control="fixed"))(Known(10)) == 0
+    assert requirement_of(config(aggregate="max", control="fixed"))(WindowFacts(10)) == 0
 
 
 def test_a_median_is_the_quantile_one_half() -> None:
@@ -95,7 +95,7 @@ def test_a_median_is_the_quantile_one_half() -> None:
         median = requirement_of(config(aggregate="median", q=0.9, **settings))
         half = requirement_of(config(aggregate="quantile", q=0.5, **settings))
         high = requirement_of(config(aggregate="quantile", q=0.9, **settings))
-        totals = [Known(total) for total in range(1, 200)]
+        totals = [WindowFacts(total) for total in range(1, 200)]
         assert [median(known) for known in totals] == [half(known) for known in totals]
         assert [median(known) for known in totals] != [high(known) for known in totals]
 
@@ -119,7 +119,7 @@ def test_a_median_is_the_quantile_one_half() -> None:
 def test_the_first_rule_that_applies_decides(settings: dict[str, Any], expected: int) -> None:
     """Less than a tenth of a hundred equal values may be missing, whatever cv is."""
     query = config(eps=0.1, delta=0.1, **settings)
-    assert requirement_of(query)(Known(100, 1.0, (2.0,) * 100)) == expected
+    assert requirement_of(query)(WindowFacts(100, 1.0, (2.0,) * 100)) == expected
 
 
 def test_conformal_control_splits_the_budget() -> None:
@@ -148,5 +148,5 @@ def test_sums_beyond_float64_say_nothing() -> None:
 
 def test_exact_shares_are_not_rounded_up() -> None:
     # In float64 0.58 * 100 is 57.99999999999999 and 0.29 * 100 is 28.999999999999996.
-    assert requirement_of(config(lambda_thr=0.58))(Known(100)) == 58
-    assert requirement_of(config(lambda_thr=0.07))(Known(100)) == 7 != ceil(0.07 * 100)
+    assert requirement_of(config(lambda_thr=0.58))(WindowFacts(100)) == 58
+    assert requirement_of(config(lambda_thr=0.07))(WindowFacts(100)) == 7 != ceil(0.07 * 100)
