@@ -125,7 +125,7 @@ LAG: Mapping[str, str] = {"watermark_lag_us": "lag"}
 
 
 class RunPlot(NamedTuple):
-    """What a room shows of a run, below the panels that every room has."""
+    """The plot of a room: its own panels, which stand below those of every room."""
 
     title: Callable[[Summary], str]
     panels: tuple[Panel, ...]

@@ -1,4 +1,4 @@
-"""A room in time: how a workload is replayed, how a run is drawn, and what both need of a room.
+"""A room in time: it simulates plans, replays workloads, and draws its runs.
 
 A room adds its processes (``cluster.py``), its figures (``figures.py``) and its scenarios. Its
 ``room.py`` runs a plan through these and ends with a :class:`TimedRoom`.
@@ -68,7 +68,7 @@ class TimedRoom(Generic[ConfigT, RunT]):
     simulate: Callable[[Plan, ConfigT, int], RunT]
     """Runs a plan and a query with a seed."""
     plot: RunPlot
-    """How a run is drawn."""
+    """Title, panels and columns of the plot of a run."""
     restate: Callable[[Workload, ConfigT], Plan] = _stated_plan
     """Returns the plan of a replay, given the workload and its query."""
 

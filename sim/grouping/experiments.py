@@ -4,7 +4,7 @@ The claims are those of TAG: a tenth more throughput than DAG, and a third less 
 
 Rules of this file:
 
-* Policies of a row meet the same arrivals and the same work.
+* All policies of a comparison meet the same arrivals and the same work.
 * Throughput is that of a backlog, as a share of the throughput of an ideal fluid. Times are
   measured between windows, unless an experiment says otherwise.
 * NAG's weights are not published. Two stand-ins represent it (docs/grouping.md, section 3): every

@@ -1,4 +1,4 @@
-"""What experiments with room ``grouping`` can run: timed runs, and policies side by side.
+"""Measurables of room ``grouping``: timed runs, and policies side by side.
 
 Rules of this file:
 

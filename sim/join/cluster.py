@@ -203,7 +203,7 @@ class ChainCluster:
 
     def _served(self, task: ChainTask) -> None:
         if task.stream is not None:
-            self.intakes[task.stream].taken()
+            self.intakes[task.stream].note_taken()
         if not self._is_ending:
             if task.stream is not None or any(each.is_due for each in self.intakes.values()):
                 self._hand_over()

@@ -6,7 +6,7 @@ Rules of this file:
 
 * The index answers the model's machine about contents (``model.join.state.Content``), for whole
   blocks at once; the machine decides what follows.
-* Pairs are kept here, as arrays, instead of being handed to the machine one by one.
+* The index keeps pairs as arrays; the machine gets none of them.
 * An index selects *candidates*, the comparisons that are counted; the predicate and the window
   decide on each of them.
 """
@@ -39,7 +39,7 @@ _OPERATORS = {
 
 
 _ROWS = 1_024
-"""Rows at first."""
+"""Initial number of rows."""
 
 
 class TupleColumns:
@@ -130,7 +130,7 @@ def _array(ranks: "RankArray | Ranks") -> IntArray:
 
 
 class Access(NamedTuple):
-    """How an index finds candidates: their column differs by at most ``width``."""
+    """Access of an index to candidates: their column differs by at most ``width``."""
 
     column: str
     width: float

@@ -19,8 +19,8 @@ from sim.join.tuning import ChainTuning
 class Intake:
     """The intake of one stream, a run of arrivals at a time.
 
-    ``admit(stream, events)`` is called when a run is handed over; call :meth:`taken` when the
-    worker has taken it. ``has_room(stream)`` says whether the worker's queue takes more,
+    The intake calls ``admit(stream, events)`` to hand a run over; call :meth:`note_taken` when the
+    worker has taken it. ``has_room(stream)`` returns whether the worker's queue takes more, and
     ``waits(stream)`` whether the chain wants a pause.
     """
 
@@ -91,7 +91,7 @@ class Intake:
         """Look which arrivals have come."""
         self._seen = len(self.events)
 
-    def taken(self) -> None:
+    def note_taken(self) -> None:
         """Note that the worker has taken the run that was handed over."""
         self._busy = False
 

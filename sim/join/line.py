@@ -60,7 +60,7 @@ class _Transfer(NamedTuple):
 class Line:
     """The workers of a chain.
 
-    ``served(task)`` is called after every service, ``emit(found)`` when pairs come out.
+    The line calls ``served(task)`` after every service, and ``emit(found)`` when pairs come out.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What experiments with room ``join`` can run.
+"""Measurables of room ``join``: runs that experiments can make.
 
 Rules of this file:
 

@@ -45,8 +45,8 @@ class ScriptTuning(Settings):
         int, Setting("size of a result, or of a notice that there is none, on a link", above=0)
     ] = 100
     period_us: int | None = None
-    """How long sensors should send, from the start of the run; ``None``: unknown, and the number of
-    sent tuples is not compared with their rates."""
+    """Time (us) for which sensors should send, from the start of the run; ``None``: unknown, and no
+    number of sent tuples is compared with their rates."""
 
     def _check_together(self) -> None:
         good = self.period_us is None or self.period_us > 0

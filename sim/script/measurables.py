@@ -1,4 +1,4 @@
-"""What experiments with room ``script`` can run: timed runs, and placements side by side.
+"""Measurables of room ``script``: timed runs, and placements side by side.
 
 Placements of a comparison meet the same arrivals and the same work on the same workers.
 """

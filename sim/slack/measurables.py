@@ -1,4 +1,4 @@
-"""What experiments with room ``slack`` can run."""
+"""Measurables of room ``slack``: runs that experiments can make."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""What experiments with room ``watermark`` can run."""
+"""Measurables of room ``watermark``: runs that experiments can make."""
 
 from collections.abc import Mapping
 

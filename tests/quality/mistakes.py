@@ -21,7 +21,7 @@ class Mistake(NamedTuple):
         monkeypatch.setattr(self.function, "__code__", self._code())
 
     def _code(self) -> Any:
-        """The function with the mistake, compiled."""
+        """Return the function with the mistake, compiled."""
         assert isinstance(self.function, FunctionType)
         source = textwrap.dedent(inspect.getsource(self.function))
         assert source.count(self.right) == 1, f"{self.right!r} is not there once"

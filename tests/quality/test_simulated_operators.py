@@ -78,7 +78,7 @@ def tells_late_pairs_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def acknowledges_before_it_joins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A worker sends blocks of its own between an acknowledgement and the join."""
+    """Send blocks of the worker between an acknowledgement and the join."""
     join, work = Worker._join_in, Worker.work
 
     def acknowledge(self: Any, sender: int, lane: Any, other: Any, blocks: list[Block]) -> None:

@@ -42,12 +42,12 @@ def faulty(faults: Schedule, **cluster: object) -> ChainRun:
 
 
 def found(trace: Trace) -> list[tuple[str, int, int]]:
-    """Matches without the epoch in which they came."""
+    """Return matches without the epoch in which they came."""
     return sorted(match[:3] for match in trace.of(Match))
 
 
 def assert_is_the_model_s(run: ChainRun) -> None:
-    """The model, given the workload, observes what the run observed."""
+    """Assert that the model observes the trace of the run, given its workload."""
     trace = model_run(run.workload)
     assert found(run.trace) == found(trace)
     assert run.trace.of(Rejected) == trace.of(Rejected)

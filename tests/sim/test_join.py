@@ -38,7 +38,7 @@ NEAR = Tier(100.0, 1e9)
 def one_pair(
     tier: Tier = NEAR, tuple_us: float = 0.0, costs: Costs = FREE, speed: float = 1.0
 ) -> ChainRun:
-    """A chain that does nothing until the flush, where r and s meet over one link."""
+    """Run a chain that does nothing until the flush, when r and s meet over one link."""
     workers = tuple(Worker(speed, place=Place(process=n)) for n in (0, 1))
     plan = Plan(
         ONE_EACH,
