@@ -16,7 +16,7 @@ from properties.script.formatter import formatted
 from properties.script.inputs import InvalidScriptsError, read_script, read_workflows
 from properties.script.picture import picture
 from properties.script.plan import make_plan, print_plan
-from properties.script.queries import different, used
+from properties.script.queries import refuse_equal_names, sensors_of
 
 SUMMARY = "check, format, explain and run sensor scripts"
 
@@ -87,7 +87,7 @@ def _check(args: argparse.Namespace) -> int:
     for path, flow in zip(args.files, read_workflows(args.files, _known(args)), strict=True):
         counts = (
             counted(len(flow.statements), "statement"),
-            counted(len(used([flow])), "sensor"),
+            counted(len(sensors_of([flow])), "sensor"),
         )
         render.print_lines(out, [f"{path}: {', '.join(counts)}"])
     return 0
@@ -129,9 +129,9 @@ def _explain(args: argparse.Namespace) -> int:
     if args.svg is not None and args.svg.suffix.lower() != ".svg":
         raise UsageError(f"--svg {str(args.svg)!r}: its name must end in .svg")
     known = _known(args)
-    flows = read_workflows(different(args.files), known)
+    flows = read_workflows(refuse_equal_names(args.files), known)
     if known is None:
-        known = dict.fromkeys(used(flows), inputs.USUAL_PER_HOUR)
+        known = dict.fromkeys(sensors_of(flows), inputs.USUAL_PER_HOUR)
     try:
         config = ScriptConfig(
             tuple(flows), tuple(known.items()), args.workers, cap_percent=args.cap_percent

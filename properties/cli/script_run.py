@@ -19,7 +19,7 @@ from properties.judging.systems import local_master, open_session
 from properties.script import inputs, limits
 from properties.script.execution import SUFFIXES, Found, compute, explain, readable, write
 from properties.script.plan import print_query
-from properties.script.queries import CAP_PERCENT, WORKERS, add_watermark, asked, query
+from properties.script.queries import CAP_PERCENT, WORKERS, add_watermark, load_scripts, query
 
 DEFAULT = "weather"
 SHOWN = 12
@@ -70,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     _refuse_output(args.output)
     if args.seed < 0:
         raise UsageError(f"--seed is {args.seed}; it must be an integer >= 0")
-    columns, texts = columns_of(args), asked(args)
+    columns, texts = columns_of(args), load_scripts(args)
     with render.progress() as progress:
         progress.add_task("reading the input", total=None)
         network = inputs.load(args.input, args.seed, columns, args.sensors)
@@ -125,7 +125,7 @@ def _summary(found: Found, events: int, unasked: int) -> str:
     return (
         f"{counted(len(found.results), 'result')}, {counted(found.undefined, 'time')} without one;"
         f" of {counted(events, 'tuple')} {late:,} came too late, {others:,} had no value,"
-        f" {unasked:,} nobody asked for."
+        f" {unasked:,} nobody load_scripts for."
     )
 
 

@@ -21,7 +21,7 @@ ALL = "all"
 
 
 class Defaults(NamedTuple):
-    """What is asked of an input when the options do not say."""
+    """Default routers of an input."""
 
     policies: tuple[str, ...] = ("tag",)
     settings: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ BY_INPUT = {
 
 
 class Query(NamedTuple):
-    """A router, and how it is called."""
+    """A router and its title."""
 
     config: GroupingConfig
     title: str
@@ -67,9 +67,9 @@ def add_options(group: argparse._ArgumentGroup) -> None:
 
 
 def queries(args: argparse.Namespace, input_name: str, tuples: int) -> Iterator[Query]:
-    """The routers that the options ask of an input with so many tuples.
+    """Yield the routers that the options ask of an input with ``tuples`` tuples.
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
     defaults = BY_INPUT.get(input_name, Defaults())
     written = dict(_setting(text) for text in (*defaults.settings, *(args.router or ())))
@@ -130,7 +130,7 @@ def _parse_times(text: str) -> tuple[tuple[int, tuple[int, ...]], ...]:
 
 
 def _complete(given: Mapping[str, Any], tuples: int) -> dict[str, Any]:
-    """With what is not given as it is by default; times are for a number of instances."""
+    """Return the settings completed by defaults; times depend on the number of instances."""
     n = given.get("instances", INSTANCES)
     # GroupingConfig refuses numbers that cannot be, and a list of so many times might not end.
     times_us = (

@@ -88,7 +88,7 @@ def compare(
 
 
 class Balance(NamedTuple):
-    """How a trace spread its tuples, in window 1 and later.
+    """Balance of the tuples of a trace, in window 1 and later.
 
     In window 0 no key is known to be heavy. Several windows make one figure by their sums: the
     largest work of each window, relative to the least possible work or to the mean work.

@@ -17,13 +17,13 @@ from properties.options import add_setting_options, in_options
 BATCHES = 4
 """Micro-batches where ``--batches`` does not say otherwise."""
 WORKERS = 3
-"""So that there is one in the middle."""
+"""Default number of workers: one of them is in the middle."""
 BLOCK_SIZE = 64
 CREDIT = 4
 
 
 class Defaults(NamedTuple):
-    """What is asked of an input when the options do not say; all conditions share one chain."""
+    """Default queries of an input; all conditions share one chain."""
 
     window: str
     conditions: tuple[str, ...]
@@ -62,9 +62,9 @@ def add_options(group: argparse._ArgumentGroup) -> None:
 
 
 def queries(args: argparse.Namespace, input_name: str | None) -> Iterator[JoinConfig]:
-    """The chains that the options ask of an input (``None``: of files).
+    """Yield the chains that the options ask of an input (``None``: of files).
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
     defaults = OF_FILES if input_name is None else BY_INPUT[input_name]
     configs = [_config(args, each) for each in defaults]
@@ -111,7 +111,7 @@ def refuse_keyless(config: JoinConfig, without_keys: Sequence[str]) -> None:
 
 
 def describe(config: JoinConfig) -> str:
-    """The queries in a few words: conditions, window, lateness, and what is not as by default."""
+    """Return the queries in a few words: conditions, window, lateness, and other differences."""
     times = f"+-{write_duration(config.window_us)}"
     if config.lateness_us is not None:
         times += f", late after {write_duration(config.lateness_us)}"

@@ -58,8 +58,11 @@ def explain(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]
     """Explain the single query for all scripts, without running it."""
     from spark_impl.script import ScriptQuery
 
-    with _problems_told(), tempfile.TemporaryDirectory(prefix="straggler-run-") as folder:
-        history, store = _laid_out(Path(folder), events[:1])
+    with (
+        _one_sentence(),
+        tempfile.TemporaryDirectory(prefix="straggler-run-") as folder,
+    ):
+        history, store = _lay_out(Path(folder), events[:1])
         query = ScriptQuery(spark, config, history, store)
         physical = query.explain().replace(f"{folder}/", "")
     return explained(query.plan, physical)
@@ -87,15 +90,18 @@ def compute(spark: "SparkSession", config: ScriptConfig, events: Sequence[Event]
     # Imported here because it takes a second, and most commands do not need it.
     from spark_impl.script import ScriptQuery, rejected, results, undefined
 
-    with _problems_told(), tempfile.TemporaryDirectory(prefix="straggler-run-") as folder:
-        history, store = _laid_out(Path(folder), events)
+    with (
+        _one_sentence(),
+        tempfile.TemporaryDirectory(prefix="straggler-run-") as folder,
+    ):
+        history, store = _lay_out(Path(folder), events)
         ScriptQuery(spark, config, history, store).flush()
         found = results(spark, store).toArrow()
         reasons = rejected(spark, store).toArrow().column("reason").to_pylist()
-        return Found(_timed(found), undefined(spark, store).count(), Counter(reasons))
+        return Found(_with_times(found), undefined(spark, store).count(), Counter(reasons))
 
 
-def _laid_out(folder: Path, events: Sequence[Event]) -> tuple[Path, Path]:
+def _lay_out(folder: Path, events: Sequence[Event]) -> tuple[Path, Path]:
     """Write the events as a history; return its folder, and the folder of the store."""
     from spark_impl.runtime.histories import append
 
@@ -110,7 +116,7 @@ def _batches(events: int) -> Iterator[tuple[int, int]]:
     return zip((0, *ends), ends, strict=False)
 
 
-def _timed(results: pa.Table) -> pa.Table:
+def _with_times(results: pa.Table) -> pa.Table:
     """Return the results in time order, with readable times."""
     ordered = results.sort_by([(name, "ascending") for name in ("ts_us", "workflow", "name")])
     times = ordered.column("ts_us").cast(pa.timestamp("us", tz="UTC"))
@@ -118,7 +124,7 @@ def _timed(results: pa.Table) -> pa.Table:
 
 
 @contextmanager
-def _problems_told() -> Iterator[None]:
+def _one_sentence() -> Iterator[None]:
     """Turn errors of Spark and of the query into one sentence."""
     from spark_impl.runtime.histories import InputProblem
     from spark_impl.script import QueryProblem

@@ -68,11 +68,11 @@ def refuse(config: ScriptConfig, arrivals: Sequence[Event], name: str) -> None:
     refuse_impossible(config, arrivals, name)
     work = estimate(config, arrivals)
     if work.results > RESULTS_MAX:
-        said = f"{name} would have up to {work.results:,} results of all computations"
-        raise UsageError(f"{said}; at most {RESULTS_MAX:,} are compared: take longer slides")
+        text = f"{name} would have up to {work.results:,} results of all computations"
+        raise UsageError(f"{text}; at most {RESULTS_MAX:,} are compared: take longer slides")
     if work.folds > FOLDS_MAX:
-        said = f"the windows over {name} are made of up to {work.folds:,} slices"
-        raise UsageError(f"{said}; at most {FOLDS_MAX:,} are folded: take longer slides")
+        text = f"the windows over {name} are made of up to {work.folds:,} slices"
+        raise UsageError(f"{text}; at most {FOLDS_MAX:,} are folded: take longer slides")
 
 
 def refuse_impossible(config: ScriptConfig, arrivals: Sequence[Event], name: str) -> None:
@@ -83,8 +83,8 @@ def refuse_impossible(config: ScriptConfig, arrivals: Sequence[Event], name: str
         raise UsageError(f"--cluster is {config.cluster}; at most {CLUSTER_MAX:,} are allowed")
     bad = next((each for each in arrivals if not 0 <= each.event_time_us < TIME_END_US), None)
     if bad is not None:
-        said = f"row {bad.seq + 1} of {name} has the event time {bad.event_time_us} us"
-        raise UsageError(f"{said}; it must be at least 0 (1970) and below 2^61")
+        text = f"row {bad.seq + 1} of {name} has the event time {bad.event_time_us} us"
+        raise UsageError(f"{text}; it must be at least 0 (1970) and below 2^61")
 
 
 def naive_arrivals(workload: Workload) -> int:

@@ -102,11 +102,11 @@ def _boxes(plan: Plan) -> Iterator[tuple[Key, Box]]:
 
 def _formula(plan: Plan, number: int) -> str:
     """Return the text of a computation; a window omits its source, which a line shows."""
-    said = plan.said(number)
+    text = plan.expression_of(number)
     node = plan.graph.nodes[number]
     if node.span is None:
-        return said
-    return f"{node.op} of {said[:-1].rsplit(', ', 2)[1]} every {said[:-1].rsplit(', ', 2)[2]}"
+        return text
+    return f"{node.op} of {text[:-1].rsplit(', ', 2)[1]} every {text[:-1].rsplit(', ', 2)[2]}"
 
 
 def _workflows(plan: Plan) -> Mapping[int, set[str]]:

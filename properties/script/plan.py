@@ -97,10 +97,10 @@ class Plan:
         """Return the name of a node within the text of another."""
         node = self.graph.nodes[number]
         if node.kind in (SENSOR, CONSTANT, UNION):
-            return self.said(number)
+            return self.expression_of(number)
         return self.names.get(number, (f"#{number}",))[0]
 
-    def said(self, number: int) -> str:
+    def expression_of(self, number: int) -> str:
         """Return the computation of a node, in the language of scripts."""
         node = self.graph.nodes[number]
         if node.kind == SENSOR:
@@ -153,7 +153,7 @@ class Plan:
             "computations": [
                 {
                     "number": number,
-                    "says": self.said(number),
+                    "says": self.expression_of(number),
                     "names": list(self.names.get(number, ())),
                     "worker": placed.worker[number],
                     "per_hour": as_float(graph.per_hour[number]),
@@ -223,7 +223,7 @@ def print_plan(out: Console, plan: Plan) -> None:
     made = [
         (
             f"#{number}",
-            plan.said(number),
+            plan.expression_of(number),
             ", ".join(plan.names.get(number, ())),
             figure(graph.per_hour[number]),
             str(plan.placement.worker[number]),

@@ -25,7 +25,7 @@ _USUAL = {"cap_percent": str(CAP_PERCENT), "watermark": "fixed"}
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
-    """What only this room can be asked."""
+    """Add the options of this room alone."""
     group.add_argument(
         "--script",
         dest="scripts",
@@ -45,32 +45,34 @@ def add_options(group: argparse._ArgumentGroup) -> None:
 
 
 def add_watermark(group: argparse._ActionsContainer) -> None:
-    """How far the watermark of a sensor lies behind."""
+    """Add the options of a sensor's watermark."""
     add_setting_options(group, {name: SETTINGS[name] for name in ("watermark", "cluster")})
 
 
-def asked(args: argparse.Namespace) -> Texts:
-    """The scripts that the options name, before anything else is read, which may take long.
+def load_scripts(args: argparse.Namespace) -> Texts:
+    """Read the scripts that the options name, before inputs are read, which may take long.
 
     What is wrong whatever the input is, is refused: raises :class:`UsageError` with one sentence.
     """
-    texts = read_all(different(args.scripts or ()))
+    texts = read_all(refuse_equal_names(args.scripts or ()))
     known = None if args.sensors is None else inputs.load_sensors(args.sensors)
     written = workflows(texts, known)
     if written:
-        per_hour = dict.fromkeys(used(written), inputs.USUAL_PER_HOUR) if known is None else known
-        # Of the lateness an input may have one, which is not known yet.
+        per_hour = (
+            dict.fromkeys(sensors_of(written), inputs.USUAL_PER_HOUR) if known is None else known
+        )
+        # An input may bring its own lateness, which is not known yet.
         config = _config(args, written, Network("", "", (), per_hour, lateness="0s"))
         limits.refuse_impossible(config, (), "")
     return texts
 
 
 def query(args: argparse.Namespace, network: Network, texts: Texts) -> tuple[ScriptConfig, str]:
-    """The scripts, or those that come with a network, run on it; and what they are called.
+    """Return the query of the scripts, or of those that come with a network, and its title.
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
-    texts = texts or read_all(different(network.scripts))
+    texts = texts or read_all(refuse_equal_names(network.scripts))
     if not texts:
         raise UsageError(f"no scripts come with {network.label}: --script names some")
     config = _config(args, workflows(texts, network.per_hour), network)
@@ -80,7 +82,7 @@ def query(args: argparse.Namespace, network: Network, texts: Texts) -> tuple[Scr
 def _config(
     args: argparse.Namespace, written: Sequence[Workflow], network: Network
 ) -> ScriptConfig:
-    """The settings that the options ask for, or the usual ones."""
+    """Return the query with the settings of the options, or with the defaults."""
     lateness_us = args.lateness_us
     if lateness_us is None and network.lateness is not None:
         lateness_us = parse_duration_us(network.lateness)
@@ -108,7 +110,7 @@ def config_of(
     cap_percent: int = CAP_PERCENT,
     **others: Any,
 ) -> ScriptConfig:
-    """The settings; what cannot be is told in the words of the command line."""
+    """Return the query; errors are in the words of the command line."""
     rates = tuple(network.per_hour.items())
     if lateness_us is not None and lateness_us < 0:
         raise UsageError(f"--lateness is {write_duration(lateness_us)}; it must be at least 0")
@@ -118,24 +120,24 @@ def config_of(
         raise UsageError(in_options(str(error), SETTINGS, OTHERS)) from error
 
 
-def used(flows: Sequence[Workflow]) -> list[str]:
-    """The sensors that scripts name."""
+def sensors_of(flows: Sequence[Workflow]) -> list[str]:
+    """Return the sensors that scripts name."""
     nodes = (
         node for flow in flows for each in flow.statements for node, _ in walk(each.expression)
     )
     return sorted({node.id for node in nodes if isinstance(node, Sensor)})
 
 
-def different(files: Sequence[Path]) -> Sequence[Path]:
-    """The files, if their names differ: those are what scripts are called by.
+def refuse_equal_names(files: Sequence[Path]) -> Sequence[Path]:
+    """Return the files if their names differ; scripts are named after their files.
 
-    Raises :class:`UsageError` with one sentence.
+    Raise :class:`UsageError` with one sentence.
     """
     names: dict[str, Path] = {}
     for path in files:
         if path.stem in names:
-            told = f"{str(names[path.stem])!r} and {str(path)!r}"
-            raise UsageError(f"two scripts, {told}, would both be called {path.stem!r}")
+            pair = f"{str(names[path.stem])!r} and {str(path)!r}"
+            raise UsageError(f"two scripts, {pair}, would both be called {path.stem!r}")
         names[path.stem] = path
     return files
 

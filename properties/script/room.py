@@ -78,7 +78,7 @@ def cases(args: argparse.Namespace, columns: Columns) -> Iterator[Case | Skipped
         raise UsageError("--window: in room script the scripts say how long windows are")
     # A user's scripts are about the network that everybody has.
     usual = ("weather",) if args.scripts else tuple(inputs.NAMED)
-    texts = queries.asked(args)
+    texts = queries.load_scripts(args)
     for name in select_inputs(args, usual):
         if isinstance(name, SkippedInput):
             yield name
@@ -181,8 +181,8 @@ def guard(case: Case, figures: Figures) -> Verdict:
         lacking = "no computation and no slice was shared"
     else:
         lacking = "" if late or config.lateness_us is None else "nothing was late"
-    said = counted(shared, "computation"), counted(slices, "stream"), counted(late, "tuple")
-    occurred = f"shared were {said[0]} and the slices of {said[1]}, and late were {said[2]}"
+    shares = counted(shared, "computation"), counted(slices, "stream"), counted(late, "tuple")
+    occurred = f"shared were {shares[0]} and the slices of {shares[1]}, and late were {shares[2]}"
     return judge_guard(GUARD, case, lacking, occurred)
 
 

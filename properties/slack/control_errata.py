@@ -75,7 +75,7 @@ class Window(NamedTuple):
     """Share of its tuples in the first answer."""
     required: float
     alpha: float
-    """The alpha after its judgement."""
+    """Value of alpha after its judgement."""
 
 
 def outcome(pattern: Pattern, control: str) -> tuple[Window, ...]:

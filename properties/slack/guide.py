@@ -100,7 +100,7 @@ CONTROLS = ("conformal", "pd", "max")
 MESSAGES = 7_200
 """Messages of each phone: an hour of them."""
 FLIGHTS_SHOWN = 85_000
-"""The first quarter of the year."""
+"""Number of flights shown: the first quarter of the year."""
 
 
 @dataclass(frozen=True, slots=True)

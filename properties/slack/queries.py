@@ -24,16 +24,16 @@ OWN = {
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
-    """What only this room can be asked."""
+    """Add the options of this room alone."""
     add_setting_options(group, OWN)
 
 
 def queries(
     args: argparse.Namespace, input_name: str, recording: Recording
 ) -> Iterator[tuple[SlackConfig, str]]:
-    """The queries that the options ask of an input, each with its title.
+    """Yield the queries that the options ask of an input, each with its title.
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
     usual = BY_INPUT.get(input_name, FINE)
     # Of the aggregates that nobody asked for, those that the method is for.
@@ -60,6 +60,6 @@ def _refuse_values(recording: Recording, config: SlackConfig) -> None:
 
 
 def _describe(config: SlackConfig, per: str) -> str:
-    """The query in a few words: window, slide, and whatever is not as by default."""
+    """Return the query in a few words: window, slide, and all that differs from the defaults."""
     plain = SlackConfig(config.size_us, config.slide_us, lambda_thr=config.lambda_thr)
     return windowed.describe(config, plain, per)

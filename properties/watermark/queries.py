@@ -18,9 +18,9 @@ from properties.windows.queries import Defaults
 FINE = Defaults("5s", None, ("sum",), ("task", "device"))
 BY_INPUT = {"flights": Defaults("6h", None, ("sum",), ("task",))}
 MAX_WAIT = {"flights": "12h"}
-"""The longest wait where nothing is said, else as long as a window of ``FINE``."""
+"""Default longest wait, by input; otherwise the window of ``FINE``."""
 CLOCKS_AT_ONCE = 100_000
-"""Of longer inputs the clocks of all arrivals are compared only where that is asked for."""
+"""Most arrivals whose clocks are all compared by default."""
 
 K_MAX = 10_000
 """Arrivals of a micro-cluster: every arrival is compared with so many."""
@@ -42,9 +42,9 @@ def add_options(group: argparse._ArgumentGroup) -> None:
 def queries(
     args: argparse.Namespace, input_name: str, recording: Recording
 ) -> Iterator[tuple[WatermarkConfig, str]]:
-    """The queries that the options ask of an input, each with its title.
+    """Yield the queries that the options ask of an input, each with its title.
 
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
     usual = BY_INPUT.get(input_name, FINE)
     long = len(recording.events) > CLOCKS_AT_ONCE
@@ -75,7 +75,7 @@ def _config(plain: dict[str, object], **given: object) -> WatermarkConfig:
 
 
 def _describe(config: WatermarkConfig, per: str) -> str:
-    """The query in a few words: window, slide, and whatever is not as by default."""
+    """Return the query in a few words: window, slide, and all that differs from the defaults."""
     plain = WatermarkConfig(config.size_us, config.slide_us, config.max_wait_us)
-    told = windowed.describe(config, plain, per, ("clocks",))
-    return f"{told}, M={write_duration(config.max_wait_us)}"
+    text = windowed.describe(config, plain, per, ("clocks",))
+    return f"{text}, M={write_duration(config.max_wait_us)}"

@@ -1,1 +1,1 @@
-"""What rooms that answer windows early have in common on the command line and in the tests."""
+"""Parts of rooms ``slack`` and ``watermark`` on the command line and in the tests."""

@@ -48,7 +48,7 @@ def cases(
 
 
 class Agreement(NamedTuple):
-    """How the steps of a room are compared."""
+    """Rule by which the steps of a room are compared."""
 
     words: tuple[type, ...]
     identity: Mapping[str, tuple[str, ...]]

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-1. Rooms differ in how long they wait. Whatever else can be asked of a query is asked here, once.
-2. A setting is named as in the configurations of both rooms; an error names the option instead.
+1. Rooms differ in how long they wait. All other options of a query are declared here, once.
+2. Settings have the names of both configurations; errors name the option instead.
 """
 
 import argparse
@@ -36,7 +36,7 @@ ConfigT = TypeVar("ConfigT", bound=WindowQuery)
 
 
 class Defaults(NamedTuple):
-    """What is asked of an input when the options do not say."""
+    """Default query of an input."""
 
     window: str
     slide: str | None
@@ -78,7 +78,7 @@ def queries(
     """Yield the queries that the options ask of an input, with the grouping of their answers.
 
     ``make`` builds the configuration of the room, ``own`` are the settings that only it has.
-    Raises :class:`UsageError` with one sentence that names the offending value.
+    Raise :class:`UsageError` with one sentence that names the offending value.
     """
     settings = given(args, ("dedup", *_SHOWN, *own))
     window_us = args.window_us
@@ -99,7 +99,7 @@ def queries(
 
 
 def _tasks(per: str, asked: int | None, recording: Recording) -> int:
-    """How many tasks: for answers per device so many that no two keys share one."""
+    """Return the number of tasks; with one result per device no two keys share a task."""
     if per != "device":
         return asked if asked is not None else KEYED_TASKS if per == "key" else 1
     if asked is not None:
@@ -111,17 +111,17 @@ def _tasks(per: str, asked: int | None, recording: Recording) -> int:
     raise UsageError(f"{recording.label} has {len(keys):,} keys; too many for --per device")
 
 
-def describe(config: WindowQuery, plain: WindowQuery, per: str, told: Sequence[str] = ()) -> str:
-    """The query in a few words: aggregate, window, slide, and whatever is not as in ``plain``.
+def describe(config: WindowQuery, plain: WindowQuery, per: str, omitted: Sequence[str] = ()) -> str:
+    """Return the query in a few words: aggregate, window, slide, and differences from ``plain``.
 
-    ``told`` are settings that are said elsewhere.
+    ``omitted`` are settings that are described elsewhere.
     """
     size, slide = write_duration(config.size_us), write_duration(config.slide_us)
-    said = {"size_us", "slide_us", "aggregate", "keyed", "tasks", *told}
+    known = {"size_us", "slide_us", "aggregate", "keyed", "tasks", *omitted}
     usual = plain.to_json()
     parts = [
         f"{name}={value}"
         for name, value in config.to_json().items()
-        if name not in said and value != usual[name]
+        if name not in known and value != usual[name]
     ]
     return ", ".join([f"{config.aggregate} per {per}", f"{size}/{slide}", *parts])
