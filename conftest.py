@@ -1,4 +1,4 @@
-"""What all tests share: profiles, seed, the system under test, and one Spark session."""
+"""Fixtures of all tests: profiles, seed, the system on trial, and one Spark session."""
 
 import os
 import random
@@ -22,7 +22,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--system",
         metavar="MODULE:FACTORY",
-        help="judge this implementation instead of ours in tests that take a system",
+        help="judge this implementation instead of ours, in tests that take a system",
     )
     parser.addoption(
         "--kinds",
@@ -33,7 +33,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the seed before Hypothesis looks at it; only a nightly run is random."""
+    """Choose the seed before Hypothesis reads it; only a nightly run is random."""
     profile = config.getoption("--hypothesis-profile") or settings.get_current_profile_name()
     if config.getoption("--hypothesis-seed") is None and profile == "nightly":
         config.option.hypothesis_seed = str(random.SystemRandom().randrange(2**32))
@@ -41,7 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """With ``--dist loadscope`` Spark waits in some processes while others have work."""
+    """Return a scheduler for ``--dist loadscope`` that lets Spark wait while other tests run."""
     if config.getoption("dist") != "loadscope":
         return None
     from tests.harness.xdist_scheduler import SparkApart
@@ -50,12 +50,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Ask for killed queries when everything else is done: by then they are at their end."""
+    """Move tests of killed queries to the end, when the queries have finished."""
     items.sort(key=waits)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say how to run the same again."""
+    """Return the options that repeat this run."""
     return (
         f"straggler: --hypothesis-profile={settings.get_current_profile_name()}"
         f" --hypothesis-seed={_seed(config)}"
@@ -68,22 +68,22 @@ def _seed(config: pytest.Config) -> int:
 
 @pytest.fixture(scope="session")
 def seed(pytestconfig: pytest.Config) -> int:
-    """Seed of everything that is generated outside Hypothesis."""
+    """Return the seed of everything that is generated outside Hypothesis."""
     return _seed(pytestconfig)
 
 
 @pytest.fixture(scope="session")
 def foreign_system(pytestconfig: pytest.Config) -> System | None:
-    """What ``--system`` names."""
+    """Return the system that ``--system`` names, if it is given."""
     reference = pytestconfig.getoption("--system")
     return None if reference is None else load_system(reference)
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One session for all tests of a process; started when the first one asks for it.
+    """Start one session for all tests of a process, when the first test needs it.
 
-    It has slots for a chain of eight workers, and a task may fail once.
+    The session has slots for a chain of eight workers, and a task may fail once.
     """
     from spark_impl.runtime.session import session
 

@@ -1,8 +1,8 @@
-"""Spark's own operators in simulated time do what the model does, on every drawn cluster.
+"""Spark's own operators in simulated time agree with the model on every drawn cluster.
 
 They run in process, over links that lose, repeat and delay messages, on workers of unequal speed
-that fail and go on from what Spark's stores would hold: thousands of clusters without a JVM. What
-fails is made smaller and told as a cluster. ``test_promises.py`` does the same with real Spark.
+that fail and resume from the contents of Spark's stores: thousands of clusters without a JVM. A
+failing cluster is shrunk and described. ``test_promises.py`` does the same with real Spark.
 """
 
 from collections import Counter
@@ -16,7 +16,7 @@ from tests.harness import profiles, stream_packs
 from tests.harness.timed_operators import OPERATORS, report
 
 RUNS_FOR_GUARDS = 6
-"""Of 50 clusters each, at most, if those of the property did not show everything."""
+"""Most extra runs, of 50 clusters each, if the clusters of the property lacked some case."""
 ALWAYS = ("crashes with state", "messages sent again", "shed arrivals")
 NEEDED = {
     "slack": ("tuples served again", "late pairs", "rejected arrivals"),
@@ -36,7 +36,7 @@ NEEDED = {
         "late tuples",
     ),
 }
-"""Cases that matter, by room."""
+"""Cases that must occur, by room."""
 
 
 @pytest.fixture(scope="module")

@@ -1,14 +1,14 @@
-"""Hypothesis strategies: clusters of unequal workers, and what streams to them, as plans.
+"""Hypothesis strategies: clusters of unequal workers and the tuples that stream to them, as plans.
 
 Rules of this file:
 
-1. Disorder is never drawn as a shuffle: a plan is drawn, and SimPy says what arrives when.
-2. A cluster takes few draws, so that Hypothesis can own whole packs of them: a choice stands for a
-   kind of stream, network or cluster.
-3. Times are scaled to a query: tuples come several times a window, delays are up to several windows
-   long, and some workers are too slow for what comes.
-4. No integer is drawn from 100 or more: Hypothesis mixes constants of whatever modules happen to be
-   loaded into wide ranges, and the same seed would draw something else in another process.
+1. Disorder is never drawn as a shuffle: a plan is drawn, and SimPy decides what arrives when.
+2. A cluster takes few draws, so that Hypothesis can own whole packs of clusters: one choice stands
+   for a kind of stream, network or cluster.
+3. Times are scaled to a query: several tuples come in a window, delays reach several windows, and
+   some workers are too slow for their tuples.
+4. No integer is drawn from 100 or more: Hypothesis mixes constants of all loaded modules into wide
+   ranges, so that the same seed would draw other values in another process.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,7 @@ PLACES: tuple[tuple[Place | None, ...], ...] = (
     (Place(0, 1), Place(1)),
     (Place(1),),
 )
-"""Places of sources or workers, in turn."""
+"""Places that sources or workers take in turn."""
 SPEEDS: tuple[tuple[float, ...], ...] = (
     (1.0,),
     (1.0, 0.5),
@@ -53,35 +53,35 @@ SPEEDS: tuple[tuple[float, ...], ...] = (
     (1.0, 0.8, 0.6, 0.4, 0.2),
     (0.1, 1.0),
 )
-"""Speeds of workers, in turn: from alike to 10 times apart."""
+"""Speeds that workers take in turn: from equal to 10 times apart."""
 STEPS = 24
 
 
 class Shape(NamedTuple):
-    """How large the drawn plans are, and what may go wrong in them."""
+    """Size of the drawn plans, and the faults that they may have."""
 
     scale_us: int
-    """Length of a window, or what is as long."""
+    """Length of a window, or of a comparable span (us)."""
     workers: int
-    """Workers of the room: faults may concern each of them."""
+    """Number of workers of the room, each of which may fail."""
     streams: int = 1
-    """Sources come in so many kinds: 2 in room ``join``."""
+    """Number of streams: 2 in room ``join``."""
     events: tuple[int, ...] = (16, 24, 40)
-    """Tuples of a source."""
+    """Choices for the number of tuples of a source."""
     batches: tuple[int, ...] = (2, 3, 4)
-    """Micro-batches, about."""
+    """Choices for the approximate number of micro-batches."""
     links: tuple[str, ...] = ()
-    """Links of the cluster that faults may concern, beside those from the log to its workers."""
+    """Links that faults may strike, besides those from the log to the workers."""
     sheds: bool = True
-    """Whether full workers may shed."""
+    """True if full workers may shed."""
     copies: bool = True
-    """Whether a tuple may come twice."""
+    """True if a tuple may be delivered twice."""
     keys: tuple[tuple[str, ...], ...] = KEYS
     zipf: tuple[float, ...] = (0.0, 1.0)
     drifts: bool = False
-    """Whether sources may rank their keys anew, each starting when the last is under way."""
+    """True if sources may start one after another, each with another rank of its keys."""
     tunings: tuple[object, ...] = (None,)
-    """What a room asks about its cluster."""
+    """Choices for the settings that only the cluster of a room has."""
 
 
 # ------------------------------------------------------------------------------------- streams
@@ -116,7 +116,7 @@ def intervals(scale_us: int) -> st.SearchStrategy[Distribution]:
 
 @st.composite
 def sources(draw: st.DrawFn, shape: Shape, relays: int) -> tuple[Source, ...]:
-    """Draw one to three sources of each stream, alike but for their places."""
+    """Draw one to three sources of each stream, equal except for their places."""
     number = draw(st.sampled_from([2, 1, 3])) * shape.streams
     places = draw(st.sampled_from(PLACES))
     source = Source(
@@ -145,7 +145,7 @@ def sources(draw: st.DrawFn, shape: Shape, relays: int) -> tuple[Source, ...]:
 
 @cache
 def disturbances(scale_us: int, span_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
-    """Draw bursts, changes of regime, stragglers and gaps within a run of that length."""
+    """Draw bursts, changes of regime, stragglers and gaps in a run of length ``span_us``."""
     start_us = st.integers(0, STEPS - 4).map(lambda step: span_us * step // STEPS)
     length_us = st.sampled_from([scale_us, 4 * scale_us])
     which = st.sampled_from([None, 0, sources - 1])
@@ -170,7 +170,7 @@ def disturbances(scale_us: int, span_us: int, sources: int) -> st.SearchStrategy
 
 @st.composite
 def clusters(draw: st.DrawFn, shape: Shape, busy_us: float) -> Cluster:
-    """Draw workers; ``busy_us`` is the work of a tuple that keeps all of them just busy."""
+    """Draw workers; with ``busy_us`` of work a tuple all of them would be just busy."""
     speeds, places = draw(st.sampled_from(SPEEDS)), draw(st.sampled_from(PLACES))
     limit = draw(st.sampled_from([None, None, 2, 6]))
     when_full = draw(st.sampled_from(["block", "drop"])) if shape.sheds else "block"
@@ -190,7 +190,7 @@ def clusters(draw: st.DrawFn, shape: Shape, busy_us: float) -> Cluster:
 
 
 def _own(place: Place | None, number: int) -> Place | None:
-    """Return a place of a worker's own, as far away as this one."""
+    """Return a separate place for a worker, as far away as ``place``."""
     if place is None or place == HERE:
         return place
     rack, node, process = (part and part + number for part in place)
@@ -199,7 +199,7 @@ def _own(place: Place | None, number: int) -> Place | None:
 
 @st.composite
 def faults(draw: st.DrawFn, shape: Shape, span_us: int, sent: int, links: Sequence[str]) -> Fault:
-    """Draw one thing that goes wrong: with a worker, a link or a source."""
+    """Draw one fault of a worker, a link or a source."""
     kinds: list[type] = [Fail, Pause, Slow, Congest, Lose]
     kind = draw(st.sampled_from(kinds + [Replay, Duplicate] * shape.copies))
     which, step = draw(st.integers(0, 15)), draw(st.integers(0, STEPS - 1))
@@ -221,7 +221,7 @@ def faults(draw: st.DrawFn, shape: Shape, span_us: int, sent: int, links: Sequen
 
 @st.composite
 def cases(draw: st.DrawFn, shape: Shape) -> SeededPlan:
-    """Draw a cluster, what streams to it, what goes wrong, and a seed."""
+    """Draw a cluster, its sources, its faults, and a seed."""
     relays = draw(st.sampled_from([(), (), (Worker(0.5, place=Place(0, 1)),)]))
     sent = draw(sources(shape, len(relays)))
     span_us = max(each.start_us + _span_us(each) for each in sent)
@@ -256,5 +256,5 @@ def _end(source: Source) -> str:
 
 
 def _span_us(source: Source) -> int:
-    """Return how long the tuples of a source last, on average."""
+    """Return the average time in which a source sends its tuples (us)."""
     return round(mean_us(source.interval) * source.events)

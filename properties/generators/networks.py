@@ -1,14 +1,14 @@
-"""Hypothesis strategies: sources, and their ways to the log, with what goes wrong there.
+"""Hypothesis strategies: sources and their routes to the log, with disturbances and faults.
 
 Rules of this file:
 
 1. A plan is small, and scaled to the query: intervals are shorter than a window, delays as long as
    several, so that late tuples are the rule.
-2. Nothing is lost for good, so that two plans with the same sources have the same tuples: what
-   faults lose is sent again. ``generators/clusters`` draws plans in which tuples are missing.
-3. No integer is drawn from 100 or more: Hypothesis mixes constants of whatever modules happen to be
-   loaded into wide ranges, and the same seed would draw something else in another process.
-4. Strategies are built once a scale: building one takes longer than drawing from it.
+2. No tuple is lost for good: lost messages are sent again. So two plans with the same sources have
+   the same tuples. ``generators/clusters`` draws plans in which tuples are missing.
+3. No integer is drawn from 100 or more: Hypothesis mixes constants of all loaded modules into wide
+   ranges, so that the same seed would draw other values in another process.
+4. Strategies are built once a scale, because building one takes longer than drawing from it.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ from sim.kernel.source import Source
 STEPS = 96
 SEEDS = st.integers(0, 99)
 EVENTS_MAX = 24
-"""Tuples of one source: small, so that a failing case is read by a person."""
+"""Most tuples of one source: few, so that a person can read a failing case."""
 PLACES = st.sampled_from([None, HERE, Place(0, 0, 1), Place(0, 1), Place(1)])
 """No link, or one of any tier to the log."""
 
@@ -72,7 +72,7 @@ def delays(scale_us: int) -> st.SearchStrategy[Distribution]:
 
 
 class Way(NamedTuple):
-    """How the tuples of a source travel: everything but the tuples themselves."""
+    """Route of the tuples of a source to the log."""
 
     delay: Distribution
     in_order: bool
@@ -122,7 +122,7 @@ def disturbances(scale_us: int, sources: int) -> st.SearchStrategy[Disturbance]:
 
 
 def _moved(disturbance: Disturbance, last_us: Sequence[int]) -> Disturbance:
-    """Return it with its start moved into the time in which something is sent."""
+    """Return a disturbance that starts while tuples are sent."""
     if not isinstance(disturbance, Burst):
         return disturbance
     last = max(last_us) if disturbance.source is None else last_us[disturbance.source]
@@ -133,18 +133,18 @@ def _moved(disturbance: Disturbance, last_us: Sequence[int]) -> Disturbance:
 
 
 class Targets(NamedTuple):
-    """What faults of a plan may name."""
+    """Parts of a plan that faults may name."""
 
     sources: tuple[str, ...]
     links: tuple[str, ...]
     relays: tuple[str, ...]
     retries: bool
-    """Whether links send again what they lose."""
+    """True if links resend what they lose."""
 
 
 @cache
 def faults(scale_us: int, targets: Targets) -> st.SearchStrategy[Fault]:
-    """Draw a redelivery, or what makes relays and links slow; nothing is lost for good."""
+    """Draw a redelivery, or a fault that slows relays or links; nothing is lost for good."""
     at_us = upto(8 * scale_us)
     for_us = upto(4 * scale_us, above=1)
     nth = st.integers(0, EVENTS_MAX)
@@ -169,7 +169,7 @@ def faults(scale_us: int, targets: Targets) -> st.SearchStrategy[Fault]:
 
 @cache
 def relays(scale_us: int) -> st.SearchStrategy[tuple[Worker, ...]]:
-    """Draw none, one or two, some of them too slow for what comes."""
+    """Draw up to two relays, some of them too slow for their tuples."""
     relay = st.builds(
         Worker,
         st.sampled_from([1.0, 0.2]),
@@ -181,7 +181,7 @@ def relays(scale_us: int) -> st.SearchStrategy[tuple[Worker, ...]]:
 
 @cache
 def noises(scale_us: int) -> st.SearchStrategy[Noise]:
-    """Draw how unreliable the way to the log is; mostly, nothing is lost or replayed at random."""
+    """Draw the noise of links to the log; mostly none."""
     retry_us, again = scale_us / 4, Exponential(scale_us / 4)
     return st.sampled_from(
         [QUIET, QUIET, Noise(retry_us=retry_us), Noise(0.1, retry_us, 0.1, again)]
@@ -210,7 +210,7 @@ def targets_of(sent: Sequence[Source], crew: Sequence[Worker], *, retries: bool)
 def plans(
     draw: st.DrawFn, scale_us: int, sent: tuple[Source, ...], seed: int | None = None
 ) -> Plan:
-    """Draw a way to the log for the tuples of these sources, and what goes wrong there.
+    """Draw routes to the log for the tuples of these sources, with disturbances and faults.
 
     ``seed`` is that of the run; without it, bursts start before the first tuple of a source.
     """

@@ -1,4 +1,4 @@
-"""Hypothesis strategies: queries whose promises are checked on Spark, and clusters to suit them."""
+"""Hypothesis strategies: queries whose promises are checked on Spark, with matching clusters."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,10 +13,10 @@ from sim.kernel.source import IDS_PER_SOURCE, Source
 
 UNIT_US = 1_000
 WINDOWS_US = ((9_000, 3_000), (8_000, 8_000), (10_000, 4_000))
-"""Length and slide."""
+"""Lengths and slides of windows (us)."""
 EACH = 200
-"""Tuples an instance in three windows: so many that a growth of rho by 0.02 log2 n is more than two
-tuples with four instances or more."""
+"""Tuples of an instance in three windows. With four instances or more, a growth of rho by
+0.02 log2 n is then more than two tuples."""
 
 # ----------------------------------------------------------------------------- windowed rooms
 

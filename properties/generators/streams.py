@@ -1,11 +1,11 @@
-"""Hypothesis strategies: workloads whose arrival order comes out of a simulation.
+"""Hypothesis strategies: workloads whose order of arrival is simulated.
 
 Rules of this file:
 
-1. Disorder is never drawn as a shuffle: a small plan (``generators/networks``) is drawn, and
-   the simulation says in which order its tuples arrive.
+1. Disorder is never drawn as a shuffle: a small plan (``generators/networks``) is drawn, and the
+   simulation decides the order of arrival.
 2. Values are integers or dyadic fractions, so that their sums are exact in every order.
-3. No integer is drawn from 100 or more, for the reason given there.
+3. No integer is drawn from 100 or more, for the reason given in ``generators/networks``.
 """
 
 import math
@@ -35,17 +35,17 @@ from sim.kernel.plan import Worker
 from sim.kernel.source import IDS_PER_SOURCE
 from sim.windows.cluster import CORRECTOR, WindowTuning
 
-__all__ = ["SEEDS", "plans", "sources", "upto"]  # beside what is defined here
+__all__ = ["SEEDS", "plans", "sources", "upto"]  # besides the names defined here
 CUTS_MAX = 4
 
 # ------------------------------------------------------------------------------------- queries
 
 UNIT_US = 1_000
-"""Windows, slides and slacks are whole multiples of it, except where they are odd on purpose."""
+"""Unit of windows, slides and slacks, except for those that are odd on purpose (us)."""
 
 
 class Required(NamedTuple):
-    """How a query comes by its required coverage."""
+    """Way in which a query gets its required coverage."""
 
     lambda_thr: float | None = None
     method: str = "normal"
@@ -54,9 +54,9 @@ class Required(NamedTuple):
 
 @cache
 def requirements(aggregate: str) -> tuple[Required, ...]:
-    """Every way there is for an aggregate, the plainest first.
+    """Return every requirement that an aggregate allows, the simplest first.
 
-    One draw for all of it: of three draws Hypothesis would leave out many combinations.
+    They are one choice, because with three draws Hypothesis would skip many combinations.
     """
     given = tuple(Required(share) for share in (0.5, 0.9, 1.0))
     if aggregate not in SELF_SUFFICIENT_AGGREGATES:
@@ -71,7 +71,7 @@ def configs(
     aggregates: Sequence[str] = AGGREGATES,
     controls: Sequence[str] = CONTROLS,
 ) -> SlackConfig:
-    """Queries of every shape: overlapping, tumbling and gapped windows, small and odd limits."""
+    """Draw queries: overlapping, tumbling and gapped windows, small and odd limits."""
     slide_us = draw(st.sampled_from([4, 6, 7])) * UNIT_US
     size_us = draw(
         st.sampled_from([slide_us, 3 * slide_us, slide_us // 2, 5 * UNIT_US, 9 * UNIT_US])
@@ -111,21 +111,21 @@ Query: TypeAlias = SlackConfig | WatermarkConfig
 ROOMS: Mapping[type, str] = {SlackConfig: "slack", WatermarkConfig: "watermark"}
 
 BAD_VALUES = st.sampled_from([-1.0, math.inf, -math.inf])
-"""Refused by some queries."""
+"""Values that some queries refuse."""
 
 
 class Twist(NamedTuple):
-    """What is done to simulated tuples so that they suit the query, or offend it."""
+    """Changes of simulated tuples that make them fit the query, or violate it."""
 
     divisor: int
-    """Values become dyadic fractions."""
+    """Divisor of values, which makes them dyadic fractions."""
     ahead_us: int
-    """How far the clock of source 0 runs ahead."""
+    """Lead of the clock of source 0 (us)."""
     bad: tuple[tuple[int, float], ...]
-    """Values by identity, of source 0."""
+    """Bad values of source 0, by identity."""
 
     def of(self, event: Event) -> Event:
-        """The event as it arrives."""
+        """Return the changed event."""
         ahead_us = self.ahead_us if event.source_id < IDS_PER_SOURCE else 0
         value = dict(self.bad).get(event.source_id, event.value / self.divisor)
         return event._replace(event_time_us=event.event_time_us + ahead_us, value=value)
@@ -133,7 +133,7 @@ class Twist(NamedTuple):
 
 @cache
 def twists(size_us: int) -> st.SearchStrategy[Twist]:
-    """Mostly none."""
+    """Draw changes, mostly none."""
     bad = st.lists(st.tuples(st.integers(0, EVENTS_MAX), BAD_VALUES), max_size=2).map(tuple)
     return st.builds(
         Twist,
@@ -147,7 +147,7 @@ def twists(size_us: int) -> st.SearchStrategy[Twist]:
 def arrival_orders(
     draw: st.DrawFn, config: Query, orders: int = 1
 ) -> tuple[tuple[Event, ...], ...]:
-    """Arrivals for a query; with several orders, of the same tuples on different ways."""
+    """Draw arrivals for a query; several orders have the same tuples on different routes."""
     scale_us = max(config.size_us, config.slide_us)
     sent = tuple(draw(st.lists(sources(scale_us), min_size=1, max_size=4)))
     twist = draw(twists(config.size_us))
@@ -161,21 +161,21 @@ def arrival_orders(
 
 
 def without_redeliveries(events: Sequence[Event]) -> Sequence[Event]:
-    """The first delivery of every tuple, for a query that is told that there is no other."""
+    """Return the first delivery of every tuple, for a query without deduplication."""
     first = {event.source_id: event for event in reversed(events)}
     kept = sorted(first.values(), key=lambda event: event.seq)
     return [event._replace(seq=seq) for seq, event in enumerate(kept)]
 
 
 def cuts(n_events: int) -> st.SearchStrategy[tuple[int, ...]]:
-    """Positions of micro-batch boundaries; some batches are empty."""
+    """Draw positions of micro-batch boundaries; some batches are empty."""
     positions = st.integers(0, min(n_events, 99))
     return st.lists(positions, max_size=CUTS_MAX).map(sorted).map(tuple)
 
 
 @st.composite
 def workloads(draw: st.DrawFn, config: Query) -> Workload:
-    """A stream for this query, cut into micro-batches, mostly with a flush at its end."""
+    """Draw a stream for a query, cut into micro-batches, mostly with a flush at its end."""
     (events,) = draw(arrival_orders(config))
     flush = draw(st.sampled_from([True, True, True, False]))
     return _workload(config, events, draw(cuts(len(events)))).with_(flush=flush)
@@ -183,9 +183,9 @@ def workloads(draw: st.DrawFn, config: Query) -> Workload:
 
 @st.composite
 def reordered(draw: st.DrawFn, config: Query) -> tuple[Workload, Workload]:
-    """Two arrival orders of the same tuples, both flushed.
+    """Draw two orders of arrival of the same tuples, both flushed.
 
-    What is rejected must not depend on the order, so nothing is for lying ahead of its arrival.
+    Rejections must not depend on the order, so no tuple is rejected for an early arrival.
     """
     calm = replace(config, max_future_us=None)
     one, other = draw(arrival_orders(calm, orders=2))
@@ -194,7 +194,7 @@ def reordered(draw: st.DrawFn, config: Query) -> tuple[Workload, Workload]:
 
 @st.composite
 def timings(draw: st.DrawFn, scale_us: int, tasks: int) -> SeededPlan:
-    """Draw a cluster for a windowed room with so many tasks, and how long corrections take."""
+    """Draw a cluster for a windowed room with ``tasks`` tasks, and the cost of corrections."""
     plan, seed = draw(clusters.cases(Shape(scale_us, tasks, events=(6, 12, 24))))
     tuning = WindowTuning(
         Worker(draw(st.sampled_from([1.0, 0.2]))),
@@ -205,7 +205,7 @@ def timings(draw: st.DrawFn, scale_us: int, tasks: int) -> SeededPlan:
     nth, for_us = draw(st.integers(0, STEPS)), draw(upto(8 * scale_us, above=1))
     more: tuple[Fault, ...] = ()
     if wrong is not None and (events := simulate_arrivals(plan, seed).events):
-        # Soon after an arrival: there is something to be served again.
+        # Soon after an arrival there is something to serve again.
         event = events[nth * (len(events) - 1) // STEPS]
         at_us = event.arrival_us - plan.epoch_us + scale_us // 8
         kind = Pause if wrong == "corrector pauses" else Fail
@@ -216,7 +216,7 @@ def timings(draw: st.DrawFn, scale_us: int, tasks: int) -> SeededPlan:
 
 
 class TimedCase(NamedTuple):
-    """What a timed run of room ``slack`` needs."""
+    """Query and cluster of a timed run of room ``slack``."""
 
     config: SlackConfig
     timing: SeededPlan
@@ -224,7 +224,7 @@ class TimedCase(NamedTuple):
 
 @st.composite
 def timed_cases(draw: st.DrawFn) -> TimedCase:
-    """A query, and how its tuples arrive and are served."""
+    """Draw a query and a cluster that serves it."""
     config = draw(configs())
     return TimedCase(config, draw(timings(max(config.size_us, config.slide_us), config.tasks)))
 
@@ -232,7 +232,7 @@ def timed_cases(draw: st.DrawFn) -> TimedCase:
 def cases(
     aggregates: Sequence[str] = AGGREGATES, controls: Sequence[str] = CONTROLS
 ) -> st.SearchStrategy[Workload]:
-    """A query and a stream for it."""
+    """Draw a query and a stream for it."""
     return configs(aggregates, controls).flatmap(workloads)
 
 

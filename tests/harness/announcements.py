@@ -1,4 +1,4 @@
-"""What drivers that are to be killed say of where they are, a line of standard output each."""
+"""Progress lines that a driver prints for the test that kills it."""
 
 import sys
 from collections.abc import Iterator
@@ -6,14 +6,14 @@ from contextlib import contextmanager
 
 
 def say(line: str) -> None:
-    """Tell whoever is to kill this process where it is."""
+    """Print a line for the process that will kill this one."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 @contextmanager
 def announced(batch: int) -> Iterator[None]:
-    """Say that micro-batch ``batch`` begins, and after this block that it has ended."""
+    """Print that micro-batch ``batch`` begins, and after the block that it has ended."""
     say(f"begin {batch}")
     yield
     say(f"end {batch}")

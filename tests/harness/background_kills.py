@@ -1,7 +1,7 @@
-"""Queries whose driver process is killed in the background, again and again, until their end.
+"""Queries whose driver process is killed repeatedly in the background until they end.
 
-A test that asks for them, by a fixture, comes last: until then other tests run, which keep one core
-busy at most. How drivers are killed: :mod:`tests.harness.driver_kills`.
+A test that uses the fixture of such queries runs last. Until then other tests run, which keep at
+most one core busy. :mod:`tests.harness.driver_kills` kills the drivers.
 """
 
 from collections import Counter
@@ -23,26 +23,26 @@ KILLED_QUERIES, KILLED_CHAINS, KILLED_SCRIPTS = FIXTURES = (
     "killed_chains",
     "killed_scripts",
 )
-"""Names of the fixtures with queries that are at their end."""
+"""Names of the fixtures that return finished queries."""
 AT_ONCE = 2
 BACKGROUND = "ordeal"
-"""Names of all threads that kill drivers begin so."""
+"""Prefix of the names of all threads that kill drivers."""
 
 
 class Subject(NamedTuple):
-    """What is to be killed."""
+    """A kind of query whose drivers are killed."""
 
     driver: str
-    """Module of the driver."""
+    """Module of the driver program."""
     prepare: Callable[[Path, Workload], None]
-    """Make a folder ready for its driver."""
+    """Write the files of a query into the folder of its driver."""
     workload_of: Callable[[int, int], Workload]
-    """Query number so and so, for a seed."""
+    """Return the workload of a query, by its number and a seed."""
     kills_a_query: int = KILLS_A_QUERY
 
 
 class Query(NamedTuple):
-    """A query that was interrupted and has come to its end."""
+    """A query that was interrupted and has finished."""
 
     folder: Path
     workload: Workload
@@ -50,12 +50,12 @@ class Query(NamedTuple):
 
 
 class Ordeal(NamedTuple):
-    """How often something is to be killed."""
+    """A number of kills for one kind of query."""
 
     subject: Subject
     seed: int
     wanted: int
-    """Kills that interrupted something; every room of the subject gets an equal share."""
+    """Number of kills that interrupt a query; every room of the subject gets an equal share."""
 
 
 def undergo(ordeal: Ordeal, folder: Path, stop: Event) -> list[Query]:
@@ -97,7 +97,7 @@ def _interrupted(subject: Subject, parent: Path, workload: Workload, stop: Event
 
 
 def waits(item: pytest.Item) -> bool:
-    """Whether a test asks for queries that were killed."""
+    """Return whether a test uses queries that were killed."""
     return any(_asks(item, name) for name in FIXTURES)
 
 
@@ -108,10 +108,9 @@ def _asks(item: pytest.Item, name: str) -> bool:
 def in_background(
     ordeals: Mapping[str, Ordeal], request: pytest.FixtureRequest, folders: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[list[Query]]]]:
-    """For a fixture that every test of a folder that starts Spark uses: begin with the first one.
+    """Start the ordeals of all fixtures that some test uses; yield their results by fixture.
 
-    Ordeals go by the name of the fixture that asks for them; those that no test asks for are not
-    begun.
+    Every test of a folder that starts Spark uses this, so the ordeals begin with the first one.
     """
     stop = Event()
     with ThreadPoolExecutor(1, BACKGROUND) as pool:

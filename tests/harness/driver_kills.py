@@ -1,8 +1,8 @@
-"""Driver processes that are killed with SIGKILL, again and again, at any moment (tier 4).
+"""Driver processes that are killed with SIGKILL, repeatedly and at any moment (tier 4).
 
-What a killed process has not written is lost, what it has half written is there; the next one finds
-only what lies in its folder. A driver is a module with ``main(folder)`` that goes on from there
-and says on stdout where it is: ``begin 3`` and ``end 3`` around micro-batch 3, ``done`` at the end.
+A killed process loses unwritten data and leaves half-written files; the next process finds only the
+files in its folder. A driver is a module with ``main(folder)`` that resumes from that folder and
+prints its progress: ``begin 3`` and ``end 3`` around micro-batch 3, and ``done`` at the end.
 """
 
 import os
@@ -20,13 +20,13 @@ import pytest
 
 KILLS_A_QUERY = 5
 MOMENTS = (("begin", 1.0), ("begin", 0.1), ("end", 0.1))
-"""A kill comes within so many seconds after the driver said that a batch begins or ends: at any
-time in it, near its beginning, between its end and Spark's note that it is done."""
+"""Line that starts the wait for a kill, and the longest wait (s). The kill strikes at any time in a
+batch, near its beginning, or between its end and Spark's commit."""
 PATIENCE_S = 120
 
 ENVIRONMENT = {
     "PYTHONPATH": os.pathsep.join(sys.path),
-    # These processes do not live long enough for a second compiler or collectors side by side.
+    # These processes are too short-lived for a second compiler or parallel collectors.
     "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
 }
 
@@ -36,16 +36,16 @@ needs_proc = pytest.mark.skipif(
 
 
 class Kill(NamedTuple):
-    """When one driver process died."""
+    """The death of one driver process."""
 
     after: str
-    """The last line that it said."""
+    """Last line of the process."""
     is_in_batch: bool
-    """It died within ``foreachBatch``."""
+    """True if the process died within ``foreachBatch``."""
 
 
 class Driver:
-    """One driver process, in a session of its own so that all of it can be killed."""
+    """A driver process in a session of its own, so that all its children can be killed."""
 
     def __init__(self, folder: Path, module: str) -> None:
         scratch = folder / "scratch"
@@ -65,9 +65,9 @@ class Driver:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        """End every process of the session at once, workers of Python included."""
+        """Kill every process of the session at once, Python workers included."""
         for pid in _session(self.process.pid):
-            with suppress(ProcessLookupError):  # it went with another one, just now
+            with suppress(ProcessLookupError):  # it ended together with another one
                 os.kill(pid, signal.SIGKILL)
         remaining, _stderr = self.process.communicate(timeout=PATIENCE_S)
         self.lines += remaining.split("\n")[:-1]
@@ -76,7 +76,7 @@ class Driver:
             time.sleep(0.01)
 
     def read_until(self, *starts: str) -> str:
-        """Read lines until one that begins so; the last line if there are no more."""
+        """Read lines up to one with such a start; return it, or the last line at the end."""
         assert self.process.stdout is not None
         while line := self.process.stdout.readline():
             self.lines.append(line.strip())
@@ -86,7 +86,7 @@ class Driver:
 
 
 def _session(leader: int) -> list[int]:
-    """Processes of a session that are there, ended ones left out."""
+    """Return the living processes of a session."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -96,16 +96,16 @@ def _session(leader: int) -> list[int]:
                 continue
             if int(state[3]) == leader and state[0] != "Z":
                 found.append(int(entry.name))
-    # The leader dies first: it would notice that Java is gone, and leave in its own way.
+    # Kill the leader first: it would notice the end of Java and exit by itself.
     return sorted(found, key=lambda pid: pid != leader)
 
 
 def kills(
     folder: Path, module: str, random: Random, at_most: int = KILLS_A_QUERY
 ) -> Iterator[Kill]:
-    """Start the driver and kill it, some times; only kills that interrupted it count.
+    """Start and kill the driver at most ``at_most`` times; yield the kills that interrupted it.
 
-    How far it comes before it is killed is a matter of the machine: it may be over too early.
+    The speed of the machine decides how far the driver gets; it may finish too early.
     """
     for _ in range(at_most):
         seen = _stderr_bytes(folder)
@@ -124,7 +124,7 @@ def kills(
 
 
 def run_to_its_end(folder: Path, module: str) -> Driver:
-    """Start the driver and let it finish; what it said is in what is returned."""
+    """Start the driver and let it finish; return it with its lines."""
     seen = _stderr_bytes(folder)
     with Driver(folder, module) as driver:
         if driver.read_until("done") == "done":
@@ -143,24 +143,24 @@ def _said_after(folder: Path, seen: int) -> str:
 
 
 def end_executor_once(note: Path) -> None:
-    """End the executor that the calling task runs on, by SIGKILL, unless ``note`` is there.
+    """Kill the executor of the calling Python worker with SIGKILL, unless ``note`` exists.
 
-    For a worker of Python. The note says which process it was.
+    The note receives the number of the killed process.
     """
     try:
         with note.open("x", encoding="utf-8") as out:
-            # A worker of Python is a child of a daemon, which is a child of the executor.
+            # A Python worker is a child of a daemon, which is a child of the executor.
             stat = Path(f"/proc/{os.getppid()}/stat").read_text(encoding="utf-8")
             executor = int(stat.rpartition(")")[2].split()[1])
             out.write(str(executor))
     except FileExistsError:
         return
     os.kill(executor, signal.SIGKILL)
-    time.sleep(600)  # the daemon ends this process, too
+    time.sleep(600)  # the daemon ends this process too
 
 
 def assert_ended(notes: Path, names: Sequence[str]) -> None:
-    """There are these notes of :func:`end_executor_once`, of processes that are no more."""
+    """Assert that :func:`end_executor_once` left these notes, of processes that have ended."""
     ended = {path.name: int(path.read_text(encoding="utf-8")) for path in notes.iterdir()}
     assert sorted(ended) == sorted(names)
     assert len(set(ended.values())) == len(names)

@@ -1,4 +1,4 @@
-"""Streams whose hot keys change, for unequal instances whose speeds change, too."""
+"""Streams whose hot keys change, for unequal instances whose speeds change too."""
 
 from random import Random
 
@@ -10,7 +10,7 @@ INSTANCES = 7
 
 
 def skewed(policy: str, seed: int) -> Workload:
-    """Four windows whose hot keys change, through three senders and with times that change."""
+    """Return four windows whose hot keys and service times change, through three senders."""
     draws = Random(seed)
     shares = [1 / (rank + 1) for rank in range(60)]
     arrivals = []
@@ -34,7 +34,7 @@ def skewed(policy: str, seed: int) -> Workload:
 
 
 def one_key(policy: str) -> Workload:
-    """So many tuples of a key that every virtual worker it may go to is full."""
+    """Return so many tuples of one key that each of its virtual workers is full."""
     case = skewed(policy, 0)
     same = tuple([event._replace(key="k") for event in case.arrivals])
     return case.with_(arrivals=same)

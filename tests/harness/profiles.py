@@ -1,6 +1,6 @@
-"""How much is tested: ``dev`` in seconds, ``ci`` always the same, ``nightly`` random and long.
+"""Profiles of test effort: ``dev`` takes seconds, ``ci`` is reproducible, ``nightly`` is random.
 
-Chosen by ``--hypothesis-profile`` or the environment variable ``HYPOTHESIS_PROFILE``.
+``--hypothesis-profile`` or the environment variable ``HYPOTHESIS_PROFILE`` chooses one.
 """
 
 from typing import NamedTuple
@@ -11,24 +11,24 @@ DEFAULT = "dev"
 
 
 class Effort(NamedTuple):
-    """Sizes of what is not drawn by Hypothesis itself."""
+    """Numbers of examples that Hypothesis does not count itself."""
 
     packs: int
-    """Packed Spark jobs, each with a query of its own."""
+    """Number of packed Spark jobs, each with its own query."""
     cases: int
-    """Cases in a packed job."""
+    """Number of cases in a packed job."""
     chains: int
-    """Chains of room ``join``, one after another."""
+    """Number of chains of room ``join``, one after another."""
     kills: int
-    """Times that a driver process is killed, over all queries."""
+    """Number of kills of driver processes, over all queries."""
     tuples: int
-    """Tuples of a stream on which a probability is tested."""
+    """Number of tuples of a stream on which a probability is tested."""
     processes: int
-    """Disorder processes on which one is tested."""
+    """Number of disorder processes on which a probability is tested."""
     promises: int
-    """Of so many pairs of a process and an aggregate one is looked at."""
+    """Number of pairs of a process and an aggregate for each pair that is tested."""
     subsets: int
-    """Random subsets of a window on which one is tested."""
+    """Number of random subsets of a window on which a probability is tested."""
 
 
 EFFORTS = {
@@ -59,12 +59,12 @@ EFFORTS = {
 
 
 SIMULATED = {"dev": 25, "ci": 200, "nightly": 5_000}
-"""Drawn clusters that an operator meets in simulated time."""
+"""Number of drawn clusters of each operator in simulated time, by profile."""
 
 
 def register() -> None:
-    """Make the profiles known to Hypothesis."""
-    # Drawing a plan and simulating it is slow for a strategy, and meant to be.
+    """Register the profiles with Hypothesis."""
+    # A strategy that draws and simulates a plan is slow on purpose.
     patient = [HealthCheck.too_slow, HealthCheck.data_too_large]
     examples = {"dev": 25, "ci": 150, "nightly": 3_000}
     for name, number in examples.items():
@@ -79,10 +79,10 @@ def register() -> None:
 
 
 def effort() -> Effort:
-    """The effort of the profile in force."""
+    """Return the effort of the profile in force."""
     return EFFORTS.get(settings.get_current_profile_name(), EFFORTS[DEFAULT])
 
 
 def simulated() -> int:
-    """Return how many drawn clusters an operator meets in the profile in force."""
+    """Return the number of drawn clusters of each operator in the profile in force."""
     return SIMULATED.get(settings.get_current_profile_name(), SIMULATED[DEFAULT])

@@ -1,4 +1,4 @@
-"""How often the cases that matter occurred: in one test of a promise, and in simulated runs."""
+"""Counts of the cases that matter, in one test of a promise and in simulated runs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

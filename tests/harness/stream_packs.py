@@ -1,7 +1,7 @@
-"""Packs: many generated cases in one Spark job, told apart by a grouping column.
+"""Packs: many generated cases in one Spark job, kept apart by a grouping column.
 
-A failing pack names its failing cases; the smallest of them is shrunk without Spark, confirmed in
-Spark as a job of its own, and stored as a counterexample.
+A failing pack names its failing cases. The smallest of them is shrunk without Spark, confirmed in a
+Spark job of its own, and stored as a counterexample.
 """
 
 import itertools
@@ -30,15 +30,16 @@ from spark_impl.windows.system import run_workloads
 T = TypeVar("T")
 
 WINDOWED: Mapping[str, WindowRoom[Any]] = {room.name: room for room in (SLACK, WATERMARK)}
-"""Rooms that run many cases in one job."""
+"""Rooms that run many cases in one job, by name."""
 RUN = 50
-"""Examples that are drawn in one run of Hypothesis."""
+"""Number of examples that one run of Hypothesis draws."""
 
 
 def collect(strategy: SearchStrategy[T], n: int, seed: int) -> list[T]:
-    """``n`` examples of a strategy, the same ones for the same seed.
+    """Return ``n`` examples of a strategy, the same ones for the same seed.
 
-    In runs, each with a seed of its own: within a run Hypothesis likes to draw what it drew before.
+    They come from several runs with different seeds, because within a run Hypothesis tends to
+    repeat its draws.
     """
     found: list[T] = []
     for run in range(-(-n // RUN)):
@@ -74,7 +75,7 @@ class StreamPack(NamedTuple):
 
 
 def draw_pack(config: strategies.Query, n: int, seed: int) -> StreamPack:
-    """``n`` generated streams for a query, no two of them alike."""
+    """Draw ``n`` different streams for a query."""
     strategy = strategies.workloads(config)
     different: dict[object, Workload] = {}
     runs = itertools.count()
@@ -86,7 +87,7 @@ def draw_pack(config: strategies.Query, n: int, seed: int) -> StreamPack:
 
 
 def run_in_spark(spark: SparkSession, cases: Mapping[str, Workload]) -> dict[str, Trace]:
-    """All cases in one job; nothing is left behind."""
+    """Run all cases in one job and leave no files behind."""
     room = WINDOWED[next(iter(cases.values())).room]
     with tempfile.TemporaryDirectory(prefix="straggler-pack-") as folder:
         return run_workloads(room, spark, cases, Path(folder))
@@ -95,7 +96,7 @@ def run_in_spark(spark: SparkSession, cases: Mapping[str, Workload]) -> dict[str
 def list_failing(
     room: Room, cases: Mapping[str, Workload], traces: Mapping[str, Trace]
 ) -> dict[str, tuple[str, ...]]:
-    """What is broken about each case of which something is, in sentences."""
+    """Return the broken cases by name, each with sentences on what is broken."""
     reference = room.reference()
     found = {}
     for name, case in cases.items():
@@ -112,9 +113,9 @@ def report(
     broken: Mapping[str, tuple[str, ...]],
     folder: Path = counterexamples.FOLDER,
 ) -> str:
-    """Shrink, confirm and store the smallest failing case; say what it is and what it was.
+    """Shrink, confirm and store the smallest failing case; describe it before and after.
 
-    The room's Spark pipeline is asked, so a session must be running.
+    A Spark session must be running.
     """
     name = min(broken, key=lambda each: len(pack.cases[each].arrivals))
     trial = Trial(room, room.spark(), SPARK, room.step_types)

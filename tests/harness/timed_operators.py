@@ -1,4 +1,4 @@
-"""The operators of the Spark side in simulated time, each on clusters that are drawn for it.
+"""Operators of the Spark side in simulated time, each on clusters that are drawn for it.
 
 Rules of this file:
 
@@ -57,37 +57,37 @@ from tests.harness.windows_machine import SparkMachine as Task
 
 SHOWN_SENTENCES = 8
 SECONDS_MAX = 20.0
-"""For making a cluster smaller."""
+"""Time limit for shrinking a cluster."""
 CHAIN_EVENTS_MAX = 72
-"""Tuples of a chain; a few clusters of twice as many took half the time of hundreds."""
+"""Most tuples of a chain, because a few chains of twice as many took half of all the time."""
 
 
 class Drawn(NamedTuple):
-    """A query, and the cluster that it runs on."""
+    """A query and the cluster that it runs on."""
 
     config: Any
     case: SeededPlan
 
     def __repr__(self) -> str:
-        """Return a line, where the plan would fill a page."""
+        """Return one line, because the plan would fill a page."""
         return f"<cluster, seed {self.case.seed}, for {self.config}>"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """What of the Spark side of a room runs in simulated time."""
+    """The part of a room's Spark side that runs in simulated time."""
 
     name: str
     drawn: st.SearchStrategy[Drawn]
     simulate: Callable[..., TimedRun]
     machine: Callable[..., Any]
-    """Makes the Spark side's machine."""
+    """Constructor of the Spark side's machine."""
     counts: Callable[[TimedRun], Mapping[str, int]]
-    """Interesting cases of the room in a run, by name."""
+    """Count the interesting cases of the room in a run, by name."""
 
     @property
     def room(self) -> Room:
-        """The room."""
+        """Room of the operator."""
         return find_room(self.name)
 
     def run(self, drawn: Drawn) -> TimedRun:
@@ -96,11 +96,11 @@ class Operator:
         return self.simulate(plan, drawn.config, seed, machine=self.machine)
 
     def expected(self, drawn: Drawn) -> TimedRun:
-        """Run the model on a cluster; ``ValueError`` for one that makes no sense."""
+        """Run the model on a cluster; raise ``ValueError`` for an impossible cluster."""
         return self.simulate(drawn.case.plan, drawn.config, drawn.case.seed)
 
     def broken(self, drawn: Drawn, seen: Counter[str] | None = None) -> tuple[str, ...]:
-        """Run both; return what Spark's operator does wrong, in sentences.
+        """Run model and operator; return sentences on the mistakes of the operator.
 
         ``seen`` counts the clusters in which Spark's operator met each interesting case.
         """
@@ -139,12 +139,12 @@ class Operator:
 
 
 def has_shed(run: TimedRun) -> bool:
-    """Say whether arrivals were shed."""
+    """Return whether arrivals were shed."""
     return bool(run.summary.get("shed") or run.summary.get("shed_at_log"))
 
 
 def _differences(expected: Workload, observed: Workload) -> Iterator[str]:
-    """Yield what is different about what arrived. When workers fail is a matter of their timing."""
+    """Yield sentences on differences between workloads, except for the times of failures."""
     for name in ("config", "cuts", "arrivals"):
         one, other = getattr(expected, name), getattr(observed, name)
         if repr(one) != repr(other):  # what is not a number equals nothing
@@ -153,7 +153,7 @@ def _differences(expected: Workload, observed: Workload) -> Iterator[str]:
 
 @lru_cache(maxsize=16)  # Hypothesis runs what fails several times
 def report(operator: Operator, drawn: Drawn) -> str:
-    """Make a cluster smaller on which an operator fails, and tell it."""
+    """Shrink a cluster on which an operator fails, and describe it."""
 
     def fails(case: SeededPlan) -> bool:
         try:
@@ -180,7 +180,7 @@ def report(operator: Operator, drawn: Drawn) -> str:
 
 @st.composite
 def _windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any]) -> Drawn:
-    """Draw a query and its cluster; some sources send what the query refuses."""
+    """Draw a query and its cluster; some sources send tuples that the query refuses."""
     config = draw(configs)
     plan, seed = draw(timings(max(config.size_us, config.slide_us), config.tasks))
     if draw(st.sampled_from([False, False, True])):
@@ -191,7 +191,7 @@ def _windowed(draw: st.DrawFn, configs: st.SearchStrategy[Any]) -> Drawn:
 
 @st.composite
 def _troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn]) -> Drawn:
-    """Let workers fail soon after arrivals, when there is something to lose, and be full soon."""
+    """Let workers fail soon after arrivals, when they have something to lose, and fill up soon."""
     config, (plan, seed) = draw(calm)
     if draw(st.sampled_from([False, True, False])):
         plan = _shedding(plan)
@@ -207,13 +207,13 @@ def _troubled(draw: st.DrawFn, calm: st.SearchStrategy[Drawn]) -> Drawn:
 
 
 def _shedding(plan: Plan) -> Plan:
-    """Return it with workers that shed what comes when one tuple waits."""
+    """Return the plan with workers that shed tuples while one tuple waits."""
     full = [replace(each, queue_limit=1, when_full="drop") for each in plan.cluster.workers]
     return replace(plan, cluster=replace(plan.cluster, workers=tuple(full)))
 
 
 def _workers(config: Any) -> int:
-    """Return how many workers a query has, whatever its room calls them."""
+    """Return the number of workers of a query, which rooms call by different names."""
     for name in ("workers", "tasks", "instances"):
         if hasattr(config, name):
             return int(getattr(config, name))
@@ -226,7 +226,7 @@ def _with_tuning(plan: Plan, default: Any, **changes: object) -> Plan:
 
 @st.composite
 def _scripts(draw: st.DrawFn) -> Drawn:
-    """Draw scripts, placed as the Spark side can place them; some are read by many workers.
+    """Draw scripts with placements that the Spark side has; many workers read some of them.
 
     A tuple comes again after the end of its micro-batch, so that its identity has to be known.
     """
@@ -244,7 +244,7 @@ def _scripts(draw: st.DrawFn) -> Drawn:
 
 
 def _read_by_all(config: ScriptConfig) -> Workflow:
-    """Return a workflow of which every worker with a sensor reads the same sums."""
+    """Return a workflow whose sums every worker with a sensor reads."""
     first, *others = [Sensor(name) for name, _ in config.sensors]
     sums = Window("sum", first, 4, 4)
     read = [Arithmetic("+", sums, other) for other in others]
@@ -252,7 +252,7 @@ def _read_by_all(config: ScriptConfig) -> Workflow:
 
 
 def _chain(drawn: ChainCase) -> Drawn:
-    """Return it with a flush: only then is every pair due. It is short, and rarely idle."""
+    """Return a short and rarely idle cluster with a flush, so that every pair is due."""
     plan, seed = drawn.plan, drawn.seed
     rarely_us, each = 4 * UNIT_US, CHAIN_EVENTS_MAX // len(plan.sources)
     control = replace(plan.tuned(ChainTuning()).control, every_us=rarely_us)
@@ -345,4 +345,4 @@ OPERATORS: Mapping[str, Operator] = {
         ),
     )
 }
-"""By room."""
+"""Operator of each room, by its name."""

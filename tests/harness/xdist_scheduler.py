@@ -1,8 +1,9 @@
-"""How tests are shared out among processes (``--dist loadscope``).
+"""Scheduler that distributes tests among processes (``--dist loadscope``).
 
-Tests that start Spark wait half of their time, for Java, for disks and for processes that they
-kill; all others compute. So both kinds run at the same time, but not in one process: one that
-has started Spark takes no file that does without. A folder's tests of Spark share a session.
+Tests that start Spark spend half of their time waiting for Java, for disks and for processes that
+they kill; all other tests compute. Both kinds run at the same time but never in one process: a
+process that has started Spark takes no file without Spark. The Spark tests of a folder share a
+session.
 """
 
 import re
@@ -18,23 +19,23 @@ ASKS_FOR_SPARK = re.compile(r"spark: SparkSession|needs_proc")
 
 @cache
 def starts_spark(test_file: Path) -> bool:
-    """Whether tests of this file start Spark: it asks for a session, or is named ``*_spark.py``."""
+    """Return whether tests of a file start Spark: it uses a session, or is named ``*_spark.py``."""
     if test_file.stem.endswith("_spark"):
         return True
     return ASKS_FOR_SPARK.search(test_file.read_text(encoding="utf-8")) is not None
 
 
 class SparkApart(LoadScopeScheduling):  # type: ignore[misc]
-    """Whole folders of tests that start Spark, single files of others.
+    """A scheduler of whole folders of Spark tests, and of single files of other tests.
 
-    One process begins with tests that do without Spark, all others with those that start it. What
-    a process leaves that crashes is for another one, usually that which xdist starts in its place.
+    One process begins with tests without Spark, all others with tests that start it. The remaining
+    tests of a crashed process go to another one, usually to its replacement by xdist.
     """
 
     def remove_node(self, node: WorkerController) -> str | None:
-        """Take back what a process has not run; the test that it crashed in, if it did.
+        """Take back the tests that a process has not run; return the test in which it crashed.
 
-        That test is not run again: it would be, by one process after the other.
+        That test is not run again, because it would crash one process after the other.
         """
         given: Mapping[str, Mapping[str, bool]] = self.assigned_work.pop(node)
         left = {
@@ -65,16 +66,16 @@ class SparkApart(LoadScopeScheduling):  # type: ignore[misc]
 
     def _reschedule(self, node: WorkerController) -> None:
         if node not in self.registered_collections:
-            return  # it has just been started, in the place of one that crashed
+            return  # it has just replaced a crashed process
         if self.workqueue and not node.shutting_down and self._next_for(node) is None:
             node.shutdown()
             return
         super()._reschedule(node)
         if self._pending_of(self.assigned_work[node]) == 1 and not node.shutting_down:
-            self._reschedule(node)  # a test begins when it is known what comes next
+            self._reschedule(node)  # a test begins only when the next one is known
 
     def _next_for(self, node: WorkerController) -> str | None:
-        """What the process is to run next, if it may run any of what is left."""
+        """Return the next scope for a process, or None if it may run none of the rest."""
         folders = [scope for scope in self.workqueue if not scope.endswith(".py")]
         files = [scope for scope in self.workqueue if scope.endswith(".py")]
         without_spark = [

@@ -1,4 +1,4 @@
-"""What the repository consists of, for the tests that look at all of it."""
+"""Files and modules of the repository, for tests that look at all of them."""
 
 import ast
 import subprocess
@@ -13,7 +13,7 @@ CODE = ("model", "sim", "spark_impl", "properties", "tests", "benchmarks")
 
 
 class Module(NamedTuple):
-    """One Python file of ours."""
+    """One Python file of the project."""
 
     name: str
     """Dotted name; a package is named by its folder."""
@@ -24,7 +24,7 @@ class Module(NamedTuple):
 
 @cache
 def files() -> tuple[Path, ...]:
-    """Every file that is committed, or would be by ``git add --all``."""
+    """Return every file that is committed, or would be by ``git add --all``."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT,
@@ -49,7 +49,7 @@ def room_names() -> frozenset[str]:
 
 @cache
 def modules() -> tuple[Module, ...]:
-    """Every Python module in our folders of code."""
+    """Return every Python module in the folders of code."""
     return tuple(
         module_at(path.relative_to(ROOT), path.read_text(encoding="utf-8"))
         for path in files()
@@ -58,7 +58,7 @@ def modules() -> tuple[Module, ...]:
 
 
 def module_at(path: Path, source: str) -> Module:
-    """The module whose file is ``path``, relative to the root of the repository."""
+    """Return the module whose file is ``path``, relative to the root of the repository."""
     parts = path.with_suffix("").parts
     is_package = parts[-1] == "__init__"
     name = ".".join(parts[:-1] if is_package else parts)
@@ -66,7 +66,7 @@ def module_at(path: Path, source: str) -> Module:
 
 
 def imports(module: Module) -> set[str]:
-    """Absolute dotted names that a module imports, wherever in the file it does.
+    """Return the absolute dotted names that a module imports, anywhere in the file.
 
     ``from a import b`` counts as ``a.b``: whether ``b`` is a module or a name in one makes no
     difference to who knows whom.
@@ -82,7 +82,7 @@ def imports(module: Module) -> set[str]:
 
 
 def origin_of(module: Module, node: ast.ImportFrom) -> str:
-    """The absolute name of what a ``from ... import`` imports from."""
+    """Return the absolute name of the origin of a ``from ... import``."""
     if node.level == 0:
         return node.module or ""
     parts = module.name.split(".")
@@ -92,5 +92,5 @@ def origin_of(module: Module, node: ast.ImportFrom) -> str:
 
 
 def within(name: str, package: str) -> bool:
-    """Whether a dotted name is the package or something in it."""
+    """Return whether a dotted name is the package or something in it."""
     return name == package or name.startswith(package + ".")

@@ -1,4 +1,4 @@
-"""How benchmarks of timed rooms count, on something that takes no time."""
+"""Counts of the benchmarks of timed rooms, on work that takes no time."""
 
 from collections.abc import Mapping
 

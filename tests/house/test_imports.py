@@ -1,4 +1,4 @@
-"""Who may import whom: the part of docs/architecture.md that import-linter cannot say.
+"""Rules of imports in docs/architecture.md that import-linter cannot express.
 
 Import-linter needs the names of modules that exist; these rules hold for rooms and modules to
 come, and say which third-party packages a folder may use.
@@ -30,6 +30,10 @@ OTHER_PROCESSES = {"multiprocessing", "socket", "subprocess"}
 
 # Simulations run on Spark through a mapper that `properties` hands them.
 SIM_REFUSED = {"pyspark", "pandas", "pyarrow"}
+
+# Users of the library need neither; `pytest properties/` runs in a checkout.
+SHIPPED = ("model", "sim", "spark_impl", "properties")
+TEST_MACHINERY = {"pytest", "_pytest", "tests"}
 
 
 def strangers(module: Module) -> Iterable[str]:
@@ -69,6 +73,19 @@ def neighbours(module: Module) -> Iterable[str]:
                     yield name
 
 
+def is_test(module: Module) -> bool:
+    """Return whether a module is a test file, or a conftest.py."""
+    return module.path.parts[0] == "tests" or module.path.name.startswith(("test_", "conftest"))
+
+
+def machinery(module: Module) -> Iterable[str]:
+    """Yield test machinery that shipped code imports."""
+    if module.path.parts[0] in SHIPPED and not is_test(module):
+        for name in imports(module):
+            if name.split(".")[0] in TEST_MACHINERY:
+                yield name
+
+
 Rule = Callable[[Module], Iterable[str]]
 
 
@@ -78,6 +95,7 @@ Rule = Callable[[Module], Iterable[str]]
         (strangers, "may not know"),
         (impurities, "may not use"),
         (neighbours, "is a room and may not look into the next one,"),
+        (machinery, "is shipped and may not import"),
     ],
 )
 def test_every_module_keeps_to_its_folder(rule: Rule, broken: str) -> None:
@@ -106,6 +124,8 @@ def test_every_module_keeps_to_its_folder(rule: Rule, broken: str) -> None:
         (neighbours, "model/join/rules.py", "from ..slack import buffer"),
         (neighbours, "properties/join/test_model.py", "import properties.slack.guards"),
         (neighbours, "model/vocabulary/join.py", "from model.vocabulary.slack import Step"),
+        (machinery, "properties/packs.py", "def f():\n    import pytest"),
+        (machinery, "properties/join/driver.py", "from tests.harness import announcements"),
     ],
 )
 def test_planted_import_is_found(rule: Rule, path: str, source: str) -> None:
@@ -122,6 +142,8 @@ def test_planted_import_is_found(rule: Rule, path: str, source: str) -> None:
         (impurities, "model/vocabulary/trace.py", "from pathlib import Path"),
         (neighbours, "model/join.py", "from model.checking.claims import holds"),
         (neighbours, "properties/join/test_sim.py", "import sim.join, properties.join.guards"),
+        (machinery, "properties/join/test_sim.py", "import pytest, tests.harness.profiles"),
+        (machinery, "properties/conftest.py", "import pytest"),
     ],
 )
 def test_allowed_import_is_not(rule: Rule, path: str, source: str) -> None:
