@@ -283,7 +283,7 @@ def test_neighbours_are_as_far_from_each_other_as_it_is_asked_for() -> None:
         ({"loss": "2"}, "Noise.loss is 2.0; it must be between 0 and 1"),
         ({"tuple_us": "-1"}, "Constant.us is -1.0; it must be finite and at least 0"),
         ({"message_us": "-1"}, "message_us is -1.0; it must be a finite number >= 0"),
-        ({"tuple_bytes": "0"}, "Cluster.tuple_bytes is 0; it must be above 0"),
+        ({"tuple_bytes": "0"}, "tuple_bytes is 0; it must be an integer > 0"),
         ({"faults": "fail worker-0 -5 1"}, "fail.at_us is -5; it must be at least 0"),
         ({"faults": "fail worker-7 5 1"}, "target of fail is 'worker-7'; it must be one of"),
         ({"faults": "lose worker-0>worker-2 1"}, "target of lose is 'worker-0>worker-2'; it must"),
