@@ -1,4 +1,4 @@
-"""docs/slack.md tuple by tuple, as obvious as can be: what the pipeline's answers are held to.
+"""Specification of docs/slack.md, tuple by tuple, as obvious as can be.
 
 Everything is remembered for ever and looked up by scanning, nothing is incremental.
 """
@@ -15,7 +15,7 @@ from tests.spark_impl.brute_requirement import required
 
 NEVER = -(1 << 63)
 Window = tuple[int, str]
-"""End and key."""
+"""The end and the key of a window."""
 
 
 class Task:

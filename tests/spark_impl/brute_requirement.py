@@ -1,4 +1,4 @@
-"""docs/slack.md, section 5, as obvious as can be: one window, one formula, one loop."""
+"""Specification of docs/slack.md, section 5: one window, one formula, one loop."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -109,7 +109,7 @@ def permutation(v: list[float], e: float, d: float, task: int, order: int) -> in
 
 
 def failures_allowed(repeats: int, d: float) -> int:
-    """Largest f with P(Binomial(R, d) <= f) <= 0.05."""
+    """Return the largest f with P(Binomial(R, d) <= f) <= 0.05."""
     f, below = -1, 0.0
     while True:
         below += math.comb(repeats, f + 1) * d ** (f + 1) * (1 - d) ** (repeats - f - 1)
@@ -170,7 +170,7 @@ def hypergeometric(total: int, marked: int, n: int, x: int) -> Fraction:
 
 
 def failing_share(values: list[float], n: int, off: Callable[[list[float]], bool]) -> Fraction:
-    """The share of all subsets of ``n`` tuples whose answer is off; every one is tried."""
+    """Return the share of all subsets of ``n`` tuples whose answer is off."""
     results = [off(kept) for kept in subsets(values, n)]
     return Fraction(sum(results), len(results))
 

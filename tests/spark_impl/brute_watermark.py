@@ -1,4 +1,4 @@
-"""docs/watermark.md tuple by tuple: what is as in room ``slack``, with another rule."""
+"""Specification of docs/watermark.md, tuple by tuple: room ``slack`` with another rule."""
 
 from itertools import combinations
 from typing import Any
@@ -36,13 +36,13 @@ class Task(brute.Task):
         self.clocks.append(Clock(self.number, e.seq, batch, self.t_max, self.inv(), slack, self.wm))
 
     def judge(self, batch: int) -> None:
-        """Windows are not judged."""
+        """Judge nothing."""
 
     def correlate(self, start: int, key: str, batch: int, revision: int) -> None:
-        """Nothing is assumed of values."""
+        """Record no figures: values are not correlated."""
 
     def progressed(self, batch: int) -> None:
-        """The clocks say it."""
+        """Record no progress: the clocks replace it."""
 
     def batch_end(self, batch: int, flushed: bool) -> None:
         if self.w.corrections:

@@ -1,4 +1,4 @@
-"""Queries and chains whose driver is killed in the background, while other tests run."""
+"""Queries and chains whose driver is killed in the background while other tests run."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -22,7 +22,7 @@ Background: TypeAlias = Mapping[str, Future[list[Query]]]
 
 @pytest.fixture(autouse=True)
 def begun_with_spark(request: pytest.FixtureRequest) -> None:
-    """Begin to kill with the first test that starts Spark, in the process that runs all of them."""
+    """Start killing with the first test that starts Spark, in the process that runs all of them."""
     if "spark" in request.fixturenames:
         request.getfixturevalue("background")
 
@@ -31,7 +31,7 @@ def begun_with_spark(request: pytest.FixtureRequest) -> None:
 def background(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Background]:
-    """What the fixtures below give, one after the other, if any test asks for it."""
+    """Yield the values of the fixtures below, in turn, if any test needs them."""
     # Not the fixture: some tests here call what they draw by themselves a seed.
     seed = int(request.config.getoption("--hypothesis-seed") or 0)
     kills = profiles.effort().kills
@@ -45,17 +45,17 @@ def background(
 
 @pytest.fixture(name=KILLED_QUERIES)
 def killed_queries(background: Background) -> list[Query]:
-    """Queries of rooms ``slack`` and ``watermark`` whose driver was killed, again and again."""
+    """Return queries of rooms ``slack`` and ``watermark`` whose driver was killed repeatedly."""
     return background[KILLED_QUERIES].result()
 
 
 @pytest.fixture(name=KILLED_CHAINS)
 def killed_chains(background: Background) -> list[Query]:
-    """Chains of room ``join`` whose driver was killed, again and again."""
+    """Return chains of room ``join`` whose driver was killed repeatedly."""
     return background[KILLED_CHAINS].result()
 
 
 @pytest.fixture(name=KILLED_SCRIPTS)
 def killed_scripts(background: Background) -> list[Query]:
-    """Queries of room ``script`` whose driver was killed, again and again."""
+    """Return queries of room ``script`` whose driver was killed repeatedly."""
     return background[KILLED_SCRIPTS].result()

@@ -1,4 +1,4 @@
-"""What the answers say about what they rest on, and what a disturbed reader sees."""
+"""The assumption named with the answers, and readers disturbed by a running query."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_assumption_names_what_first_answers_rest_on(settings: dict[str, Any], t
 
 
 def look(spark: SparkSession, store: Path) -> list[Callable[[], Any]]:
-    """All that a user may ask, as plain data."""
+    """Return functions for all questions to a store, with plain answers."""
     return [
         lambda: sorted(map(str, results(spark, store).collect())),
         lambda: assumption_status(spark, store),

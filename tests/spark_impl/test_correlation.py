@@ -1,4 +1,4 @@
-"""Correlation of delay and value in windows, and what many windows say about the assumption."""
+"""Correlation of delay and value in windows, and the status that follows from many."""
 
 import random
 from typing import Any
@@ -15,7 +15,7 @@ from tests.spark_impl import brute
 
 
 def rows(events: list[tuple[int, int, float]], place: int = 0) -> Rows:
-    """Rows of (arrival number, event time, value)."""
+    """Return rows of (arrival number, event time, value)."""
     seq, ts, value = (np.array(each) for each in zip(*events, strict=True))
     zeros = np.zeros(len(seq), np.int64)
     return Rows(seq, seq, zeros + place, ts, value.astype(float), zeros, zeros)

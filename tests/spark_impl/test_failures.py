@@ -1,4 +1,4 @@
-"""A disk that is full or a process that dies at any write, and files that are not complete."""
+"""A full disk or a dying process at any write, and incomplete files."""
 
 import errno
 import json
@@ -41,11 +41,11 @@ Visible = dict[str, list[dict[str, Any]]]
 
 
 class Killed(BaseException):
-    """The process is gone: nothing of it gets to tidy up."""
+    """The process is dead and cleans up nothing."""
 
 
 class Disk:
-    """Takes a number of writes, then no more; those of drivers in the background do not count."""
+    """A disk that fails after some writes; writes of drivers in the background do not count."""
 
     def __init__(self, writes: int, failure: type[BaseException]) -> None:
         self._left = writes
@@ -72,7 +72,7 @@ _WRITE_TABLE = pq.write_table
 def limited(
     monkeypatch: pytest.MonkeyPatch, writes: int, failure: type[BaseException]
 ) -> Iterator[None]:
-    """Fail from some write on: files, their names, and for the dead also what they remove."""
+    """Fail all writes from one on, and for a dead process all removals too."""
     disk = Disk(writes, failure)
     removing = [] if failure is InputProblem else [(os, "unlink"), (os, "rmdir")]
     writing = [(os, "mkdir"), (os, "replace"), (Path, "write_bytes"), (pq, "write_table")]
@@ -85,7 +85,7 @@ def limited(
 def attempts(
     monkeypatch: pytest.MonkeyPatch, failure: type[BaseException], what: Callable[[], object]
 ) -> Iterator[int]:
-    """Fail at the first write, at the second, and so on until nothing fails."""
+    """Try with a failure at the first write, at the second, and so on until nothing fails."""
     for writes in range(200):
         with limited(monkeypatch, writes, failure), suppress(Killed):
             try:
@@ -135,7 +135,7 @@ def test_store_that_was_half_made_can_be_made(
 
 
 def stream_part(source: Path, place: WindowStore) -> list[Tables]:
-    """What the stream part of every micro-batch finds, a flush last."""
+    """Return the stream tables of every micro-batch, and of a final flush."""
     tester = TwsTester(WindowProcessor(SLACK, CONFIG))
     found = []
     for path in [*sorted(source.glob("*.parquet")), None]:
@@ -146,7 +146,7 @@ def stream_part(source: Path, place: WindowStore) -> list[Tables]:
 
 
 def finish(place: WindowStore, source: Path, batch: int, found: Tables) -> None:
-    """A micro-batch as :class:`SlackQuery` does it."""
+    """Write a micro-batch as :class:`SlackQuery` does."""
     place.begin(batch)
     for name, rows in found.items():
         place.write(name, batch, rows)
@@ -155,7 +155,7 @@ def finish(place: WindowStore, source: Path, batch: int, found: Tables) -> None:
 
 
 def visible(place: WindowStore) -> Visible:
-    """What a reader sees."""
+    """Return the tables that a reader sees."""
     last = place.committed()
     tables = {name: place.read_all(name, last) for name in all_tables(SLACK) if name != "pending"}
     return {name: rows.to_pylist() for name, rows in tables.items()} | {
@@ -231,7 +231,7 @@ def test_reader_whose_batch_is_begun_anew_sees_the_one_before(
 
 
 def torn_first_plan(checkpoint: Path) -> None:
-    """What Spark leaves when the disk is full, or it dies, while it writes its first plan."""
+    """Spark leaves scratch files if it fails while it writes its first plan."""
     plans = checkpoint / "offsets"
     plans.mkdir(parents=True)
     (plans / ".0.1d77352c.tmp").touch()

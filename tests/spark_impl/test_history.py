@@ -1,4 +1,4 @@
-"""What corrections read of a history, on the driver and on the workers."""
+"""The rows that corrections read from a history, on the driver and on the workers."""
 
 import random
 from itertools import pairwise
@@ -25,7 +25,7 @@ GROUPS = (pa.field("site", pa.string()),)
 
 
 def write(folder: Path, name: str, times: list[int], group_size: int = 100) -> None:
-    """A file of a history: identities of before come again, keys and sites are mixed."""
+    """Write a file of a history with redeliveries and mixed keys and sites."""
     draw = random.Random(name)
     first = 1000 * int(name)
     rows = [
@@ -47,7 +47,7 @@ def write(folder: Path, name: str, times: list[int], group_size: int = 100) -> N
 
 
 def wanted(starts: list[int], limit: int = 1 << 60) -> WindowRequest:
-    """All windows that begin at some times, of all places."""
+    """Request all windows that begin at some times, of all places."""
     store = WindowStore(Path(), GROUPS, room=SLACK)
     pairs = [
         {"site": site, "task": task, "key": key, "start_us": start, "source_id": 0, "windows": 1}

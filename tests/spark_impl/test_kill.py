@@ -55,7 +55,7 @@ def test_answers_are_exact_however_often_the_driver_is_killed(
 
 
 def as_cut(folder: Path, workload: Workload) -> Workload:
-    """The workload in the micro-batches that Spark made of its files.
+    """Return the workload in the micro-batches that Spark made of its files.
 
     Killed after the file source noted a file and before the query planned its batch, Spark takes
     that file together with the next one. Its checkpoint says how far every batch went.
@@ -74,7 +74,7 @@ def as_cut(folder: Path, workload: Workload) -> Workload:
 def assert_equal_to_model(
     spark: SparkSession, folder: Path, workload: Workload, seen: Sequence[Kill] = ()
 ) -> Mapping[str, int]:
-    """Compare what is in the folder; what it was a case of."""
+    """Compare the answers in a folder with the model; return the cases reached."""
     judged, unbatched = find_room(workload.room), UNBATCHED[workload.room]
     cut = as_cut(folder, workload)
     batches = {workload.name: len(list(cut.batches()))}

@@ -1,4 +1,4 @@
-"""Landing: what arrives, what is rejected, and that a crash or a restart changes nothing."""
+"""Landed and rejected rows; a crash or a restart changes nothing."""
 
 import json
 import math
@@ -28,7 +28,7 @@ Lines = Callable[..., DataFrame]
 
 @pytest.fixture
 def lines(spark: SparkSession, tmp_path: Path) -> Lines:
-    """A stream of the CSV files in the folder ``in``, all columns text."""
+    """Return a stream of the CSV files in the folder ``in``, all columns text."""
     (tmp_path / "in").mkdir()
 
     def read(schema: str = TEXT, **options: Any) -> DataFrame:
@@ -39,7 +39,7 @@ def lines(spark: SparkSession, tmp_path: Path) -> Lines:
 
 
 def put(tmp_path: Path, name: str, text: str, at: int | None = None) -> None:
-    """A new file in the folder ``in``, perhaps with a modification time."""
+    """Write a file into the folder ``in``, perhaps with a modification time."""
     path = tmp_path / "in" / name
     path.write_text(text, encoding="utf-8")
     if at is not None:
@@ -52,7 +52,7 @@ def landing_of(stream: DataFrame, root: Path, **columns: Any) -> Landing:
 
 
 def rows(root: Path, *names: str) -> list[tuple[Any, ...]]:
-    """Some columns of the arrivals of a history, in the order of its files."""
+    """Return some columns of the arrivals of a history, in the order of its files."""
     files = sorted((root / "history").glob("[!._]*.parquet"))
     return [
         tuple(row[name] for name in names)
@@ -62,7 +62,7 @@ def rows(root: Path, *names: str) -> list[tuple[Any, ...]]:
 
 
 def content(root: Path) -> dict[str, tuple[bytes, int]]:
-    """Everything that a history holds, with modification times."""
+    """Return the content of a history, with modification times."""
     return {
         str(path.relative_to(root)): (path.read_bytes(), path.stat().st_mtime_ns)
         for path in (root / "history").rglob("*")
@@ -75,7 +75,7 @@ def data(found: dict[str, tuple[bytes, int]]) -> dict[str, bytes]:
 
 
 def forget_commit(root: Path, batch: int) -> None:
-    """As if Spark had stopped before it took note that a micro-batch is done."""
+    """Make the checkpoint look as if Spark had stopped before a commit."""
     for path in (root / "checkpoint" / "commits").glob(f"*{batch}*"):
         path.unlink()
 
@@ -196,7 +196,7 @@ def test_a_replayed_micro_batch_of_a_stream_with_state(lines: Lines, tmp_path: P
 
 
 class Crash(Exception):  # noqa: N818
-    """Stands for a process that ends there."""
+    """The process ends here."""
 
 
 @pytest.mark.parametrize("written", [False, True])

@@ -1,4 +1,4 @@
-"""A history that has lost rows: corrections refuse to make right answers wrong."""
+"""A history that has lost rows: corrections never replace right answers by wrong ones."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ LOST = "has lost rows: it holds {} for the window .* of task 0, key 'a'$"
 def run(
     folder: Path, *batches: Batch, redelivered: tuple[int, ...] = ()
 ) -> tuple[Path, list[Tables]]:
-    """A history, and what the stream finds; a redelivered file is there once more at the end."""
+    """Return a history and its stream tables; the last file redelivers an earlier one."""
     source = history(folder / "h", *batches)
     for number in redelivered:
         history(source, batches[number], source_id=number)
@@ -63,7 +63,7 @@ def test_correction_notices_that_a_file_is_gone(
 
 
 def test_forgotten_redelivery_is_no_loss(tmp_path: Path) -> None:
-    """The tuple is in the first answer and late once more: two deliveries, one tuple."""
+    """A tuple in the first answer is late once more: two deliveries, one tuple."""
     source, found = run(tmp_path, [(3, 1.0)], [(60, 2.0)], redelivered=(0,))
     place = open_store(tmp_path / "s", SLACK, CONFIG, ())
     for batch, tables in enumerate(found):

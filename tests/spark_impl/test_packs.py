@@ -1,4 +1,4 @@
-"""Packs of workloads on Spark, each held to docs/slack.md tuple by tuple."""
+"""Packs of workloads on Spark, each compared with docs/slack.md tuple by tuple."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ BY_VALUES = {
     "eps": 0.4,
     "delta": 0.4,
 }
-"""Values are held from batch to batch, until their windows are judged."""
+"""A configuration that retains values until their windows are judged."""
 
 
 def pack(

@@ -1,4 +1,4 @@
-"""Rows of a history that corrections keep, and read ahead."""
+"""Pieces of a history: which are kept, and which are read ahead."""
 
 import random
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.spark_impl.test_history import ASKED, GROUPS, in_order, wanted, write
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the files that were opened for their rows."""
+    """Return the names of the files that are opened for their rows."""
     names: list[str] = []
     really = pq.ParquetFile
 

@@ -1,4 +1,4 @@
-"""The laws that move alpha, worked out by hand."""
+"""The control laws of alpha, worked out by hand."""
 
 from typing import Any
 

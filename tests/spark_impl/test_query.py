@@ -31,7 +31,7 @@ HEAD = '"version": 4, "room": "slack"'
 
 
 def history(folder: Path, *batches: Iterable[tuple[Any, Any]], **changes: Any) -> Path:
-    """One file for each list of (event time, value); numbers go on from file to file."""
+    """Write one file for each list of (event time, value), with increasing arrival numbers."""
     seq = sum(pq.read_metadata(path).num_rows for path in folder.glob("*.parquet"))
     for batch in batches:
         rows = []

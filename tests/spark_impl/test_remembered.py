@@ -1,4 +1,4 @@
-"""What a task remembers comes back from Spark's state store as it was."""
+"""The state of a task comes back unchanged from Spark's state store."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ KEYS = ("", "a\nb", "é", '"')
 
 
 def filled(dtype: np.dtype[Any], size: int) -> Records:
-    """Records without two equal numbers."""
+    """Return records without two equal numbers."""
     numbers = np.arange(1, size * dtype.itemsize // 8 + 1)
     return numbers.view(dtype) if dtype.names else numbers.astype(dtype)
 

@@ -184,7 +184,7 @@ SMALL = [[float(i * i % 7 + i) for i in range(1, n + 1)] for n in range(1, 9)]
 
 
 def _error(values: list[float], aggregate: str) -> Callable[[list[float]], bool]:
-    """Whether an answer from some of the values has an error of eps or more, times 10."""
+    """Return whether an answer from some of the values has an error of eps or more, times 10."""
     whole = Fraction(sum(values)) / (len(values) if aggregate == "avg" else 1)
 
     def off(kept: list[float]) -> bool:

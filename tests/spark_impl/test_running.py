@@ -1,4 +1,4 @@
-"""Queries that are begun again because a worker was too slow."""
+"""Queries that start again because a worker was too slow."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,7 +17,7 @@ OTHERWISE = "ValueError: something else"
 
 
 class Ended:
-    """A query that has ended, as it says."""
+    """A query that has ended, with or without an error."""
 
     def __init__(self, said: str | None) -> None:
         self._said = said
@@ -31,11 +31,11 @@ class Ended:
 
 
 def starts(root: Path, ends: Iterable[str | None]) -> tuple[int, str]:
-    """How often a query was begun whose runs end so, and what the user was told."""
+    """Return how often a query with these endings was started, and its error message."""
     left, begun = iter(ends), []
 
-    def begin(held: BinaryIO) -> StreamingQuery:
-        begun.append(held)
+    def begin(lock_file: BinaryIO) -> StreamingQuery:
+        begun.append(lock_file)
         return cast(StreamingQuery, Ended(next(left)))
 
     told = ""

@@ -1,4 +1,4 @@
-"""Scratch folders of sessions that were killed, and those that have to stay."""
+"""Scratch folders of killed sessions are removed, all others stay."""
 
 import fcntl
 import os
@@ -29,7 +29,7 @@ with scratch_folder() as (folder, file):
 
 @pytest.fixture(autouse=True)
 def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The temporary folder of this process and those that it starts."""
+    """Return a temporary folder for this process and its children."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
@@ -38,7 +38,7 @@ def where(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def forsaken(where: Path) -> Path:
-    """What is left of a session whose processes are gone."""
+    """Make the scratch folder of a session whose processes have ended."""
     folder = where / f"{session.PREFIX}forsaken"
     (folder / "jvm").mkdir(parents=True)
     (folder / session.MESSAGES).touch()

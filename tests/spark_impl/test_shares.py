@@ -1,4 +1,4 @@
-"""What a task takes of a file itself is what it would be given as blocks."""
+"""The share of a task in a file equals the blocks that it would get."""
 
 import random
 from pathlib import Path
@@ -24,7 +24,7 @@ BEYOND = 1 << 62
 
 
 def columns(draw: random.Random, size: int, flawed: bool) -> dict[str, list[Any]]:
-    """Arrivals, not always in order, with NULLs and far times if they may be flawed."""
+    """Return random arrivals, not always in order, if ``flawed`` with NULLs and far times."""
     seq = list(range(size))
     if draw.random() < 0.5:
         draw.shuffle(seq)
@@ -45,7 +45,7 @@ def columns(draw: random.Random, size: int, flawed: bool) -> dict[str, list[Any]
 
 
 def write(path: Path, found: dict[str, list[Any]], draw: random.Random) -> None:
-    """A file of some row groups, with columns of any type that a history may have."""
+    """Write a file of some row groups, with columns of any type that a history may have."""
     kinds: dict[str, pa.DataType] = dict(COLUMNS)
     if draw.random() < 0.5:
         kinds["key"] = draw.choice((pa.large_string(), pa.dictionary(pa.int32(), pa.string())))
@@ -55,7 +55,7 @@ def write(path: Path, found: dict[str, list[Any]], draw: random.Random) -> None:
 
 
 def as_packed(asked: Any, path: Path, control: Path) -> list[tuple[tuple[str, ...], Rows]]:
-    """What every task gets where arrivals travel."""
+    """Return the input of every task if arrivals travel as blocks."""
     names = pa.RecordBatch.from_pydict({"path": [f"file://{path}"]})
     given: list[list[bytes]] = [[] for _ in range(TASKS)]
     for batch in pack_files([names], control, (), asked, range(TASKS)):
@@ -65,7 +65,7 @@ def as_packed(asked: Any, path: Path, control: Path) -> list[tuple[tuple[str, ..
 
 
 def in_words(keys: tuple[str, ...], rows: Rows) -> list[tuple[Any, ...]]:
-    """Arrivals with their keys."""
+    """Return arrivals as tuples, with keys instead of their numbers."""
     texts = [keys[code] for code in rows.key.tolist()]
     return list(
         zip(texts, *(column.tolist() for column in rows._replace(key=rows.seq)), strict=True)

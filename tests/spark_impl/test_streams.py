@@ -1,4 +1,4 @@
-"""Histories."""
+"""Files of a history get increasing times."""
 
 from pathlib import Path
 

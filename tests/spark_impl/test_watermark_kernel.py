@@ -93,7 +93,7 @@ def test_inversions_are_those_of_every_cluster(k: int) -> None:
 
 
 def test_reversed_cluster_has_every_pair() -> None:
-    """More pairs than a byte holds for one arrival, and more than two bytes for all."""
+    """The cluster has more pairs than fit into a byte per arrival, or two bytes in all."""
     found = inversions(400, np.empty(0, np.int64), 0, np.arange(1000)[::-1])
     assert found[[1, 399, 999]].tolist() == [1, 400 * 399 // 2, 400 * 399 // 2]
 

@@ -1,4 +1,4 @@
-"""A pack of workloads on Spark, each held to docs/watermark.md tuple by tuple.
+"""A pack of workloads on Spark, each compared with docs/watermark.md tuple by tuple.
 
 Late pairs are a side output here; that they are corrected for is seen in ``properties/watermark``.
 """

@@ -76,7 +76,7 @@ def test_late_tuples_are_corrected_for(spark: SparkSession, tmp_path: Path) -> N
 
 
 def test_every_device_has_a_watermark_of_its_own(spark: SparkSession, tmp_path: Path) -> None:
-    """Each device in order, the two of them not: with one watermark half of the tuples are late."""
+    """Each of two devices sends in order; with one watermark half of the tuples are late."""
     rows = []
     for seq in range(40):
         device, ts = ("fast", 10 * seq) if seq % 2 else ("slow", 10 * seq - 200)
