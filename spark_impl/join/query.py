@@ -26,7 +26,7 @@ from spark_impl.join.matching import SCHEMA, Counts, FreePredicate
 from spark_impl.join.store import MATCHES, ChainStore, load_store
 from spark_impl.join.task import COLUMNS
 from spark_impl.runtime.failures import wait_for
-from spark_impl.runtime.histories import InputProblem, literal
+from spark_impl.runtime.histories import InputProblem, escape_pattern
 from spark_impl.runtime.queries import start_batches
 
 log = logging.getLogger("straggler.join")
@@ -348,7 +348,7 @@ def _read(spark: SparkSession, files: Sequence[Path], schema: pa.Schema) -> Data
     kinds = from_arrow_schema(schema)
     if not files:
         return spark.createDataFrame([], kinds)
-    return spark.read.schema(kinds).parquet(*map(literal, files))
+    return spark.read.schema(kinds).parquet(*map(escape_pattern, files))
 
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")

@@ -93,17 +93,18 @@ def require_later(first: int, last: int) -> None:
         raise ValueError(msg)
 
 
-def literal(path: str | Path) -> str:
+def escape_pattern(path: str | Path) -> str:
     """Return a pattern that matches this path only, for functions of Spark that take patterns."""
     return re.sub(r"([\\\[\]{}*?,^])", r"\\\1", str(path))
 
 
-def either(*folders: Path) -> str:
+def match_any(*folders: Path) -> str:
     """Return a pattern that matches these folders only, for functions of Spark that take a path."""
     above = Path(os.path.commonpath([folder.parent for folder in folders]))
+    below = [escape_pattern(folder.relative_to(above)) for folder in folders]
     # Hadoop resolves braces first and removes the escapes of their content.
-    names = ",".join(literal(literal(folder.relative_to(above))) for folder in folders)
-    return f"{literal(above).rstrip('/')}/{{{names}}}"
+    names = ",".join(map(escape_pattern, below))
+    return f"{escape_pattern(above).rstrip('/')}/{{{names}}}"
 
 
 def on_disk(path: str) -> str:
@@ -145,7 +146,7 @@ def writing(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        msg = f"{folder} cannot be written: {why(error)}"
+        msg = f"{folder} cannot be written: {reason_of(error)}"
         raise InputProblem(msg) from error
 
 
@@ -158,10 +159,10 @@ def reading(path: str | Path) -> Iterator[None]:
         msg = f"{path} is not a Parquet file, or it is not complete yet"
         raise InputProblem(msg) from error
     except OSError as error:
-        msg = f"{path} cannot be read: {why(error)}"
+        msg = f"{path} cannot be read: {reason_of(error)}"
         raise InputProblem(msg) from error
 
 
-def why(error: OSError) -> str:
+def reason_of(error: OSError) -> str:
     """Return the reason that the operating system gave, such as ``No space left on device``."""
     return os.strerror(error.errno) if error.errno else str(error).split("\n", maxsplit=1)[0]

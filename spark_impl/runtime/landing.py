@@ -40,7 +40,7 @@ from spark_impl.runtime.histories import (
     InputProblem,
     append,
     complete,
-    literal,
+    escape_pattern,
     tidy,
 )
 from spark_impl.runtime.stores import JsonObject
@@ -143,7 +143,7 @@ class Landing:
         """
         columns = ", ".join(f"{name} string" for name in _REJECTED.names)
         read = self._rows.sparkSession.read.schema(f"{columns}, batch long")
-        return read.parquet(literal(self._history / "_rejected"))
+        return read.parquet(escape_pattern(self._history / "_rejected"))
 
     def counts(self) -> tuple[int, int]:
         """Return the number of rows landed and of rows rejected until now."""

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import (
     BinaryType,
@@ -20,7 +22,8 @@ from pyspark.sql.types import (
 
 from spark_impl.runtime import stores
 from spark_impl.runtime.failures import wait_for, without_stack_traces
-from spark_impl.runtime.histories import DATA_FILES, tidy
+from spark_impl.runtime.histories import DATA_FILES, escape_pattern, tidy
+from spark_impl.runtime.stores import TableStore
 
 _SETTINGS = {
     "stateStore.providerClass": (
@@ -200,3 +203,18 @@ def paths(
     if at_once is not None:
         files = files.option("maxFilesPerTrigger", at_once)
     return files.load(where).select("path")  # so Spark never reads the content
+
+
+def read_table(
+    spark: SparkSession, store: TableStore, name: str, last: int | None = None
+) -> DataFrame:
+    """Return a table of a store up to micro-batch ``last``, with a column ``batch``.
+
+    ``last`` is by default the last complete micro-batch.
+    """
+    upto = store.committed() if last is None else last
+    schema = from_arrow_schema(store.schema(name)).add("batch", LongType())
+    if upto < 0 or not (store.root / name).exists():
+        return spark.createDataFrame([], schema)
+    rows = spark.read.schema(schema).parquet(escape_pattern(store.root / name))
+    return rows.where(F.col("batch") <= upto)

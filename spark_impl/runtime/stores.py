@@ -37,7 +37,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from spark_impl.runtime.histories import InputProblem, complete, why, writing
+from spark_impl.runtime.histories import InputProblem, complete, reason_of, writing
 
 JsonObject: TypeAlias = Mapping[str, Any]  # what json.loads returns has no better type
 LOCK_FILE = ".lock"
@@ -286,7 +286,7 @@ def _wait_for_lock(file: BinaryIO) -> None:
                 raise InputProblem(msg) from error
             time.sleep(0.01)
         except OSError as error:
-            msg = f"{root} cannot be locked against other queries: {why(error)}"
+            msg = f"{root} cannot be locked against other queries: {reason_of(error)}"
             raise InputProblem(msg) from error
         else:
             return

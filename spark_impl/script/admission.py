@@ -8,7 +8,7 @@ from model.vocabulary import ScriptConfig
 from model.vocabulary.script import REASON_LATE, REASON_NOT_FINITE
 from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.script.arithmetic import Tuples
-from spark_impl.windows.disorder import inversions, sizes, wait_us
+from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 
 REASONS = (REASON_NOT_FINITE, REASON_LATE)
 """Reasons of rejections; a record holds the position in this list."""
@@ -132,8 +132,8 @@ def _followed(times: Ints, clock: Clock, waiting: Waiting) -> tuple[Ints, Clock]
     if not len(times):
         return np.array([clock.wm_us]), clock
     before = clock.cluster
-    inv = inversions(waiting.cluster, before, clock.inv, times)
-    n = sizes(waiting.cluster, len(before), len(times))
+    inv = count_inversions(waiting.cluster, before, clock.inv, times)
+    n = cluster_sizes(waiting.cluster, len(before), len(times))
     wait = wait_us(waiting.watermark, waiting.longest_us, inv, n)
     latest = np.maximum(np.maximum.accumulate(times), clock.latest_us)
     wm = np.maximum.accumulate(np.concatenate(([clock.wm_us], latest - wait)))

@@ -15,12 +15,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import LongType, StructType
+from pyspark.sql.types import StructType
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import END_US, MILLISECOND_US, TIME_END_US
-from spark_impl.runtime.histories import InputProblem, either, literal, written_ns
-from spark_impl.runtime.queries import QueryRunner, paths
+from spark_impl.runtime.histories import InputProblem, escape_pattern, match_any, written_ns
+from spark_impl.runtime.queries import QueryRunner, paths, read_table
 from spark_impl.script.admission import waiting_of
 from spark_impl.script.plan import Plan, compile_plan
 from spark_impl.script.processor import (
@@ -152,11 +152,11 @@ class ScriptQuery:
         groups = from_arrow_schema(pa.schema(store.groups))
         names = tuple(field.name for field in groups)
         if plan.exchanges:  # messages between workers come beside the history
-            history = paths(self._spark, literal(self._source), self._files)
-            messages = paths(self._spark, literal(store.control), None, is_removed=True)
+            history = paths(self._spark, escape_pattern(self._source), self._files)
+            messages = paths(self._spark, escape_pattern(store.control), None, is_removed=True)
             files = history.union(messages)
         else:
-            files = paths(self._spark, either(self._source, store.control), self._files)
+            files = paths(self._spark, match_any(self._source, store.control), self._files)
         # Watermarks by disorder depend on clusters, and so on all earlier tuples.
         reads_us = store.since_us if self._config.watermark == "fixed" else 0
         pack = partial(pack_files, store=store, plan=plan, since_us=reads_us)
@@ -212,7 +212,7 @@ def undefined(spark: SparkSession, store: str | Path, *later: str | Path) -> Dat
 def rejected(spark: SparkSession, store: str | Path) -> DataFrame:
     """Return arrivals that took part in nothing: the grouping columns, ``seq`` and ``reason``."""
     place = load_store(Path(store).absolute())
-    return _table(spark, place, "rejected")
+    return read_table(spark, place, "rejected").drop("batch")
 
 
 def _joined(spark: SparkSession, table: str, stores: list[str | Path]) -> DataFrame:
@@ -222,17 +222,7 @@ def _joined(spark: SparkSession, table: str, stores: list[str | Path]) -> DataFr
         msg = f"the stores answer since {', '.join(map(str, since))}: they must be in this order"
         raise InputProblem(msg)
     rows = [
-        _table(spark, place, table).where(F.col("ts_us") < until)
+        read_table(spark, place, table).where(F.col("ts_us") < until).drop("batch")
         for place, until in zip(places, [*since[1:], END_US], strict=True)
     ]
     return reduce(DataFrame.unionByName, rows)
-
-
-def _table(spark: SparkSession, store: ScriptStore, name: str) -> DataFrame:
-    """Return a table with its complete micro-batches."""
-    schema = from_arrow_schema(store.schema(name))
-    last = store.committed()
-    if last < 0 or not (store.root / name).exists():
-        return spark.createDataFrame([], schema)
-    rows = spark.read.schema(schema.add("batch", LongType())).parquet(literal(store.root / name))
-    return rows.where(F.col("batch") <= last).drop("batch")

@@ -45,7 +45,7 @@ def judge(
     if not is_adaptive(config):
         return [1.0] * len(total), law._replace(judged=judged)
     if config.control == "conformal":
-        path = conformal(config, law.alpha, miss)
+        path = conformal_path(config, law.alpha, miss)
         return path, Law(path[-1], law.err_prev, judged)
     if config.lambda_thr is not None:
         goals = [config.lambda_thr] * len(total)
@@ -57,7 +57,7 @@ def judge(
     return path, Law(path[-1], errors[-1], judged)
 
 
-def conformal(config: SlackConfig, alpha: float, miss: Bools) -> list[float]:
+def conformal_path(config: SlackConfig, alpha: float, miss: Bools) -> list[float]:
     """Return alpha after each of some judgements in a row, under the conformal law."""
     budget = config.delta / 2
     path = []

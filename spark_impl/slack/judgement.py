@@ -14,7 +14,7 @@ from model.vocabulary import SlackConfig
 from spark_impl.runtime.arrays import Floats, Ints, Records
 from spark_impl.slack import control_laws, requirement
 from spark_impl.slack.retained_values import RETAINED, RetainedMark, RetainedValues
-from spark_impl.windows.panes import by_window, expand
+from spark_impl.windows.panes import expand, group_by_window
 from spark_impl.windows.records import fill_records
 from spark_impl.windows.room import Stretch
 
@@ -93,7 +93,7 @@ class Judgement:
         if len(done.late):
             lo = np.maximum(done.first[done.late], self.unjudged_from(done.before(done.late)))
             row, j = expand(lo, done.until)
-            j, key, position = by_window(j, rows.key[done.late][row], self._n_keys)
+            j, key, position = group_by_window(j, rows.key[done.late][row], self._n_keys)
             n_late = np.bincount(position, minlength=len(j))
             self._append(fill_records(WINDOW, len(j), key=key, j=j, n_late=n_late))
         closed = done.closed
@@ -124,7 +124,9 @@ class Judgement:
         if self._retained is not None:
             values = self._retained.values_of(windows)
             self._retained.forget(unjudged_from)
-        n_req = requirement.required(self._config, total, cv2, values, self._task, order=law.judged)
+        n_req = requirement.required_tuples(
+            self._config, total, cv2, values, self._task, order=law.judged
+        )
         miss = windows["n_rcv"] < n_req
         alphas, after = control_laws.judge(self._config, law, windows["n_rcv"], total, n_req, miss)
         self.judgements.append(
@@ -174,7 +176,7 @@ class Judgement:
 
     def _merged(self, windows: Records) -> Records:
         """Return one record for each (window, key), in that order."""
-        j, key, position = by_window(windows["j"], windows["key"], self._n_keys)
+        j, key, position = group_by_window(windows["j"], windows["key"], self._n_keys)
         n_rcv, n_late = (
             np.bincount(position, weights=windows[name], minlength=len(j))
             for name in ("n_rcv", "n_late")

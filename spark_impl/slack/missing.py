@@ -43,7 +43,7 @@ class _Block(NamedTuple):
         return smallest
 
 
-def required(
+def required_tuples(
     config: SlackConfig, d: float, total: Ints, values: Floats, task: int, order: int
 ) -> Ints:
     """Return n_req of some windows in a row.

@@ -10,6 +10,7 @@ from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import SlackConfig
 from model.vocabulary.slack import ADAPTIVE_CONTROLS, Correlation, Judged, Progress
+from spark_impl.runtime import queries
 from spark_impl.runtime.systems import system_maker
 from spark_impl.slack.judgement import JUDGED
 from spark_impl.slack.rule import Memory, SlackRule
@@ -126,7 +127,7 @@ def _status(spark: SparkSession, store: WindowStore, last: int) -> AssumptionSta
     figures = ["cross", "delay_spread", "value_spread"]
     latest = F.max_by(F.struct(*figures), "revision")
     rows = (
-        query.read_table(spark, store, "correlation", last)
+        queries.read_table(spark, store, "correlation", last)
         .groupBy(*store.by, "key", "start_us")
         .agg(latest.alias("latest"))
         .select("latest.*")

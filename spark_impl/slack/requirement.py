@@ -37,7 +37,7 @@ def squared_cv(config: SlackConfig, n: Ints, s1: Floats, s2: Floats) -> Floats:
     return np.where(s1 == 0, 0.0, np.where(fits, np.maximum(estimate, 0.0), np.inf))
 
 
-def required(
+def required_tuples(
     config: SlackConfig,
     total: Ints,
     cv2: Floats,
@@ -61,7 +61,7 @@ def required(
     elif config.aggregate in ("median", "quantile"):
         wanted = _for_rank(config, total)
     elif values is not None:
-        wanted = missing.required(config, _level(config), total, values, task, order)
+        wanted = missing.required_tuples(config, _level(config), total, values, task, order)
     elif config.aggregate == "sum":
         wanted = _for_sum(config, total, cv2)
     else:

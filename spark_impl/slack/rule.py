@@ -92,7 +92,7 @@ class Foresight:
             if last - first > _FAR:
                 break
             misses = np.tile(self._misses, last - first)
-            alpha = control_laws.conformal(self._config, alpha, misses)[-1]
+            alpha = control_laws.conformal_path(self._config, alpha, misses)[-1]
             turns.append(Turn(at - 1, last, alpha))
         slack = np.concatenate(parts)
         return Path(slack, np.maximum(np.maximum.accumulate(t_max[:at] - slack), wm_us)), turns

@@ -10,7 +10,7 @@ import numpy as np
 
 from model.vocabulary import WatermarkConfig
 from spark_impl.runtime.arrays import Ints, Records
-from spark_impl.windows.disorder import inversions, sizes, wait_us
+from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us
 from spark_impl.windows.records import Rows, fill_records
 from spark_impl.windows.room import Path, Stretch
 
@@ -45,8 +45,8 @@ class WatermarkRule:
         before = self._memory.cluster
         self._times = np.concatenate((before, rows.event_time_us))
         self._t_max = t_max
-        self._inv = inversions(self._config.k, before, self._memory.inv, rows.event_time_us)
-        n = sizes(self._config.k, len(before), len(self._inv))
+        self._inv = count_inversions(self._config.k, before, self._memory.inv, rows.event_time_us)
+        n = cluster_sizes(self._config.k, len(before), len(self._inv))
         self._wait = wait_us(self._config.reading, self._config.max_wait_us, self._inv, n)
         self._start = 0
 

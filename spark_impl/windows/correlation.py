@@ -11,7 +11,7 @@ import numpy as np
 
 from model.vocabulary.slack import MAX_CORRELATED
 from spark_impl.runtime.arrays import Floats, Ints
-from spark_impl.windows.panes import by_window, stable_order
+from spark_impl.windows.panes import group_by_window, stable_order
 from spark_impl.windows.room import WindowSettings
 
 UNTESTED = "untested"
@@ -61,7 +61,7 @@ def correlate(
     inside = j * spec.slide_us + spec.size_us > event_time_us
     order = np.flatnonzero(inside)
     n_places = int(place.max()) + 1 if len(place) else 1
-    j, place, window = by_window(j[order], place[order], n_places)
+    j, place, window = group_by_window(j[order], place[order], n_places)
     n = np.bincount(window, minlength=len(j))
     start = np.cumsum(n) - n
     by_arrival = stable_order(window, len(j))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spark_impl.runtime.arrays import Column, Ints
 
 
-def inversions(k: int, cluster: Ints, inv: int, times: Ints) -> Ints:
+def count_inversions(k: int, cluster: Ints, inv: int, times: Ints) -> Ints:
     """Return the pairs out of order in the last ``k`` event times, after each of some arrivals.
 
     ``cluster`` holds the last ``k`` event times before them, fewer at the beginning of a stream.
@@ -45,7 +45,7 @@ def wait_us(reading: str, longest_us: int, inv: Ints, n: Ints) -> Ints:
     return np.where(n > 1, disordered, longest_us)
 
 
-def sizes(k: int, before: int, more: int) -> Ints:
+def cluster_sizes(k: int, before: int, more: int) -> Ints:
     """Return the size of a cluster after each of ``more`` arrivals; ``before`` is its size now."""
     return np.minimum(np.arange(before + 1, before + more + 1), min(k, before + more))
 

@@ -57,7 +57,7 @@ def expand(lo: Ints, hi: Ints) -> tuple[Ints, Ints]:
     return row, np.arange(len(row)) - before[row] + lo[row]
 
 
-def by_window(j: Ints, key: Ints, n_keys: int) -> tuple[Ints, Ints, Ints]:
+def group_by_window(j: Ints, key: Ints, n_keys: int) -> tuple[Ints, Ints, Ints]:
     """Return the distinct (window, key) in that order, and every row's position among them."""
     if not len(j):
         return j, key, j
@@ -80,15 +80,17 @@ def fill(
         return fill_records(PANE, len(ts), key=key, pane=pane, lo=lo, n=1, acc=value)
     first = (ts - spec.size_us) // spec.slide_us + 1
     runs = -(-spec.size_us // spec.slide_us) + 1  # lo - first lies below this
-    panes, keys_and_runs, position = by_window(pane, (lo - first) * n_keys + key, runs * n_keys)
+    panes, runs_and_keys, position = group_by_window(
+        pane, (lo - first) * n_keys + key, runs * n_keys
+    )
     firsts = (panes * spec.pane_us - spec.size_us) // spec.slide_us + 1
     n = np.bincount(position, minlength=len(panes))
     return fill_records(
         PANE,
         len(panes),
-        key=keys_and_runs % n_keys,
+        key=runs_and_keys % n_keys,
         pane=panes,
-        lo=firsts + keys_and_runs // n_keys,
+        lo=firsts + runs_and_keys // n_keys,
         n=n,
         acc=_combine(settings, position, value, len(panes)),
     )
@@ -136,7 +138,7 @@ def answers(settings: WindowSettings, panes: Records, before: int, n_keys: int) 
 
 def _answers(settings: WindowSettings, panes: Records, lo: Ints, hi: Ints, n_keys: int) -> Answers:
     row, each_j = expand(lo, hi)
-    j, key, position = by_window(each_j, panes["key"][row], n_keys)
+    j, key, position = group_by_window(each_j, panes["key"][row], n_keys)
     n = np.bincount(position, weights=panes["n"][row], minlength=len(j)).astype(np.int64)
     if settings.aggregate in RANK_AGGREGATES:
         value = _ranked(settings, position, panes["acc"][row], n)

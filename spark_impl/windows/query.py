@@ -12,11 +12,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
-from pyspark.sql.types import LongType
 
+from spark_impl.runtime import queries
 from spark_impl.runtime.arrays import Values
-from spark_impl.runtime.histories import either, literal
-from spark_impl.runtime.queries import QueryRunner, paths
+from spark_impl.runtime.histories import match_any
 from spark_impl.windows import processor
 from spark_impl.windows.arrival_files import PATH, FileShares
 from spark_impl.windows.blocks import SLOT, block_schema, pack_files, slots
@@ -67,7 +66,7 @@ class WindowedQuery(Generic[ConfigT]):
         self._history = History(spark, self._settings, self._source, groups)
         self._reached: int | None = None
         self._corrections = Corrections(self._settings, self._store, self._history)
-        self._runner = QueryRunner(spark)
+        self._runner = queries.QueryRunner(spark)
 
     @property
     def store(self) -> WindowStore:
@@ -144,7 +143,7 @@ class WindowedQuery(Generic[ConfigT]):
 
     def _paths(self) -> DataFrame:
         # One source for both folders: Spark takes its time to look into each source.
-        return paths(self._spark, either(self._source, self._store.control))
+        return queries.paths(self._spark, match_any(self._source, self._store.control))
 
     def _finish(self, answers: DataFrame, batch: int) -> None:
         """Write everything of a micro-batch; Spark calls this, and again after a crash."""
@@ -195,7 +194,9 @@ def corrections(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Pat
     Raises :class:`InputProblem` if ``store`` is not the store of a query.
     """
     _, opened = load_store(Path(store).absolute(), room)
-    rows = read_undisturbed(opened, lambda last: read_table(spark, opened, "correction", last))
+    rows = read_undisturbed(
+        opened, lambda last: queries.read_table(spark, opened, "correction", last)
+    )
     measures = ["pairs", "windows", "rows_needed", "rows_read"]
     return rows.select(*opened.by, "batch", "reason", *measures)
 
@@ -214,7 +215,7 @@ def late(spark: SparkSession, room: WindowRoom[ConfigT], store: str | Path) -> D
     """
     config, opened = load_store(Path(store).absolute(), room)
     settings = room.settings(config)
-    rows = read_undisturbed(opened, lambda last: read_table(spark, opened, "late", last))
+    rows = read_undisturbed(opened, lambda last: queries.read_table(spark, opened, "late", last))
     pairs = _pairs(settings, rows).withColumn("end_us", F.col("start_us") + settings.size_us)
     pair = (*opened.by, "key", "start_us", "end_us", "source_id", "event_time_us")
     return pairs.groupBy(*pair).agg(F.min("batch").alias("batch"))
@@ -246,8 +247,8 @@ def current_answers(
 ) -> DataFrame:
     """Return the answers after micro-batch ``last``, with the columns of :func:`results`."""
     window = [*store.by, "key", "start_us"]
-    stream = read_table(spark, store, "result", last)
-    revised = read_table(spark, store, "revision", last)
+    stream = queries.read_table(spark, store, "result", last)
+    revised = queries.read_table(spark, store, "revision", last)
     latest = F.max_by(F.struct("value", "n", "revision"), "revision")
     answers = (
         stream.select(*window, "value", F.col("n_rcv").alias("n"), F.lit(0).alias("revision"))
@@ -281,9 +282,9 @@ def _pending(
     Late pairs of a query without corrections are pending for ever.
     """
     if settings.corrects:
-        pairs = read_table(spark, store, "pending", last).where(F.col("batch") == last)
+        pairs = queries.read_table(spark, store, "pending", last).where(F.col("batch") == last)
     else:
-        pairs = read_table(spark, store, "late", last)
+        pairs = queries.read_table(spark, store, "late", last)
     window = [*store.by, "key", "start_us"]
     # A redelivery whose identity was forgotten makes a pair late once more.
     tuples = F.count_distinct("source_id")
@@ -295,12 +296,3 @@ def _pairs(settings: WindowSettings, runs: DataFrame) -> DataFrame:
     after_first = F.explode(F.sequence(F.lit(0), F.col("windows") - 1))
     start = F.col("start_us") + F.col("step") * settings.slide_us
     return runs.withColumn("step", after_first).withColumn("start_us", start)
-
-
-def read_table(spark: SparkSession, store: WindowStore, name: str, last: int) -> DataFrame:
-    """Return a table up to micro-batch ``last``, with a column ``batch``."""
-    schema = from_arrow_schema(store.schema(name)).add("batch", LongType())
-    if last < 0 or not (store.root / name).exists():
-        return spark.createDataFrame([], schema)
-    rows = spark.read.schema(schema).parquet(literal(store.root / name))
-    return rows.where(F.col("batch") <= last)

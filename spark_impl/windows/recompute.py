@@ -118,7 +118,7 @@ def _in_requested(request: WindowRequest, rows: Tuples) -> Bools:
     """Return whether each row lies in a requested window of its place; one lookup a pane."""
     spec = request.settings.windows
     pane = rows.event_time_us // spec.pane_us
-    pane, place, position = pane_math.by_window(pane, rows.place, max(len(request.places), 1))
+    pane, place, position = pane_math.group_by_window(pane, rows.place, max(len(request.places), 1))
     first = (pane * spec.pane_us - spec.size_us) // spec.slide_us + 1
     return _is_hit(request, place, first, pane * spec.pane_us // spec.slide_us)[position]
 
@@ -189,7 +189,7 @@ def _correlations(request: WindowRequest, rows: Tuples, place: Ints, j: Ints) ->
         return [np.zeros(len(j), np.int64) for _ in range(4)]
     recorded = correlation.recorded_window(request.settings, rows.event_time_us)
     n_places = max(len(request.places), 1)
-    which, owner, position = pane_math.by_window(recorded, rows.place, n_places)
+    which, owner, position = pane_math.group_by_window(recorded, rows.place, n_places)
     rows = rows.take((_positions(request, owner, which) >= 0)[position])
     figures = correlation.correlate(
         request.settings, rows.place, rows.seq, rows.event_time_us, rows.value

@@ -28,7 +28,7 @@ from spark_impl.windows.arrival_files import (
     to_rows,
 )
 from spark_impl.windows.arrivals import reject
-from spark_impl.windows.panes import by_window, stable_order
+from spark_impl.windows.panes import group_by_window, stable_order
 from spark_impl.windows.room import WindowSettings
 
 ROWS_KEPT = 2_000_000
@@ -152,7 +152,7 @@ class PieceReader(NamedTuple):
         if bad.any():
             rows = rows.take(~bad)
         span = rows.event_time_us // span_us(settings)
-        span, place, cell = by_window(span, rows.key, max(len(places), 1))
+        span, place, cell = group_by_window(span, rows.key, max(len(places), 1))
         order = stable_order(cell, len(span))
         return Piece(
             places,

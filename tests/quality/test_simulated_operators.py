@@ -118,7 +118,7 @@ BUGS: dict[str, dict[str, Plant]] = {
             "return self._memory._replace(cluster=self._memory.cluster[:0])",
         ).plant,
         "pairs of earlier micro-batches are not counted": Mistake(
-            disorder.inversions, "return inv + ", "return "
+            disorder.count_inversions, "return inv + ", "return "
         ).plant,
     },
     "join": {

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
+from spark_impl.runtime import queries
 from spark_impl.slack import SlackQuery, assumption_status, corrections, results
 from spark_impl.slack.query import SLACK, assumption
 from spark_impl.windows import query as answers
@@ -69,7 +70,7 @@ def test_readers_whose_batch_is_begun_anew_see_the_one_before(
     query.run_available()
     complete(1)
     before = [each() for each in look(spark, tmp_path / "s")]
-    listed = answers.read_table
+    listed = queries.read_table
 
     def overtaken(*given: Any) -> Any:
         rows = listed(*given)
@@ -77,7 +78,7 @@ def test_readers_whose_batch_is_begun_anew_see_the_one_before(
             query.store.begin(2)
         return rows
 
-    monkeypatch.setattr(answers, "read_table", overtaken)
+    monkeypatch.setattr(queries, "read_table", overtaken)
     for each, expected in zip(look(spark, tmp_path / "s"), before, strict=True):
         complete(2)
         assert each() == expected

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from model.vocabulary import SlackConfig
-from spark_impl.slack.requirement import required, squared_cv
+from spark_impl.slack.requirement import required_tuples, squared_cv
 from tests.spark_impl import brute_requirement as brute
 
 BY_VALUES: list[dict[str, Any]] = [
@@ -32,12 +32,14 @@ def config(**settings: Any) -> SlackConfig:
 
 
 def n_req(total: int, cv2: float = 0.0, **settings: Any) -> int:
-    return int(required(config(**settings), np.array([total]), np.array([cv2]))[0])
+    return int(required_tuples(config(**settings), np.array([total]), np.array([cv2]))[0])
 
 
 def n_req_of(values: list[float], **settings: Any) -> int:
     down = np.array(sorted(values, reverse=True))
-    return int(required(config(**settings), np.array([len(values)]), np.array([0.0]), down)[0])
+    return int(
+        required_tuples(config(**settings), np.array([len(values)]), np.array([0.0]), down)[0]
+    )
 
 
 # -- formulas that need no values, by hand ---------------------------------------------------------
@@ -135,7 +137,7 @@ def test_formulas_without_values_equal_one_window_at_a_time(aggregate: str, eps:
     asked = config(aggregate=aggregate, eps=eps)
     sizes = list(range(1, 61))
     for cv2 in (0.0, 0.25, 4.0):
-        found = required(asked, np.array(sizes), np.full(60, cv2))
+        found = required_tuples(asked, np.array(sizes), np.full(60, cv2))
         assert found.tolist() == [brute.required(asked, n, cv2, [], 0, 0) for n in sizes]
 
 
@@ -148,7 +150,7 @@ def test_many_windows_at_once_equal_one_at_a_time(settings: dict[str, Any]) -> N
         order, task = draw.randrange(5), draw.randrange(3)
         flat = np.concatenate([sorted(values, reverse=True) for values in windows])
         total = np.array([len(values) for values in windows])
-        found = required(asked, total, np.zeros(40), flat, task, order)
+        found = required_tuples(asked, total, np.zeros(40), flat, task, order)
         assert found.tolist() == [
             brute.required(asked, len(values), 0.0, values, task, order + i)
             for i, values in enumerate(windows)
@@ -160,7 +162,7 @@ def test_large_windows_are_sampled() -> None:
     asked = config(method="permutation", delta=0.8, eps=0.02)
     windows = [[draw.expovariate(1) for _ in range(size)] for size in (1024, 1025, 3000)]
     flat = np.concatenate([sorted(values, reverse=True) for values in windows])
-    found = required(asked, np.array([1024, 1025, 3000]), np.zeros(3), flat, 1, 7)
+    found = required_tuples(asked, np.array([1024, 1025, 3000]), np.zeros(3), flat, 1, 7)
     expected = [brute.required(asked, len(v), 0.0, v, 1, 7 + i) for i, v in enumerate(windows)]
     assert found.tolist() == expected
     assert all(need < len(values) for need, values in zip(expected, windows, strict=True))

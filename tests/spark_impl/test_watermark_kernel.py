@@ -12,7 +12,7 @@ from model.vocabulary.answers import Late, Rejected, Result
 from model.vocabulary.watermark import READINGS, Clock
 from spark_impl.watermark import run_in_process
 from spark_impl.windows import kernel
-from spark_impl.windows.disorder import inversions
+from spark_impl.windows.disorder import count_inversions
 from tests.spark_impl import brute_watermark
 from tests.spark_impl.watermark_cases import random_config, random_workload
 
@@ -88,13 +88,13 @@ def test_inversions_are_those_of_every_cluster(k: int) -> None:
             for end in range(len(times) + 1)
         ]
         known = np.array(times[max(0, cut - k) : cut], np.int64)
-        found = inversions(k, known, counted[cut], np.array(times[cut:], np.int64))
+        found = count_inversions(k, known, counted[cut], np.array(times[cut:], np.int64))
         assert found.tolist() == counted[cut + 1 :]
 
 
 def test_reversed_cluster_has_every_pair() -> None:
     """The cluster has more pairs than fit into a byte per arrival, or two bytes in all."""
-    found = inversions(400, np.empty(0, np.int64), 0, np.arange(1000)[::-1])
+    found = count_inversions(400, np.empty(0, np.int64), 0, np.arange(1000)[::-1])
     assert found[[1, 399, 999]].tolist() == [1, 400 * 399 // 2, 400 * 399 // 2]
 
 

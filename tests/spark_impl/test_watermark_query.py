@@ -99,5 +99,5 @@ def test_store_of_another_room(spark: SparkSession, tmp_path: Path) -> None:
     WatermarkQuery(spark, TUMBLING, source, tmp_path / "s")
     with pytest.raises(InputProblem, match=r"a query of room 'watermark', not 'slack'$"):
         SlackQuery(spark, SlackConfig(10, 10), source, tmp_path / "s")
-    with pytest.raises(InputProblem, match=r"a query with k = 3, this one has 4$"):
+    with pytest.raises(InputProblem, match=r"belongs to another query: its k is 3, not 4$"):
         WatermarkQuery(spark, WatermarkConfig(10, 10, 8, k=4, gamma_us=100), source, tmp_path / "s")
