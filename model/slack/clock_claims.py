@@ -130,7 +130,7 @@ def _nothing_is_late(
 
 
 def judgements_are_measured(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that each window is judged once, by its answer and its late pairs."""
+    """Check that each window is judged once, by its answer and late pairs; too few is a miss."""
     seen: set[tuple[int, int, str]] = set()
     for judged in observed.trace.of(Judged):
         window = judged[2:4]

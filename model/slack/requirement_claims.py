@@ -117,7 +117,7 @@ def _grows(truth: Truth) -> bool:
 
 
 def _of_all(truth: Truth, window: WindowId) -> Enough | None:
-    """Return the requirement of the whole window; None if it cannot be worked out."""
+    """Return the rule for the whole window; None if it cannot be worked out."""
     total = len(truth.windows.get(window, ()))
     if _is_slow(truth.config) and total > SMALL:
         return None
@@ -184,7 +184,7 @@ def _least(config: SlackConfig) -> int:
 def _enough(
     config: SlackConfig, total: int, values: Sequence[float] | None, seed: tuple[int, int]
 ) -> Enough | None:
-    """Return the requirement; None if it needs values or a cv that are not known."""
+    """Return the rule; None if it needs values or a cv that are not known."""
     rule = _rule(config, total, values, seed)
     least = _least(config)
     return None if rule is None else lambda n, slack: n >= least and rule(n, slack)
@@ -285,7 +285,7 @@ def _enough_of_the_worst(ordered: Sequence[float], eps: Fraction, average: bool)
 
 
 def _enough_sum(ordered: Sequence[float], eps: float, d: float) -> Enough:
-    """Return whether some number of missing tuples, as many or more, passes one of three tests."""
+    """Return the rule that as many or more missing tuples pass one of three tests."""
     total, whole = len(ordered), fsum(ordered)
     mean = whole / total
     variance = max(0.0, fsum(value * value for value in ordered) / total - mean * mean)
@@ -309,7 +309,7 @@ def _enough_sum(ordered: Sequence[float], eps: float, d: float) -> Enough:
 
 
 def _enough_average(ordered: Sequence[float], eps: float, d: float) -> Enough:
-    """Return whether twice Serfling's bound is at most d."""
+    """Return the rule that twice Serfling's bound is at most d."""
     total, mean, width = len(ordered), fsum(ordered) / len(ordered), ordered[0] - ordered[-1]
 
     def enough(n: int, slack: float) -> bool:
@@ -324,7 +324,7 @@ def _enough_average(ordered: Sequence[float], eps: float, d: float) -> Enough:
 def _enough_permuted(
     ordered: Sequence[float], eps: float, d: float, seed: tuple[int, int]
 ) -> Enough:
-    """Return the permutation test of section 5, with lists; for windows that are not sampled."""
+    """Return the rule of the permutations of section 5, with lists, for windows not sampled."""
     total, whole, orders = len(ordered), sum(ordered), ceil(10 / d)
     permutations, missing = [list(ordered) for _ in range(orders)], [0.0] * orders
     draw = np.random.Generator(np.random.PCG64(seed)).random

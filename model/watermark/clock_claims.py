@@ -142,8 +142,8 @@ def wait_is_monotone(truth: Truth, observed: Observation, findings: Findings) ->
                     max(calmer.clock.seq, wilder.clock.seq),
                     f"Task {task} waits longer after arrival {calmer.clock.seq} than after "
                     f"arrival {wilder.clock.seq}, which is less in order.",
-                    _described(calmer),
-                    _described(wilder),
+                    _describe(calmer),
+                    _describe(wilder),
                 )
 
 
@@ -156,7 +156,7 @@ def calm_is_not_waited_for(truth: Truth, observed: Observation, findings: Findin
                 clock.seq,
                 f"{_after(clock)} the last {moment.n} event times are in order, and the task "
                 f"waits {clock.wait_us} us.",
-                _described(moment),
+                _describe(moment),
             )
 
 
@@ -169,7 +169,7 @@ def reversal_is_waited_for(truth: Truth, observed: Observation, findings: Findin
                 moment.clock.seq,
                 f"{_after(moment.clock)} the last {moment.n} event times are reversed, and the "
                 f"task waits {moment.clock.wait_us} us of {limit_us}.",
-                _described(moment),
+                _describe(moment),
             )
 
 
@@ -245,7 +245,7 @@ def _after(clock: Clock) -> str:
     return f"After arrival {clock.seq} of task {clock.task}"
 
 
-def _described(moment: Moment) -> str:
+def _describe(moment: Moment) -> str:
     return (
         f"Arrival {moment.clock.seq} (event time {moment.event.event_time_us}): {moment.inv} of "
         f"{moment.n * (moment.n - 1) // 2} pairs out of order, wait {moment.clock.wait_us} us."

@@ -23,7 +23,7 @@ SOME = 1_000
 """Most readings of an ambiguous redelivery that are tried."""
 
 
-class Current(NamedTuple):
+class CurrentAnswer(NamedTuple):
     """The answer of a window at some batch end; revision 0 is the stream's own."""
 
     value: float
@@ -38,18 +38,18 @@ def eventual_exactness(
     truth: Truth[Query], observed: Observation[Tick], findings: Findings
 ) -> None:
     """Check that the final answers are those of all distinct accepted tuples, and no others."""
-    finals: dict[WindowId, Current] = {}
+    finals: dict[WindowId, CurrentAnswer] = {}
     provisional: set[WindowId] = set()
     for final in observed.trace.of(Final):
         window = final[:3]
         if window in finals:
             findings.add(0, f"Two final answers for the {name_of(truth, window)}.")
-        finals[window] = Current(final.value, final.n, final.revision)
+        finals[window] = CurrentAnswer(final.value, final.n, final.revision)
         if not final.exact:
             provisional.add(window)
     for window in finals.keys() - truth.windows.keys():
         sentence = f"There is a final answer for the {name_of(truth, window)}, which is empty."
-        findings.add(0, sentence, _said(finals[window]))
+        findings.add(0, sentence, _describe(finals[window]))
     for window, found in truth.windows.items():
         answer = finals.get(window)
         values = [arrived.value for arrived in found]
@@ -65,9 +65,9 @@ def eventual_exactness(
             len(found),
             sentence,
             tuples_of(truth, window),
-            _said(answer),
+            _describe(answer),
             f"Right is {truth.aggregate(values):g} from {len(values)} tuples.",
-            _lateness(observed, window),
+            _describe_lateness(observed, window),
         )
 
 
@@ -120,11 +120,11 @@ def wrong_answers_are_pending(
                 f"At the end of batch {batch} the closed {name_of(truth, window)} was wrong, "
                 "and nothing of it was pending.",
                 tuples_of(truth, window),
-                _said(answer),
+                _describe(answer),
                 "Right was no answer at all."
                 if right is None
                 else f"Right was {right:g} from {len(present)} tuples.",
-                _lateness(observed, window),
+                _describe_lateness(observed, window),
             )
             break
 
@@ -149,7 +149,7 @@ def each_pair_once(truth: Truth[Query], observed: Observation[Tick], findings: F
             f"The stream's answer is {results[0].value:g} from {n_rcv} of them."
             if results
             else "The stream gave no answer.",
-            _lateness(observed, window),
+            _describe_lateness(observed, window),
         )
 
 
@@ -192,7 +192,7 @@ def final_answers_are_the_latest(
     for final in observed.trace.of(Final):
         window = final[:3]
         latest = _current(observed, window, last_batch)
-        answer = Current(final.value, final.n, final.revision)
+        answer = CurrentAnswer(final.value, final.n, final.revision)
         owed = [
             source_id
             for source_id in observed.late.get(window, ())
@@ -210,8 +210,8 @@ def final_answers_are_the_latest(
         findings.add(
             len(truth.windows.get(window, ())),
             sentence,
-            f"In the end: {_said(answer)}",
-            f"Written last: {_said(latest)}",
+            f"In the end: {_describe(answer)}",
+            f"Written last: {_describe(latest)}",
         )
 
 
@@ -298,15 +298,15 @@ def _changes(
     return sorted(batch for batch in changes if batch >= closed)
 
 
-def _current(observed: Observation[Tick], window: WindowId, batch: int) -> Current | None:
+def _current(observed: Observation[Tick], window: WindowId, batch: int) -> CurrentAnswer | None:
     """Return the latest revision at a batch end, or else the stream's answer, if any."""
     revisions = [
-        Current(revision.value, revision.n, revision.revision)
+        CurrentAnswer(revision.value, revision.n, revision.revision)
         for revision in observed.revisions.get(window, ())
         if revision.batch <= batch
     ]
     results = [
-        Current(result.value, result.n_rcv, 0)
+        CurrentAnswer(result.value, result.n_rcv, 0)
         for result in observed.results.get(window, ())
         if result.batch <= batch
     ]
@@ -315,7 +315,7 @@ def _current(observed: Observation[Tick], window: WindowId, batch: int) -> Curre
     return results[-1] if results else None
 
 
-def _is_right(truth: Truth[Query], answer: Current | None, values: Sequence[float]) -> bool:
+def _is_right(truth: Truth[Query], answer: CurrentAnswer | None, values: Sequence[float]) -> bool:
     if answer is None or not values:
         return answer is None and not values
     return answer.n == len(values) and truth.is_right(answer.value, values)
@@ -343,13 +343,13 @@ def _in_time(
     return ([*sure, *chosen] for chosen in islice(choices, SOME))
 
 
-def _said(answer: Current | None) -> str:
+def _describe(answer: CurrentAnswer | None) -> str:
     if answer is None:
         return "There was no answer."
     return f"The answer was {answer.value:g} from {answer.n} tuples (revision {answer.revision})."
 
 
-def _lateness(observed: Observation[Tick], window: WindowId) -> str:
+def _describe_lateness(observed: Observation[Tick], window: WindowId) -> str:
     late = observed.late.get(window, {})
     if not late:
         return "No tuple was recorded as late for it."
