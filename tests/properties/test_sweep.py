@@ -125,7 +125,7 @@ def test_what_is_undetermined_is_no_success(straggler: Straggler) -> None:
 def test_the_catalogue_is_listed(straggler: Straggler) -> None:
     done = straggler("sweep", "--list")
     assert done.code == 0
-    assert "grouping-speeds: Throughput over how unequal the instances are" in done.out
+    assert "grouping-speeds: Throughput over the inequality of the instances" in done.out
     assert not Path("sweeps").exists()
 
 
