@@ -125,7 +125,7 @@ def _summary(found: Found, events: int, unasked: int) -> str:
     return (
         f"{counted(len(found.results), 'result')}, {counted(found.undefined, 'time')} without one;"
         f" of {counted(events, 'tuple')} {late:,} came too late, {others:,} had no value,"
-        f" {unasked:,} nobody load_scripts for."
+        f" {unasked:,} nobody asked for."
     )
 
 
