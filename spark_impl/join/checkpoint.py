@@ -14,7 +14,7 @@ Rules for another number of workers (docs/join.md, section 7):
 
 import json
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -53,7 +53,11 @@ def empty_state() -> WorkerState:
 def encode_state(state: WorkerState) -> bytes:
     """Return the bytes that :func:`decode_state` reads."""
     tables: list[pa.Table] = []
-    meta: dict[str, Any] = {"version": VERSION, "r_wm": state.r_wm_us, "s_wm": state.s_wm_us}
+    meta: dict[str, int | list[int]] = {
+        "version": VERSION,
+        "r_wm": state.r_wm_us,
+        "s_wm": state.s_wm_us,
+    }
     for part, intake in _STORES.items():
         rows = pa.Table.from_batches([to_arrow(getattr(state, part))])
         tables.append(_marked(rows, part))
@@ -78,15 +82,20 @@ def decode_state(data: bytes) -> WorkerState:
     parts = table.column("part").to_numpy(zero_copy_only=False).astype(str)
     rows = {name: table.filter(pa.array(parts == name)) for name in np.unique(parts)}
     nothing = table.slice(0, 0)
-    fields: dict[str, Any] = {"r_wm_us": meta["r_wm"], "s_wm_us": meta["s_wm"]}
-    for part, intake in _STORES.items():
-        fields[part] = tuples_from_arrow(rows.get(part, nothing).select(SCHEMA.names))
-        if intake in meta:
-            known = rows.get(intake, nothing)
-            identities = Identities(known["source_id"].to_numpy(), known["ts"].to_numpy())
-            t_max_us, count = meta[intake]
-            fields[intake] = Admitted(t_max_us, count, identities)
-    return WorkerState(**fields)
+
+    def read_store(part: str) -> Tuples:
+        return tuples_from_arrow(rows.get(part, nothing).select(SCHEMA.names))
+
+    def read_intake(part: str) -> Admitted | None:
+        if part not in meta:
+            return None
+        known = rows.get(part, nothing)
+        identities = Identities(known["source_id"].to_numpy(), known["ts"].to_numpy())
+        t_max_us, count = meta[part]
+        return Admitted(t_max_us, count, identities)
+
+    r, s = map(read_store, _STORES)
+    return WorkerState(r, s, meta["r_wm"], meta["s_wm"], *map(read_intake, _STORES.values()))
 
 
 def _known_table(admitted: Admitted) -> pa.Table:

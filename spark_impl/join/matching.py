@@ -7,7 +7,7 @@ the values themselves.
 import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -67,7 +67,7 @@ SCHEMA = pa.schema(
     ]
 )
 """Columns of tuples in Arrow, in blocks and in checkpoints."""
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+_COMPARE: dict[str, np.ufunc] = {
     "<": np.less,
     "<=": np.less_equal,
     ">": np.greater,

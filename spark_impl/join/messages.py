@@ -9,12 +9,13 @@ import json
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate, groupby, pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from model.vocabulary.join import R, S
 from spark_impl.join.matching import SCHEMA, Tuples, to_arrow, tuples_from_arrow
+from spark_impl.runtime.stores import JsonObject
 
 
 class Block(NamedTuple):
@@ -165,12 +166,12 @@ def _decode_blocks(body: bytes) -> list[Message]:
     ]
 
 
-def encode_json(data: dict[str, Any]) -> bytes:
+def encode_json(data: JsonObject) -> bytes:
     """Return a frame for greetings and meetings."""
-    return frame(JSON, json.dumps(data).encode("utf-8"))
+    return frame(JSON, json.dumps(dict(data)).encode("utf-8"))
 
 
-def decode_json(kind: int, body: bytes) -> dict[str, Any]:
+def decode_json(kind: int, body: bytes) -> JsonObject:
     """Read a frame of :func:`encode_json`. Raise :class:`FrameProblem` for any other frame."""
     try:
         data = json.loads(body) if kind == JSON else None

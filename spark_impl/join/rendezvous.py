@@ -14,10 +14,11 @@ import threading
 import time
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from spark_impl.join.messages import encode_json
 from spark_impl.join.transport import Address, Door, greet, listen, log, read_json
+from spark_impl.runtime.stores import JsonObject
 
 _TICK_S = 0.2
 """Interval at which the server looks for tasks that are gone."""
@@ -87,7 +88,7 @@ class Rendezvous:
             for seat in self._seats.values():
                 seat.connection.close()
 
-    def _seat(self, connection: socket.socket, greeting: dict[str, Any]) -> None:
+    def _seat(self, connection: socket.socket, greeting: JsonObject) -> None:
         """Give a seat to the newest run of a task; ids of runs only grow."""
         try:
             number, run = int(greeting["worker"]), int(greeting["run"])
@@ -164,8 +165,8 @@ def join_neighbours(
     door = Door(listener, token)
     try:
         if missing < len(meeting.addresses):
-            greeting = {"token": token, "worker": worker}
-            found[missing] = greet(meeting.addresses[missing], greeting, place.timeout_s)
+            shown = {"token": token, "worker": worker}
+            found[missing] = greet(meeting.addresses[missing], shown, place.timeout_s)
         missing = worker - 1
         while missing >= 0 and missing not in found:
             left_s = deadline - time.monotonic()

@@ -200,7 +200,7 @@ class Side:
 
     @property
     def _stored(self) -> Bools:
-        """Which rows of :attr:`_ts` are stored."""
+        """Flags of the rows of :attr:`_ts` that are stored."""
         flags: Bools = self._block[self._first : self._last] == _STORED
         return flags
 

@@ -19,7 +19,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from spark_impl.join.messages import (
     BYE,
@@ -35,6 +35,7 @@ from spark_impl.join.messages import (
     encode_messages,
     frame,
 )
+from spark_impl.runtime.stores import JsonObject
 
 log = logging.getLogger("straggler.join")
 
@@ -54,14 +55,14 @@ def listen(host: str) -> socket.socket:
     return socket.create_server((host, 0), backlog=16)
 
 
-def greet(address: Address, greeting: Mapping[str, Any], timeout_s: float) -> socket.socket:
+def greet(address: Address, greeting: JsonObject, timeout_s: float) -> socket.socket:
     """Connect and show the token. Raise ``OSError`` if nobody listens."""
     connection = socket.create_connection(address, timeout=timeout_s)
-    connection.sendall(encode_json(dict(greeting)))
+    connection.sendall(encode_json(greeting))
     return connection
 
 
-def read_json(connection: socket.socket, deadline: float) -> dict[str, Any]:
+def read_json(connection: socket.socket, deadline: float) -> JsonObject:
     """Read one answer to a greeting, and nothing behind it.
 
     Raise ``OSError`` or :class:`spark_impl.join.messages.FrameProblem` if none comes.
@@ -97,7 +98,7 @@ class Door:
         listener.setblocking(False)
         self._selector.register(listener, selectors.EVENT_READ)
 
-    def wait(self, timeout_s: float) -> Iterator[tuple[socket.socket, dict[str, Any]]]:
+    def wait(self, timeout_s: float) -> Iterator[tuple[socket.socket, JsonObject]]:
         """Yield connections that have shown the token meanwhile, with their greetings."""
         for key, _ in self._selector.select(min(timeout_s, self._greeting_s)):
             if key.data is None:
@@ -120,7 +121,7 @@ class Door:
             (self._listener if key.data is None else key.data.connection).close()
         self._selector.close()
 
-    def _listen_to(self, stranger: _Stranger) -> dict[str, Any] | None:
+    def _listen_to(self, stranger: _Stranger) -> JsonObject | None:
         connection = stranger.connection
         try:
             data = connection.recv(GREETING_BYTES_MAX)
@@ -166,7 +167,7 @@ class _Peer:
     frames: Frames = field(default_factory=lambda: Frames(FRAME_BYTES_MAX))
     unsent: bytearray = field(default_factory=bytearray)
     gone: bool = False
-    """It has said that it needs nothing more."""
+    """The neighbour has said that it needs nothing more."""
 
 
 class Links:

@@ -24,7 +24,7 @@ class Arrivals(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """How far a tuple may lie behind the latest tuple of its sensor."""
+    """The distance that a tuple may lie behind the latest tuple of its sensor."""
 
     longest_us: int | None = None
     """The longest delay; ``None``: no limit."""

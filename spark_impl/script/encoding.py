@@ -9,7 +9,7 @@ Rules of this file:
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -171,7 +171,7 @@ def encode_rejections(seq: Ints, reasons: Ints) -> bytes:
     return out.tobytes()
 
 
-def _by_node(dtype: np.dtype[Any], parts: Mapping[int, Sequence[Column]]) -> bytes:
+def _by_node(dtype: np.dtype[np.void], parts: Mapping[int, Sequence[Column]]) -> bytes:
     """Return the records of all nodes; the first field is the node, the others are its columns."""
     sizes = [len(columns[0]) for columns in parts.values()]
     out = np.empty(sum(sizes), dtype)

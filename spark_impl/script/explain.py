@@ -7,17 +7,16 @@ its number.
 import sys
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any
 
+from spark_impl.runtime.arrays import PlainRow
 from spark_impl.script.graph import NUMBER, OPERATION, SENSOR, UNION
 from spark_impl.script.plan import Plan
 
 _SIGNS = ("+", "-", "*", "/")
 _LARGEST = Fraction(sys.float_info.max)
-Row = Mapping[str, Any]
 
 
-def computations(plan: Plan) -> list[Row]:
+def computations(plan: Plan) -> list[PlainRow]:
     """Return a row for each window and operation.
 
     ``number``, ``says``, ``names``, ``worker``, ``to`` (other workers that read the result) and
@@ -40,7 +39,7 @@ def computations(plan: Plan) -> list[Row]:
     ]
 
 
-def cuttings(plan: Plan) -> list[Row]:
+def cuttings(plan: Plan) -> list[PlainRow]:
     """Return a row for each stream that windows are over.
 
     ``stream``, ``panes`` (whether it is cut into panes), ``combs`` (pairs of milliseconds), and the
@@ -59,7 +58,7 @@ def cuttings(plan: Plan) -> list[Row]:
     ]
 
 
-def workers(plan: Plan) -> list[Row]:
+def workers(plan: Plan) -> list[PlainRow]:
     """Return a row for each worker: ``worker``, ``sensors`` sent to it, and their ``per_hour``."""
     nodes = plan.graph.nodes
     return [
@@ -74,7 +73,7 @@ def workers(plan: Plan) -> list[Row]:
     ]
 
 
-def figures(plan: Plan) -> Row:
+def figures(plan: Plan) -> PlainRow:
     """Return the totals of a plan, beside those of placement by hash; rates are tuples an hour."""
     placed, baseline = plan.placement, plan.baseline
     return {

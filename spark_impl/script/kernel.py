@@ -64,18 +64,18 @@ class Log(NamedTuple):
 
 
 class State(NamedTuple):
-    """What a worker remembers between two micro-batches; by node, where it differs from nothing."""
+    """The state of a worker between micro-batches; nodes without a value have the default."""
 
     logs: Mapping[int, Log] = {}
-    """Sensors, results of others, and own results that are read here."""
+    """Logs of sensors, results of other workers, and own results that are read here."""
     clocks: Mapping[int, Clock] = {}
-    """Of sensors."""
+    """The progress of sensors."""
     slices: Mapping[int, Slices] = {}
-    """By the stream that is cut."""
+    """Slices, by the stream that is cut."""
     latest: Mapping[int, Mapping[int, float]] = {}
-    """By operation: the latest value of every input that has had one."""
+    """The latest value of every input that has had one, by operation."""
     known_us: Mapping[int, int] = {}
-    """Until when windows and operations are known."""
+    """Stamp until which a window or operation is known."""
     seq: int = -1
     """Highest arrival number that the worker was sent."""
 

@@ -68,7 +68,7 @@ class Plan:
 
     graph: Graph
     cuttings: Mapping[int, Cutting]
-    """How a stream is cut for the windows over it, by stream."""
+    """The way to cut a stream for the windows over it, by stream."""
     placement: Placement
     baseline: Placement
     """The placement that sends sensors to the hash of their names."""

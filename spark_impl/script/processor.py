@@ -23,7 +23,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from spark_impl.runtime.arrays import Ints
+from spark_impl.runtime.arrays import Ints, PlainRow, Values
 from spark_impl.runtime.histories import InputProblem, on_disk
 from spark_impl.script import encoding
 from spark_impl.script.admission import REASONS, Waiting
@@ -107,9 +107,7 @@ def pack_files(
                 yield from pa.Table.from_pylist(rows, schema).to_batches()
 
 
-def _history_rows(
-    place: str, groups: Sequence[pa.Field], router: Router
-) -> Iterator[dict[str, Any]]:
+def _history_rows(place: str, groups: Sequence[pa.Field], router: Router) -> Iterator[PlainRow]:
     """Yield the blocks of a history file, by values of the grouping columns and by worker."""
     names = [field.name for field in groups]
     for table in read_tables(open_file(place, groups), groups, COLUMNS):
@@ -155,7 +153,7 @@ def write_tables(
         yield from pa.Table.from_pylist(rows, store.schema_of(REPORT)).to_batches()
 
 
-def _placed(table: pa.Table, group: Mapping[str, Any], since_us: int) -> pa.Table:
+def _placed(table: pa.Table, group: PlainRow, since_us: int) -> pa.Table:
     """Return the rows from ``since_us`` on, behind the grouping columns."""
     if "ts_us" in table.column_names:
         table = table.filter(pc.field("ts_us") >= since_us)
@@ -212,7 +210,7 @@ class ScriptProcessor(StatefulProcessor):
 
     def handleInputRows(  # noqa: N802 (the name is Spark's)
         self,
-        key: Any,
+        key: Values,
         rows: "Iterator[pd.DataFrame]",
         timerValues: Any,  # noqa: N803 (the name is Spark's)
     ) -> "Iterator[pd.DataFrame]":
@@ -246,7 +244,7 @@ class ScriptProcessor(StatefulProcessor):
         """Release nothing."""
 
 
-def _output_rows(share: Share, found: Found) -> Iterator[dict[str, Any]]:
+def _output_rows(share: Share, found: Found) -> Iterator[PlainRow]:
     """Yield the news of a worker, then a message to every other worker that needs one."""
     yield {
         "known_us": found.known_us,

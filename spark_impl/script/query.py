@@ -7,7 +7,7 @@ from contextlib import redirect_stdout
 from functools import partial, reduce
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +19,7 @@ from pyspark.sql.types import StructType
 
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script import END_US, MILLISECOND_US, TIME_END_US
+from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import InputProblem, escape_pattern, match_any, written_ns
 from spark_impl.runtime.queries import QueryRunner, paths, read_table
 from spark_impl.script.admission import waiting_of
@@ -83,7 +84,7 @@ class ScriptQuery:
 
     @property
     def plan(self) -> Plan:
-        """What is computed, and where."""
+        """The computations, and where they run."""
         return self._plan
 
     @property
@@ -104,7 +105,7 @@ class ScriptQuery:
         begin = partial(self._begin, processingTime=interval)
         return self._runner.start_alone(self._store.root, begin)[0]
 
-    def flush(self, wanted: Callable[[tuple[Any, ...]], bool] | None = None) -> None:
+    def flush(self, wanted: Callable[[Values], bool] | None = None) -> None:
         """Process everything that is in the source, then end all streams.
 
         ``wanted`` chooses among the combinations of the grouping columns' values. The request is
@@ -139,7 +140,7 @@ class ScriptQuery:
         stamps = [own.get(worker, 0) for own in known for worker in workers]
         return min(stamps, default=0)
 
-    def _begin(self, held: BinaryIO, **trigger: Any) -> StreamingQuery:
+    def _begin(self, held: BinaryIO, **trigger: str | bool) -> StreamingQuery:
         self._refuse_empty()
         # Only under the lock is it sure that nobody else creates the store, or adds to it.
         open_store(self._store, self._config)

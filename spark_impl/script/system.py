@@ -1,7 +1,7 @@
 """A query of scripts as a System: workloads in, traces out."""
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,7 +34,11 @@ from spark_impl.script.query import ScriptQuery
 from spark_impl.script.router import Router
 from spark_impl.script.store import load_store
 
-_WORDS: dict[str, Any] = {"result": Result, "undefined": Undefined, "rejected": Rejected}
+_WORDS: dict[str, Callable[..., Step]] = {
+    "result": Result,
+    "undefined": Undefined,
+    "rejected": Rejected,
+}
 
 
 class WorkerOutput(NamedTuple):

@@ -1,7 +1,7 @@
-"""docs/script.md, sections 4, 5 and 9, word by word: everything recomputed from all tuples.
+"""A naive version of docs/script.md, sections 4, 5 and 9: everything is recomputed from all tuples.
 
 Streams are lists of pairs (stamp, value) with a stamp until which they are known. Sums are
-fractions, windows are looked at one by one, and nothing is shared.
+fractions, windows are computed one by one, and nothing is shared.
 """
 
 from collections.abc import Mapping
@@ -88,7 +88,7 @@ def _sensors(config: ScriptConfig, workload: Workload, steps: set[Step]) -> dict
 
 
 def _wait_us(config: ScriptConfig, times: list[int]) -> int:
-    """After arrivals with these event times, in their order."""
+    """Return how long to wait after arrivals with these event times, in their order."""
     assert config.lateness_us is not None
     pairs = list(combinations(times[-config.cluster :], 2))
     disorder = Fraction(sum(left > right for left, right in pairs), max(len(pairs), 1))
@@ -104,7 +104,7 @@ def _stream(
     names: Mapping[str, tuple[Stream, bool]],
     written: list[Stream],
 ) -> Stream:
-    """The stream of an expression; those of windows and operations in it are added to written."""
+    """Return the stream of an expression; add its windows and operations to ``written``."""
     if isinstance(expression, Sensor):
         return sensors.get(expression.id, Stream([], 0))
     if isinstance(expression, Name):

@@ -1,4 +1,4 @@
-"""Workloads for the chain, and the obvious join over what is admitted."""
+"""Workloads for the chain, and the obvious join over the admitted tuples."""
 
 import random
 from collections import Counter
@@ -34,7 +34,7 @@ PREDICATES: tuple[Predicate, ...] = (
 
 
 def random_case(seed: int, tuples: int = 40, at_least: int = 0) -> Workload:
-    """Arrivals with equal times, disorder, redeliveries and values that are not finite."""
+    """Return arrivals with equal times, disorder, redeliveries and values that are not finite."""
     draw = random.Random(seed)
     config = JoinConfig(
         window_us=draw.choice([0, 3, 10, 1000]),
@@ -65,7 +65,7 @@ def random_case(seed: int, tuples: int = 40, at_least: int = 0) -> Workload:
 
 
 def admitted(workload: Workload) -> tuple[dict[str, list[Event]], set[Rejected]]:
-    """Section 2, one arrival after the other."""
+    """Admit arrivals by section 2, one after the other."""
     lateness_us = JoinConfig.from_json(workload.config).lateness_us
     t_max = {"R": NO_WATERMARK_US, "S": NO_WATERMARK_US}
     taken: dict[str, dict[int, Event]] = {"R": {}, "S": {}}
@@ -85,7 +85,7 @@ def admitted(workload: Workload) -> tuple[dict[str, list[Event]], set[Rejected]]
 
 
 def nested_loop(workload: Workload) -> Counter[Pair]:
-    """Every pair of every query, with how often it may come: once."""
+    """Return every pair of every query, with the number of times that it may come: once."""
     config = JoinConfig.from_json(workload.config)
     taken, _ = admitted(workload)
     epochs = {event.seq: n for n, events in enumerate(workload.batches()) for event in events}
@@ -106,7 +106,7 @@ def nested_loop(workload: Workload) -> Counter[Pair]:
 
 
 def holds(predicate: Predicate, r: Event, s: Event) -> bool:
-    """The predicate, word by word."""
+    """Return whether the predicate holds, word by word."""
     if isinstance(predicate, And):
         return all(holds(part, r, s) for part in predicate.parts)
     if isinstance(predicate, Equi):
@@ -127,5 +127,5 @@ def holds(predicate: Predicate, r: Event, s: Event) -> bool:
 
 
 def pairs(trace: Trace) -> Counter[Pair]:
-    """What a trace found."""
+    """Return the pairs in a trace."""
     return Counter((match.query, match.r_id, match.s_id) for match in trace.of(Match))

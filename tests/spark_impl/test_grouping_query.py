@@ -87,7 +87,7 @@ def test_partition_i_holds_the_rows_of_instance_i(spark: SparkSession) -> None:
         (2, "tag", {"times_us": [1]}, r"the times \[1\] are not 2 whole microseconds"),
         (2, "tag", {"times_us": [1, 2.5]}, r"the times \[1, 2.5\] are not 2 whole"),
         (2, "tag", {"times_us": 7}, "the times 7 are not 2 whole microseconds"),
-        (2, "tag", {"gamma": 0}, "gamma is 0; it must be a finite number greater than 0"),
+        (2, "tag", {"gamma": 0}, "gamma is 0; it must be a finite number > 0"),
     ],
 )
 def test_settings_that_cannot_be_are_named(
@@ -111,7 +111,7 @@ def test_bad_input_is_named(spark: SparkSession, tmp_path: Path) -> None:
         (Grouping(2), rows, "n", "is of type bigint; a key is a string"),
         (Grouping(2, "dkg"), rows, "word", "learns from a stream"),
         (Grouping(2), taken, "word", "already has a column 'instance'"),
-        (Grouping(2), stream, "key", "the input is a stream, and has to be bounded"),
+        (Grouping(2), stream, "key", "the input is a stream; it must be bounded"),
     ):
         with pytest.raises(InputProblem, match=sentence):
             grouping.assign(given, key)

@@ -1,4 +1,4 @@
-"""Parts of the router, each against what stands in docs/grouping.md, written plainly."""
+"""Parts of the router, each against a plain version of docs/grouping.md."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -80,7 +80,7 @@ def test_work_that_reads_nothing_still_moves_the_routers_on(
 
 
 def totals(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
-    """A stateful operator: how many tuples each key has had at this instance, and their sum."""
+    """A stateful operator: number and sum of the tuples of each key at this instance."""
     each = rows.select(["key", "value"]).append_column("n", pa.repeat(1, len(rows)))
     each = each.rename_columns(["key", "total", "n"]).select(TOTALS.names).cast(TOTALS)
     together = pa.concat_tables(
@@ -184,7 +184,7 @@ def test_what_instances_found_is_read_at_all_of_them(spark: SparkSession, tmp_pa
 
 
 def slow(rows: pa.Table, _state: pa.Table | None) -> tuple[pa.Table, None]:
-    """Work that takes at least 2 ms a tuple at instance 1."""
+    """Do work that takes at least 2 ms a tuple at instance 1."""
     if 1 in rows.column("instance").to_pylist():
         time.sleep(0.002 * len(rows))
     return rows.select(["seq", "instance"]), None
@@ -235,7 +235,7 @@ class DiskFullError(OSError):
 
 
 def failing(method: Callable[..., Any], at: int, after: bool) -> Callable[..., Any]:
-    """Fail at a call, before or after what it does."""
+    """Fail at a call, before or after its effect."""
     calls = [0]
 
     def call(*given: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Other numbers of workers from epoch to epoch: every pair exactly once all the same."""
+"""Other numbers of workers from epoch to epoch: every pair still comes exactly once."""
 
 from collections import Counter
 from itertools import product
@@ -22,14 +22,14 @@ NETWORK = Network(ordered=False, twice=0.1, unforced=0.3)
 
 
 def case_of(seed: int) -> Workload:
-    """Of several epochs, so that tuples are held when the number changes."""
+    """Return a case with several epochs, so that workers hold tuples when their number changes."""
     case = random_case(seed, tuples=60, at_least=40)
     size = len(case.arrivals)
     return case.with_(cuts=tuple(size * n // BATCHES for n in range(1, BATCHES)))
 
 
 def broken(sizes: tuple[int, ...]) -> list[int]:
-    """Seeds of cases that come out wrong."""
+    """Return the seeds of cases with wrong results."""
     return [
         seed
         for seed in range(20)
@@ -94,7 +94,7 @@ def test_every_tuple_of_an_old_worker_is_with_one_new_worker() -> None:
 
 
 def state_of(number: int, last: int) -> WorkerState:
-    """An old worker with a tuple of each stream, and the admissions if it is at an end."""
+    """Return an old worker with a tuple of each stream, and admissions if it is at an end."""
     one = np.array([number])
     tuple_ = Tuples(one, one, one, one.astype(np.float64), np.array(["a"], object))
     taken = Admitted(number, 1, NO_IDENTITIES)

@@ -1,4 +1,4 @@
-"""Queries that come and go: what a chain that is opened again does from its next epoch on."""
+"""Queries that come and go: a reopened chain changes from its next epoch on."""
 
 from collections import Counter
 from pathlib import Path
@@ -98,7 +98,7 @@ def test_ranks_are_those_of_the_epochs() -> None:
 
 
 def test_a_query_pairs_tuples_of_its_epochs_alone() -> None:
-    """Two tuples of each stream an epoch; pairs across epochs are owed at first."""
+    """Each epoch has two tuples of each stream; pairs across epochs are owed at first."""
     rows = [(stream, epoch) for epoch in range(4) for stream in "RRSS"]
     events = tuple(
         Event(seq, seq, "a", 1000 + epoch, float(seq), seq, stream)

@@ -1,4 +1,4 @@
-"""What fails in a chain on Spark, at every stage: results are those of a run without failures."""
+"""Failures of a chain on Spark, at every stage: results are those of a run without failures."""
 
 import os
 from collections.abc import Callable
@@ -38,7 +38,7 @@ STAGES: dict[str, Callable[[Step], bool]] = {
 
 
 def test_tasks_that_die_change_nothing(spark: SparkSession, tmp_path: Path) -> None:
-    """In every epoch one, each time at another stage of the protocol."""
+    """One task dies in every epoch, each time at another stage of the protocol."""
     case = case_with(workers=3, batches=len(STAGES))
     stages = dict(enumerate(STAGES))
 

@@ -1,6 +1,6 @@
 """Drivers killed with SIGKILL, again and again: every pair exactly once (tier 4).
 
-The chains run in the background (``conftest.py``), while other tests do.
+The chains run in the background (``conftest.py``), beside other tests.
 """
 
 import pytest

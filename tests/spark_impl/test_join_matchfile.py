@@ -1,4 +1,4 @@
-"""Pairs on their way to a file, and who holds how many of them."""
+"""Pairs on their way to a file, and how many of them a worker holds."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Stores and what they find, against a comparison of everything with everything."""
+"""Stores and the matches that they find, against a comparison of all pairs."""
 
 from collections import Counter
 from collections.abc import Callable

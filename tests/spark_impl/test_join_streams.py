@@ -64,7 +64,7 @@ EPOCHS = (("gone", 0, 1), ("new", 1, None))
 
 
 def case_of_runs() -> Workload:
-    """A micro-batch a run; the window is that of :func:`stream_of`."""
+    """Return a case with a micro-batch a run; the window is that of :func:`stream_of`."""
     case = case_with(workers=2, batches=len(RUNS))
     queries: Queries = {"old": And(), "gone": Equi("key"), "new": And()}
     config = JoinConfig(WINDOW_US, tuple(queries.items()), lateness_us=8, epochs=EPOCHS)
@@ -79,7 +79,7 @@ def test_a_chain_goes_on_with_other_workers_and_other_queries(
     failed: list[int] = []
 
     def sink(rows: DataFrame, epoch: int) -> None:
-        """Fails once, when the epoch has happened and Spark does not know it yet."""
+        """Fail once, when the epoch has happened and Spark does not know it yet."""
         if epoch == 2 and not failed:
             failed.append(epoch)
             msg = "the sink is full"
@@ -126,7 +126,7 @@ def look_at_snapshots(spark: SparkSession, store: Path, case: Workload) -> None:
 
 
 def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
-    """A question about epochs that are over."""
+    """Ask about epochs that are over."""
     once = JoinConfig(WINDOW_US, (("join", And()),), lateness_us=8, epochs=(("join", 1, 2),))
     expected = nested_loop(case.with_(config=once.to_json()))
     assert counted(one_time(spark, store, And(), 1, 2, workers=2)) == expected

@@ -1,9 +1,9 @@
-"""Connections between workers: who is let in, and what happens when somebody dies."""
+"""Connections between workers: which clients are accepted, and what happens if a worker dies."""
 
 import logging
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
@@ -33,7 +33,7 @@ class Chain:
 
     def __init__(self, case: Workload, taken: list[int] | None = None) -> None:
         self.taken = taken
-        """How many pairs were handed on at a time, if they are."""
+        """Number of pairs handed on at a time, if they are handed on."""
         self.config = JoinConfig.from_json(case.config)
         self.case = case
         self.states = [empty_state()] * self.config.workers
@@ -128,8 +128,8 @@ def door(greeting_s: float = 0.2) -> Iterator[tuple[Door, tuple[str, int]]]:
         yield made, listener.getsockname()[:2]
 
 
-def answers(made: Door, seconds: float = 5.0) -> dict[str, object] | None:
-    """The first greeting that is accepted, if one is within some time."""
+def answers(made: Door, seconds: float = 5.0) -> Mapping[str, object] | None:
+    """Return the first accepted greeting, if one comes in time."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         for connection, greeting in made.wait(0.05):
@@ -251,7 +251,7 @@ def test_a_frame_that_is_none_is_a_problem_with_a_sentence(kind: int) -> None:
 def test_strangers_keep_no_worker_from_meeting_the_others(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """At the rendezvous and at a worker: one is silent, others send what does not belong."""
+    """Strangers come to the rendezvous and to a worker: one is silent, others send nonsense."""
     caplog.set_level(logging.WARNING, "straggler.join")
     with Rendezvous(HOST, 2, timeout_s=10.0) as rendezvous, ThreadPoolExecutor(2) as pool:
         place = rendezvous.place

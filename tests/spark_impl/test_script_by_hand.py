@@ -36,7 +36,7 @@ SAID: dict[str, Expression] = {
     "half": Arithmetic("*", Name("worst"), Arithmetic("/", Number(1.0), Number(2.0))),
 }
 OTHERS = Workflow("others", tuple(Statement(name, said) for name, said in SAID.items()))
-"""What a bridge has not: repetitions, names, operations on sensors, divisions by zero."""
+"""Cases that the bridge lacks: repetitions, names, operations on sensors, divisions by zero."""
 
 
 def test_a_job_written_by_hand_does_what_scripts_say(spark: SparkSession) -> None:

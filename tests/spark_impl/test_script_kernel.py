@@ -68,7 +68,7 @@ def test_micro_batches_workers_and_ways_of_cutting_change_nothing() -> None:
 
 
 def following(seed: int) -> Workload:
-    """One sensor that delivers much twice, with a watermark that follows its disorder."""
+    """Return a case with one sensor that repeats many tuples, and a watermark by its disorder."""
     draw = random.Random(f"following {seed}")
     config = ScriptConfig(
         (Workflow("w", (Statement("s", Window("sum", Sensor("A"), 4, 2)),)),),
@@ -203,7 +203,7 @@ def test_state_is_read_as_it_was_written() -> None:
 
 
 def plain(state: State) -> object:
-    """State without arrays, which cannot be compared at once."""
+    """Return a state without arrays, which cannot be compared at once."""
 
     def inside(part: object) -> object:
         if isinstance(part, np.ndarray):

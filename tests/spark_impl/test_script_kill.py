@@ -1,6 +1,6 @@
 """Drivers of scripts killed with SIGKILL, again and again: results stay exact (tier 4).
 
-The queries run in the background (``conftest.py``), while other tests do.
+The queries run in the background (``conftest.py``), beside other tests.
 """
 
 import pytest
@@ -16,7 +16,7 @@ from tests.harness.driver_kills import needs_proc
 from tests.properties.agreement import script_differences as differences
 
 LEFT_MAX = 2
-"""Messages that are there at the end: the last ones, which Spark removes when it goes on."""
+"""Number of messages at the end: the last ones, which Spark removes when it resumes."""
 
 
 @needs_proc

@@ -1,4 +1,4 @@
-"""What workflows are compiled to: nodes by hand, slices and placements against brute force."""
+"""Compiled workflows: nodes by hand, slices and placements against brute force."""
 
 import random
 from fractions import Fraction
@@ -162,7 +162,7 @@ def test_placements_keep_what_is_promised() -> None:
 
 
 def test_lpt_is_within_its_bound() -> None:
-    """Single windows, so whole components: against all ways there are."""
+    """Single windows are whole components; LPT is compared with all placements."""
     draw, above = random.Random(3), 0
     for _ in range(60):
         n = draw.choice([2, 3])
@@ -199,7 +199,7 @@ def test_workers_and_tables_by_hand() -> None:
 
 
 def test_sensors_that_are_hashed() -> None:
-    """The baseline: a sensor goes to the hash of its name, and on to who needs it."""
+    """In the baseline a sensor goes to the hash of its name, and on to its readers."""
     name = next(f"S{n}" for n in range(99) if task_of(f"S{n}", 2) == 1)
     other = next(f"T{n}" for n in range(99) if task_of(f"T{n}", 2) == 0)
     window = Window("sum", Union((Sensor(name), Sensor(other))), 4, 2)

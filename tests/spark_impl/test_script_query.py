@@ -50,7 +50,7 @@ CONFIG = ScriptConfig((FLOW,), (("A", 3_600), ("B", 3_600)), lateness_us=1_000)
 
 
 def history(folder: Path, *batches: list[tuple[str, int, float]], start: int = 0) -> Path:
-    """A folder of micro-batches from (sensor, event time, value)."""
+    """Return a folder of micro-batches from (sensor, event time, value)."""
     for rows in batches:
         events = [Event(start + n, start + n, *row, 0) for n, row in enumerate(rows)]
         start += len(rows)
@@ -75,11 +75,11 @@ BOTH_WAYS = Workflow(
         Statement("w", Arithmetic("/", Sensor("A"), Name("x"))),
     ),
 )
-"""A is on worker 0, B on worker 1; each has results for the other."""
+"""Sensor A is on worker 0, B on worker 1; each worker has results for the other."""
 
 
 def test_pack_equals_the_specification(spark: SparkSession, tmp_path: Path) -> None:
-    """With a watermark that follows the disorder; interrupted, and with two workers."""
+    """The watermark follows the disorder; the query is interrupted, and has two workers."""
     config = replace(CONFIG, workflows=(BOTH_WAYS, FLOW), workers=2, cap_percent=100)
     config = replace(config, lateness_us=9_000, watermark="scaled", cluster=4)
     shares = [compile_plan(config).share(worker) for worker in range(2)]
@@ -136,7 +136,7 @@ READINGS = [
 
 
 def cut_over(spark: SparkSession, place: Path, new: Workflow, at_us: int) -> tuple[Any, Any]:
-    """Results of an old script, and from a stamp on of a new one; and both recomputed naively."""
+    """Return results of an old script, then of a new one; and both recomputed naively."""
     source = history(place / "h", *READINGS[:8])
     old = ScriptQuery(spark, CONFIG, source, place / "old", files=4)
     old.run_available()
@@ -170,10 +170,11 @@ def test_scripts_that_change(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_what_was_before_the_change_is_remembered(spark: SparkSession, tmp_path: Path) -> None:
-    """By operations and by watermarks that follow the disorder.
+    """Operations and watermarks that follow the disorder remember earlier tuples.
 
     B was silent for long when the new script, which needs its latest value, came into force. C has
-    had a tuple from long before what its window reaches back to; without it the last one were late.
+    had a tuple from long before its window reaches back to; without it the last tuple would be
+    late.
     """
     rows = [("B", 1_000, 5.0), *(("A", 1_000 * ms, float(ms)) for ms in range(2, 40))]
     rows += [("C", 31_000, 1.0), ("C", 5_000, 8.0), ("C", 32_000, 2.0), ("C", 30_500, 4.0)]
@@ -192,7 +193,7 @@ def test_what_was_before_the_change_is_remembered(spark: SparkSession, tmp_path:
         ("hall", "both"): [(1_000 * ms, ms + 5.0) for ms in range(30, 40)],
         ("hall", "total"): [(31_000, 5.0), (33_000, 7.0), (35_000, 2.0)],
     }
-    with pytest.raises(InputProblem, match=r"other watermark: 'disorder', not 'fixed'$"):
+    with pytest.raises(InputProblem, match=r"its watermark is 'disorder', not 'fixed'$"):
         ScriptQuery(spark, replace(new, watermark="fixed"), source, tmp_path / "s", since_us=30_000)
     with pytest.raises(InputProblem, match=r"other cluster: 50, not 7$"):
         ScriptQuery(spark, replace(new, cluster=7), source, tmp_path / "s", since_us=30_000)
@@ -268,7 +269,7 @@ def test_files_that_are_out_of_order(spark: SparkSession, tmp_path: Path) -> Non
 
 
 def test_query_that_is_left_running(spark: SparkSession, tmp_path: Path) -> None:
-    """Workers have results for each other all the time; nobody else may write the store."""
+    """Workers have results for each other all the time; no other query may write the store."""
     config = replace(CONFIG, workflows=(BOTH_WAYS,), workers=2, cap_percent=100)
     workload = random_workload(2, config, size=60).with_(flush=False)
     source = history(tmp_path / "h", [(e.key, e.event_time_us, e.value) for e in workload.arrivals])
