@@ -57,7 +57,7 @@ def arrivals(stream: str, tuples: int) -> pa.Table:
 
 
 def config_of(workers: int, zeta: int, queries: Mapping[str, Band]) -> JoinConfig:
-    """What a chain is asked."""
+    """Return the configuration of a chain."""
     return JoinConfig(
         window_us=WINDOW * STEP_US,
         queries=tuple(queries.items()),

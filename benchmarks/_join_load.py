@@ -1,4 +1,4 @@
-"""What a chain sends, holds and compares, for the benchmark of room join."""
+"""Bytes, stored tuples and comparisons of a chain, for the benchmark of room join."""
 
 import json
 import tempfile
@@ -72,7 +72,7 @@ def shared(spark: SparkSession, place: Path) -> dict[str, float]:
 
 
 class Recorded(NamedTuple):
-    """What the workers of a chain did."""
+    """Work of the workers of a chain."""
 
     bytes_sent: int
     compared: int

@@ -17,7 +17,7 @@ from model.vocabulary import script as words
 SECOND_US = 1_000_000
 START_US = 1_700_000_000 * SECOND_US
 OPS = ("max", "avg", "sum")
-"""Of the windows of a workflow, in turn."""
+"""Operations of the windows of a workflow, in turn."""
 
 
 class Network(NamedTuple):
@@ -33,7 +33,7 @@ class Network(NamedTuple):
 
     @property
     def names(self) -> list[str]:
-        """Of all sensors."""
+        """Names of all sensors."""
         return [f"S{number:04d}" for number in range(self.sensors)]
 
     def rates_hz(self) -> list[int]:
@@ -42,7 +42,7 @@ class Network(NamedTuple):
         return [draw.randint(*self.hz) for _ in range(self.sensors)]
 
     def drawn(self) -> list[list[tuple[str, ...]]]:
-        """By workflow: the sensors of its windows."""
+        """Draw the sensors of the windows of each workflow."""
         draw, names = random.Random("workflows"), self.names
         return [[tuple(draw.sample(names, 2)) for _ in OPS] for _ in range(self.workflows)]
 

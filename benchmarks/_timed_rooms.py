@@ -1,10 +1,10 @@
-"""How fast timed rooms are, in a way that means something on another machine.
+"""Speed of timed rooms, in a unit that carries over to other machines.
 
 Rules of this file:
 
-* It counts processor time of this process, for other processes may share the machine.
-* A tuple costs as much as so many *bare events*: Timeouts with a callback that sets the next one,
-  in a loop of SimPy that does nothing else, run right before and after. Seconds depend on the
+* It counts processor time of this process, because other processes may share the machine.
+* The cost of a tuple is counted in *bare events*: Timeouts with a callback that sets the next one,
+  in an otherwise empty loop of SimPy that runs right before and after. Seconds depend on the
   machine; this ratio hardly does.
 * A room's standard run is what ``straggler sim ROOM`` simulates with its default settings, or with
   those of its standard scenario where it has one, from the seed to trace, series and figures;
@@ -29,7 +29,7 @@ from model.vocabulary import Workload
 
 ROUNDS = 5
 AT_LEAST_S = 10.0
-"""So long rounds go on: a processor that others use has slow and fast seconds."""
+"""Shortest time of all rounds, because a shared processor has slow and fast seconds."""
 BARE_EVENTS = 50_000
 
 
@@ -38,12 +38,12 @@ class Run(Protocol):
 
     @property
     def workload(self) -> Workload:
-        """What arrived."""
+        """Workload with all arrivals."""
         ...
 
 
 def bare_events_per_s() -> float:
-    """Of processor time, in a loop of the kernel that does nothing else."""
+    """Measure bare events a second of processor time, in an otherwise empty loop of SimPy."""
     env, left = simpy.Environment(), BARE_EVENTS
 
     def follow(_: simpy.Event) -> None:

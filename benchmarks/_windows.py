@@ -1,4 +1,4 @@
-"""What benchmarks of windows share: a stream of files, Spark's own windows, rates of batches."""
+"""Shared parts of benchmarks of windows: a stream of files, Spark's windows, rates of batches."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""How fast the explorer is, measured on two-phase commit with 7 resource managers."""
+"""Speed of the explorer, measured on two-phase commit with 7 resource managers."""
 
 import statistics
 import time

@@ -58,7 +58,7 @@ ROUTED, BATCH = 1_000_000, 100_000
 SUMMED, FEW = 2_000_000, 100
 ROUNDS = 3
 IDEAL_S = 2.0
-"""How long a job takes its instances at least."""
+"""Shortest time of a job on its instances."""
 EVEN = "dag, alpha 0"
 
 
@@ -107,11 +107,11 @@ def _routing_rate(policy: str, keys: pa.StringArray) -> float:
 
 
 class Job(NamedTuple):
-    """What a whole job took."""
+    """Times of a whole job."""
 
     whole_s: float
     busiest_s: float
-    """By the tuples that each instance got."""
+    """Time of the instance with the most tuples."""
 
 
 def jobs(spark: SparkSession, place: Path) -> dict[str, float]:
@@ -192,7 +192,7 @@ def _run(
 
 
 def sums(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Where nothing but sums is wanted: Spark's own aggregation against ``tag``."""
+    """Compare Spark's own aggregation with ``tag`` on sums alone."""
     write(zipf(SUMMED, 1.5), place / "sums")
     rows = spark.read.parquet(str(place / "sums"))
     grouping = Grouping(2)

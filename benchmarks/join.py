@@ -57,7 +57,7 @@ CHAINS = [(1, 64), (2, 20), (2, 64), (2, 256), (4, 64)]
 
 
 class Run(NamedTuple):
-    """What one run of a contestant took."""
+    """Rates of one run of a contestant."""
 
     batch_rates: list[float]
     whole: float

@@ -46,7 +46,7 @@ from spark_impl.script import Plan, ScriptQuery, compile_plan, results
 from spark_impl.script.router import Router
 
 ROWS, FILES = 500_000, 2
-"""Of the stream that is measured; one file more warms up."""
+"""Size of the measured stream; one more file warms up."""
 ONE_BY_ONE = 16
 GOAL = 10.0
 YEAR_HOURS = 8_760
@@ -57,7 +57,7 @@ mean = avg("{0}", 1_000, 500)
 range = max("{0}", 10_000, 1_000) - min("{0}", 10_000, 1_000)
 rough = strain / mean
 """
-"""For every series of the bridge."""
+"""Script for every series of the bridge."""
 
 
 def measure() -> dict[str, float]:
@@ -85,7 +85,7 @@ def compiling() -> dict[str, float]:
 
 
 def bytes_sent() -> dict[str, float]:
-    """Beside hashing; 0.2 is a fifth less."""
+    """Return the share of bytes saved compared with hashing; 0.2 is a fifth less."""
     drawn = Network(sensors=16, workflows=0, hz=(1, 1))
     shares = [less(compile_plan(printed(drawn, seed)), drawn, 20_000) for seed in range(20)]
     large = Network()
@@ -114,7 +114,7 @@ def printed(network: Network, seed: int) -> ScriptConfig:
 
 
 def less(plan: Plan, network: Network, rows: int) -> float:
-    """How much smaller the blocks of a stream are than by hash."""
+    """Return the share of bytes that the blocks of a stream save compared with hashing."""
     table = next(network.files(rows))
     by_number = dict(zip(network.names, sorted(plan.graph.per_hour), strict=True))
     keys = pa.array([by_number[name] for name in table.column("key").to_pylist()])
@@ -177,7 +177,7 @@ def started(
 
 
 def seconds(history: Path, start: Callable[[], list[StreamingQuery]], network: Network) -> float:
-    """How long it takes running queries to read new files; one file before warms up."""
+    """Measure the time in which running queries read new files, after a warm-up file (s)."""
     tables = network.files(ROWS)
     append(history, next(tables))
     queries = start()

@@ -1,4 +1,4 @@
-"""How fast the timed room ``join`` is; ``benchmarks/_timed_rooms.py`` says how it is measured.
+"""Speed of the timed room ``join``, as measured by ``benchmarks/_timed_rooms.py``.
 
 ``standard_...`` is the room's standard scenario, which docs/join.md, section 13, gives the reason
 for. ``blocks_of_20_...`` is the same with blocks of at most 20 tuples, the published size, and
@@ -36,7 +36,7 @@ def measure() -> dict[str, float]:
 
 
 def _messages(name: str, settings: Mapping[str, str]) -> Mapping[str, float]:
-    """How many messages go between workers for each tuple that arrives."""
+    """Return the number of messages between workers for each arriving tuple."""
     run = from_settings(settings, 1)
     blocks, hint_bytes_per_s = (float(run.summary[key]) for key in ("blocks", "hint_bytes_per_s"))
     span_us = run.workload.arrivals[-1].arrival_us - run.plan.epoch_us

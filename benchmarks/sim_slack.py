@@ -1,4 +1,4 @@
-"""How fast the timed room ``slack`` is; ``benchmarks/_timed_rooms.py`` says how it is measured.
+"""Speed of the timed room ``slack``, as measured by ``benchmarks/_timed_rooms.py``.
 
 ``standard_...`` is the run of the default settings. The others are of the stream of
 ``benchmarks/slack_model.py`` (five windows a tuple, 16 keys, conformal control) at two unequal

@@ -1,4 +1,4 @@
-"""How fast the timed room ``watermark`` is; ``benchmarks/_timed_rooms.py`` says how it is measured.
+"""Speed of the timed room ``watermark``, as measured by ``benchmarks/_timed_rooms.py``.
 
 ``standard_...`` is the run of the default settings, in which calm and storm come by turns;
 ``sliding_...`` the same with five windows a tuple and corrections from history.

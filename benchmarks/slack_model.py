@@ -1,4 +1,4 @@
-"""How fast the reference routes: events/s of one task, plain Python (``make bench``).
+"""Speed of the reference: events/s of one task, plain Python (``make bench``).
 
 A keyed sum with five windows a tuple (W/s = 5), 16 keys, delays up to two slides, conformal
 control. Only the stream side is timed, from the first arrival to the flush.

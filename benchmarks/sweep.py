@@ -1,4 +1,4 @@
-"""What a second process brings a sweep, and what sweeping costs beside the runs themselves.
+"""Gain of a sweep from a second process, and cost of sweeping besides the runs themselves.
 
 The same 32 runs of room ``grouping`` (20,000 tuples each): one after the other without a sweep,
 swept by one process, and by two. ``second_process`` is the time of one process by that of two,

@@ -17,7 +17,7 @@ Documented: TypeAlias = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncF
 FRAGMENTS = frozenset(
     """
     Above As Because Behind Beside By Does Done For From How If Is Its It Of On Otherwise So Such
-    That Their Theirs Them These They This Those Till Until What Whatever When Where Whether Which
+    That Their Theirs Them These They This Those Till Until What Whatever When Where Which
     Whichever While Who Whoever Whom Whose Why With Within Without
     """.split()  # noqa: SIM905 (a list of strings would take a page)
 )
@@ -58,9 +58,11 @@ def fault_of(docstring: str) -> str:
     text = docstring.strip()
     if not text:
         return ""
-    if text[0].islower():
-        return "starts with a small letter"
     word = re.split(r"[^\w']", text, maxsplit=1)[0]
+    if word[:1].islower() and "/" not in text.split()[0]:  # a file name may come first
+        return "starts with a small letter"
+    if word == "Whether" and " or not" in text:
+        return "says 'Whether ... or not'"
     if word in FRAGMENTS:
         return f"starts with {word!r}"
     return ""
