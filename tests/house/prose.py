@@ -24,7 +24,7 @@ FRAGMENTS = frozenset(
 """Words that make a summary a fragment, or point at something that a tooltip does not show."""
 PARTICIPLES = frozenset(
     """
-    asked begun beside done drawn found given held judged missing observed recorded seen shared
+    asked begun beside done drawn found given held judged observed recorded seen shared
     stored told troubled used wanted written
     """.split()  # noqa: SIM905 (the same)
 )
