@@ -10,7 +10,7 @@ from model.grouping import run
 from model.grouping.machine import Machine
 from model.vocabulary import Event, GroupingConfig, Step, Workload
 from model.vocabulary.grouping import Route
-from tests.model.grouping.drawn import workloads
+from tests.model.grouping.strategies import workloads
 
 
 def steps_of(workload: Workload, order: st.DataObject, *, restarts: bool) -> Iterator[Step]:

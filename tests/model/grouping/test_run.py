@@ -12,7 +12,7 @@ from model.grouping import make_system, run
 from model.grouping.claims import judge
 from model.vocabulary import Event, Fault, Trace, Workload
 from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial, Rejected, Route
-from tests.model.grouping.drawn import workloads
+from tests.model.grouping.strategies import workloads
 
 DIGEST = "67118309af2bc82e8324790472ec204968efb572774da73c1f6b269cc716a4b1"
 """Of every process, whatever its hash seed."""

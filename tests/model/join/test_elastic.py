@@ -11,7 +11,7 @@ from model.join.run import SeededRun, run
 from model.join.state import Action, ChainState, Lane, Listed, Worker, is_quiet
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Match
-from tests.model.join.drawn import workload
+from tests.model.join.strategies import workload
 
 
 @pytest.mark.parametrize("seed", range(1, 90))

@@ -19,7 +19,7 @@ from model.vocabulary.join import (
     Predicate,
     Rejected,
 )
-from tests.model.join.drawn import workload
+from tests.model.join.strategies import workload
 
 
 def event(seq: int, ts_us: int, stream: str = "R", key: str = "a", value: float = 0.0) -> Event:

@@ -21,7 +21,7 @@ from model.vocabulary.join import (
     Receive,
     S,
 )
-from tests.model.join.drawn import workload
+from tests.model.join.strategies import workload
 
 LOW, HIGH = -(1 << 63), (1 << 63) - 1
 

@@ -7,7 +7,7 @@ from model.join.claims import CASES, judge, over_all
 from model.join.run import make_system, run
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Match
-from tests.model.join.drawn import workload
+from tests.model.join.strategies import workload
 
 SEEDS = range(300)
 
