@@ -125,7 +125,7 @@ class Link(Generic[T]):
     """A one-way FIFO link between two places.
 
     ``receiver`` is called with each message that arrives, ``lose_message`` with each message that
-    is lost for good, ``copy_message`` with each message of which a copy starts to travel. With
+    is lost for good, ``copy_message`` with each message whose copy starts to travel. With
     ``once`` the receiver's end recognises copies by number and discards them.
     The constructor raises ``ValueError`` for an impossible tier, and for random ``noise`` without
     ``rng``.
