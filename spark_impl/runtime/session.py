@@ -55,7 +55,7 @@ _CAUSE = re.compile(
 
 
 class EnvironmentProblem(RuntimeError):  # noqa: N818 (a problem of the user, not a bug)
-    """This machine lacks something; the message is one sentence for the user."""
+    """A requirement that this machine lacks; the message is one sentence for the user."""
 
 
 @contextmanager

@@ -42,7 +42,7 @@ from spark_impl.runtime.histories import InputProblem, complete, reason_of, writ
 JsonObject: TypeAlias = Mapping[str, Any]  # what json.loads returns has no better type
 LOCK_FILE = ".lock"
 PATIENCE_S = 2.0
-"""How long to wait for a lock: a query that was stopped or killed needs a moment to release it."""
+"""Longest wait for a lock: a query that was stopped or killed needs a moment to release it."""
 _IDENTITY = "query.json"
 _GROUP_TYPES = {"string": pa.string(), "int64": pa.int64()}
 _T = TypeVar("_T")

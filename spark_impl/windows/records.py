@@ -62,7 +62,7 @@ _WORD = 8
 """Arrays in the binary of a state begin at multiples of this number of bytes."""
 
 Memory: TypeAlias = Any  # each room has a NamedTuple of its own, of numbers and arrays
-"""What the rule of a room remembers between two micro-batches."""
+"""The state of a room's rule between two micro-batches."""
 
 
 class Rows(NamedTuple):

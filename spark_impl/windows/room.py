@@ -40,9 +40,9 @@ class WindowSettings:
     dedup: bool
     """Whether redeliveries are recognised."""
     feedback_us: int
-    """How long after the end of a tuple's last window its identity is remembered."""
+    """Time for which a tuple's identity is remembered after the end of its last window."""
     max_future_us: int | None
-    """How far an event time may lie ahead of its arrival."""
+    """Largest lead of an event time over its arrival."""
     positive: bool
     """Whether negative values are rejected."""
     corrects: bool
