@@ -94,7 +94,7 @@ def test_a_failure_that_needs_its_pack_is_stored_as_it_is(tmp_path: Path) -> Non
     broken = stream_packs.list_failing(slack, PACK.cases, wrong)
     assert list(broken) == ["case-7"]
     told = stream_packs.report(slack, PACK, broken, tmp_path)
-    assert "Run again, alone, it breaks nothing" in told
+    assert "A second run alone breaks nothing" in told
     found = Counterexample.load(next(tmp_path.iterdir()))
     assert isinstance(found.given, Workload)
     assert found.given.arrivals == PACK.cases["case-7"].arrivals
