@@ -89,7 +89,7 @@ def _config(args: argparse.Namespace, defaults: Defaults) -> JoinConfig:
             given[setting] = value
     named = tuple((write_condition(condition), condition) for condition in conditions)
     try:
-        config = JoinConfig(queries=named, **given)  # type: ignore[arg-type]
+        config = JoinConfig(queries=named, **given)  # type: ignore[arg-type]  # the fields are given by name
     except ValueError as error:
         raise UsageError(in_options(str(error), settings_of(JoinConfig), OTHERS)) from error
     refuse_chain("--workers", config.workers, "--window", config.window_us)

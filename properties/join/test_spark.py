@@ -72,15 +72,15 @@ def forgets_copies(step: Step) -> None:
     """A planted bug: the worker that takes its first step joins blocks with no copy any more."""
     joins_in = Worker._join_in
     if isinstance(step, Quiet):
-        Worker._join_in = getattr(joins_in, "original", joins_in)  # type: ignore[method-assign]
+        Worker._join_in = getattr(joins_in, "original", joins_in)  # type: ignore[method-assign]  # a fault is planted
     elif not hasattr(joins_in, "original"):
 
-        def forgetful(self, sender, lane, other, blocks):  # type: ignore[no-untyped-def]
+        def forgetful(self, sender, lane, other, blocks):  # type: ignore[no-untyped-def]  # a fault is planted
             unseen = [block._replace(seen=1 << 62) for block in blocks]
             joins_in(self, sender, lane, other, unseen)
 
-        forgetful.original = joins_in  # type: ignore[attr-defined]
-        Worker._join_in = forgetful  # type: ignore[method-assign]
+        forgetful.original = joins_in  # type: ignore[attr-defined]  # a fault is planted
+        Worker._join_in = forgetful  # type: ignore[method-assign]  # a fault is planted
 
 
 @pytest.mark.parametrize(

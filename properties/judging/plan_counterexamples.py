@@ -153,7 +153,7 @@ def _with_rows(plan: Plan) -> Iterator[Plan]:
 def _changed(plan: Plan, **changes: object) -> Iterator[Plan]:
     """Yield the plan with changes, if that is possible and differs."""
     try:
-        found = replace(plan, **changes)  # type: ignore[arg-type]
+        found = replace(plan, **changes)  # type: ignore[arg-type]  # the fields are given by name
     except ValueError:
         return
     if found != plan:

@@ -130,7 +130,7 @@ def with_plain_line_ends(text: str) -> str:
 
 def _statements(text: str) -> Iterator[Statement]:
     try:
-        read: list[Statement] = LARK.parse(text)  # type: ignore[assignment]
+        read: list[Statement] = LARK.parse(text)  # type: ignore[assignment]  # the grammar says what it returns
     except UnexpectedToken as error:
         raise unexpected(text, error) from None
     except UnexpectedCharacters as error:

@@ -90,7 +90,7 @@ def required_percent(config: SlackConfig, total: int) -> float:
 def required_rows(totals: tuple[int, ...] = TOTALS) -> Iterator[tuple[str | float, ...]]:
     """Yield a row for every rule."""
     for name, changes in REQUIRED_CASES.items():
-        config = replace(REQUIRED_QUERY, **changes)  # type: ignore[arg-type]
+        config = replace(REQUIRED_QUERY, **changes)  # type: ignore[arg-type]  # the fields are given by name
         yield (name, *(required_percent(config, total) for total in totals))
 
 
@@ -239,7 +239,7 @@ def flights_rows(cases: Mapping[str, dict[str, object]]) -> Iterator[FlightsRow]
     """Yield a row for every case of a table."""
     plan = arrivals("flights")
     for setting, changes in cases.items():
-        yield flights_row(setting, replace(FLIGHTS, **changes), plan)  # type: ignore[arg-type]
+        yield flights_row(setting, replace(FLIGHTS, **changes), plan)  # type: ignore[arg-type]  # the fields are given by name
 
 
 FLIGHTS_HEADER = {

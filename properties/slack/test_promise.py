@@ -149,7 +149,7 @@ PLANTED: Mapping[str, tuple[dict[str, object], Rules]] = {
 )
 def test_planted_bugs_are_caught(name: str, aggregate: str, seed: int) -> None:
     changes, rules = PLANTED[name]
-    query = replace(QUERY, aggregate=aggregate, **changes)  # type: ignore[arg-type]
+    query = replace(QUERY, aggregate=aggregate, **changes)  # type: ignore[arg-type]  # the fields are given by name
     events = arrivals("exponential", ENOUGH, seed)
     share = found(events, query, MODEL.system(rules), bonferroni(FAILURE, PROMISES)).wrong
     assert share.at_most(QUERY.delta) is Outcome.BROKEN, share.sentence(QUERY.delta)

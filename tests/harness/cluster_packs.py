@@ -286,6 +286,6 @@ def promise(packs: int, *needed: str) -> Callable[[TestT], TestT]:
 
     def decorate(test: TestT) -> TestT:
         patient = pytest.mark.timeout(max(PATIENCE_S, scaled(PATIENCE_S)))
-        return pytest.mark.reaches(*needed)(patient(effort(test)))  # type: ignore[no-any-return]
+        return pytest.mark.reaches(*needed)(patient(effort(test)))  # type: ignore[no-any-return]  # pytest's marks have no types
 
     return decorate

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
-from xdist.workermanage import WorkerController  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]  # the package has no types
+from xdist.workermanage import WorkerController  # type: ignore[import-untyped]  # the package has no types
 
 ASKS_FOR_SPARK = re.compile(r"spark: SparkSession|needs_proc")
 
@@ -25,7 +25,7 @@ def starts_spark(test_file: Path) -> bool:
     return ASKS_FOR_SPARK.search(test_file.read_text(encoding="utf-8")) is not None
 
 
-class SparkApart(LoadScopeScheduling):  # type: ignore[misc]
+class SparkApart(LoadScopeScheduling):  # type: ignore[misc]  # the package has no types
     """A scheduler of whole folders of Spark tests, and of single files of other tests.
 
     One process begins with tests without Spark, all others with tests that start it. The remaining

@@ -51,7 +51,7 @@ def leaves() -> None:
 
 def pandas_reads() -> None:
     source = io.StringIO()
-    source.read = press_ctrl_c  # type: ignore[method-assign]
+    source.read = press_ctrl_c  # type: ignore[method-assign]  # a fault is planted
     with pytest.raises(pd.errors.ParserError, match="Calling read") as failed:
         pd.read_csv(source)
     raise failed.value

@@ -85,7 +85,7 @@ def test_figures_that_cannot_be_are_untested() -> None:
     ],
 )
 def test_only_what_rests_on_it_is_remarked_upon(changes: dict[str, object], rests: bool) -> None:
-    config = replace(CONFIG, **changes)  # type: ignore[arg-type]
+    config = replace(CONFIG, **changes)  # type: ignore[arg-type]  # the fields are given by name
     assert rests_on_assumption(config) == rests
     assert bool(remarks(case(config, 2.0), Trace("made", ()))) == rests
 

@@ -173,7 +173,7 @@ def test_a_block_that_spark_s_workers_take_twice_is_caught(
         for each in given:
             next_one = self.lanes[each.stream].received + 1
             is_block = isinstance(each, Block)
-            right(self, sender, each._replace(number=next_one) if is_block else each)  # type: ignore[call-arg]
+            right(self, sender, each._replace(number=next_one) if is_block else each)  # type: ignore[call-arg]  # the planted step has another field
 
     monkeypatch.setattr(SparkWorker, "receive", takes_again)
     assert broken_by(SparkMachine) == set()

@@ -120,7 +120,7 @@ def _on_with_the_item(self: Host) -> None:
 def _remembering_nothing(init: Callable[..., None]) -> Callable[..., None]:
     def planted(self: Host, *given: Any) -> None:
         init(self, *given)
-        self._empty = self.checkpoint._saved  # type: ignore[attr-defined]
+        self._empty = self.checkpoint._saved  # type: ignore[attr-defined]  # a part of the machine is replaced
 
     return planted
 

@@ -88,7 +88,7 @@ def test_on_a_map_faults_frame_the_row_of_their_worker() -> None:
     figure = draw_timed_run(made_up(9, *FAULTS[:-1]), "made up", ())
     frames = [each for each in figure.axes[1].patches if not each.get_fill()]
     assert all(isinstance(frame, Rectangle) for frame in frames)
-    found = [(frame.get_x(), frame.get_width(), frame.get_y()) for frame in frames]  # type: ignore[attr-defined]
+    found = [(frame.get_x(), frame.get_width(), frame.get_y()) for frame in frames]  # type: ignore[attr-defined]  # it is of that kind here
     # Of a worker, or of the link to it; the relay has no row.
     assert found == [(2, 1, 0.5), (3, 0.5, -0.5), (1, 0.5, 0.5)]
 

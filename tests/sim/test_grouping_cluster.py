@@ -90,7 +90,7 @@ REGULAR = Source(400, Constant(1_000.0), keys=tuple("abcdefgh"))
 
 def times_us(*workers: Worker, measured: bool = True, **plan: object) -> list[list[object]]:
     """Return the times by window of a tuple a millisecond, in turns, in windows of a hundred."""
-    source = plan_of(REGULAR, *workers, measured=measured, **plan)  # type: ignore[arg-type]
+    source = plan_of(REGULAR, *workers, measured=measured, **plan)  # type: ignore[arg-type]  # the fields are given by name
     config = GroupingConfig(2, "round-robin", ((0, (100, 100)),), window_tuples=100)
     found: list[list[object]] = simulate(source, config, 1).workload.config["times_us"]
     return found
@@ -124,9 +124,9 @@ def test_what_is_not_served_by_the_end_of_a_window_is_not_measured_yet() -> None
     # the last one of the first window among them, and 24 slow ones; its 25th is still there.
     slow = Slow("worker-1", 150_000, 1_000_000_000, 10.0)
     found = [times for _, times in times_us(FAST, faults=(slow,))]
-    assert [times[0] for times in found] == [100] * len(found)  # type: ignore[index]
+    assert [times[0] for times in found] == [100] * len(found)  # type: ignore[index]  # figures are numbers here
     expected = [100, (26 * 100 + 24 * 1_000) // 50, 1_000]
-    assert [times[1] for times in found] == expected  # type: ignore[index]
+    assert [times[1] for times in found] == expected  # type: ignore[index]  # figures are numbers here
 
 
 def test_a_window_waits_for_the_trigger_and_times_for_the_first_tuple_after_it() -> None:
@@ -291,7 +291,7 @@ def test_whatever_happens_the_model_does_the_same_with_what_arrived(
     is_link = isinstance(fault, Congest | Lose | Replay)
     if place is None and is_link:
         pytest.skip("there is no link")
-    worker = Worker(queue_limit=2, when_full=when_full, place=place)  # type: ignore[arg-type]
+    worker = Worker(queue_limit=2, when_full=when_full, place=place)  # type: ignore[arg-type]  # a value of another type is tried
     source = Source(200, Exponential(150.0), keys=tuple("abcdefgh"), zipf=1.5)
     plan = replace(
         plan_of(source, worker, replace(worker, speed=0.3), measured=True),
@@ -355,4 +355,4 @@ def test_nothing_arrives() -> None:
 def test_bad_plans_are_refused(changes: dict[str, object], sentence: str) -> None:
     plan = plan_of(at(0))
     with pytest.raises(ValueError, match=sentence):
-        simulate(replace(plan, **changes), GroupingConfig(1), 1)  # type: ignore[arg-type]
+        simulate(replace(plan, **changes), GroupingConfig(1), 1)  # type: ignore[arg-type]  # the fields are given by name

@@ -86,7 +86,7 @@ def test_the_games_are_as_disordered_as_it_was_published(
 
 def test_waves_have_the_rate_that_is_asked_for_on_the_mean() -> None:
     plan = waves(Rates(100, 50, 40, amplitude=0.5, wave_us=10_000_000))
-    events = [source.events for source in plan.sources]  # type: ignore[union-attr]
+    events = [source.events for source in plan.sources]  # type: ignore[union-attr]  # it is of that kind here
     assert (sum(events[::2]), sum(events[1::2])) == (4_000, 2_000)
     assert set(events[::2]) == {750, 250}
 

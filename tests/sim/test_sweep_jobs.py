@@ -88,7 +88,7 @@ def sleeps(job: Job) -> Done:
 
 def test_whoever_stops_listening_ends_the_processes() -> None:
     found: Iterator[Done] = on_processes(jobs(), 2, sleeps)
-    with closing(found):  # type: ignore[type-var]
+    with closing(found):  # type: ignore[type-var]  # the iterator is a generator
         assert next(found).job.seed == 0
         assert len(active_children()) == 2
     assert not active_children()

@@ -150,7 +150,7 @@ def finish(place: WindowStore, source: Path, batch: int, found: Tables) -> None:
     place.begin(batch)
     for name, rows in found.items():
         place.write(name, batch, rows)
-    history_files = History(None, ASKED, source, ())  # type: ignore[arg-type]
+    history_files = History(None, ASKED, source, ())  # type: ignore[arg-type]  # no session is needed
     Corrections(ASKED, place, history_files).run(batch, found["progress"])
 
 
@@ -177,7 +177,7 @@ def test_no_reader_sees_half_a_batch_and_doing_it_again_repairs_it(
         finish(straight, source, batch, found)
         expected[batch] = visible(straight)
         for _ in ("for the first time", "again, because Spark did not note that it was done"):
-            for _ in attempts(monkeypatch, failure, lambda: finish(bumpy, source, batch, found)):  # noqa: B023
+            for _ in attempts(monkeypatch, failure, lambda: finish(bumpy, source, batch, found)):  # noqa: B023  # it is called within the loop
                 assert bumpy.committed() in (batch - 1, batch)
                 assert visible(bumpy) == expected[bumpy.committed()]
                 interruptions += 1
@@ -279,7 +279,7 @@ def test_files_that_grow_beyond_what_a_disk_takes(
     if not hasattr(resource, "prlimit"):
         pytest.skip("limits of other processes can be set on Linux only")
     query = SlackQuery(spark, FIXED, history(tmp_path / "h", FIRST, LATE), tmp_path / "s")
-    java = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]
+    java = spark.sparkContext._gateway.proc.pid  # type: ignore[union-attr]  # it is of that kind here
     # This process cannot be limited: it starts drivers meanwhile, which would be limited, too.
     before = resource.prlimit(java, resource.RLIMIT_FSIZE)
     resource.prlimit(java, resource.RLIMIT_FSIZE, (50, before[1]))

@@ -93,7 +93,7 @@ def test_correction_reads_only_row_groups_that_overlap(tmp_path: Path) -> None:
     write(tmp_path, "1", list(range(100)), group_size=10)
     write(tmp_path, "2", list(range(1000, 1100)))
     write(tmp_path, "3", list(range(2000, 2100)), group_size=50)
-    found, rows = History(None, ASKED, tmp_path, GROUPS).recompute(wanted([40, 2050]))  # type: ignore[arg-type]
+    found, rows = History(None, ASKED, tmp_path, GROUPS).recompute(wanted([40, 2050]))  # type: ignore[arg-type]  # no session is needed
     assert rows == 10 + 50
     assert found.rows.sum() == 20  # two windows of ten, redeliveries included
     assert sorted(set(found.j.tolist())) == [8, 410]

@@ -195,7 +195,7 @@ def test_a_replayed_micro_batch_of_a_stream_with_state(lines: Lines, tmp_path: P
     ]
 
 
-class Crash(Exception):  # noqa: N818
+class Crash(Exception):  # noqa: N818  # it is no error of the program
     """The process ends here."""
 
 

@@ -31,7 +31,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def three_files(folder: Path) -> History:
     for number in range(3):
         write(folder, str(number), list(range(100 * number, 100 * number + 100)))
-    found = History(None, ASKED, folder, GROUPS)  # type: ignore[arg-type]
+    found = History(None, ASKED, folder, GROUPS)  # type: ignore[arg-type]  # no session is needed
     found.refuse_empty()
     return found
 
@@ -115,6 +115,6 @@ def test_threads_find_what_one_finds(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(history, "_FEW_ROWS", few)
         monkeypatch.setattr(history, "_THREADS", hands)
         monkeypatch.setattr(history, "ROWS_KEPT", kept)
-        found.append(History(None, ASKED, tmp_path, GROUPS).recompute(want)[0])  # type: ignore[arg-type]
+        found.append(History(None, ASKED, tmp_path, GROUPS).recompute(want)[0])  # type: ignore[arg-type]  # no session is needed
     assert in_order(found[0]) == in_order(found[1]) == in_order(found[2])
     assert found[0].correlated.sum() > 5

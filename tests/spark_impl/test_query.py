@@ -228,18 +228,18 @@ def test_sources_that_cannot_be_read(
 ) -> None:
     source = _columns(tmp_path / "h", **columns)
     with pytest.raises(InputProblem, match=sentence):
-        SlackQuery(None, FIXED, source, tmp_path / "s", groups)  # type: ignore[arg-type]
+        SlackQuery(None, FIXED, source, tmp_path / "s", groups)  # type: ignore[arg-type]  # no session is needed
     assert not (tmp_path / "s").exists()
 
 
 def test_sources_that_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputProblem, match=r"there is no folder .*nowhere"):
-        SlackQuery(None, FIXED, tmp_path / "nowhere", tmp_path / "s")  # type: ignore[arg-type]
+        SlackQuery(None, FIXED, tmp_path / "nowhere", tmp_path / "s")  # type: ignore[arg-type]  # no session is needed
     with pytest.raises(InputProblem, match="holds no Parquet file"):
-        SlackQuery(None, FIXED, tmp_path, tmp_path / "s")  # type: ignore[arg-type]
+        SlackQuery(None, FIXED, tmp_path, tmp_path / "s")  # type: ignore[arg-type]  # no session is needed
     (tmp_path / "x.parquet").write_text("no")
     with pytest.raises(InputProblem, match=r"x\.parquet is not a Parquet file"):
-        SlackQuery(None, FIXED, tmp_path, tmp_path / "s")  # type: ignore[arg-type]
+        SlackQuery(None, FIXED, tmp_path, tmp_path / "s")  # type: ignore[arg-type]  # no session is needed
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_store_that_does_not_say_whose_it_is(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputProblem, match=r"/s/query\.json does not say to which query"):
         load_store(store, SLACK)
     with pytest.raises(InputProblem, match=r"/s/query\.json does not say to which query"):
-        SlackQuery(None, FIXED, source, store)  # type: ignore[arg-type]
+        SlackQuery(None, FIXED, source, store)  # type: ignore[arg-type]  # no session is needed
     assert [path.name for path in store.iterdir()] == ["query.json"]
 
 

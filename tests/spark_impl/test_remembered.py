@@ -36,7 +36,7 @@ def test_state_comes_back(empty: Any, size: int) -> None:
         for place, each in enumerate(empty)
     ]
     memory = empty._make(parts)
-    clock = Clock(1 << 61, np.int64(-5), 7)  # type: ignore[arg-type]
+    clock = Clock(1 << 61, np.int64(-5), 7)  # type: ignore[arg-type]  # a value of another type is tried
     state = TaskState(memory, clock, KEYS[: size + 1], filled(PANE, size), filled(IDENTITY, size))
     back = state_from_bytes(empty, state_to_bytes(state))
     assert (back.clock, back.keys) == (state.clock, state.keys)

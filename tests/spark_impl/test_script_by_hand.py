@@ -61,7 +61,7 @@ def test_a_job_written_by_hand_does_what_scripts_say(spark: SparkSession) -> Non
             functions.col("value").cast("double"),
         )
         for number, flow in enumerate(flows)
-        for name, stream in module[f"workflow_{number}"](tuples).items()  # type: ignore[operator]
+        for name, stream in module[f"workflow_{number}"](tuples).items()  # type: ignore[operator]  # the module is written by the test
     ]
     found = sorted(Result(*row) for row in reduce(DataFrame.union, streams).collect())
     assert found == list(expected.of(Result))

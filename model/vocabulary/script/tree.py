@@ -169,7 +169,7 @@ def require_name(what: str, name: object) -> None:
 
 def require_span(what: str, span_ms: object) -> None:
     """Refuse what is no length of time."""
-    good = is_int(span_ms) and 0 < span_ms <= SPAN_MAX_MS  # type: ignore[operator]
+    good = is_int(span_ms) and 0 < span_ms <= SPAN_MAX_MS  # type: ignore[operator]  # is_int has checked it
     require(good, what, span_ms, f"a whole number of milliseconds from 1 to {SPAN_MAX_MS}")
 
 

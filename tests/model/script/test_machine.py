@@ -69,7 +69,7 @@ def workers(
         (flow,),
         (("a", 3_600), ("b", 3_600)),
         workers=2,
-        **{"lateness_us": 0, **settings},  # type: ignore[arg-type]
+        **{"lateness_us": 0, **settings},  # type: ignore[arg-type]  # the fields are given by name
     )
     graph = compile_graph(config)
     worker = dict(zip(graph.computed, at, strict=False))

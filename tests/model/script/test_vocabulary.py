@@ -71,7 +71,7 @@ def test_numbers_alone_are_a_number() -> None:
         (lambda: Window("max", A, 10_001, 1), "the slide of a window is 1; it must be length"),
         (lambda: Across("count", (A,)), "an aggregate of streams is 'count'"),
         (lambda: Arithmetic("^", A, A), "an operator is '\\^'"),
-        (lambda: Arithmetic("+", A, 1), r"a side of \+ is 1"),  # type: ignore[arg-type]
+        (lambda: Arithmetic("+", A, 1), r"a side of \+ is 1"),  # type: ignore[arg-type]  # a value of another type is refused
         (lambda: Statement("1", A), "the name of a statement is '1'"),
         (lambda: Workflow("", ()), "the name of a workflow is ''"),
     ],

@@ -370,7 +370,7 @@ class Unfair(Queue):
         self, env: simpy.Environment, seeds: Seeds, worker: Worker, service: Distribution
     ) -> None:
         super().__init__(env, seeds, worker, service)
-        self.station._queue = LastFirst()  # type: ignore[assignment]
+        self.station._queue = LastFirst()  # type: ignore[assignment]  # a part of the machine is replaced
 
 
 def test_another_order_of_service_is_noticed() -> None:

@@ -38,7 +38,7 @@ class Run:
         simpy.Timeout(self.env, time_us).callbacks.append(lambda _: action(*arguments))
 
     def offer(self, item: int, work_us: float = TEN_US, *, must: bool = False) -> Offer:
-        entered = lambda: self.entered.append((self.env.now, item))  # noqa: E731
+        entered = lambda: self.entered.append((self.env.now, item))  # noqa: E731  # it stands in for a method
         return self.station.offer(item, work_us, entered, must=must)
 
     def finish(self) -> list[tuple[int, float, float, float]]:
