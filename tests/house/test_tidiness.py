@@ -128,3 +128,17 @@ def test_planted_long_function_is_found() -> None:
 def test_planted_machine_path_is_found(folder: str) -> None:
     assert MACHINE_PATH.search(f'open("/{folder}/someone/data.csv")')
     assert not MACHINE_PATH.search(f"docs/{folder}/page.md")
+
+
+IGNORED = re.compile("# (type: ignore|" + "noqa)")
+REASON = re.compile(r"(ignore\[[a-z, -]+\]|qa: [A-Z]+\d+) *[-(#] *\w|# [^#]*\w[^#]*# noqa")
+
+
+def test_every_ignored_check_has_its_reason_on_the_line() -> None:
+    lines = [
+        f"{module.path}:{number}"
+        for module in modules()
+        for number, line in enumerate(module.source.splitlines(), 1)
+        if IGNORED.search(line) and not REASON.search(line)
+    ]
+    assert not lines, lines
