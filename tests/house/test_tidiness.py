@@ -131,7 +131,7 @@ def test_planted_machine_path_is_found(folder: str) -> None:
 
 
 IGNORED = re.compile("# (type: ignore|" + "noqa)")
-REASON = re.compile(r"(ignore\[[a-z, -]+\]|qa: [A-Z]+\d+) *[-(#] *\w|# [^#]*\w[^#]*# noqa")
+REASON = re.compile(r"(ignore\[[a-z, -]+\]|qa: [A-Z]+\d+) *[-(#] *\w|# [^#]*\w[^#]*# " + "noqa")
 
 
 def test_every_ignored_check_has_its_reason_on_the_line() -> None:
