@@ -195,7 +195,7 @@ def test_what_was_before_the_change_is_remembered(spark: SparkSession, tmp_path:
     }
     with pytest.raises(InputProblem, match=r"its watermark is 'disorder', not 'fixed'$"):
         ScriptQuery(spark, replace(new, watermark="fixed"), source, tmp_path / "s", since_us=30_000)
-    with pytest.raises(InputProblem, match=r"other cluster: 50, not 7$"):
+    with pytest.raises(InputProblem, match=r"its cluster is 50, not 7$"):
         ScriptQuery(spark, replace(new, cluster=7), source, tmp_path / "s", since_us=30_000)
 
 
