@@ -43,7 +43,6 @@ UNWRAPPED: tuple[str, ...] = (
     "docs/slack.md",
     "docs/sweeps.md",
     "docs/watermark-guide.md",
-    "docs/watermark.md",
     "docs/your-system.md",
 )
 """Pages that are still to be wrapped; none may be added."""
