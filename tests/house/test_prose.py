@@ -42,7 +42,6 @@ UNWRAPPED: tuple[str, ...] = (
     "docs/slack-guide.md",
     "docs/slack.md",
     "docs/sweeps.md",
-    "docs/watermark-guide.md",
     "docs/your-system.md",
 )
 """Pages that are still to be wrapped; none may be added."""
