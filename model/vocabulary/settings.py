@@ -18,10 +18,14 @@ from difflib import get_close_matches
 from functools import cache
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Annotated, Any, Self, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Self, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 T = TypeVar("T")
 Text = Mapping[str, str]
+PlainData: TypeAlias = Any
+"""A value as ``json.load`` returns it; its type is known at run time only."""
+JsonObject: TypeAlias = Mapping[str, PlainData]
+"""An object of a JSON or TOML file."""
 TOO_LONG_US = 1 << 61
 """Upper bound of every time; beyond all calendars."""
 AUTO = "auto"
@@ -232,19 +236,19 @@ class Settings:
     def _check_together(self) -> None:
         """Raise ``ValueError`` for settings that are good alone and bad together."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Return plain data; :meth:`from_json` reads it back."""
         return {name: getattr(self, name) for name in defaults_of(type(self))}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
+    def from_json(cls, data: JsonObject) -> Self:
         """Build from plain data; ``ValueError`` for an unknown or missing name or a bad value."""
         known = defaults_of(cls)
         require_known(data, known, [name for name in known if known[name] is MISSING])
         return cls(**cls._decoded(data))
 
     @classmethod
-    def _decoded(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _decoded(cls, data: JsonObject) -> dict[str, PlainData]:
         """Return the arguments of the class from plain data."""
         return dict(data)
 

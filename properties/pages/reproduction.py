@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TypeAlias
 
 from model.checking.claims import Outcome
+from model.vocabulary.settings import JsonObject
 from properties.cli.render import markdown
 from properties.errors import UsageError, counted
 from properties.pages.evidence import MEASURED, PROMISES, Promise
 from properties.rooms import find_rooms, sort_names
 from sim.report.contents import Entry, NumbersTable, Report, ReportedFinding, Status
 from sim.report.words import version, written
-from sim.sweep.experiment import Record, Reproduction
+from sim.sweep.experiment import Reproduction
 from sim.sweep.reading import catalogue
 from sim.sweep.store import as_json
 
@@ -213,7 +214,7 @@ def read_summary(path: Path) -> Report:
         ) from error
 
 
-def _record(entry: Entry) -> Record:
+def _record(entry: Entry) -> JsonObject:
     return {
         **{name: getattr(entry, name) for name in TEXTS},
         "verdict": entry.verdict.value if entry.verdict else None,
@@ -234,7 +235,7 @@ def _record(entry: Entry) -> Record:
     }
 
 
-def _entry(record: Record) -> Entry:
+def _entry(record: JsonObject) -> Entry:
     verdict = record["verdict"]
     texts = {name: str(record[name]) for name in TEXTS}
     return Entry(
@@ -255,7 +256,7 @@ def _entry(record: Record) -> Entry:
     )
 
 
-def _read_finding(record: Record) -> ReportedFinding:
+def _read_finding(record: JsonObject) -> ReportedFinding:
     return ReportedFinding(
         record["says"],
         Reproduction(record["verdict"]),

@@ -9,6 +9,7 @@ from math import isfinite
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome
+from model.vocabulary.settings import JsonObject
 from sim.report.contents import (
     Axis,
     Chart,
@@ -33,7 +34,7 @@ from sim.report.words import (
     with_limits,
     written,
 )
-from sim.sweep.experiment import Label, Record, Reproduction
+from sim.sweep.experiment import Label, Reproduction
 from sim.sweep.jobs import Figure
 from sim.sweep.statistics import mean_interval
 
@@ -45,7 +46,7 @@ CHARTS_MAX = 12
 """Most charts of an experiment; further combinations of levels have numbers only."""
 
 
-def entry_of(record: Record, columns: Columns) -> Entry:
+def entry_of(record: JsonObject, columns: Columns) -> Entry:
     """Return an experiment from its record and its table of results.
 
     Raise ``ValueError``, ``KeyError`` or ``TypeError`` for other data.
@@ -89,7 +90,7 @@ def entry_of(record: Record, columns: Columns) -> Entry:
     )
 
 
-def _numbers(record: Record, published: Record | None) -> str:
+def _numbers(record: JsonObject, published: JsonObject | None) -> str:
     values = (published or {}).get("values") or {}
     return values_in_words(values, names_of(record))
 
@@ -97,7 +98,7 @@ def _numbers(record: Record, published: Record | None) -> str:
 # ------------------------------------------------------------------------------------ findings
 
 
-def finding_of(record: Record, names: Names = NO_NAMES) -> ReportedFinding:
+def finding_of(record: JsonObject, names: Names = NO_NAMES) -> ReportedFinding:
     """Return an expectation from its record."""
     unit = _unit(record)
     cells = (
@@ -116,19 +117,19 @@ def finding_of(record: Record, names: Names = NO_NAMES) -> ReportedFinding:
     )
 
 
-def _unit(record: Record) -> Unit:
+def _unit(record: JsonObject) -> Unit:
     """Return the unit of the measure; a ratio has none."""
     known = [cell["estimate"] for cell in record["cells"] if cell["estimate"] is not None]
     return Unit("") if record["compare"] == "ratio" else unit_of(record["measure"], known)
 
 
-def _number(cell: Record, unit: Unit) -> str:
+def _number(cell: JsonObject, unit: Unit) -> str:
     if cell["estimate"] is None:
         return "not known"
     return with_limits(cell["estimate"], cell["low"], cell["high"], unit)
 
 
-def _sentence(record: Record, unit: Unit, names: Names) -> str:
+def _sentence(record: JsonObject, unit: Unit, names: Names) -> str:
     """Describe the range of all cells if all are as expected, otherwise the first that is not."""
     cells = record["cells"]
     decisive = [cell for cell in cells if cell["outcome"] == record["outcome"]] or cells
@@ -159,19 +160,19 @@ class SeedMean(NamedTuple):
     seeds: int
 
 
-def names_of(record: Record) -> Names:
+def names_of(record: JsonObject) -> Names:
     """Return readable names; records of earlier sweeps have none."""
     return record["experiment"].get("labels") or {}
 
 
-def levels_of(record: Record) -> dict[str, list[Label]]:
+def levels_of(record: JsonObject) -> dict[str, list[Label]]:
     """Return the names of the levels of each factor, in the order of the grid."""
     return {
         name: [level["label"] for level in levels] for name, levels in record["factors"].items()
     }
 
 
-def seed_means(record: Record, columns: Columns, measure: str) -> dict[Key, SeedMean]:
+def seed_means(record: JsonObject, columns: Columns, measure: str) -> dict[Key, SeedMean]:
     """Return the means of a measure at every combination of levels that has a number."""
     found: dict[Key, list[float]] = {}
     rows = zip(*(columns[factor] for factor in record["factors"]), columns[measure], strict=True)
@@ -209,7 +210,7 @@ def level_text(level: Label, unit: Unit) -> str:
     return level if isinstance(level, str) else written(level / unit.size)
 
 
-def table_of(record: Record, columns: Columns) -> NumbersTable:
+def table_of(record: JsonObject, columns: Columns) -> NumbersTable:
     """Return a table: a row per combination of levels, a column per numeric measure."""
     levels, called = levels_of(record), names_of(record)
     numbers = [name for name in record["measures"] if not _is_text(columns[name])]
@@ -252,7 +253,7 @@ class _Plot(NamedTuple):
     names: Names
 
 
-def charts_of(record: Record, columns: Columns) -> tuple[tuple[Chart, ...], int]:
+def charts_of(record: JsonObject, columns: Columns) -> tuple[tuple[Chart, ...], int]:
     """Return the charts of an experiment and the number of charts that would be too many.
 
     There is one chart for every combination of levels of the factors that are neither axis nor
@@ -282,7 +283,7 @@ def charts_of(record: Record, columns: Columns) -> tuple[tuple[Chart, ...], int]
     return tuple(_side_by_side(drawn)), len(charts) - len(drawn)
 
 
-def _plot(record: Record, columns: Columns, asked: Record) -> _Plot:
+def _plot(record: JsonObject, columns: Columns, asked: JsonObject) -> _Plot:
     x, y, names = asked["x"], asked["y"], names_of(record)
     where = asked.get("where") or {}
     levels = {

@@ -15,7 +15,8 @@ from time import perf_counter
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome, worst
-from sim.sweep.experiment import Experiment, Record
+from model.vocabulary.settings import JsonObject
+from sim.sweep.experiment import Experiment
 from sim.sweep.forecast import Forecast, known_times, longest_first
 from sim.sweep.jobs import Done, Figure, Job, Mapper, jobs_of
 from sim.sweep.judging import findings
@@ -81,7 +82,7 @@ Event: TypeAlias = Started | JobFinished | JobFailed | Judged | Ended
 """Something that happens in a sweep; progress, JSON lines and JUnit files are made of events."""
 
 
-def as_record(event: Event) -> Record:
+def as_record(event: Event) -> JsonObject:
     """Return an event as JSON data."""
     match event:
         case Started():

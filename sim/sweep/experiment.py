@@ -6,10 +6,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
-Record: TypeAlias = dict[str, Any]
-"""An object of a JSON or TOML file."""
+from model.vocabulary.settings import JsonObject
 
 EFFORTS = ("quick", "full")
 """Sizes of an experiment: a small grid, or the whole one."""
@@ -113,7 +112,7 @@ class Published(NamedTuple):
     """The published result."""
 
     says: str
-    values: Mapping[str, Any]
+    values: JsonObject
     """Published numbers, as far as the text gives them."""
 
 

@@ -11,13 +11,13 @@ from math import isfinite
 from pathlib import Path
 from statistics import fmean
 
-from sim.sweep.experiment import Record
+from model.vocabulary.settings import JsonObject
 from sim.sweep.jobs import Done, Job
 
 TIMES = "times.jsonl"
 
 
-def time_of(done: Done) -> Record:
+def time_of(done: Done) -> JsonObject:
     """Return the record of a job's time, one line of the file of times."""
     return {
         "kind": kind_of(done.job),

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Outcome
-from model.vocabulary.settings import nearest
+from model.vocabulary.settings import JsonObject, nearest
 from sim.sweep.expectations import COLUMNS
-from sim.sweep.experiment import Experiment, Measure, Record, Reproduction
+from sim.sweep.experiment import Experiment, Measure, Reproduction
 from sim.sweep.jobs import Figure
 from sim.sweep.judging import Finding
 from sim.sweep.runs import SweepRun
@@ -110,7 +110,7 @@ def problems_of(
     return tuple(problems)
 
 
-def record_of(results: Results) -> Record:
+def record_of(results: Results) -> JsonObject:
     """Return everything but the table, as JSON data (docs/sweeps.md explains it)."""
     experiment, effort = results.experiment, results.effort
     grid = experiment.grids[effort]
@@ -145,7 +145,7 @@ def record_of(results: Results) -> Record:
     }
 
 
-def _experiment_record(experiment: Experiment) -> Record:
+def _experiment_record(experiment: Experiment) -> JsonObject:
     source, published, plot = experiment.source, experiment.published, experiment.plot
     return {
         "name": experiment.name,
@@ -162,7 +162,7 @@ def _experiment_record(experiment: Experiment) -> Record:
     }
 
 
-def _finding_record(finding: Finding) -> Record:
+def _finding_record(finding: Finding) -> JsonObject:
     expectation = finding.expectation
     return {
         "says": expectation.says,

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from sim.sweep.experiment import Record
+from model.vocabulary.settings import JsonObject
 from sim.sweep.forecast import TIMES, time_of
 from sim.sweep.jobs import Done, Figure
 
@@ -67,7 +67,7 @@ class Store(NamedTuple):
         return self.folder / RUNS / f"{address}.json"
 
 
-def _digest(address: str, record: Record) -> str:
+def _digest(address: str, record: JsonObject) -> str:
     text = address + json.dumps(record)
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:32]
 
@@ -105,6 +105,6 @@ def write_whole(path: Path, text: str) -> None:
         beside.write_text(text, encoding="utf-8")
 
 
-def as_json(record: Record) -> str:
+def as_json(record: JsonObject) -> str:
     """Return a record as JSON that people can read, too."""
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"

@@ -26,13 +26,13 @@ import pyarrow as pa
 import pyarrow.feather as feather
 
 from model.vocabulary import GroupingConfig
+from model.vocabulary.settings import JsonObject
 from spark_impl.grouping.keys import HeavyKey, Summary, Table
 from spark_impl.grouping.router import SenderState
 from spark_impl.grouping.windows import Standing
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import complete
-from spark_impl.runtime.stores import JsonObject
 
 VERSION = 1
 _SENDER, _WORKED = b"straggler.sender", b"straggler.worked"

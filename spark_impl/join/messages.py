@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from model.vocabulary.join import R, S
+from model.vocabulary.settings import JsonObject
 from spark_impl.join.matching import SCHEMA, Tuples, to_arrow, tuples_from_arrow
-from spark_impl.runtime.stores import JsonObject
 
 
 class Block(NamedTuple):

@@ -16,9 +16,9 @@ from contextlib import suppress
 from types import TracebackType
 from typing import NamedTuple
 
+from model.vocabulary.settings import JsonObject
 from spark_impl.join.messages import encode_json
 from spark_impl.join.transport import Address, Door, greet, listen, log, read_json
-from spark_impl.runtime.stores import JsonObject
 
 _TICK_S = 0.2
 """Interval at which the server looks for tasks that are gone."""

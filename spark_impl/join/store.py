@@ -27,11 +27,11 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from model.vocabulary import JoinConfig
+from model.vocabulary.settings import JsonObject
 from spark_impl.join.checkpoint import WorkerState, decode_state, encode_state
 from spark_impl.join.matching import Counts
 from spark_impl.runtime import stores
 from spark_impl.runtime.histories import InputProblem
-from spark_impl.runtime.stores import JsonObject
 
 FIXED = ("window_us", "lateness_us")
 """Settings of a chain that stay what they are; all others may change between two epochs."""

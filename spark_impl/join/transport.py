@@ -21,6 +21,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+from model.vocabulary.settings import JsonObject
 from spark_impl.join.messages import (
     BYE,
     FRAME_BYTES_MAX,
@@ -35,7 +36,6 @@ from spark_impl.join.messages import (
     encode_messages,
     frame,
 )
-from spark_impl.runtime.stores import JsonObject
 
 log = logging.getLogger("straggler.join")
 

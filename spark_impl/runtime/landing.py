@@ -32,6 +32,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.failures import wait_for
 from spark_impl.runtime.histories import (
@@ -43,7 +44,6 @@ from spark_impl.runtime.histories import (
     escape_pattern,
     tidy,
 )
-from spark_impl.runtime.stores import JsonObject
 
 VERSION = 1
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000}

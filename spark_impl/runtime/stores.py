@@ -26,20 +26,20 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, TypeAlias, TypeVar
+from typing import BinaryIO, ClassVar, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.histories import InputProblem, complete, reason_of, writing
 
-JsonObject: TypeAlias = Mapping[str, Any]  # what json.loads returns has no better type
 LOCK_FILE = ".lock"
 PATIENCE_S = 2.0
 """Longest wait for a lock: a query that was stopped or killed needs a moment to release it."""

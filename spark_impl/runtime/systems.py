@@ -20,10 +20,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import Event, System, Trace, Workload
+from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import append, history_schema
 from spark_impl.runtime.session import DEFAULT_MASTER, session
-from spark_impl.runtime.stores import JsonObject
 
 CASE = "case_id"
 """Grouping column that tells the workloads of a pack apart."""

@@ -14,10 +14,10 @@ from typing import ClassVar
 import pyarrow as pa
 
 from model.vocabulary import ScriptConfig
+from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import InputProblem, append, writing
-from spark_impl.runtime.stores import JsonObject
 from spark_impl.script.encoding import SCHEMAS
 
 VERSION = 2

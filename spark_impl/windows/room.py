@@ -15,8 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from model.vocabulary import SlackConfig, WatermarkConfig, WindowSpec
+from model.vocabulary.settings import JsonObject
 from spark_impl.runtime.arrays import Ints, Records
-from spark_impl.runtime.stores import JsonObject
 from spark_impl.windows.records import Memory, Rows
 
 WindowConfig: TypeAlias = SlackConfig | WatermarkConfig

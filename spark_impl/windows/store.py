@@ -15,10 +15,10 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 import pyarrow as pa
 
+from model.vocabulary.settings import JsonObject
 from spark_impl.runtime import stores
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import writing
-from spark_impl.runtime.stores import JsonObject
 from spark_impl.windows.records import LATE, REJECTED, RESULT
 from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom
 
