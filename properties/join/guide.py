@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
 
 from model.checking.explorer import Path as Behaviour
 from model.checking.explorer import explore, reachable
@@ -103,20 +102,12 @@ MEASURED = {
 }
 """Name in the results and format, by name in the guide."""
 FIGURES_HEADER = ("what", "tuples/s, or a ratio")
-ZETAS, QUERIES = (20, 64, 256), (1, 4, 16)
 
 
-class Results(NamedTuple):
-    """Stored results of the benchmark."""
-
-    cores: int
-    figures: Mapping[str, float]
-
-
-def stored() -> Results:
-    """Return the results of the latest run of the benchmark."""
-    data = json.loads(RESULTS.read_text(encoding="utf-8"))
-    return Results(data["cores"], data["figures"])
+def stored() -> Mapping[str, float]:
+    """Return the figures of the latest run of the benchmark, by name."""
+    figures: Mapping[str, float] = json.loads(RESULTS.read_text(encoding="utf-8"))["figures"]
+    return figures
 
 
 def measured(figures: Mapping[str, float]) -> Iterator[Sequence[str]]:
@@ -125,62 +116,15 @@ def measured(figures: Mapping[str, float]) -> Iterator[Sequence[str]]:
         yield name, f"{figures[key]:{form}}"
 
 
-def remarks(results: Results) -> Iterator[str]:
-    """Yield the other measurements, as items of a list."""
-    of = results.figures
-
-    wholes = of["chain 2, 64: whole"], of["native: whole"]
-    shared = [of[f"{queries} queries: tuples/s"] for queries in QUERIES]
-    ratios = [of[f"zeta {zeta}: bytes / least bytes"] for zeta in ZETAS]
-    formula = [of[f"zeta {zeta}: bytes / bytes of the formula"] for zeta in ZETAS]
-    allowed = [ratio / share for ratio, share in zip(ratios, formula, strict=True)]
-    yield (
-        f"All contestants found the same {of['pairs']:,.0f} pairs, side by side on"
-        f" {results.cores} cores with four task slots."
-    )
-    yield (
-        "Rates on streams are medians over micro-batches, without the one that starts a query: by"
-        f" them a chain of two workers has {of['chain 2, 64 / native']:.1f} times the rate of"
-        " Spark's streams on buckets. From start to last pair, the start and the flush included, it"
-        f" is {of['chain 2, 64 / native, whole']:.1f} times"
-        f" ({_listed(wholes, ',.0f')} tuples a second)."
-    )
-    yield (
-        f"On tables the chain has {of['chain batch / batch']:.2f} times the rate of Spark's join on"
-        " buckets. Spark's join of two tables on the band alone took"
-        f" {of['plain: tuples/s']:,.0f} tuples a second, with 20,000 tuples each."
-    )
-    yield (
-        f"{_listed(QUERIES, 'd')} bands on one chain, each a fifth as wide, took"
-        f" {_listed(shared, ',.0f')} tuples a second."
-    )
-    yield (
-        f"Bytes were {_listed(ratios, '.2f')} times those of the tuples alone with blocks of"
-        f" {_listed(ZETAS, 'd')}. The formula allows {_listed(allowed, '.2f')}: blocks that go"
-        " together share a header."
-    )
-
-
-def _listed(numbers: Sequence[float], form: str) -> str:
-    *most, last = (f"{number:{form}}" for number in numbers)
-    return f"{', '.join(most)} and {last}"
-
-
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return a table in Markdown, by line."""
     lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
     return [lines[0], "|---" * len(header) + "|", *lines[1:]]
 
 
-def figures_section(results: Results) -> list[str]:
-    """Return the table and the list below it, by line."""
-    rows = table(FIGURES_HEADER, measured(results.figures))
-    return [*rows, "", *(f"- {remark}" for remark in remarks(results))]
-
-
 def _show() -> None:
     lines = [*passing(), "", *table(SIZES_HEADER, sizes())]
-    lines += ["", *figures_section(stored())]
+    lines += ["", *table(FIGURES_HEADER, measured(stored()))]
     sys.stdout.write("\n".join([*lines, ""]))
 
 
