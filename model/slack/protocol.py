@@ -28,7 +28,7 @@ from model.windows.state import Answer, History, Pair, Plan, Store, Window
 
 @dataclass(frozen=True, slots=True)
 class Scope(WindowScope[SlackConfig]):
-    """How much is explored; see :class:`model.windows.scopes.WindowScope`."""
+    """Bounds of an exploration; see :class:`model.windows.scopes.WindowScope`."""
 
     crashes: int = 1
     any_slack: bool = True

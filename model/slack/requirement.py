@@ -31,7 +31,7 @@ from model.windows.query import as_written
 
 
 class WindowFacts(NamedTuple):
-    """What is known of a window at its judgement."""
+    """The facts about one window that are known when it is judged."""
 
     total: int
     """N, at least 1."""

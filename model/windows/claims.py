@@ -1,4 +1,4 @@
-"""How a promise about a windowed trace is judged: its evidence, its counterexamples, its gaps.
+"""Judgement of a promise about a windowed trace: evidence, counterexamples and gaps.
 
 Rules of this file:
 

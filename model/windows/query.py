@@ -67,7 +67,7 @@ class Query(Protocol):
 
     @property
     def max_future_us(self) -> int | None:
-        """How far an event time may lie ahead of its arrival; unlimited if None."""
+        """The most by which an event time may lie ahead of its arrival; unlimited if None."""
         ...
 
     @property

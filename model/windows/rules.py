@@ -23,7 +23,7 @@ QueryT = TypeVar("QueryT", bound=Query)
 
 
 class Place(NamedTuple):
-    """Where a (tuple, window) pair goes."""
+    """The destination of one (tuple, window) pair."""
 
     joins: bool
     """Whether the tuple joins the open window."""

@@ -34,13 +34,13 @@ MAX_STATES = 20_000_000
 
 @dataclass(frozen=True)
 class WindowScope(Generic[QueryT_co]):
-    """How much is explored: a few tuples of one task and key, each delivered in any order."""
+    """Bounds of an exploration: a few tuples of one task and key, delivered in any order."""
 
     name: str
     event_times_us: tuple[int, ...]
     config: QueryT_co
     deliveries: int = 1
-    """How often each tuple may be delivered; at least once."""
+    """Most deliveries of each tuple; at least 1."""
     early_flushes: int = 0
     """Number of flushes that may come before the end of the stream."""
 
@@ -70,7 +70,7 @@ class WindowScope(Generic[QueryT_co]):
 
 
 class Emissions(NamedTuple):
-    """What the stream side has emitted so far."""
+    """Results and late pairs that the stream side has emitted so far."""
 
     results: tuple[tuple[Window, float], ...] = ()
     late: tuple[Pair, ...] = ()

@@ -218,7 +218,7 @@ class Pending:
 
 
 class Store:
-    """What a user can query and what is still owed: current answers, and pending pairs by task."""
+    """Current answers, which users query, and the pending pairs of each task."""
 
     __slots__ = ("answers", "pending")
 

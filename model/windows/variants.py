@@ -1,4 +1,4 @@
-"""What the variants of windowed rooms share: wrong decisions, and the workloads that show them."""
+"""Wrong decisions that variants of windowed rooms share, and the workloads that show them."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

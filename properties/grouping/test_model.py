@@ -33,9 +33,9 @@ from tests.harness.stream_packs import collect
 
 CASES_FOR_GUARDS = 400
 DELTA = 1e-9
-"""Of the upper bound, in every window."""
+"""Probability that the upper bound fails in any window."""
 FAILURE = 1e-3
-"""Of a limit of a mean."""
+"""Probability that a confidence limit of a mean is wrong."""
 
 
 def is_nightly() -> bool:
@@ -138,9 +138,9 @@ SIZES = (4, 8, 16, 32, 64, 128)
 EACH = 100
 """Tuples of a window, for each instance."""
 TOLERANCE = 0.1
-"""Of rho, from one end of a sweep over lengths of windows to the other."""
+"""Largest change of rho from the shortest to the longest window of a sweep."""
 GROWTH = TOLERANCE / (SIZES[-1] - SIZES[0])
-"""Of rho for each instance, beside which that of other policies is seen."""
+"""Growth of rho per instance that the tolerance allows over all sizes."""
 
 
 def drawn(n: int, policy: str = "tag", exponent: float = 1.0, windows: int = 3) -> Draws:

@@ -41,11 +41,11 @@ from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 500
 TROUBLES = ("shed", "sent_again", "served_again")
-"""What a run's summary counts, where there was any."""
+"""Keys of a run's summary that count faults; a run without faults omits them."""
 DELTA = 1e-9
-"""Of the upper bound, in every window."""
+"""Probability that the upper bound fails in any window."""
 FAILURE = 1e-3
-"""Of a limit of a mean."""
+"""Probability that a confidence limit of a mean is wrong."""
 
 
 def repetitions(seed: int) -> range:
@@ -136,7 +136,7 @@ class Stream(NamedTuple):
 
     @property
     def tuple_more(self) -> float:
-        """What one tuple more at the slowest instance adds to rho."""
+        """Increase of rho by one more tuple at the slowest instance."""
         return max(self.times_us) * balance.total_speed(self.times_us) / self.window_tuples
 
     def run(self, seed: int, policy: str = "tag", *, measured: bool = False) -> TimedRun:
@@ -160,7 +160,7 @@ class Stream(NamedTuple):
         return simulate(plan, config, seed)
 
     def rho(self, seed: int, policy: str = "tag") -> float:
-        """Of the windows after the first."""
+        """Return the mean rho of all windows but the first."""
         return float(self.run(seed, policy).summary["mean_rho"])
 
 
@@ -246,7 +246,7 @@ def test_uniform_candidates_keep_fast_instances_waiting(seed: int, n: int) -> No
 
 
 def share(summary: Summary) -> float:
-    """Of what a fluid could be worked off with."""
+    """Return the throughput as a share of that of a fluid."""
     return float(summary["served_hz"]) / float(summary["ideal_hz"])
 
 
@@ -273,7 +273,7 @@ CHANGING: Mapping[str, str] = {
     "speeds": "1,0.2",
     "service": "constant",
 }
-"""With measured times, in windows that are short beside what changes."""
+"""Clusters with measured times, whose windows are short compared with their changes."""
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)

@@ -28,7 +28,7 @@ FEW_TUPLES = 12
 
 
 def results(trace: Trace) -> list[tuple[str, int, int]]:
-    """Matches without the epoch that they came in."""
+    """Return the matches without their epochs."""
     return [(match.query, match.r_id, match.s_id) for match in trace.of(Match)]
 
 
@@ -79,7 +79,7 @@ def test_a_query_finds_what_it_finds_alone(system: System, case: Workload) -> No
 
 
 def chosen(choices: Sequence[int]) -> Callable[[int], int]:
-    """A lot that follows the choices, then always takes the first."""
+    """Return a lot that follows the choices, then always takes the first."""
     left = list(reversed(choices))
 
     def lot(n: int) -> int:

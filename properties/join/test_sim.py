@@ -29,12 +29,12 @@ def run(case: TimedCase, machine: MachineOf = ModelChain) -> ChainRun:
 
 
 def results(trace: Trace) -> Counter[tuple[str, int, int]]:
-    """Matches, whenever they came."""
+    """Count the matches, without their epochs."""
     return Counter(match[:3] for match in trace.of(Match))
 
 
 def assert_is_right(timed: ChainRun) -> None:
-    """The claims hold, and the model, given the workload, observes the same."""
+    """Assert that the claims hold and that the model gives the same result."""
     broken = broken_sentences(judge(timed.workload, timed.trace).verdicts)
     assert not broken, "\n".join(broken)
     model = model_run(timed.workload.with_(flush=True))
@@ -66,7 +66,7 @@ def test_spark_s_workers_find_every_pair_once_in_any_cluster(case: TimedCase) ->
 
 
 def crossed(case: TimedCase) -> Iterator[Tier | None]:
-    """The tiers between neighbours; ``None`` where nothing lies between them."""
+    """Yield the tiers between neighbours; ``None`` for neighbours on one machine."""
     plan, workers = case.plan, case.config.workers
     places = [plan.cluster.worker(number).place for number in range(workers)]
     return (plan.way(one, other) for one, other in pairwise(places))

@@ -43,7 +43,7 @@ def figure(timed: ChainRun, name: str) -> float:
 
 
 def results(timed: ChainRun) -> list[tuple[str, int, int]]:
-    """Matches without the epoch that they came in."""
+    """Return the matches without their epochs."""
     return sorted(match[:3] for match in timed.trace.of(Match))
 
 

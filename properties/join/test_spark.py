@@ -64,12 +64,12 @@ def workers_of(trace: Trace) -> int:
 
 
 def inside(r: Tuples, s: Tuples) -> Bools:
-    """A planted bug: the ends of the window do not belong to it."""
+    """Plant a bug: the ends of the window do not belong to it."""
     return np.asarray(np.abs(r.ts - s.ts) < SCALE_US, np.bool_)
 
 
 def forgets_copies(step: Step) -> None:
-    """A planted bug: the worker that takes its first step joins blocks with no copy any more."""
+    """Plant a bug: from its first step on, a worker joins blocks with no copy."""
     joins_in = Worker._join_in
     if isinstance(step, Quiet):
         Worker._join_in = getattr(joins_in, "original", joins_in)  # type: ignore[method-assign]  # a fault is planted

@@ -76,7 +76,7 @@ class Plan:
     graph: Graph
     placement: Placement
     slices: dict[int, Choice]
-    """How each stream is cut for its windows, by number of the stream."""
+    """The slicing of each stream for its windows, by number of the stream."""
 
     @cached_property
     def names(self) -> dict[int, tuple[str, ...]]:

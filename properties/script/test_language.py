@@ -16,7 +16,7 @@ SCRIPTS = workflows("w").map(unparse)
 
 
 def refused(text: str) -> ScriptError | None:
-    """The error of a script, which points into it; ``None`` if it means something."""
+    """Return the error of a script, checked to point into it; ``None`` for a valid script."""
     try:
         flow = parse(text, "w", SENSORS)
     except ScriptError as error:
@@ -36,7 +36,7 @@ def refused(text: str) -> ScriptError | None:
 
 @st.composite
 def damaged(draw: st.DrawFn) -> tuple[str, int]:
-    """A script in which a token was left out, put in, or exchanged, and where its statement is."""
+    """Draw a script with one token removed, added or replaced, and the place of its statement."""
     text = draw(SCRIPTS)
     tokens: list[Token] = list(LARK.lex(text))
     token = draw(st.sampled_from(tokens))

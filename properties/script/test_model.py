@@ -38,7 +38,7 @@ PLACED = 300
 
 
 def written_and_read(case: Workload) -> Workload:
-    """The same workload, its workflows written as scripts and read again."""
+    """Return the workload with its workflows written as scripts and read again."""
     config = ScriptConfig.from_json(case.config)
     read = tuple(parse(unparse(each), each.name, SENSORS) for each in config.workflows)
     assert read == config.workflows

@@ -57,9 +57,9 @@ from tests.harness.stream_packs import collect
 
 RUNS_FOR_GUARDS = 200
 FAILURE = 1e-6
-"""Of an interval."""
+"""Probability that a confidence interval is wrong."""
 TROUBLES = ("shed", "held_back", "sent_again", "served_again")
-"""What a run's summary counts, where there was any."""
+"""Keys of a run's summary that count faults; a run without faults omits them."""
 
 
 # ------------------------------------------------------------------------------------- any timing
@@ -71,7 +71,7 @@ def run(case: TimedCase) -> ScriptRun:
 
 
 def planned(case: TimedCase) -> TimedCase:
-    """The same with the placement that docs/script.md takes."""
+    """Return the case with the placement that docs/script.md uses."""
     plan, seed = case.timing
     return case._replace(timing=SeededPlan(replace(plan, tuning=ScriptTuning()), seed))
 
@@ -188,12 +188,12 @@ class Looked(NamedTuple):
 
     @property
     def graph(self) -> Graph:
-        """Of the scripts."""
+        """The graph of all scripts."""
         return self.placed.graph
 
     @property
     def loads(self) -> list[int]:
-        """By worker: tuples that it was sent."""
+        """Number of tuples sent to each worker, by worker index."""
         return [len(host.came_us) for host in self.room.hosts]
 
     @property
@@ -218,7 +218,7 @@ def looked_at(plan: Plan, config: ScriptConfig, seed: int) -> Looked:
 
 
 def evaluated(seen: Looked) -> list[Stream]:
-    """What all tuples mean, computed at once."""
+    """Evaluate the scripts over all tuples at once."""
     config, flush = seen.room.config, seen.room.plan.flush
     workload = Workload("script", tuple(seen.events), config.to_json(), flush=flush)
     return evaluate(seen.graph, admit(workload, config, RULES)[0], RULES)

@@ -55,7 +55,7 @@ SCRIPTS = {
         """,
 }
 PER_HOUR = (3_600, 7_200, 3_600, 3_600_000, 60)
-"""So many of one sensor that its long windows are cut at their edges."""
+"""Settings with so many tuples of one sensor that its long windows are cut at their edges."""
 NEVER = {"streams known in part", "components for several workers"}
 """Streams are flushed, and all scripts hang together."""
 
@@ -117,7 +117,7 @@ ASK = ("--input", "readings.csv", "--key", "sensor", "--event-time", "at", "--ti
 
 
 def write_readings(folder: Path) -> None:
-    """Of three sensors; every seventh tuple is twelve seconds late, nobody asks for the third."""
+    """Write readings of three sensors: no script reads the third, every seventh is 12 s late."""
     late = (n // 3 - (12 if n % 7 == 0 and n > 40 else 0) for n in range(TUPLES))
     rows = [f"{'lrx'[n % 3]},{at_s},{n % 5}" for n, at_s in enumerate(late)]
     (folder / "readings.csv").write_text("\n".join(["sensor,at,value", *rows]), encoding="utf-8")
@@ -166,7 +166,7 @@ def test_results_that_are_written_are_those_of_the_model(
 
 
 def assert_explained(said: str) -> None:
-    """The graph that Spark is given, who does what, and Spark's plan of the one query."""
+    """Assert that ``said`` shows the graph, the placement and Spark's plan of the one query."""
     assert re.search(r'avg\(union\("l", "r"\), 4_000, 2_000\) +mine.mean +1,800 +[01]', said)
     assert re.search(r'union\("l", "r"\) +2_000 ms', said)
     assert "4 computations are written, 4 are made." in said

@@ -20,7 +20,7 @@ json.dump(digests(), sys.stdout)
 
 
 def digests() -> dict[str, list[str]]:
-    """Of generated workloads, of their traces by model and state operator, and of timed runs."""
+    """Return digests of workloads, of their traces by model and operator, and of timed runs."""
     from properties.slack.test_sim import run
 
     slack = find_room("slack")
@@ -34,7 +34,7 @@ def digests() -> dict[str, list[str]]:
 
 
 def elsewhere(hash_seed: str) -> dict[str, list[str]]:
-    """The same in another process."""
+    """Return the digests that another process computes."""
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         env={

@@ -24,7 +24,7 @@ NEEDED = ("late pairs", "mixed tuples", "corrections of several windows", "misse
 
 
 def unbatched(trace: Trace) -> list[object]:
-    """What may not depend on where the stream was cut."""
+    """Return the steps that may not depend on the cut into micro-batches."""
     # A pair that a forgotten redelivery finds late again is one step in one batch, two in two.
     late = {step._replace(batch=0) for step in trace.of(Late)}
     steps = (trace.of(Result), trace.of(Judged), trace.of(Rejected))
@@ -33,7 +33,7 @@ def unbatched(trace: Trace) -> list[object]:
 
 
 def answers(trace: Trace) -> list[tuple[int, int, str, float, int, bool]]:
-    """Final answers without the number of revisions that it took."""
+    """Return the final answers without the numbers of their revisions."""
     return [(*final[:5], final.exact) for final in trace.of(Final)]
 
 

@@ -54,7 +54,7 @@ fewer windows than the table of the guide has, and wider limits; what they fail 
 
 
 class Found(NamedTuple):
-    """What one run showed, after the warm-up."""
+    """Figures of one run after its warm-up."""
 
     wrong: Share
     late: int
@@ -93,7 +93,7 @@ def as_promised(process: str, aggregate: str, system: System, seed: int) -> Foun
 
 
 def long_enough(process: str, aggregate: str, seed: int) -> tuple[Event, ...]:
-    """As many arrivals as show whether the promise is kept for an aggregate."""
+    """Return enough arrivals to see whether the promise is kept for an aggregate."""
     events = arrivals(process, effort().tuples, seed)
     return events if aggregate == "count" else events[: int(len(events) * SHORTER)]
 

@@ -20,7 +20,10 @@ REFUTED = [
     ("mixture", "pd-clamped"),
     ("regimes", "pd"),
 ]
-"""Where it misses by far; on the heavier tails a few long delays keep it waiting for long."""
+"""(process, control) pairs for which the published law misses its aim by far.
+
+On the heavier tails a few long delays keep it waiting for long.
+"""
 
 
 @pytest.mark.parametrize(("process", "control"), REFUTED)
@@ -34,7 +37,7 @@ def test_the_promise_is_refuted(process: str, control: str, seed: int) -> None:
 
 
 def errors_add_up(trace: Trace, config: SlackConfig) -> bool:
-    """The sum of err is (alpha - alpha_1 - kd * err - what was clipped) / kp, after every one."""
+    """Return whether sum(err) is (alpha - alpha_1 - kd * err - clipped) / kp at every step."""
     alpha, err, clipped, errors = 1.0, 0.0, 0.0, list[float]()
     for step in sorted(trace.of(Judged), key=lambda step: step.order):
         before, n = err, step.n_rcv + step.n_late

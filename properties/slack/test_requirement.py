@@ -1,5 +1,6 @@
-"""The required coverage (docs/slack.md, 5) against its meaning: how often is the answer wrong
-if a random subset of exactly n_req tuples gives it?
+"""Tests of the required coverage (docs/slack.md, 5) against its meaning.
+
+The question is how often a random subset of exactly n_req tuples gives a wrong answer.
 
 Rules of this file:
 
@@ -32,7 +33,7 @@ from tests.harness.profiles import effort
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Method = Callable[[SlackConfig], Requirement]
-"""From a query to what it requires: the reference, or a planted bug."""
+"""A function from a query to its requirement: the reference, or a planted bug."""
 
 FAILURE = 1e-6
 LIMITS = 5_000
@@ -44,7 +45,7 @@ TOTALS = (30, 200, 1_000)
 EPSILONS = (0.05, 0.2)
 LEVELS = (0.05, 0.01)
 SHARES = ("0.01", "0.1", "0.5", "0.9", "0.99")
-"""Of quantiles."""
+"""Quantiles under test."""
 
 VALUES: Mapping[str, Callable[[np.random.Generator, int], Floats]] = {
     "equal": lambda _rng, n: np.full(n, 4.0),
@@ -65,7 +66,7 @@ REGRESSION_LIMITS = {
     "Pareto 1.2": 15,
     "one giant": 4,
 }
-"""How many times d a normal form may fail before somebody should look: no evidence for the form.
+"""Factor of d up to which a normal form may fail here; it is no evidence for the form.
 
 They were chosen after looking at what it does on this grid (up to 0, 1.3, 3.2, 6.4, 7.0, 9.3 and
 2.8 times d with values of 30 seeds), with some room. Other values may be worse. It is off because
@@ -85,7 +86,7 @@ class Window(NamedTuple):
 
     @property
     def rng(self) -> np.random.Generator:
-        """Of the values, and after them of the orders."""
+        """Generator of the values, and after them of the orders."""
         return np.random.default_rng([self.seed, self.total, list(VALUES).index(self.kind)])
 
     @property
@@ -94,7 +95,7 @@ class Window(NamedTuple):
         return VALUES[self.kind](self.rng, self.total)
 
     def known(self, order: int = 0) -> WindowFacts:
-        """What a judgement knows of it."""
+        """Return the facts that are known when this window is judged."""
         values = self.values
         cv_squared = float(values.var() / values.mean() ** 2)
         return WindowFacts(self.total, cv_squared, values.tolist(), (0, order))
@@ -126,7 +127,7 @@ def config(window: Window, d: float, method: str = "normal", **settings: str) ->
 
 @cache
 def _failures(kind: str, total: int, seed: int, subsets: int) -> Mapping[tuple[bool, float], Ints]:
-    """Of so many random orders, those in which the first n tuples give an answer that is eps off.
+    """Count the random orders whose first n tuples give an answer that is eps or more off.
 
     By (average, eps), for n = 1..N-1: all tuples make no error.
     """
@@ -150,7 +151,7 @@ def _failures(kind: str, total: int, seed: int, subsets: int) -> Mapping[tuple[b
 
 
 def failures(window: Window, n: int, subsets: int) -> int:
-    """How many of so many random subsets of n tuples give an answer that is eps off or more."""
+    """Count the random subsets of n tuples whose answer is eps or more off."""
     if n in (0, window.total):
         return subsets if n == 0 else 0
     failed = _failures(window.kind, window.total, window.seed, subsets)
@@ -163,7 +164,7 @@ def at_least(failed: int, of: int) -> float:
 
 
 class Observed(NamedTuple):
-    """How a requirement did in one window of the grid."""
+    """The error rate of a requirement in one window of the grid."""
 
     window: Window
     d: float
@@ -194,7 +195,7 @@ def observe(windows: Collection[Window], required: Method, method: str) -> Itera
 
 
 def too_often(seen: Collection[Observed], times: Mapping[str, float]) -> list[str]:
-    """Where the answer is wrong more often than so many times d."""
+    """Return the windows whose answer is wrong more often than ``times`` d."""
     return [str(each) for each in seen if each.low > times.get(each.window.kind, 1) * each.d]
 
 
@@ -238,7 +239,7 @@ def test_permutations_are_enough_with_the_confidence_that_is_stated(seed: int) -
 
 
 def test_beyond_1024_tuples_permutations_are_approximate(seed: int) -> None:
-    """Of ten giants in one block of a sample one is left, and nine may be missed unseen."""
+    """A sample keeps one of ten giants in a block; the other nine may be missing unseen."""
     giants = np.append(np.ones(10_230), np.full(10, 1e5))
     query = config(Window("equal", giants.size, 0.05, False, seed), 0.05, "permutation")
     missing = giants.size - requirement_of(query)(WindowFacts(giants.size, values=giants.tolist()))
@@ -249,7 +250,7 @@ def test_beyond_1024_tuples_permutations_are_approximate(seed: int) -> None:
 
 @pytest.mark.parametrize("average", [False, True])
 def test_an_adversary_finds_nothing(seed: int, average: bool) -> None:
-    """Without the largest or the smallest the error is below eps; one more, and it is not."""
+    """An adversary who takes away the extremes of one side needs fewer than n_req tuples left."""
     for window in grid(seed, average):
         query = config(window, 0.05, sampling="adversarial")
         n_req = requirement_of(query)(window.known())
@@ -259,7 +260,7 @@ def test_an_adversary_finds_nothing(seed: int, average: bool) -> None:
 
 
 def _worst(window: Window, n: int) -> Fraction:
-    """The largest error of n tuples that are all but the largest or the smallest."""
+    """Return the largest error of n tuples that are all but the largest or the smallest."""
     exact = sorted(map(Fraction, window.values.tolist()))
 
     def answer(kept: Sequence[Fraction]) -> Fraction:
@@ -281,7 +282,7 @@ def test_a_count_is_off_by_the_share_that_is_missing() -> None:
 
 @cache
 def _rank_failures(q: str, eps: float, total: int, n: int) -> Fraction:
-    """Of all subsets of n ranks out of 1..N, those whose answer is eps * N ranks off or more."""
+    """Return the share of subsets of n ranks of 1..N whose answer is eps * N ranks or more off."""
     aim, k = ceil(Fraction(q) * total), ceil(Fraction(q) * n)
     limit = Fraction(str(eps)) * total
     failed = sum(

@@ -24,7 +24,7 @@ from tests.harness.stream_packs import StreamPack
 
 
 class Shape(NamedTuple):
-    """What a pack is to be about."""
+    """The aggregate and control that a pack is generated for."""
 
     aggregate: str
     control: str
@@ -49,7 +49,7 @@ SLACK = find_room("slack")
 
 
 def query(number: int, seed: int) -> SlackConfig:
-    """A query of the wanted shape; Hypothesis draws the plainest first, so not that one."""
+    """Return a query of the wanted shape, but not the first one drawn, which is the plainest."""
     shape = SHAPES[number % len(SHAPES)]
     drawn = stream_packs.collect(configs([shape.aggregate], [shape.control]), 12, seed + number)
     if number < len(SHAPES):
@@ -72,7 +72,7 @@ def drawn(seed: int) -> Iterator[list[Future[StreamPack]]]:
 
 @pytest.fixture(scope="module")
 def seen() -> Counter[str]:
-    """What the packs that have run contained."""
+    """Count the cases of the packs that have run."""
     return Counter()
 
 

@@ -37,7 +37,7 @@ NEEDED = (
 
 
 def unbatched(trace: Trace) -> list[object]:
-    """What may not depend on where the stream was cut."""
+    """Return the steps that may not depend on the cut into micro-batches."""
     # A pair that a forgotten redelivery finds late again is one step in one batch, two in two.
     late = {step._replace(batch=0) for step in trace.of(Late)}
     steps = (trace.of(Clock), trace.of(Result), trace.of(Rejected))
@@ -46,12 +46,12 @@ def unbatched(trace: Trace) -> list[object]:
 
 
 def answers(trace: Trace) -> list[tuple[int, int, str, float, int, bool]]:
-    """Final answers without the number of revisions that it took."""
+    """Return the final answers without the numbers of their revisions."""
     return [(*final[:5], final.exact) for final in trace.of(Final)]
 
 
 def changed(case: Workload, **settings: object) -> Workload:
-    """The case with other settings."""
+    """Return the case with other settings."""
     return case.with_(config={**case.config, **settings})
 
 
@@ -129,7 +129,7 @@ def test_crashes_hit_corrections(system: System, seed: int) -> None:
 
 
 def moved(case: Workload, of_time: Callable[[int], int]) -> Workload:
-    """The same arrivals at other event times."""
+    """Move the event times of all arrivals by ``of_time``."""
     arrivals = tuple(
         event._replace(event_time_us=of_time(event.event_time_us)) for event in case.arrivals
     )
@@ -150,7 +150,7 @@ def test_an_increasing_map_of_event_times_changes_no_disorder(
 
 
 def one_task(case: Workload, events: tuple[Event, ...]) -> Workload:
-    """These arrivals, once each, in one cluster."""
+    """Return the case with ``events`` as its arrivals, once each, in one cluster."""
     settings = {"k": max(2, len(events)), "tasks": 1, "clocks": "arrivals", "max_future_us": None}
     return changed(case.with_(arrivals=events, cuts=()), **settings)
 

@@ -26,7 +26,7 @@ SECOND_US = 1_000_000
 
 
 class TimedCase(NamedTuple):
-    """What a timed run needs."""
+    """The input of a timed run."""
 
     config: WatermarkConfig
     timing: SeededPlan

@@ -143,7 +143,7 @@ DEVICES = WatermarkConfig(5 * SECOND_US, 5 * SECOND_US, 5 * SECOND_US)
 
 
 def by_device(recording: Recording) -> dict[str, Workload]:
-    """The arrivals of every device as a query of its own, cut where the whole stream is cut."""
+    """Return one query per device with its arrivals, cut where the whole stream is cut."""
     whole = recording.events
     found = {}
     for device in sorted({event.key for event in whole}):
@@ -155,7 +155,7 @@ def by_device(recording: Recording) -> dict[str, Workload]:
 
 
 def behind(events: Sequence[Event]) -> int:
-    """How many tuples lie behind an earlier one."""
+    """Count the tuples whose event time lies behind that of an earlier one."""
     largest = accumulate((event.event_time_us for event in events), max)
     return sum(event.event_time_us < most for event, most in zip(events, largest, strict=True))
 

@@ -26,7 +26,7 @@ class Status(Enum):
 
     @property
     def colour(self) -> str:
-        """Its class in the style sheet."""
+        """Class of this status in the style sheet."""
         return _LOOKS[self][1]
 
     @property
@@ -223,7 +223,7 @@ class Entry(NamedTuple):
 
     @property
     def status(self) -> Status:
-        """Its verdict, or the reason why there is none."""
+        """The verdict, or the reason why there is none."""
         if self.verdict is not None:
             return Status(self.verdict.value)
         if not self.findings:

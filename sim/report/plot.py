@@ -47,7 +47,7 @@ VARIABLES = {INK: "--ink", MUTED: "--muted", GRID: "--rule"} | {
 }
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h", "p")
-"""Their number differs from that of colours, so that pairs of both repeat late."""
+"""Marks of points; their number differs from that of colours, so that pairs repeat late."""
 DASHES = ("-", "--", "-.", ":")
 LEVELS_MAX = 9
 """Most levels for which the axis has a tick at each level."""

@@ -1,4 +1,4 @@
-"""What an experiment can run, by name: ``MEASURABLES`` of ``sim/ROOM/measurables.py``."""
+"""Measurables, which experiments run by name: ``MEASURABLES`` of ``sim/ROOM/measurables.py``."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

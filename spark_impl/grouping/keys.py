@@ -151,9 +151,9 @@ class Table(NamedTuple):
     choices: int = 2
     """The d of ``d-choices``."""
     placed: dict[str, int] | None = None
-    """For ``dkg``: the instances of the keys that were heavy when the map was made."""
+    """The instance of each key that was heavy when the map was made (``dkg`` only)."""
     buckets: tuple[int, ...] | None = None
-    """For ``dkg``: the instance of every bucket, once there is a map."""
+    """The instance of each bucket; ``None`` before the first map (``dkg`` only)."""
 
     @property
     def speed(self) -> float:

@@ -31,7 +31,7 @@ class _Block(NamedTuple):
     """Windows of similar size."""
 
     which: Ints
-    """Their positions among all windows."""
+    """Positions of these windows among all windows."""
     n: Ints
     values: Floats
     inside: Bools

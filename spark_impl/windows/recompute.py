@@ -34,13 +34,13 @@ class WindowRequest(NamedTuple):
     """The grouping columns and ``task``."""
     places: list[Place]
     limit: Ints
-    """For every place, the last arrival that its task has processed."""
+    """The last arrival that the task has processed, for every place."""
     windows: Ints
     """The distinct indices of all requested windows, increasing."""
     codes: Ints
     """Place * len(windows) + position in ``windows`` of every requested window, increasing."""
     pairs: Ints
-    """For every requested window, the number of its pending pairs."""
+    """Number of pending pairs of every requested window."""
 
 
 class Tuples(NamedTuple):

@@ -105,11 +105,11 @@ class Piece(NamedTuple):
 
     places: list[Place]
     place: Ints
-    """For every cell a position in ``places``."""
+    """Position in ``places`` of every cell."""
     span: Ints
-    """For every cell its span of time, a multiple of :func:`span_us`."""
+    """Span of time of every cell, a multiple of :func:`span_us`."""
     size: Ints
-    """For every cell the number of its rows."""
+    """Number of rows of every cell."""
     seq: Ints
     source_id: Ints
     event_time_us: Ints

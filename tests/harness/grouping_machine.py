@@ -26,7 +26,7 @@ TOGETHER = 16
 
 
 class _Part:
-    """What a sender has routed of the micro-batch that it is in."""
+    """The routed part of a sender's current micro-batch."""
 
     def __init__(self, state: SenderState) -> None:
         self.state = state

@@ -11,7 +11,7 @@ from sim.watermark import TimedRun, from_settings
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that is sometimes half as fast: 1,000 bare events a second, then 500."""
+    """Simulate a machine that is sometimes half as fast: 1,000 bare events a second, then 500."""
     rates = iter([1_000.0, 1_000.0, 500.0, 500.0] * _timed_rooms.ROUNDS)
     monkeypatch.setattr(_timed_rooms, "bare_events_per_s", lambda: next(rates))
     monkeypatch.setattr(_timed_rooms, "AT_LEAST_S", 0.0)

@@ -1,4 +1,4 @@
-"""What docs/grouping.md says of the speed on Spark is what was measured last."""
+"""The speed on Spark in docs/grouping.md is the last one measured."""
 
 import json
 import re

@@ -37,7 +37,7 @@ TEST_MACHINERY = {"pytest", "_pytest", "tests"}
 
 
 def strangers(module: Module) -> Iterable[str]:
-    """Imports of ours that the module's folder may not know."""
+    """Return the imports of this project that the module's folder may not use."""
     for folder, known in MAY_KNOW.items():
         if within(module.name, folder):
             for name in imports(module):
@@ -47,7 +47,7 @@ def strangers(module: Module) -> Iterable[str]:
 
 
 def impurities(module: Module) -> Iterable[str]:
-    """Packages that the module's folder may not use."""
+    """Return the imported packages that the module's folder may not use."""
     refused = CLOCKS | OTHER_PROCESSES
     if not within(module.name, "model.vocabulary"):
         refused |= FILES
@@ -62,7 +62,7 @@ def impurities(module: Module) -> Iterable[str]:
 
 
 def neighbours(module: Module) -> Iterable[str]:
-    """Imports of another room of the same folder."""
+    """Return the imports of another room of the same folder."""
     parts = module.name.split(".")
     for depth, room in enumerate(parts):
         if room in room_names():

@@ -130,7 +130,7 @@ def test_python_that_does_not_exist_is_refused() -> None:
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A checkout of nothing but what set-up reads."""
+    """Make a checkout with only the files that set-up reads."""
     folder = tmp_path / "clone"
     (folder / ".ci").mkdir(parents=True)
     ours = (".ci/browser", ".ci/preflight", ".ci/run")

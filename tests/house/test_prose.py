@@ -10,23 +10,11 @@ from tests.house.repository import ROOT, files, module_at, modules
 
 CHECKED = ("model", "sim", "spark_impl", "properties", "benchmarks")
 UNFINISHED: tuple[str, ...] = (
-    "model/slack",
     "model/vocabulary",
-    "model/windows",
-    "properties/grouping",
-    "properties/script",
-    "properties/slack",
-    "properties/watermark",
-    "sim/report",
-    "sim/sweep",
-    "spark_impl/grouping",
-    "spark_impl/join",
-    "spark_impl/runtime",
-    "spark_impl/script",
-    "spark_impl/slack",
-    "spark_impl/windows",
+    "sim/sweep/reading.py",
+    "sim/sweep/toml.py",
 )
-"""Folders whose docstrings are still to be rewritten; none may be added."""
+"""Folders and files whose docstrings are still to be rewritten; none may be added."""
 UNWRAPPED: tuple[str, ...] = (
     "CHANGELOG.md",
     "README.md",

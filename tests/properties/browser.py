@@ -51,20 +51,20 @@ window.addEventListener("load", () => {
 
 
 class Seen(NamedTuple):
-    """What a browser made of a page with everything unfolded; lengths in its pixels."""
+    """A page in a browser with everything unfolded; lengths in CSS pixels."""
 
     width: int
     needed: int
-    """How wide it is: more than ``width`` has to be scrolled sideways."""
+    """Width of the content; more than ``width`` has to be scrolled sideways."""
     plots: int
-    """Of some height."""
+    """Number of plots that are more than 100 pixels high."""
     letters: float
     """Height of the lowest line of text in a plot."""
     fetched: list[str]
-    """Addresses of what it asked for."""
+    """Addresses that the page fetched."""
     ground: str
     refused: list[str]
-    """What its policy did not let it do."""
+    """Actions that the content security policy of the page refused."""
 
 
 def look(page: str, folder: Path, width: int, *, dark: bool = False) -> Seen:

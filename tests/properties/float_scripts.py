@@ -8,7 +8,7 @@ from model.vocabulary.script import REASON_NOT_FINITE, Hosted, Result
 
 
 def make() -> System:
-    """The model, its results moved by a little."""
+    """Return the model with results that are moved a little."""
 
     def system(workload: Workload, /) -> Trace:
         steps = [
@@ -21,7 +21,7 @@ def make() -> System:
 
 
 def make_far() -> System:
-    """Its results are moved by too much."""
+    """Return a System whose results are too far from the right ones."""
 
     def system(workload: Workload, /) -> Trace:
         steps = run(workload).of(Result)
@@ -31,7 +31,7 @@ def make_far() -> System:
 
 
 def make_silent() -> System:
-    """It leaves tuples without a value out, and does not say so."""
+    """Return a System that omits tuples without a value silently."""
 
     def system(workload: Workload, /) -> Trace:
         steps = run(workload).steps()

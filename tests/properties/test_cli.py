@@ -136,14 +136,14 @@ def test_broken_system_gives_a_small_counterexample_that_can_be_replayed(
 
 
 def answers_only() -> Callable[[Workload], Trace]:
-    """A System that records final answers and nothing else."""
+    """Return a System that records final answers and nothing else."""
     from model.slack import run
 
     return lambda workload: Trace("answers", run(workload).of(Final))
 
 
 def raises() -> Callable[[Workload], Trace]:
-    """A System that cannot do it."""
+    """Return a System that raises an error."""
 
     def system(_workload: Workload) -> Trace:
         raise RuntimeError("no\nmore disk")

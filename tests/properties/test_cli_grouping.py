@@ -21,7 +21,7 @@ FILE = ("diff", "grouping", "--input", "hits.csv", "--key", "page", "--value", "
 
 @pytest.fixture
 def hits(tmp_path: Path) -> Path:
-    """A hundred rows without times; every second one has the same key."""
+    """Write a hundred rows without times; every second one has the same key."""
     rows = [f"{'hot' if n % 2 else f'p{n % 30}'},{n % 9}" for n in range(100)]
     text = "\n".join(["page,bytes", *rows, ""])
     (tmp_path / "hits.csv").write_text(text, encoding="utf-8")
@@ -92,7 +92,7 @@ def test_one_window_is_no_test(straggler: Straggler, hits: Path) -> None:
 
 
 def sums_by_instance() -> System:
-    """A System that takes the partial aggregate of one instance for the answer."""
+    """Return a System that takes the partial aggregate of one instance for the answer."""
 
     def system(workload: Workload, /) -> Trace:
         trace = run(workload)
@@ -104,7 +104,7 @@ def sums_by_instance() -> System:
 
 
 def answers_alone() -> System:
-    """A System that does not say where its tuples went."""
+    """Return a System that does not record where its tuples went."""
     return lambda workload: Trace("alone", run(workload).of(Answer))
 
 

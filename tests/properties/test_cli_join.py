@@ -81,7 +81,7 @@ def test_pairs_of_one_epoch_are_no_test(straggler: Straggler, files: Path) -> No
 
 
 def forgets() -> System:
-    """A System that loses the pairs of tuples from two epochs."""
+    """Return a System that loses the pairs of tuples from two epochs."""
 
     def system(workload: Workload, /) -> Trace:
         case = {e.source_id: n for n, batch in enumerate(workload.batches()) for e in batch}
@@ -93,7 +93,7 @@ def forgets() -> System:
 
 
 def doubles() -> System:
-    """A System whose matches come twice, in two epochs."""
+    """Return a System whose matches come twice, in two epochs."""
 
     def system(workload: Workload, /) -> Trace:
         trace = nested_loop_join(workload)
@@ -105,7 +105,7 @@ def doubles() -> System:
 
 
 def miscounts() -> System:
-    """A System whose chain says that blocks met more copies than there were."""
+    """Return a System whose chain records that blocks met more copies than there were."""
 
     def system(workload: Workload, /) -> Trace:
         steps = [

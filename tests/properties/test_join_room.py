@@ -36,7 +36,7 @@ def case(each: Workload) -> Case:
 
 
 def judged(each: Case) -> Judgement:
-    """The chain of the model, held to the model."""
+    """Judge the chain of the model against the model."""
     return judge(ROOM, each, run, RESULTS, run_reference(ROOM, each.workload, MODEL, RESULTS))
 
 

@@ -1,4 +1,4 @@
-"""Which queries are interrupted, and until when, with drivers that nobody starts."""
+"""The schedule of interrupted queries, tested with drivers that are never started."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -19,7 +19,7 @@ PACK = stream_packs.draw_pack(CONFIG, 40, seed=5)
 
 
 def with_pipeline(system: System, in_process: System) -> Room:
-    """The room with another system in the place of Spark, and of its state operator."""
+    """Return the room with other systems in place of Spark and of its state operator."""
     slack = find_room("slack")
 
     def stream_part(workload: Workload) -> Trace:

@@ -1,4 +1,4 @@
-"""What a test run says about itself, so that it can be run again."""
+"""A test run prints what is needed to repeat it."""
 
 import re
 import subprocess

@@ -34,7 +34,7 @@ SCRIPT = 'x = avg("a", 10_000, 5_000)\n'
 
 @pytest.fixture
 def files(tmp_path: Path) -> Path:
-    """A stream in which tuples are late, and two that are joined."""
+    """Write a stream with late tuples, and two streams to be joined."""
     rows = "".join(f"{time},1,{'ab'[n % 2]}\n" for n, time in enumerate(DISORDERED))
     for name in ("stream", "r", "s"):
         (tmp_path / f"{name}.csv").write_text(f"event_time,value,key\n{rows}", encoding="utf-8")
@@ -46,7 +46,7 @@ SLACK_ASK = ("diff", "slack", *ASK, "--control", "fixed", "--per", "task", "--ag
 
 
 def forgets() -> System:
-    """A System that loses late pairs."""
+    """Return a System that loses late pairs."""
     right = make_system()
 
     def system(workload: Workload, /) -> Trace:
@@ -57,7 +57,7 @@ def forgets() -> System:
 
 
 def wrong(workload: Workload) -> TimedRun:
-    """A simulation that loses late pairs."""
+    """Simulate the workload and lose the late pairs."""
     run = SLACK.replay(workload)
     steps = [step for step in run.trace.steps() if not isinstance(step, Late)]
     return replace(run, trace=Trace("sim", steps))
@@ -127,7 +127,7 @@ def test_a_system_is_not_blamed_for_the_simulation_alone(
 
 
 def says_nothing() -> System:
-    """A System without a step, of which no claim can be broken."""
+    """Return a System that records no step, so that no claim can be broken."""
     return lambda _: Trace("nothing", ())
 
 
@@ -169,7 +169,7 @@ GIVEN: list[Workload] = []
 
 
 def remembers() -> System:
-    """The model, which remembers what it was given."""
+    """Return the model as a System that remembers its workloads."""
     right = make_system()
 
     def system(workload: Workload, /) -> Trace:

@@ -1,4 +1,4 @@
-"""What the command line refuses, before it runs anything, and in what words."""
+"""Refusals of the command line: it checks everything before it runs anything."""
 
 import io
 import json
@@ -116,7 +116,7 @@ def test_a_folder_that_cannot_be_made(straggler: Straggler, tmp_path: Path, fold
 
 
 def edited(tmp_path: Path, **changes: Any) -> str:
-    """A counterexample with some parts replaced, its own or those of its workload."""
+    """Store a counterexample with some of its parts, or of its workload's, replaced."""
     kinds = tuple(kind_of(word) for word in WORDS)
     path = Counterexample(MODEL, WORKLOAD, kinds, ("what was seen",)).store(tmp_path)
     record = json.loads(path.read_text(encoding="utf-8"))

@@ -20,7 +20,7 @@ HEADINGS = ("tuples", "matches", "rejec-", "blocks", "copies", "mis-", "verdict"
 
 
 def undetermined() -> Judgement:
-    """A case in which nothing was put to the test: its verdict is the longest there is."""
+    """Return a judgement in which nothing was tested: it has the longest verdict."""
     config = JoinConfig(5, (("key and value within 2", Equi("key")),), workers=3, lateness_us=3)
     event = Event(0, 0, "a", 1, 1.0, 1, "R")
     workload = Workload("join", (event,), config.to_json())

@@ -20,7 +20,7 @@ STEM = "watermark-alone-quick"
 
 
 def store(folder: Path, *stored: tuple[made_up.Record, made_up.Columns]) -> Path:
-    """What a sweep would leave of these."""
+    """Write the files that a sweep would leave for these records, and return their folder."""
     folder.mkdir()
     for record, columns in stored or made_up.ALL:
         stem = f"{record['experiment']['name']}-{record['effort']}"
@@ -31,7 +31,7 @@ def store(folder: Path, *stored: tuple[made_up.Record, made_up.Columns]) -> Path
 
 @pytest.fixture
 def sweeps(tmp_path: Path) -> Path:
-    """The folder in which results are looked for if nothing is said."""
+    """Return the default folder of results, with results."""
     return store(tmp_path / "sweeps")
 
 

@@ -1,4 +1,4 @@
-"""What the author of a wrong script is told, and where."""
+"""Error messages for wrong scripts, and the places that they point to."""
 
 import pytest
 

@@ -184,7 +184,7 @@ def test_the_query_on_spark_is_explained_as_the_model_is() -> None:
 
 
 def test_rates_that_double_line_by_line_are_explained(straggler: Straggler, tmp_path: Path) -> None:
-    """That of the last one is beyond all float64 numbers."""
+    """The rate of the last line is larger than any float64 number."""
     lines = ['n0 = "S" + 1', *(f"n{k} = n{k - 1} + n{k - 1}" for k in range(1, 1_100))]
     text = "\n".join([*lines, "x = max(n1099, 3, 2)"])
     (tmp_path / "a.script").write_text(text, encoding="utf-8")

@@ -29,7 +29,7 @@ RUN = ("script", "run", "mine.script", *FILE)
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A script for one of two sensors."""
+    """Write a script that reads one of two sensors."""
     (tmp_path / "mine.script").write_text('x = avg("l", 4_000, 2_000)\n', encoding="utf-8")
     rows = [f"{'lr'[n % 2]},{n},{n}" for n in range(20)]
     text = "\n".join(["sensor,at,value", *rows, ""])

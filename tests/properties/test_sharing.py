@@ -24,9 +24,9 @@ class Crash(NamedTuple):
 
     process: str
     test: int
-    """Of those that it runs, from 1."""
+    """Position among the tests of this process, from 1."""
     is_late: bool
-    """The new one begins when all others have ended."""
+    """Whether the new process begins when all others have ended."""
 
 
 class Process:
@@ -71,7 +71,7 @@ def test_files_that_start_spark_are_known(folder: Path) -> None:
 def begun(
     folder: Path, tests: Mapping[str, int], processes: int
 ) -> tuple[SparkApart, list[Process], list[str]]:
-    """Processes that have been given what they begin with, and what was collected."""
+    """Return the scheduler, its processes with their first tests, and the collected tests."""
     config = SimpleNamespace(
         getvalue=lambda _: ["popen"] * processes,
         rootpath=folder,

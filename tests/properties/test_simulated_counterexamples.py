@@ -39,7 +39,7 @@ CASE = SeededPlan(
 
 @pytest.fixture
 def stored(tmp_path: Path) -> Path:
-    """What is stored of a planted bug on this cluster."""
+    """Store the counterexample of a planted bug on this cluster."""
     slack = find_room("slack")
     trial = Trial(slack, VARIANTS["lost_update"].make_system(), BUGGY, WORDS)
     given = SimulatedCluster("slack", CONFIG, CASE)

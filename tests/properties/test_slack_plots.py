@@ -16,17 +16,17 @@ RECORDING = "iot_umts"
 
 
 class Figures(NamedTuple):
-    """What docs/slack-guide.md says about a run."""
+    """Figures of one run in docs/slack-guide.md."""
 
     slack_s: float
     """Mean K."""
     latency_s: float
-    """From the end of a window to its first answer."""
+    """Mean time from the end of a window to its first answer."""
     coverage: float
     misses: float
     """Share of the judged windows."""
     error: float
-    """Of first answers."""
+    """Error of first answers."""
 
 
 SAID = {

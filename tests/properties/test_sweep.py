@@ -47,7 +47,7 @@ def sweep(straggler: Straggler, *arguments: str, text: str = SMALL) -> Done:
 
 
 def without(folder: Path, toml: Path) -> Results:
-    """The same in this process, without command line, processes or interrupts."""
+    """Run the sweep in this process, without command line, processes or interrupts."""
     folder.mkdir()
     events = Sweep([load(toml)], "quick", Store(folder), lambda jobs: map(perform, jobs)).events()
     (results,) = [event.results for event in events if isinstance(event, Judged)]
@@ -226,7 +226,7 @@ RUNS = 12
 
 
 def start(folder: Path, jobs: int) -> subprocess.Popen[str]:
-    """A sweep in a process of its own, a run at a time, that waits when so many are done."""
+    """Start a sweep in its own process, one run at a time, that waits after ``jobs`` runs."""
     temporary = folder / ("temporary" * 12)  # too long for the name of a socket
     temporary.mkdir(exist_ok=True)
     places = {"TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}

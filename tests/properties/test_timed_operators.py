@@ -1,4 +1,4 @@
-"""What is said of a cluster on which Spark's operator fails, and how such clusters are drawn."""
+"""Clusters on which Spark's operator fails: their report, and how they are drawn."""
 
 from math import nan
 

@@ -1,4 +1,4 @@
-"""What a rule of waiting costs and misses, by hand."""
+"""Costs and misses of waiting rules, computed by hand."""
 
 import pytest
 

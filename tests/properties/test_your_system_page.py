@@ -1,4 +1,4 @@
-"""What docs/your-system.md shows is run: an implementation, and the report of a mistake in it."""
+"""The examples of docs/your-system.md run: an implementation and the report of its mistake."""
 
 from pathlib import Path
 

@@ -16,7 +16,7 @@ from sim.sweep.jobs import Done, Job, bounded
 
 @dataclass(slots=True)
 class Waiting:
-    """Does so many jobs, and then none as long as there is somebody to do them for."""
+    """A runner of jobs that stops after ``left`` jobs and waits while its parent lives."""
 
     left: int
 

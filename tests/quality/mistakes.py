@@ -10,7 +10,7 @@ import pytest
 
 
 class Mistake(NamedTuple):
-    """What is written otherwise."""
+    """A planted mistake: a piece of a function's source and its replacement."""
 
     function: Callable[..., Any]
     right: str

@@ -48,7 +48,7 @@ def is_met(experiment: Experiment, columns: Columns) -> bool:
 
 
 def planted(experiment: Experiment, mistake: Mistake) -> Columns:
-    """The table with the same mistake in every measure."""
+    """Return the table with the same mistake in every measure."""
     columns = whole()[experiment.name]
     return columns | {name: mistake(columns[name]) for name in judged(experiment)}
 
@@ -63,17 +63,17 @@ def _times(value: Figure, factor: float) -> Figure:
 
 
 def always(value: Figure) -> Mistake:
-    """The same figure everywhere."""
+    """Return a mistake that puts ``value`` everywhere."""
     return lambda values: [value] * len(values)
 
 
 def mean(values: list[Figure]) -> list[Figure]:
-    """The mean everywhere."""
+    """Put the mean everywhere."""
     return [fmean(each for each in values if isinstance(each, int | float))] * len(values)
 
 
 def mixed_up(seed: int) -> Mistake:
-    """The figures of other runs."""
+    """Return a mistake that gives each run the figures of another one."""
 
     def mix(values: list[Figure]) -> list[Figure]:
         order = list(range(len(values)))
@@ -84,7 +84,7 @@ def mixed_up(seed: int) -> Mistake:
 
 
 def turned(experiment: Experiment) -> Iterator[Mistake]:
-    """For each factor: its first level has the figures of its last, and so on."""
+    """Yield one mistake per factor: its levels exchange figures, first with last and so on."""
     grid = experiment.grids[EFFORT]
     inner = grid.seeds
     for factor in reversed(grid.factors):
@@ -115,7 +115,7 @@ def test_levels_are_turned_round_one_factor_at_a_time() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_was_swept_is_as_expected(name: str) -> None:
-    """Otherwise nothing of what follows would mean anything."""
+    """The other tests of this file mean nothing if this one fails."""
     assert is_met(find(name), whole()[name])
 
 

@@ -35,7 +35,7 @@ PKG = CASE.with_(config={**CONFIG, "policy": "pkg"})
 TURNS = CASE.with_(config={**CONFIG, "policy": "round-robin"})
 
 Change = Callable[[list[Any]], Iterable[Any]]
-"""From the steps of one kind to what they become."""
+"""A function from the steps of one kind to their replacement."""
 
 
 def changed(workload: Workload, word: type, change: Change) -> Trace:

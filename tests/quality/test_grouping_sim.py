@@ -63,7 +63,7 @@ def test_a_planted_bug_of_the_senders_is_found_in_a_timed_run(name: str) -> None
 
 
 class ForgetsLoads(Machine):
-    """Its senders start the window anew after a restart."""
+    """A planted bug: senders start the window anew after a restart."""
 
     def restore(self, saved: object) -> None:
         """Go on with loads of 0."""
@@ -73,7 +73,7 @@ class ForgetsLoads(Machine):
 
 
 class ForgetsSummaries(Machine):
-    """What its senders have counted before the micro-batch is gone after a restart."""
+    """A planted bug: a restart loses what senders have counted before the micro-batch."""
 
     def restore(self, saved: object) -> None:
         """Go on with empty summaries."""
@@ -82,7 +82,7 @@ class ForgetsSummaries(Machine):
 
 
 class ForgetsRestarts(Machine):
-    """It does not go back, so that what was routed is routed again on top of itself."""
+    """A planted bug: senders do not go back, so that tuples are routed twice after a restart."""
 
     def restore(self, saved: object) -> None:
         """Do nothing."""
@@ -106,7 +106,7 @@ class ServesTwice(Machine):
 
 
 class LearnsByTuple(Machine):
-    """What is routed enters the summary at once, and not with its micro-batch."""
+    """A planted bug: a tuple enters the summary at once, not with its micro-batch."""
 
     def route(self, sender: int, key: str) -> int:
         """Route, and learn."""

@@ -46,10 +46,10 @@ LIMITS = Limits(0.25, 0.75, 0.75)
 RULE = Rule(LIMITS, capacity=400, base=0.1, margin=0.05)
 SECOND = 1_000_000
 LARGEST = 50
-"""zeta*."""
+"""Largest block size, zeta*."""
 ARRIVALS = 1_000
 CHANGE_S = 3
-"""Until workers have come or gone."""
+"""Time until workers have come or gone, in seconds."""
 
 Watching = Callable[[Watch, int, int, float, Limits], tuple[Watch, int]]
 Sharing = Callable[[bool, float], float]

@@ -89,7 +89,7 @@ def test_a_chain_that_never_becomes_empty_is_caught(rules: Rules) -> None:
 
 
 def test_a_block_that_is_joined_again_is_caught() -> None:
-    """Without numbers the protocol needs links that double nothing."""
+    """A protocol without sequence numbers needs links that double nothing."""
     assert broken(FIFO) == set()
     assert TWICE in broken(FIFO, faults=REPLAY)
 
@@ -123,7 +123,7 @@ def test_a_failure_that_takes_nothing_again_is_caught(monkeypatch: pytest.Monkey
 
 
 def test_a_failure_that_keeps_what_was_admitted_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What comes again after the failure is then known, and takes part in nothing."""
+    """Tuples that come again after the failure are then known, and are joined with nothing."""
     monkeypatch.setattr("model.join.oracle.Gate.go_back", lambda _self, _mark: None)
     assert LOST in broken(faults=FAIL)
 

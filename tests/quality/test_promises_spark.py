@@ -35,11 +35,11 @@ def fail(_, sentences, *_rest):
 
 
 class Bug(NamedTuple):
-    """What a file of ``spark_impl`` says otherwise, and the test that fails for it."""
+    """A planted bug: a changed piece of a file of ``spark_impl``, and the test that then fails."""
 
     test: str
     said: str
-    """By the failing test."""
+    """Text that the failing test prints."""
     file: str
     right: str
     wrong: str

@@ -80,7 +80,7 @@ def test_nothing_is_found_where_nothing_is_planted(seed: int) -> None:
 # ------------------------------------------------------------------------------------ the bugs
 
 Bug: TypeAlias = tuple[Any, str, Callable[..., Any]]
-"""Where, what, and what stands there instead."""
+"""The owner of an attribute, its name, and its replacement."""
 
 
 def _applied_twice(self: Worker, told: Notice) -> Sequence[Effect]:

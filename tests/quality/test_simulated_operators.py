@@ -46,7 +46,7 @@ def clusters(name: str) -> Iterator[Drawn]:
 
 
 def outlives_crashes(processor: Any) -> Plant:
-    """Its state is in memory, and what is in the store after a crash is not looked at."""
+    """Return a planted bug: state lives in memory, and a restart does not read the store."""
 
     def plant(monkeypatch: pytest.MonkeyPatch) -> None:
         right = processor.handleInputRows
@@ -180,7 +180,7 @@ BUGS: dict[str, dict[str, Plant]] = {
         ).plant,
     },
 }
-"""By room, then by what is wrong."""
+"""Planted bugs, by room and name."""
 
 
 @pytest.mark.parametrize(("room", "bug"), [(room, bug) for room in BUGS for bug in BUGS[room]])

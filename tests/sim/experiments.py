@@ -42,11 +42,11 @@ verdict = "reproduced"
 
 
 def values() -> dict[str, Any]:
-    """What TOML makes of :data:`SMALL`."""
+    """Parse :data:`SMALL` as TOML."""
     return tomllib.loads(SMALL)
 
 
 def small(**other: Any) -> Experiment:
-    """The small experiment, with other values for some keys."""
+    """Return the small experiment, with other values for some keys."""
     asked: Mapping[str, Any] = {**values(), **other}
     return parse(asked, str(asked["name"]))

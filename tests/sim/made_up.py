@@ -27,7 +27,7 @@ def stored(
     failed: Sequence[Record] = (),
     **about: object,
 ) -> tuple[Record, Columns]:
-    """An experiment whose figures are functions of the levels and the seed."""
+    """Make up an experiment whose figures are functions of the levels and the seed."""
     room = name.split("-", maxsplit=1)[0]
     rows = [(*levels, seed) for levels in product(*factors.values()) for seed in range(seeds)]
     columns: Columns = {

@@ -26,7 +26,7 @@ def judged(experiment: Experiment) -> list[str]:
 
 
 def seeds(experiment: Experiment) -> tuple[int, ...]:
-    """Those of a quick sweep."""
+    """Return the seeds of a quick sweep."""
     return tuple(range(experiment.grids[EFFORT].seeds))
 
 

@@ -20,7 +20,7 @@ FIGURES = {
     "Dynamic": ("Figure", 7, "Table", 5),
     "A framework": ("Figure", 5, "Table", 1),
 }
-"""How many each source has, by how its title begins."""
+"""Number of figures and tables of each source, by the first words of its title."""
 
 LABEL_MAX = 46
 NAMES = catalogue()
@@ -36,7 +36,7 @@ LONG = {"join-case-study": "needs 20 minutes for its workers to come and go"}
 
 
 def sections() -> dict[str, dict[str, str]]:
-    """What stands for each figure, by source."""
+    """Return the page's entry of each figure, by source."""
     parts = re.split(r"^## (.+)$", PAGE, flags=re.M)[1:]
     return {
         title: dict(ROW.findall(text)) for title, text in zip(parts[::2], parts[1::2], strict=True)
@@ -100,7 +100,7 @@ def test_what_an_experiment_names_is_named_by_the_page(experiments: dict[str, Ex
 
 
 def tiny(experiment: Experiment) -> dict[str, str]:
-    """Settings of the first combination of a quick sweep, as small as they can be."""
+    """Return the settings of the first combination of a quick sweep, as small as possible."""
     grid: Grid = experiment.grids["quick"]
     known = measurable(experiment.room, experiment.run).settings
     settings = dict(grid.base)
@@ -113,7 +113,7 @@ def tiny(experiment: Experiment) -> dict[str, str]:
 
 
 def first(factor: Factor) -> dict[str, str]:
-    """Settings of the first level."""
+    """Return the settings of the first level."""
     return dict(factor.levels[0].settings)
 
 

@@ -40,7 +40,7 @@ def figure(timed: TimedRun, name: str) -> float:
 EPOCH_US = 1_000_000
 SERVICE, TRIGGER = Constant(100.0), EveryTuples(100)
 ELSEWHERE = Place(rack=1)
-"""So far away that a tuple of 100 bytes takes 80 us on the line, and then 350 us."""
+"""Another rack: a tuple of 100 bytes takes 80 us on the line, and then 350 us."""
 
 
 def cluster(*workers: Worker, service: Distribution = SERVICE, tuple_bytes: int = 100) -> Cluster:

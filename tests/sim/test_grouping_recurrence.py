@@ -30,7 +30,7 @@ PLACES = (None, HERE, Place(process=1), Place(node=1), Place(rack=1))
 
 
 class Hardware:
-    """What the recurrence remembers of instances and lines, from one window to the next."""
+    """State of instances and lines that the recurrence keeps from one window to the next."""
 
     def __init__(self, plan: Plan, n: int) -> None:
         workers = [plan.cluster.worker(i) for i in range(n)]

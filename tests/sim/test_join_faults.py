@@ -67,7 +67,7 @@ def test_a_failure_stands_in_the_workload() -> None:
 
 
 def test_messages_that_come_twice_are_the_protocol_s_business(calm: ChainRun) -> None:
-    """They reach the machine, which acknowledges a block again."""
+    """Repeated messages reach the machine, which acknowledges a block again."""
     run = faulty(tuple(Replay(LINK, nth, 0) for nth in range(1_000)))
     # What comes again is not recorded.
     assert [len(run.trace.of(word)) for word in (Forward, Receive, Ack)] == [

@@ -1,4 +1,4 @@
-"""What experiments measure beyond timed runs, against what can be said without a simulation."""
+"""Measurables other than timed runs, against results that need no simulation."""
 
 import math
 
@@ -141,7 +141,7 @@ def test_one_batch_finds_all_pairs_that_the_chain_finds() -> None:
 
 
 def test_batches_find_what_a_uniform_cut_leaves() -> None:
-    """Of two tuples t apart a batch of B has both with probability 1 - t/B.
+    """A batch of B has both of two tuples t apart with probability 1 - t/B.
 
     With t uniform up to a window of W = B that is half of the pairs.
     """

@@ -33,7 +33,7 @@ def text() -> str:
 
 
 class Reader(HTMLParser):
-    """What is in a page; elements that are not closed in their order are an error."""
+    """The elements and text of a page; elements not closed in their order are an error."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -61,7 +61,7 @@ class Reader(HTMLParser):
             self.said.setdefault(tag, []).append(data)
 
     def values(self, attribute: str) -> list[str]:
-        """Of an attribute, wherever it is."""
+        """Return all values of an attribute in the page."""
         found = (attributes.get(attribute) for _, attributes in self.elements)
         return [value for value in found if value is not None]
 

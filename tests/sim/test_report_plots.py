@@ -26,7 +26,7 @@ def text() -> str:
 
 
 def many(levels: int) -> Report:
-    """An experiment with as many charts as levels."""
+    """Return an experiment with as many charts as levels."""
     record, columns = made_up.stored(
         "slack-a",
         {"k": (1, 2), "mode": tuple(range(levels))},
@@ -85,7 +85,7 @@ def _luminance(colour: str) -> float:
 
 
 def _contrast(first: str, second: str) -> float:
-    """As WCAG 2 defines it: from 1 to 21."""
+    """Return the contrast of two colours as WCAG 2 defines it: from 1 to 21."""
     low, high = sorted(map(_luminance, (first, second)))
     return (high + 0.05) / (low + 0.05)
 

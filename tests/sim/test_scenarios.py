@@ -19,7 +19,7 @@ RECORDING = Path(os.environ.get("STRAGGLER_DATA", "")) / "iot_umts.parquet"
 
 @pytest.fixture(scope="module")
 def runs() -> dict[int, list[Disorder]]:
-    """By number of devices, one run a seed."""
+    """Simulate each number of devices, one run per seed."""
     return {
         devices: [measure(simulate_arrivals(umts(seed, devices), seed).events) for seed in SEEDS]
         for devices in (7, 8, 9)
@@ -98,7 +98,7 @@ def test_against_the_recording(runs: dict[int, list[Disorder]]) -> None:
 
 
 def assert_alike(recorded: Disorder, simulated: list[Disorder]) -> None:
-    """The recorded session lies within a quarter of the simulated mean, in every delay figure."""
+    """Assert that every delay figure of the recording is within 25% of the simulated mean."""
     assert 0.16 <= round(recorded.late_share, 2) <= 0.34
     assert recorded.late_share_within_keys <= 0.0008
     for name in ("delay_p50_us", "delay_p99_us", "delay_max_us"):

@@ -286,7 +286,7 @@ print(whole(Path(sys.argv[1])))
 
 
 def whole(folder: Path) -> str:
-    """A digest of everything that a sweep leaves, but for times."""
+    """Return a digest of everything that a sweep stores, except times."""
     _, (results,) = swept(folder)
     sha = hashlib.sha256(json.dumps([record_of(results), results.columns]).encode("utf-8"))
     for path in sorted((folder / "runs").iterdir()):

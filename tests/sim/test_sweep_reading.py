@@ -20,7 +20,7 @@ EXPECT: Mapping[str, Any] = {
 
 
 def expecting(**keys: Any) -> Experiment:
-    """The small experiment with one expectation; a key that is ``None`` is not there."""
+    """Return the small experiment with one expectation, without the keys that are ``None``."""
     given = {**EXPECT, **keys}
     return small(expect=[{key: value for key, value in given.items() if value is not None}])
 

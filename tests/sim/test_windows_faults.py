@@ -135,7 +135,7 @@ OF_THE_CLUSTER = (
     *("pause", "slow", "fail", "two fail", "fails twice", "congest", "congest to a share"),
     *("lose", "replay", "pause corrector", "fail corrector", "block", "block and fail"),
 )
-"""These cost time, and change nothing that arrives."""
+"""Faults that cost time but change no arrival."""
 
 
 @pytest.mark.parametrize("fault", FAULTS)

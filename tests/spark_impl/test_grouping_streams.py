@@ -80,7 +80,7 @@ def test_work_that_reads_nothing_still_moves_the_routers_on(
 
 
 def totals(rows: pa.Table, state: pa.Table | None) -> tuple[pa.Table, pa.Table]:
-    """A stateful operator: number and sum of the tuples of each key at this instance."""
+    """Update the number and sum of the tuples of each key: a stateful operator of one instance."""
     each = rows.select(["key", "value"]).append_column("n", pa.repeat(1, len(rows)))
     each = each.rename_columns(["key", "total", "n"]).select(TOTALS.names).cast(TOTALS)
     together = pa.concat_tables(

@@ -56,7 +56,7 @@ def test_broken_off_batches_leave_nothing_behind(seed: int) -> None:
 @pytest.mark.parametrize("between", [0, 3, 30])
 @pytest.mark.parametrize("cut", [False, True])
 def test_two_tuples_with_one_identity_are_refused(between: int, cut: bool) -> None:
-    """They come in one run of arrivals, in two runs, or in two epochs."""
+    """The two tuples come in one run of arrivals, in two runs, or in two epochs."""
     config = JoinConfig(1000, (("all", And()),), lateness_us=100)
     ids = [7, *range(8, 8 + between), 7]
     events = tuple(Event(n, i, "a", n, 0.0, n, "S") for n, i in enumerate(ids))

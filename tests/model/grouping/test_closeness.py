@@ -1,4 +1,4 @@
-"""How close the makespan is to that of a fluid: what is derived, and where it needs a condition."""
+"""Distance of the makespan from that of a fluid: derived bounds and their conditions."""
 
 from itertools import count
 from math import log2

@@ -1,4 +1,4 @@
-"""What docs/grouping.md lists is what there is."""
+"""The lists in docs/grouping.md are complete and current."""
 
 import re
 from pathlib import Path

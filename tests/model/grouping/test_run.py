@@ -15,7 +15,7 @@ from model.vocabulary.grouping import WORDS, Answer, Heavy, Partial, Rejected, R
 from tests.model.grouping.strategies import workloads
 
 DIGEST = "67118309af2bc82e8324790472ec204968efb572774da73c1f6b269cc716a4b1"
-"""Of every process, whatever its hash seed."""
+"""Digest of the trace in every process, for any hash seed."""
 
 
 def case(keys: str, cuts: tuple[int, ...] = (), **config: Any) -> Workload:

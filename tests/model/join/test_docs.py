@@ -1,4 +1,4 @@
-"""What docs/join.md shows is what the model does."""
+"""The examples in docs/join.md are what the model does."""
 
 import re
 from pathlib import Path

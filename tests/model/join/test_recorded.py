@@ -43,7 +43,7 @@ PASSING: tuple[Any, ...] = (
     Quiet(0, 0, 4, 0, 1, LOW, LOW),
     Quiet(0, 1, 4, 1, 0, LOW, LOW),
 )
-"""r0 and s0 pass each other in the channels and meet at worker 1, in the copy of s0."""
+"""A run in which r0 and s0 pass each other in the channels and meet at worker 1 (copy of s0)."""
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -30,7 +30,7 @@ def test_a_scope_holds_with_its_golden_count(name: str) -> None:
 def test_a_pair_is_out_when_both_streams_have_moved_past_it(
     block_size: int, next_waits: bool
 ) -> None:
-    """Without a flush the next pair may wait; nothing waits longer than that."""
+    """The next pair may wait if there is no flush; nothing waits longer than that."""
     past = replace(SCOPES["balanced"], ends=False, block_size=block_size)
     protocol = Protocol(past)
     level, resting = [protocol.initial()], []

@@ -53,7 +53,7 @@ class Desk:
     saved: WorkerState
     given: list[Input] = field(default_factory=list)
     kept: list[Effect] = field(default_factory=list)
-    """What it found before it was saved."""
+    """Effects before the last save."""
     found: list[Effect] = field(default_factory=list)
 
     def take(self, given: Input) -> list[Effect]:
@@ -98,16 +98,16 @@ class Interleaving:
         self.graph = compile_graph(config, rules)
         self.placement = placing(self.graph, config)
         self.went_back = 0
-        """How often a worker went back and had something to do again."""
+        """Number of times that a worker went back and had to repeat work."""
         self.told = 0
         """Messages between workers."""
         self._random, self._rules, self._eventful = random, rules, eventful
         workers = [Worker(config, self.placement, n, rules) for n in range(config.workers)]
         self.desks = [Desk(each, each.saved()) for each in workers]
         self._arrivals: dict[tuple[str, int], deque[Input]] = {}
-        """By sensor and worker."""
+        """Arrivals still to be read, by (sensor, worker)."""
         self._messages: dict[tuple[int, int], deque[Input]] = {}
-        """By sender and reader."""
+        """Messages still to be read, by (sender, reader)."""
         ends = range(config.workers) if workload.flush else ()
         self._ends: dict[int, deque[Input]] = {each: deque([None]) for each in ends}
         for event in workload.arrivals:

@@ -1,4 +1,4 @@
-"""What docs/script.md lists is what there is."""
+"""The lists in docs/script.md are complete and current."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is one computation, and what is not."""
+"""Expressions that are one computation, and those that are not."""
 
 from collections.abc import Sequence
 

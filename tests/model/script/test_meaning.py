@@ -203,7 +203,7 @@ def test_a_cluster_has_no_missing_values_and_redeliveries_only_if_they_are_late(
     said = Window("count", A, 100, 100)
 
     def late(times_ms: tuple[float, ...], again: int, value: float = 1.0) -> list[int]:
-        """With the arrival of this number being the first one again, or without a value."""
+        """Return the late arrivals if arrival ``again`` has the first one's id and this value."""
         workload = case(said, *(("a", at_ms, 1.0) for at_ms in times_ms), **settings)
         events = list(workload.arrivals)
         events[again] = events[again]._replace(source_id=0, value=value)

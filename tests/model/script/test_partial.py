@@ -1,4 +1,4 @@
-"""What is made of slices is exact, and rounded once, however values are cut."""
+"""Aggregates of slices are exact and rounded once, for any cut of the values."""
 
 from fractions import Fraction
 from math import inf, sqrt

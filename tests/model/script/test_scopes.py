@@ -15,9 +15,9 @@ from model.script.scopes import (
 from model.script.variants import VARIANTS
 
 LONGER = ("mean_of_means",)
-"""It takes three tuples to see that."""
+"""Variants whose bug needs three tuples."""
 BY_DISORDER = ("late_ones_unseen", "one_cluster_for_all", "watermark_falls")
-"""A fixed watermark has no clusters, and cannot fall."""
+"""Variants whose bug needs an adaptive watermark: a fixed one has no clusters and cannot fall."""
 
 
 def test_every_script_with_every_stream_of_up_to_two_tuples() -> None:

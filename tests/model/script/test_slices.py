@@ -1,4 +1,4 @@
-"""Where windows are cut, what it costs, and that no window is ever cut in the middle."""
+"""Cuts of windows into slices: their places and cost; no slice crosses the edge of a window."""
 
 from fractions import Fraction
 from itertools import product

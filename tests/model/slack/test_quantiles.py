@@ -71,7 +71,7 @@ def test_probabilities_of_large_windows(total: int, q: Fraction, eps: Fraction) 
 
 
 def test_the_requirement_is_not_monotone_in_the_size_of_the_window() -> None:
-    """With a 21st tuple the median may be one rank off, and fewer tuples are enough."""
+    """A 21st tuple allows the median to be one rank off, and fewer tuples are enough."""
     half, eps = Fraction(1, 2), Fraction("0.05")
     assert random_quantile(half, eps, 0.025, 20) == 20
     assert random_quantile(half, eps, 0.025, 21) == 19

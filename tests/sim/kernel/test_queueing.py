@@ -35,7 +35,7 @@ CONFIDENCE = 0.999
 BATCHES = 30
 WARM_UP = 5_000
 SERVICE_US = 10_000.0
-"""So long that a source may round event times to microseconds."""
+"""Mean service time; so long that a source may round event times to microseconds."""
 MARKOV, DETERMINISTIC = Exponential(SERVICE_US), Constant(SERVICE_US)
 LATENCY_US = 30_000.0
 HOUR_US = 3_600_000_000
@@ -55,7 +55,7 @@ class Queue:
         self.is_lost: list[bool] = []
         self.work_us: list[float] = []
         self.wait_us: list[float] = []
-        """By customer, in order of service."""
+        """Waiting time of each customer, in order of service."""
         self.stay_us: list[float] = []
         rng = None if isinstance(service, Constant) else seeds.stream("service")
         self._works = endless(service, rng)
@@ -239,7 +239,9 @@ def test_a_link_is_a_queue_with_its_bandwidth_as_server() -> None:
 
 
 def tandem(latency_us: float, customers: int) -> tuple[FloatArray, Queue]:
-    """A relay at load 0.5, a link, and a worker at load 0.6: time before the log, and the worker.
+    """Run a relay at load 0.5, a link and a worker at load 0.6.
+
+    Return the times before the log, and the worker's queue.
 
     The link is so fast that nothing waits for it.
     """
@@ -268,7 +270,7 @@ TANDEM_US = SERVICE_US / (1 - 0.5) + LATENCY_US
 
 
 def test_a_tandem_of_two_queues_with_a_link_between() -> None:
-    """What leaves M/M/1 is Poisson, so that the second queue waits as if it were the first.
+    """The output of M/M/1 is Poisson, so that the second queue waits as if it were the first.
 
     Source: P. J. Burke, "The output of a queuing system", Operations Research 4(6), 1956.
     """
@@ -364,7 +366,7 @@ class LastFirst(deque[object]):
 
 
 class Unfair(Queue):
-    """Whoever came last is served first: the same mean wait, but long waits are longer."""
+    """A queue that serves the last customer first: the same mean wait, but longer long waits."""
 
     def __init__(
         self, env: simpy.Environment, seeds: Seeds, worker: Worker, service: Distribution

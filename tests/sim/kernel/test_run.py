@@ -223,7 +223,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
         "faults": "fail worker-0 300000 50000; lose log>worker-1 5; pause worker-1 100000 5",
     },
 }
-"""Of a short run of every room, with much that goes wrong."""
+"""Digests of a short run of every room with many faults."""
 
 
 @pytest.mark.parametrize("name", ROOMS)

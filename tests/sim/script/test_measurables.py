@@ -1,4 +1,4 @@
-"""What experiments with sensor scripts run, and the sets of workflows they run it on."""
+"""Measurables of sensor scripts, and the sets of workflows that experiments run."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from sim.script.settings import config_of
 SMALL = {"sensors": "8", "rates_hz": "5", "seconds": "6", "workers": "2"}
 SHARED = {"scenario": "shared", "sensors": "16", "rates_hz": "20"}
 SENSOR_HZ = 72_000
-"""Of 20 Hz, an hour."""
+"""Tuples of one sensor of 20 Hz in an hour."""
 
 
 @pytest.mark.parametrize("name", ["sim", "communication"])

@@ -55,7 +55,7 @@ class ByHand:
 
     @property
     def nodes(self) -> list[int]:
-        """Of x, y and z."""
+        """Nodes of the outputs x, y and z."""
         return [output.node for output in self.graph.outputs]
 
     def results(self, worker: int) -> list[tuple[int, float]]:
