@@ -45,10 +45,12 @@ class Variant(Generic[Rules]):
         return self.system(self.rules)
 
 
-def factories(variants: Mapping[str, Runnable]) -> Callable[[str], Callable[[], System]]:
-    """Return a module's ``__getattr__`` that finds the factory of a variant by its name.
+def factories(
+    variants: Mapping[str, Runnable],
+) -> tuple[Callable[[str], Callable[[], System]], Callable[[], list[str]]]:
+    """Return a module's ``__getattr__`` and ``__dir__`` for the factories of its variants.
 
-    ``--system model.ROOM.variants:NAME`` relies on it.
+    ``--system model.ROOM.variants:NAME`` relies on them.
     """
 
     def factory(name: str) -> Callable[[], System]:
@@ -56,4 +58,4 @@ def factories(variants: Mapping[str, Runnable]) -> Callable[[str], Callable[[], 
             raise AttributeError(f"no variant has the name {name!r}")
         return variants[name].make_system
 
-    return factory
+    return factory, lambda: sorted(variants)

@@ -266,4 +266,4 @@ VARIANTS: Mapping[str, Variant[Rules]] = {
     )
 }
 
-__getattr__ = factories(VARIANTS)
+__getattr__, __dir__ = factories(VARIANTS)

@@ -140,7 +140,8 @@ class JoinConfig(Settings):
     """
 
     window_us: Annotated[
-        int, Setting("W: event times of a pair differ by at most this", at_least=0)
+        int,
+        Setting("W: event times of a pair differ by at most this", at_least=0, at_most=END_US),
     ]
     queries: tuple[tuple[str, Predicate], ...]
     """Names and predicates; all queries share the chain."""
@@ -154,6 +155,7 @@ class JoinConfig(Settings):
         Setting(
             "lag of a stream's watermark behind its largest event time (no watermark)",
             at_least=0,
+            at_most=END_US,
             none="never",
         ),
     ] = None

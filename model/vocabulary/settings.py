@@ -9,7 +9,8 @@ refuses a bad value.
 Rules of this file:
 
 1. A refusal is a ``ValueError`` with one sentence: name, offending value, what is allowed.
-2. A name ends in its unit. Times in ``_us`` are below 2^61, so that their sums fit into 64 bits.
+2. A name ends in its unit. Times in ``_us`` are below 2^61, so that their sums fit into 64 bits, unless
+   the setting declares its own maximum.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -128,7 +129,7 @@ class Setting:
             require(isinstance(value, tuple), name, value, "a list")
         for each in value if isinstance(value, tuple) and self.is_tuple else (value,):
             require(self._is_allowed(each), name, each, self.expected())
-            if name.endswith("_us") and is_number(each):
+            if name.endswith("_us") and is_number(each) and self.at_most is None:
                 require(each < TOO_LONG_US, name, each, "less than 2^61")
 
     def _is_allowed(self, value: Any) -> bool:

@@ -92,7 +92,7 @@ def load_system(reference: str) -> System:
         raise UsageError(f"module {module_name!r} cannot be imported: {error}") from error
     factory = getattr(module, factory_name, None)
     if factory is None:
-        names = [name for name in vars(module) if not name.startswith("_")]
+        names = [name for name in dir(module) if not name.startswith("_")]
         hint = nearest(factory_name, names)
         raise UsageError(f"module {module_name!r} has no {factory_name!r}{hint}")
     if not callable(factory):

@@ -158,7 +158,7 @@ def test_a_planted_bug_is_caught_made_small_and_stored(
         ("--r r.csv --s s.csv --block-size 0", ("--block-size is 0",)),
         ("--r r.csv --s s.csv --credit 0", ("--credit is 0",)),
         ("--r r.csv --s s.csv --window -1s", ("--window",)),
-        ("--r r.csv --s s.csv --window 99999999d", ("--window is 99999999d", "less than")),
+        ("--r r.csv --s s.csv --window 99999999d", ("--window is 99999999d", "at most")),
         ("--r r.csv --s s.csv --lateness 5", ("'5'", "500ms")),
         ("--r r.csv --s s.csv --batches 0", ("--batches is 0",)),
         ("--r r.csv --s s.csv --on kee", ("'kee' is not a condition", "did you mean 'key'?")),

@@ -285,3 +285,9 @@ def test_a_file_without_a_workload_is_refused(tmp_path: Path) -> None:
     path.write_text('{"counterexample": 1}', encoding="utf-8")
     with pytest.raises(UsageError, match=r"x.json is not a counterexample: no 'workload'"):
         Counterexample.load(path)
+
+
+def test_a_misspelt_variant_is_suggested_by_its_name(straggler: Straggler) -> None:
+    done = straggler("diff slack --system model.slack.variants:lost_updat")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.endswith("has no 'lost_updat'; did you mean 'lost_update'?\n")

@@ -25,6 +25,7 @@ from model.vocabulary.settings import Setting, Settings, is_int, require
 
 PER_HOUR_MAX = 3_600_000_000
 WATERMARKS = ("fixed", "disorder", "scaled")
+LONGEST_US = (1 << 63) - 1
 CLUSTER = 50
 """Default of ``ScriptConfig.cluster``."""
 
@@ -45,6 +46,7 @@ class ScriptConfig(Settings):
         Setting(
             "how far a tuple may lie behind the latest one of its sensor (nothing is late)",
             at_least=0,
+            at_most=LONGEST_US,
             none="none",
         ),
     ] = None
