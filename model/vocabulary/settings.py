@@ -9,8 +9,8 @@ refuses a bad value.
 Rules of this file:
 
 1. A refusal is a ``ValueError`` with one sentence: name, offending value, what is allowed.
-2. A name ends in its unit. Times in ``_us`` are below 2^61, so that their sums fit into 64 bits, unless
-   the setting declares its own maximum.
+2. A name ends in its unit. Times in ``_us`` are below 2^61, so that their sums fit into 64 bits;
+   a setting may declare another maximum.
 """
 
 from collections.abc import Collection, Iterable, Mapping
