@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary import script as words
+from model.vocabulary.script import tree
 
 SECOND_US = 1_000_000
 START_US = 1_700_000_000 * SECOND_US
@@ -49,11 +49,11 @@ class Network(NamedTuple):
     def config(self, workers: int) -> ScriptConfig:
         """All of it on some workers."""
         flows = tuple(
-            words.Workflow(
+            tree.Workflow(
                 f"flow {number}",
                 tuple(
-                    words.Statement(
-                        f"of_{op}", self._window(op, words.Union(tuple(map(words.Sensor, pair))))
+                    tree.Statement(
+                        f"of_{op}", self._window(op, tree.Union(tuple(map(tree.Sensor, pair))))
                     )
                     for op, pair in zip(OPS, pairs, strict=True)
                 ),
@@ -63,8 +63,8 @@ class Network(NamedTuple):
         rates = zip(self.names, (3_600 * hz for hz in self.rates_hz()), strict=True)
         return ScriptConfig(flows, tuple(rates), workers, self.lateness_us)
 
-    def _window(self, op: str, source: words.Expression) -> words.Window:
-        return words.Window(op, source, self.length_ms, self.slide_ms)
+    def _window(self, op: str, source: tree.Expression) -> tree.Window:
+        return tree.Window(op, source, self.length_ms, self.slide_ms)
 
     def files(self, rows: int) -> Iterator[pa.Table]:
         """The files of an endless history, of so many tuples each, a little out of order."""

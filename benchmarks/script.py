@@ -36,7 +36,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from benchmarks._script_input import SCRIPT, SECOND_US, Network, by_hand, lines, native
 from benchmarks._windows import in_a_folder
 from model.vocabulary import ScriptConfig
-from model.vocabulary import script as words
+from model.vocabulary.script import tree
 from properties.data.inputs import recordings_by_name
 from properties.script import inputs
 from properties.script.language import parse
@@ -102,14 +102,14 @@ def bytes_sent() -> dict[str, float]:
 def printed(network: Network, seed: int) -> ScriptConfig:
     """16 equal sensors on 4 workers, a window each, and one over the union of 8 of them."""
     names = [f"{seed}-{name}" for name in network.names]
-    sources: list[words.Expression] = [words.Sensor(name) for name in names]
-    sources.append(words.Union(tuple(sources[:8])))
+    sources: list[tree.Expression] = [tree.Sensor(name) for name in names]
+    sources.append(tree.Union(tuple(sources[:8])))
     statements = tuple(
-        words.Statement(f"s{number}", words.Window("avg", source, 60_000, 30_000))
+        tree.Statement(f"s{number}", tree.Window("avg", source, 60_000, 30_000))
         for number, source in enumerate(sources)
     )
     return ScriptConfig(
-        (words.Workflow("w", statements),), tuple((name, 3_600) for name in names), workers=4
+        (tree.Workflow("w", statements),), tuple((name, 3_600) for name in names), workers=4
     )
 
 
@@ -235,7 +235,7 @@ def bridge(spark: SparkSession, place: Path) -> dict[str, float]:
 def end_to_end(
     spark: SparkSession,
     history: Path,
-    flows: tuple[words.Workflow, ...],
+    flows: tuple[tree.Workflow, ...],
     known: Mapping[str, int],
     rows: pa.Table,
     lateness_us: int,

@@ -27,9 +27,9 @@ from model.join.state_claims import LOST, TWICE
 from model.slack.coverage_claims import shortfalls
 from model.slack.evidence import observed_in, truth_of
 from model.vocabulary import SlackConfig
-from model.vocabulary.answers import Correction, Late
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.join import Forward, Match, Receive, Rejected
+from model.vocabulary.windows import Correction, Late
 from properties.generators import queries
 from properties.generators.clusters import SEEDS
 from properties.slack.promise import first_answers, warm_up

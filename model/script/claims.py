@@ -27,19 +27,8 @@ from model.script.placement import (
 )
 from model.script.slices import Choice, Span, choose
 from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
-from model.vocabulary.script import (
-    REASON_LATE,
-    Expression,
-    Hosted,
-    Name,
-    Number,
-    Rejected,
-    Result,
-    Sensor,
-    Undefined,
-    Union,
-    walk,
-)
+from model.vocabulary.script.config import REASON_LATE, Hosted, Rejected, Result, Undefined
+from model.vocabulary.script.tree import Expression, Name, Number, Sensor, Union, walk
 
 RESULTS = "results are what the workflows mean"
 UNDEFINED = "where nothing finite comes out is told"

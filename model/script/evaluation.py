@@ -30,7 +30,7 @@ from model.script.slices import (
     to_units,
 )
 from model.script.stream import Point, Stream, before, known_stream
-from model.vocabulary.script import END_US, MILLISECOND_US
+from model.vocabulary.script.config import END_US, MILLISECOND_US
 
 
 class Slices:

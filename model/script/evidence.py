@@ -22,16 +22,8 @@ from typing import NamedTuple
 from model.script.graph import Graph, compile_graph
 from model.script.meaning import meaning
 from model.vocabulary import ScriptConfig, Step, Trace, Workload
-from model.vocabulary.script import (
-    END_US,
-    MILLISECOND_US,
-    Name,
-    Rejected,
-    Result,
-    Sensor,
-    Undefined,
-    walk,
-)
+from model.vocabulary.script.config import END_US, MILLISECOND_US, Rejected, Result, Undefined
+from model.vocabulary.script.tree import Name, Sensor, walk
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from model.script.rules import RULES, Rules
 from model.script.slices import HOUR_MS, Span
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import (
+from model.vocabulary.script.problems import constant
+from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
     Expression,
@@ -27,7 +28,6 @@ from model.vocabulary.script import (
     Window,
     Workflow,
     children,
-    constant,
     is_constant,
 )
 

@@ -13,7 +13,7 @@ from math import isfinite
 
 from model.script.rules import Rules
 from model.vocabulary import Event, ScriptConfig
-from model.vocabulary.script import REASON_LATE, REASON_NOT_FINITE, TIME_END_US
+from model.vocabulary.script.config import REASON_LATE, REASON_NOT_FINITE, TIME_END_US
 from model.windows.cluster import Cluster, wait_us
 
 REDELIVERED = ""

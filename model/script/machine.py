@@ -34,7 +34,7 @@ from model.script.placement import Placement
 from model.script.rules import RULES, Rules, cutting_of
 from model.script.stream import Point, Stream
 from model.vocabulary import Event, ScriptConfig
-from model.vocabulary.script import END_US, MILLISECOND_US, Rejected
+from model.vocabulary.script.config import END_US, MILLISECOND_US, Rejected
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,23 +17,25 @@ from typing import NamedTuple
 
 from model.script.stream import Point, Stream, known_stream, to_float
 from model.vocabulary import Event, ScriptConfig, Step, Workload
-from model.vocabulary.script import (
+from model.vocabulary.script.config import (
     END_US,
     MILLISECOND_US,
     REASON_LATE,
     REASON_NOT_FINITE,
     TIME_END_US,
+    Rejected,
+    Result,
+    Undefined,
+)
+from model.vocabulary.script.problems import constant
+from model.vocabulary.script.tree import (
     Across,
     Expression,
     Name,
     Number,
-    Rejected,
-    Result,
     Sensor,
-    Undefined,
     Union,
     Window,
-    constant,
     is_constant,
 )
 

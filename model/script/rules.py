@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from model.script.slices import Choice, Cutting, Partial, Span, choose, mean
-from model.vocabulary.script import MILLISECOND_US
+from model.vocabulary.script.config import MILLISECOND_US
 
 COMMUTATIVE = frozenset({"+", "*", "max", "min", "avg", "sum"})
 """Operations whose operands may stand in any order."""

@@ -16,7 +16,7 @@ from model.script.placement import Placement, place
 from model.script.rules import RULES, Rules
 from model.script.stream import Point, Stream, before
 from model.vocabulary import ScriptConfig, Step, System, Trace, Workload
-from model.vocabulary.script import END_US, Hosted, Rejected, Result, Undefined
+from model.vocabulary.script.config import END_US, Hosted, Rejected, Result, Undefined
 
 PRODUCER = "model"
 

@@ -22,8 +22,8 @@ from model.script.rules import RULES, Rules
 from model.script.run import run
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script import (
-    MILLISECOND_US,
+from model.vocabulary.script.config import MILLISECOND_US
+from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
     Expression,

@@ -21,8 +21,8 @@ from model.script.rules import COMMUTATIVE, RULES, Rules
 from model.script.run import system
 from model.script.slices import Choice, Comb, Partial, Span
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script import (
-    MILLISECOND_US,
+from model.vocabulary.script.config import MILLISECOND_US
+from model.vocabulary.script.tree import (
     Arithmetic,
     Expression,
     Name,

@@ -15,7 +15,8 @@ from math import sqrt
 from typing import NamedTuple
 
 from model.vocabulary import Event, SlackConfig
-from model.vocabulary.slack import MAX_CORRELATED, Correlation
+from model.vocabulary.slack import MAX_CORRELATED
+from model.vocabulary.windows import Correlation
 from model.windows.correction import Scorer
 from model.windows.state import Scores
 

@@ -15,16 +15,8 @@ from model.checking.claims import ClaimSet, Judgement, Verdict
 from model.slack import clock_claims, coverage_claims, requirement_claims
 from model.slack.evidence import Truth, observed_in, truth_of
 from model.vocabulary import SlackConfig, Step, Trace, Workload
-from model.vocabulary.slack import (
-    Cleared,
-    Correlation,
-    Judged,
-    Late,
-    Progress,
-    Rejected,
-    Result,
-    Revision,
-)
+from model.vocabulary.slack import Judged, Progress
+from model.vocabulary.windows import Cleared, Correlation, Late, Rejected, Result, Revision
 from model.windows import claims
 from model.windows.claims import claim, is_flushed
 from model.windows.exactness_claims import corrections_do_not_wait, exactness_claim

@@ -11,7 +11,8 @@ Rules of this file:
 from itertools import pairwise
 
 from model.slack.evidence import Observation, Truth
-from model.vocabulary.slack import Judged, Late, Progress, Result
+from model.vocabulary.slack import Judged, Progress
+from model.vocabulary.windows import Late, Result
 from model.windows.claims import Findings, name_of
 
 TOLERANCE = 1e-9

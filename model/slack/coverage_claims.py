@@ -20,7 +20,8 @@ import numpy as np
 
 from model.slack.evidence import Observation, Truth
 from model.vocabulary import SlackConfig
-from model.vocabulary.slack import MAX_CORRELATED, Correlation, Judged, Late, Progress, Result
+from model.vocabulary.slack import MAX_CORRELATED, Judged, Progress
+from model.vocabulary.windows import Correlation, Late, Result
 from model.windows.claims import Findings, name_of, tuples_of
 from model.windows.evidence import AcceptedTuple, WindowId
 from model.windows.query import as_written

@@ -7,17 +7,15 @@ Rules of this package:
 * Standard library and xxhash only.
 """
 
-from model.vocabulary.events import Event
 from model.vocabulary.grouping import GroupingConfig
 from model.vocabulary.hashing import stable_hash, task_of
 from model.vocabulary.join import JoinConfig
-from model.vocabulary.script import ScriptConfig
+from model.vocabulary.script.config import ScriptConfig
 from model.vocabulary.slack import SlackConfig
-from model.vocabulary.system import System
-from model.vocabulary.trace import Step, Trace
+from model.vocabulary.trace import Step, System, Trace
 from model.vocabulary.watermark import WatermarkConfig
 from model.vocabulary.windows import WindowSpec
-from model.vocabulary.workload import Fault, Workload
+from model.vocabulary.workload import Event, Fault, Workload
 
 __all__ = [
     "Event",

@@ -8,10 +8,9 @@ specification; names here follow it.
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, NamedTuple
 
-from model.vocabulary.answers import (
+from model.vocabulary.settings import Setting
+from model.vocabulary.windows import (
     AGGREGATES,
-    REASON_FUTURE,
-    REASON_NOT_FINITE,
     Cleared,
     Correction,
     Correlation,
@@ -20,36 +19,8 @@ from model.vocabulary.answers import (
     Rejected,
     Result,
     Revision,
+    WindowQuery,
 )
-from model.vocabulary.settings import Setting
-from model.vocabulary.windows import WindowQuery
-
-__all__ = [
-    "ADAPTIVE_CONTROLS",
-    "AGGREGATES",
-    "CONTROLS",
-    "MAX_CORRELATED",
-    "METHODS",
-    "MIN_DELTA",
-    "MIN_PERMUTATION_DELTA",
-    "REASON_FUTURE",
-    "REASON_NEGATIVE",
-    "REASON_NOT_FINITE",
-    "SAMPLINGS",
-    "SELF_SUFFICIENT_AGGREGATES",
-    "WORDS",
-    "Cleared",
-    "Correction",
-    "Correlation",
-    "Final",
-    "Judged",
-    "Late",
-    "Progress",
-    "Rejected",
-    "Result",
-    "Revision",
-    "SlackConfig",
-]
 
 CONTROLS = ("conformal", "fixed", "max", "pd", "pd-clamped")
 ADAPTIVE_CONTROLS = ("conformal", "pd", "pd-clamped")
@@ -68,6 +39,8 @@ MIN_PERMUTATION_DELTA = 0.001
 """Below, a window would need more permutations than memory holds: their number is 10 / delta."""
 MAX_CORRELATED = 2_000_000
 """Tuples of a window beyond which its rank correlation is left out: its sums fit into 64 bits."""
+
+REASON_NEGATIVE = "value is negative, which a relative error of a sum does not allow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,5 +160,3 @@ WORDS: tuple[type, ...] = (
     Correlation,
     Final,
 )
-
-REASON_NEGATIVE = "value is negative, which a relative error of a sum does not allow"

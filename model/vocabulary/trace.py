@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
+from model.vocabulary.workload import Workload
+
 
 class Step(Protocol):
     """One raw observation: a NamedTuple of plain values; its class name is its kind."""
@@ -104,3 +106,16 @@ def _parse(line: str, number: int, words: Mapping[str, Any]) -> Step:
 def _as_recorded(value: Any) -> Any:
     """JSON has no tuples, steps have no lists."""
     return tuple(value) if isinstance(value, list) else value
+
+
+class System(Protocol):
+    """One callable: run a workload, return what was observed.
+
+    Model, simulation and Spark pipeline each provide one a room, and so can a user
+    (``--system package.module:factory``; the factory takes no arguments and returns a System).
+    A System records raw observations, never interpretations.
+    """
+
+    def __call__(self, workload: Workload, /) -> Trace:
+        """Run the workload to its end and return the trace."""
+        ...

@@ -2,13 +2,14 @@
 
 Source: dynamic adjustment of the watermark by the disorder of a micro-cluster, the last k
 arrivals. ``docs/watermark.md`` is the specification; names here follow it. Steps that mean the
-same as in room ``slack`` are the same words, those of ``model.vocabulary.answers``.
+same as in room ``slack`` are the same words, those of ``model.vocabulary.windows``.
 """
 
 from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, NamedTuple
 
-from model.vocabulary.answers import (
+from model.vocabulary.settings import Setting
+from model.vocabulary.windows import (
     Cleared,
     Correction,
     Final,
@@ -16,9 +17,8 @@ from model.vocabulary.answers import (
     Rejected,
     Result,
     Revision,
+    WindowQuery,
 )
-from model.vocabulary.settings import Setting
-from model.vocabulary.windows import WindowQuery
 
 READINGS = ("disorder", "literal", "scaled", "fixed")
 CLOCKS = ("arrivals", "batches")

@@ -12,8 +12,8 @@ from typing import TypeAlias
 
 from model.checking.claims import ClaimSet, Judgement, Verdict
 from model.vocabulary import Trace, WatermarkConfig, Workload
-from model.vocabulary.answers import Cleared, Late, Rejected, Result, Revision
 from model.vocabulary.watermark import Clock
+from model.vocabulary.windows import Cleared, Late, Rejected, Result, Revision
 from model.watermark import clock_claims
 from model.watermark.clock_claims import has_every_clock, waits_by_disorder
 from model.watermark.evidence import Moment, Truth, closings, moments_of, observed_in, truth_of

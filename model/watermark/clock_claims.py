@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 from itertools import pairwise
 
-from model.vocabulary.answers import Late, Result
 from model.vocabulary.watermark import Clock
+from model.vocabulary.windows import Late, Result
 from model.watermark.evidence import (
     Moment,
     Observation,

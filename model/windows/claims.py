@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Generic, TypeVar
 
 from model.checking.claims import Claim, Outcome, Verdict
-from model.vocabulary.answers import Cleared, Late, Revision
 from model.vocabulary.trace import kind_of
+from model.vocabulary.windows import Cleared, Late, Revision
 from model.windows.evidence import Observation, Tick, Truth, WindowId
 from model.windows.query import Query
 

@@ -14,7 +14,7 @@ Rules of this file:
 from collections.abc import Callable, Sequence
 
 from model.vocabulary import Event, Step
-from model.vocabulary.answers import Cleared, Correction, Correlation, Revision
+from model.vocabulary.windows import Cleared, Correction, Correlation, Revision
 from model.windows.query import Query, aggregate_of
 from model.windows.rules import AS_SPECIFIED, CorrectionRules
 from model.windows.state import Answer, History, Plan, Scores, Store

@@ -16,7 +16,7 @@ from math import ceil, fsum, isfinite
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from model.vocabulary import Event, Trace, Workload, task_of
-from model.vocabulary.answers import Cleared, Late, Result, Revision
+from model.vocabulary.windows import Cleared, Late, Result, Revision
 from model.windows.query import Query
 
 WindowId = tuple[int, int, str]

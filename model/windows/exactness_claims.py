@@ -12,7 +12,7 @@ from itertools import combinations, islice
 from typing import NamedTuple, TypeAlias
 
 from model.checking.claims import Claim
-from model.vocabulary.answers import Cleared, Final, Late, Result, Revision
+from model.vocabulary.windows import Cleared, Final, Late, Result, Revision
 from model.windows.claims import Evidence, Findings, QueryT, TickT, claim, name_of, tuples_of
 from model.windows.evidence import AcceptedTuple, Observation, Tick, Truth, WindowId
 from model.windows.query import Query

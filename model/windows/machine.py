@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Generic, Protocol, TypeVar
 
 from model.vocabulary import Event, Step
-from model.vocabulary.answers import Late, Rejected, Result
+from model.vocabulary.windows import Late, Rejected, Result
 from model.windows.query import Query, aggregate_of
 from model.windows.rules import WindowRules
 from model.windows.state import OpenWindows, SavedWindows, Values

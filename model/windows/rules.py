@@ -13,7 +13,7 @@ from math import isfinite
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from model.vocabulary import Event, WindowSpec
-from model.vocabulary.answers import REASON_FUTURE, REASON_NOT_FINITE
+from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE
 from model.windows.query import Query
 from model.windows.state import Pair, Pending
 

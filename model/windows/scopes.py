@@ -15,7 +15,7 @@ from model.checking.explorer import Exploration, Machine, StateClaim, always
 from model.checking.explorer import explore as search
 from model.checking.variants import Variant
 from model.vocabulary import Event, Step
-from model.vocabulary.answers import Late, Result
+from model.vocabulary.windows import Late, Result
 from model.windows.machine import SavedTask
 from model.windows.query import Query
 from model.windows.state import Pair, Window

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Step
-from model.vocabulary.answers import Final, Late, Result
+from model.vocabulary.windows import Final, Late, Result
 from model.windows.query import Query
 
 T = TypeVar("T")
@@ -131,7 +131,7 @@ class Answer(NamedTuple):
 
 
 class Scores(NamedTuple):
-    """Sums over the tuples of one window; see :class:`model.vocabulary.answers.Correlation`."""
+    """Sums over the tuples of one window; see :class:`model.vocabulary.windows.Correlation`."""
 
     n: int
     cross: int

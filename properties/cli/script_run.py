@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import REASON_LATE
+from model.vocabulary.script.config import REASON_LATE
 from properties.cli import render
 from properties.cli.columns import add_columns, columns_of
 from properties.cli.outputs import refuse_unwritable

@@ -18,13 +18,8 @@ from typing import NamedTuple, TypeAlias
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, SlackConfig, WatermarkConfig, Workload, task_of
-from model.vocabulary.slack import (
-    AGGREGATES,
-    CONTROLS,
-    METHODS,
-    SAMPLINGS,
-    SELF_SUFFICIENT_AGGREGATES,
-)
+from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS, SELF_SUFFICIENT_AGGREGATES
+from model.vocabulary.windows import AGGREGATES
 from properties.generators import clusters
 from properties.generators.clusters import Shape
 from properties.generators.networks import EVENTS_MAX, SEEDS, STEPS, plans, sources, upto

@@ -23,17 +23,8 @@ from model.script.scopes import explore
 from model.script.slices import HOUR_MS, Cutting, Span, choose, edges, panes, slice_of
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
-from model.vocabulary.script import (
-    MILLISECOND_US,
-    Arithmetic,
-    Expression,
-    Hosted,
-    Result,
-    Sensor,
-    Statement,
-    Window,
-    Workflow,
-)
+from model.vocabulary.script.config import MILLISECOND_US, Hosted, Result
+from model.vocabulary.script.tree import Arithmetic, Expression, Sensor, Statement, Window, Workflow
 from properties.errors import counted
 from properties.pages.errata import Erratum, Findings
 from properties.pages.errata_search import (

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import csv, parquet
 
 from model.vocabulary import Event, ScriptConfig
-from model.vocabulary.script import MILLISECOND_US
+from model.vocabulary.script.config import MILLISECOND_US
 from properties.data.tables import cuts_into
 from properties.errors import UsageError
 from properties.script.queries import BATCHES

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from model.vocabulary.script import (
+from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
     Expression,

@@ -21,7 +21,8 @@ import numpy as np
 import pandas as pd
 
 from model.vocabulary import Event
-from model.vocabulary.script import PER_HOUR_MAX, Sensor, Workflow
+from model.vocabulary.script.config import PER_HOUR_MAX
+from model.vocabulary.script.tree import Sensor, Workflow
 from model.vocabulary.settings import nearest
 from properties.cases import why_missing
 from properties.data import inputs

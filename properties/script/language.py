@@ -16,7 +16,8 @@ from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
 
-from model.vocabulary.script import (
+from model.vocabulary.script.problems import problems
+from model.vocabulary.script.tree import (
     ACROSS_OPS,
     DEPTH_MAX,
     FUNCTIONS,
@@ -35,7 +36,6 @@ from model.vocabulary.script import (
     children,
     depth_of,
     is_constant,
-    problems,
     walk,
 )
 from properties.script.mistakes import (

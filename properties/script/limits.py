@@ -13,7 +13,7 @@ from typing import NamedTuple
 from model.script.graph import CONSTANT, SENSOR, Graph, compile_graph
 from model.script.slices import Cutting, choose
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script import MILLISECOND_US, TIME_END_US
+from model.vocabulary.script.config import MILLISECOND_US, TIME_END_US
 from model.vocabulary.settings import complete_texts
 from properties.errors import UsageError
 from properties.limits import parse_number, read_config, refuse_larger

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from lark import Token, UnexpectedToken
 from rich.cells import cell_len
 
-from model.vocabulary.script import MILLISECOND_US, SPAN_MAX_MS, Problem
+from model.vocabulary.script.config import MILLISECOND_US
+from model.vocabulary.script.problems import Problem
+from model.vocabulary.script.tree import SPAN_MAX_MS
 from model.vocabulary.settings import nearest
 from properties.data.durations import UNITS_US
 

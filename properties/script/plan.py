@@ -21,7 +21,7 @@ from model.script.placement import Placement, hash_baseline, load_cap, place
 from model.script.rules import RULES
 from model.script.slices import Choice, choose
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import MILLISECOND_US
+from model.vocabulary.script.config import MILLISECOND_US
 from properties.cli import render
 from properties.data.durations import write_duration
 from properties.errors import counted

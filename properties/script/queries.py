@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import CLUSTER, WATERMARKS, Sensor, Workflow, walk
+from model.vocabulary.script.config import CLUSTER, WATERMARKS
+from model.vocabulary.script.tree import Sensor, Workflow, walk
 from model.vocabulary.settings import settings_of
 from properties.data.durations import parse_duration_us, write_duration
 from properties.errors import UsageError, counted

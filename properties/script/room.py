@@ -17,20 +17,16 @@ from model.script.placement import components, hash_baseline, load_cap
 from model.script.scopes import EVERYDAY, SCOPES, explore
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, Trace, Workload
-from model.vocabulary.script import (
+from model.vocabulary.script.config import (
     CLUSTER,
     REASON_LATE,
     WORDS,
     Hosted,
-    Name,
     Rejected,
     Result,
-    Sensor,
-    Statement,
     Undefined,
-    Workflow,
-    walk,
 )
+from model.vocabulary.script.tree import Name, Sensor, Statement, Workflow, walk
 from properties.cases import make_case, select_inputs
 from properties.data.tables import Columns
 from properties.errors import UsageError, counted

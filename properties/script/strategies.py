@@ -17,7 +17,7 @@ from typing import NamedTuple
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, ScriptConfig, Workload, stable_hash
-from model.vocabulary.script import (
+from model.vocabulary.script.tree import (
     ACROSS_OPS,
     ARITHMETIC_OPS,
     WINDOW_OPS,

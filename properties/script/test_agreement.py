@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from model.script.claims import CASES, judge
 from model.script.variants import VARIANTS
 from model.vocabulary import ScriptConfig, System, Trace, Workload
-from model.vocabulary.script import Hosted, Rejected, Result, Undefined
+from model.vocabulary.script.config import Hosted, Rejected, Result, Undefined
 from properties.generators.streams import cuts
 from properties.judging.judge import broken_sentences
 from properties.script.room import compare

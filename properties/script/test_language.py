@@ -4,7 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lark import Token
 
-from model.vocabulary.script import Workflow, problems
+from model.vocabulary.script.problems import problems
+from model.vocabulary.script.tree import Workflow
 from properties.script.formatter import formatted, unparse, written
 from properties.script.language import LARK, ScriptError, parse
 from properties.script.strategies import SENSORS, workflows

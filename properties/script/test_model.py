@@ -25,7 +25,7 @@ from model.script.meaning import meaning
 from model.script.placement import HASHED, LARGE_SPLIT, WHOLE, load_cap, place, units
 from model.script.rules import RULES
 from model.vocabulary import ScriptConfig, System, Trace, Workload
-from model.vocabulary.script import Rejected, Result
+from model.vocabulary.script.config import Rejected, Result
 from properties.judging.judge import broken_sentences
 from properties.script.formatter import unparse
 from properties.script.language import parse

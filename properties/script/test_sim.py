@@ -25,17 +25,8 @@ from model.script.run import admit
 from model.script.stream import Stream
 from model.script.variants import VARIANTS
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script import (
-    WORDS,
-    Arithmetic,
-    Rejected,
-    Result,
-    Sensor,
-    Statement,
-    Undefined,
-    Window,
-    Workflow,
-)
+from model.vocabulary.script.config import WORDS, Rejected, Result, Undefined
+from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
 from properties.judging.judge import broken_sentences
 from properties.judging.plan_counterexamples import SeededPlan
 from properties.script.room import compare

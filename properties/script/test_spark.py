@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from model.script import run as reference
 from model.script.claims import CASES, judge
 from model.vocabulary import Fault, ScriptConfig, Trace, Workload
-from model.vocabulary.script import Rejected, Result, Undefined
+from model.vocabulary.script.config import Rejected, Result, Undefined
 from properties.cli import main as cli
 from properties.cli import script_run
 from properties.data.tables import Columns

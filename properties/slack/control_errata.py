@@ -17,7 +17,8 @@ from typing import NamedTuple
 from model.checking.claims import Outcome, Verdict
 from model.slack import make_system
 from model.vocabulary import Event, SlackConfig, Workload
-from model.vocabulary.slack import Final, Judged, Result
+from model.vocabulary.slack import Judged
+from model.vocabulary.windows import Final, Result
 from properties.errors import counted
 from properties.pages.errata import Findings
 from properties.pages.errata_search import decide, search, undetermined

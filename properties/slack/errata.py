@@ -24,7 +24,8 @@ from model.slack.claims import judge, over_all
 from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
-from model.vocabulary.slack import Late, Progress, Result, Revision
+from model.vocabulary.slack import Progress
+from model.vocabulary.windows import Late, Result, Revision
 from properties.pages.errata import Erratum, Findings
 from properties.pages.errata_search import erratum, promise_or_broken, smallest_stream
 from properties.slack import control_errata, requirement_errata

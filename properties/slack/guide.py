@@ -26,7 +26,7 @@ from model.slack import make_system
 from model.slack.assumption import status_of
 from model.slack.requirement import WindowFacts, requirement_of
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
-from model.vocabulary.slack import Correlation, Result
+from model.vocabulary.windows import Correlation, Result
 from properties.data import inputs
 from properties.pages import tables
 from properties.pages.tables import Table, columns

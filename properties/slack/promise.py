@@ -21,7 +21,8 @@ from scipy import stats
 
 from model.checking.claims import Outcome
 from model.vocabulary import Event, SlackConfig, Trace, Workload
-from model.vocabulary.slack import Judged, Result
+from model.vocabulary.slack import Judged
+from model.vocabulary.windows import Result
 from model.windows.query import as_written
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.source import Source

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Iterator
 
 from model.vocabulary import SlackConfig
-from model.vocabulary.answers import AGGREGATES
 from model.vocabulary.settings import settings_of
 from model.vocabulary.slack import METHODS
+from model.vocabulary.windows import AGGREGATES
 from properties.data.tables import Recording
 from properties.errors import UsageError, counted
 from properties.options import add_setting_options

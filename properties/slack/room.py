@@ -12,17 +12,8 @@ from model.slack.evidence import IDENTITY
 from model.slack.scopes import SCOPES, explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Trace
-from model.vocabulary.slack import (
-    WORDS,
-    Correction,
-    Correlation,
-    Final,
-    Judged,
-    Late,
-    Progress,
-    Rejected,
-    Result,
-)
+from model.vocabulary.slack import WORDS, Judged, Progress
+from model.vocabulary.windows import Correction, Correlation, Final, Late, Rejected, Result
 from properties.errors import counted
 from properties.rooms import Case, Explorer, Figure, Figures, JudgedCase, Remark, Room
 from properties.slack import queries

@@ -11,7 +11,8 @@ from model.checking.claims import Outcome
 from model.slack.claims import judge, over_all
 from model.slack.scopes import explore
 from model.vocabulary import Fault, System, Trace, Workload
-from model.vocabulary.slack import Correction, Final, Judged, Late, Rejected, Result
+from model.vocabulary.slack import Judged
+from model.vocabulary.windows import Correction, Final, Late, Rejected, Result
 from properties.cli.diff import choose_step_types
 from properties.generators.streams import CUTS_MAX, cases, configs, cuts, reordered
 from properties.judging.judge import broken_sentences

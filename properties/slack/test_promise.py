@@ -26,7 +26,7 @@ from model.slack.assumption import (
 from model.slack.machine import MODEL
 from model.slack.rules import RULES, Coverage, Factor, Rules, clip
 from model.vocabulary import Event, SlackConfig, Trace, Workload
-from model.vocabulary.slack import Correlation, Late
+from model.vocabulary.windows import Correlation, Late
 from properties.slack.promise import (
     AGGREGATES,
     FAILURE,

@@ -15,7 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault, SlackConfig, Trace
-from model.vocabulary.slack import AGGREGATES, CONTROLS, METHODS, SAMPLINGS
+from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS
+from model.vocabulary.windows import AGGREGATES
 from properties.generators.streams import configs, reordered
 from properties.rooms import find_room
 from properties.slack.test_model import NEEDED, answers, unbatched

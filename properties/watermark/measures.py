@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from model.slack.machine import Task as SlackTask
 from model.vocabulary import Event, SlackConfig, Step, WatermarkConfig, task_of
-from model.vocabulary.answers import Late, Result
+from model.vocabulary.windows import Late, Result
 from model.watermark.machine import Task as WatermarkTask
 
 SHORT = 0.05

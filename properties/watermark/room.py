@@ -6,8 +6,8 @@ from itertools import pairwise
 from statistics import fmean
 
 from model.checking.claims import Verdict
-from model.vocabulary.answers import Final, Late, Rejected, Result
 from model.vocabulary.watermark import WORDS, Clock
+from model.vocabulary.windows import Final, Late, Rejected, Result
 from model.watermark import make_system
 from model.watermark.claims import judge
 from model.watermark.evidence import IDENTITY

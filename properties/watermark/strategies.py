@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from model.vocabulary import WatermarkConfig, Workload
-from model.vocabulary.answers import AGGREGATES
+from model.vocabulary.windows import AGGREGATES
 from properties.generators.networks import upto
 from properties.generators.streams import UNIT_US, workloads
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from model.checking.claims import Outcome
 from model.vocabulary import Event, Fault, System, Trace, Workload
-from model.vocabulary.answers import Correction, Final, Late, Rejected, Result
 from model.vocabulary.watermark import Clock
+from model.vocabulary.windows import Correction, Final, Late, Rejected, Result
 from model.watermark.claims import judge, over_all
 from model.watermark.scopes import explore
 from properties.generators.streams import CUTS_MAX, cuts, reordered, without_redeliveries

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Event, Fault, Trace, WatermarkConfig, Workload
-from model.vocabulary.answers import AGGREGATES, Late
 from model.vocabulary.watermark import READINGS
+from model.vocabulary.windows import AGGREGATES, Late
 from model.watermark.variants import VARIANTS
 from properties.data import inputs
 from properties.data.tables import Recording, cuts_into

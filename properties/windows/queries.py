@@ -12,9 +12,8 @@ from itertools import product
 from typing import NamedTuple, TypeVar
 
 from model.vocabulary import task_of
-from model.vocabulary.answers import AGGREGATES
 from model.vocabulary.settings import settings_of
-from model.vocabulary.windows import WindowQuery
+from model.vocabulary.windows import AGGREGATES, WindowQuery
 from properties.data.durations import parse_duration_us, write_duration
 from properties.data.tables import Recording
 from properties.errors import UsageError

@@ -11,7 +11,8 @@ Rules of this file:
 
 from collections.abc import Sequence
 
-from model.vocabulary.script import (
+from model.vocabulary.script.problems import constant
+from model.vocabulary.script.tree import (
     ARITHMETIC_OPS,
     Across,
     Arithmetic,
@@ -23,7 +24,6 @@ from model.vocabulary.script import (
     Window,
     Workflow,
     children,
-    constant,
     is_constant,
 )
 from model.vocabulary.settings import require

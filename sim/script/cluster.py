@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import simpy
 
 from model.vocabulary import Event, Fault, ScriptConfig, Step, Trace, task_of
-from model.vocabulary.script import Hosted, Undefined
+from model.vocabulary.script.config import Hosted, Undefined
 from sim.kernel.link import Link, Place
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds

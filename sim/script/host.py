@@ -18,7 +18,7 @@ from typing import Annotated, NamedTuple, TypeAlias
 import simpy
 
 from model.vocabulary import Event, Step
-from model.vocabulary.script import END_US
+from model.vocabulary.script.config import END_US
 from model.vocabulary.settings import Setting, Settings, require
 from sim.kernel.plain import plain
 from sim.kernel.plan import Plan, Worker

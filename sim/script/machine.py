@@ -26,7 +26,7 @@ from model.script.placement import Placement
 from model.script.rules import RULES, Rules
 from model.script.run import Records
 from model.vocabulary import Event, ScriptConfig, Step
-from model.vocabulary.script import END_US, Rejected
+from model.vocabulary.script.config import END_US, Rejected
 from sim.script.placements import find_placement
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from model.vocabulary.script import (
+from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
     Expression,

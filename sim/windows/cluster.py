@@ -23,8 +23,8 @@ from typing import Any, Generic, NamedTuple, TypeAlias
 import simpy
 
 from model.vocabulary import Event, Fault, Step, Trace, task_of
-from model.vocabulary.answers import Cleared, Correction, Revision
 from model.vocabulary.settings import require
+from model.vocabulary.windows import Cleared, Correction, Revision
 from model.windows.pipeline import distinct
 from model.windows.query import Query
 from sim.kernel.link import Link

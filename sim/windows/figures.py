@@ -6,7 +6,7 @@ from math import nan
 import numpy as np
 from numpy.typing import ArrayLike
 
-from model.vocabulary.answers import Rejected
+from model.vocabulary.windows import Rejected
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series, Summary, ratio
 from sim.timed_figures import looks_us, mean, means, means_by_row, numbered, spread, troubles

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from model.vocabulary import Event, Step
-from model.vocabulary.answers import Final
+from model.vocabulary.windows import Final
 from model.windows.pipeline import AnyTask, TaskPipeline
 
 TaskT = TypeVar("TaskT", bound=AnyTask)

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from model.vocabulary import Event, Step
-from model.vocabulary.answers import Cleared, Late, Result
 from model.vocabulary.trace import StepT
+from model.vocabulary.windows import Cleared, Late, Result
 from model.windows.query import Query, aggregate_of
 from model.windows.state import Window
 from sim.kernel.disorder import IntArray

@@ -14,8 +14,8 @@ from typing import Generic, NamedTuple, cast
 import numpy as np
 
 from model.vocabulary import Event, Step
-from model.vocabulary.answers import Late, Rejected
 from model.vocabulary.trace import StepT
+from model.vocabulary.windows import Late, Rejected
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Level

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import REASON_LATE, REASON_NOT_FINITE
+from model.vocabulary.script.config import REASON_LATE, REASON_NOT_FINITE
 from spark_impl.runtime.arrays import Bools, Floats, Ints
 from spark_impl.script.arithmetic import Tuples
 from spark_impl.windows.disorder import cluster_sizes, count_inversions, wait_us

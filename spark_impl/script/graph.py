@@ -15,7 +15,8 @@ from itertools import chain
 from typing import NamedTuple
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import (
+from model.vocabulary.script.problems import constant
+from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
     Expression,
@@ -25,7 +26,6 @@ from model.vocabulary.script import (
     Union,
     Window,
     Workflow,
-    constant,
     is_constant,
 )
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary.script import END_US
+from model.vocabulary.script.config import END_US
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import require_later
 from spark_impl.script.admission import Arrivals, Clock, Waiting, admit

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import Hosted
+from model.vocabulary.script.config import Hosted
 from spark_impl.script.graph import Graph, Output, make_graph, readers
 from spark_impl.script.placement import Placement, Placing
 from spark_impl.script.slices import Cutting, cut
@@ -147,7 +147,7 @@ def _by_node(pairs: Iterable[tuple[int, Output]]) -> dict[int, tuple[Output, ...
 def compile_plan(config: ScriptConfig, way: str | None = None) -> Plan:
     """Share, cut and place: in the best way, or in the one that is named.
 
-    >>> from model.vocabulary.script import Sensor, Statement, Window, Workflow
+    >>> from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
     >>> both = Window("avg", Sensor("A"), 600_000, 300_000)
     >>> flows = tuple(Workflow(name, (Statement("mean", both),)) for name in ("one", "two"))
     >>> plan = compile_plan(ScriptConfig(flows, (("A", 3600), ("B", 3600))))

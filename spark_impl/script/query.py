@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import END_US, MILLISECOND_US, TIME_END_US
+from model.vocabulary.script.config import END_US, MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.arrays import Values
 from spark_impl.runtime.histories import InputProblem, escape_pattern, match_any, written_ns
 from spark_impl.runtime.queries import QueryRunner, paths, read_table

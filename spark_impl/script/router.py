@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from model.vocabulary.script import MILLISECOND_US, TIME_END_US
+from model.vocabulary.script.config import MILLISECOND_US, TIME_END_US
 from spark_impl.runtime.arrays import Ints
 from spark_impl.runtime.histories import InputProblem
 from spark_impl.script.encoding import ARRIVAL

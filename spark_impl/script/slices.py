@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary.script import END_US, MILLISECOND_US
+from model.vocabulary.script.config import END_US, MILLISECOND_US
 from spark_impl.runtime.arrays import Floats, Ints
 from spark_impl.script.arithmetic import (
     Folded,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from model.vocabulary import ScriptConfig, Trace, Workload
-from model.vocabulary.script import Rejected, Result, Undefined
+from model.vocabulary.script.config import Rejected, Result, Undefined
 from model.vocabulary.trace import Step
 from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.systems import (

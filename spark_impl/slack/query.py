@@ -9,7 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import SlackConfig
-from model.vocabulary.slack import ADAPTIVE_CONTROLS, Correlation, Judged, Progress
+from model.vocabulary.slack import ADAPTIVE_CONTROLS, Judged, Progress
+from model.vocabulary.windows import Correlation
 from spark_impl.runtime import queries
 from spark_impl.runtime.systems import system_maker
 from spark_impl.slack.judgement import JUDGED

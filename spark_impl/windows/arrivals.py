@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from model.vocabulary.answers import REASON_FUTURE, REASON_NOT_FINITE
 from model.vocabulary.slack import REASON_NEGATIVE
+from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE
 from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.windows.records import IDENTITY, NO_CLOCK, Clock, Rows, fill_records
 from spark_impl.windows.room import WindowSettings

@@ -7,7 +7,7 @@ import pyarrow as pa
 from pyspark.sql import Row, SparkSession
 
 from model.vocabulary import Event, Trace, Workload, task_of
-from model.vocabulary import answers as words
+from model.vocabulary import windows as words
 from model.vocabulary.trace import Step
 from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.systems import CASE, OnKill, OperatorInProcess, arrivals_table, run_pack

@@ -25,8 +25,8 @@ from pyspark.sql import SparkSession
 
 from model.checking.claims import Verdict
 from model.vocabulary import SlackConfig, Trace, Workload
-from model.vocabulary.answers import Final
 from model.vocabulary.join import STREAMS, Match, Rejected
+from model.vocabulary.windows import Final
 from properties.generators import clusters
 from properties.generators.clusters import Shape
 from properties.judging import counterexamples

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from model.vocabulary import Event, ScriptConfig
-from model.vocabulary.script import END_US, Result
+from model.vocabulary.script.config import END_US, Result
 from model.vocabulary.settings import look_up
 from sim.script.machine import Finding, Message, ScriptMachine
 from sim.script.placements import PLAN

@@ -17,17 +17,11 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 from model.vocabulary import Trace, Workload
-from model.vocabulary.answers import Late, Rejected
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.join import Receive
-from model.vocabulary.script import (
-    Arithmetic,
-    ScriptConfig,
-    Sensor,
-    Statement,
-    Window,
-    Workflow,
-)
+from model.vocabulary.script.config import ScriptConfig
+from model.vocabulary.script.tree import Arithmetic, Sensor, Statement, Window, Workflow
+from model.vocabulary.windows import Late, Rejected
 from properties.generators.streams import UNIT_US, arrival_orders, timings
 from properties.generators.streams import configs as slack_configs
 from properties.grouping.strategies import replaying

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from model.vocabulary import Event, Step
-from model.vocabulary.answers import Final
+from model.vocabulary.windows import Final
 from sim.windows.machine import WindowGauges
 from spark_impl.windows.room import WindowRoom
 from spark_impl.windows.system import TaskInProcess

@@ -19,8 +19,9 @@ from model.vocabulary import (
     stable_hash,
     task_of,
 )
-from model.vocabulary.slack import WORDS, Final, Late, Result
+from model.vocabulary.slack import WORDS
 from model.vocabulary.trace import kind_of
+from model.vocabulary.windows import Final, Late, Result
 
 SPECS = st.builds(WindowSpec, st.integers(1, 30), st.integers(1, 30))
 TIMES = st.integers(-100, 200)

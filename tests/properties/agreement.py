@@ -5,7 +5,7 @@ from model.grouping import run as run_grouping
 from model.script import run as run_script
 from model.vocabulary import Trace, Workload
 from model.vocabulary.grouping import WORDS as GROUPING_WORDS
-from model.vocabulary.script import WORDS as SCRIPT_WORDS
+from model.vocabulary.script.config import WORDS as SCRIPT_WORDS
 from properties.grouping import room as grouping
 from properties.script import room as script
 

@@ -4,7 +4,7 @@ from math import sqrt
 
 from model.script import run
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.script import REASON_NOT_FINITE, Hosted, Result
+from model.vocabulary.script.config import REASON_NOT_FINITE, Hosted, Result
 
 
 def make() -> System:

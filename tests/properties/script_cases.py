@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script import MILLISECOND_US
+from model.vocabulary.script.config import MILLISECOND_US
 from properties.script.language import parse
 
 SECOND = 3_600

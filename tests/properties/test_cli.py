@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from model.vocabulary import Trace, Workload
-from model.vocabulary.slack import Final
+from model.vocabulary.windows import Final
 from properties.data import inputs
 from properties.data.tables import Recording
 from tests.properties.straggler import Straggler, assert_refused

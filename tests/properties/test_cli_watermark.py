@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from model.vocabulary import Event, Trace, WatermarkConfig, Workload
-from model.vocabulary.answers import Final, Result
+from model.vocabulary.windows import Final, Result
 from properties.rooms import find_room
 from tests.properties.straggler import Straggler, assert_refused
 

@@ -19,7 +19,7 @@ MODEL = '''
 """The model of room ``toy``: one answer, the sum of all values."""
 
 from model.vocabulary import Trace, Workload
-from model.vocabulary.answers import Final
+from model.vocabulary.windows import Final
 
 
 def run(workload: Workload) -> Trace:
@@ -72,7 +72,7 @@ from dataclasses import replace
 from model.checking.claims import Judgement, Outcome, Verdict
 from model.toy import make_system
 from model.vocabulary import Event, SlackConfig, Workload
-from model.vocabulary.answers import Final
+from model.vocabulary.windows import Final
 from properties.pages.errata import Erratum, Findings
 from properties.rooms import Case
 from properties.slack.room import ROOM as SLACK

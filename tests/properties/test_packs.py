@@ -7,7 +7,7 @@ import pytest
 
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, System, Trace, Workload
-from model.vocabulary.slack import Correction
+from model.vocabulary.windows import Correction
 from properties.generators.streams import cases
 from properties.judging.counterexamples import Counterexample
 from properties.judging.systems import SPARK

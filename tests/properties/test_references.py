@@ -14,7 +14,8 @@ from model.checking.claims import Outcome
 from model.slack import make_system
 from model.vocabulary import Event, GroupingConfig, JoinConfig, SlackConfig, System, Trace, Workload
 from model.vocabulary.join import Equi
-from model.vocabulary.slack import WORDS, Late
+from model.vocabulary.slack import WORDS
+from model.vocabulary.windows import Late
 from properties.data.durations import write_short
 from properties.errors import UsageError
 from properties.grouping.room import ROOM as GROUPING

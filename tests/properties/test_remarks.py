@@ -9,7 +9,7 @@ import pytest
 from model.slack import make_system
 from model.slack.assumption import status_of
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
-from model.vocabulary.slack import Correlation
+from model.vocabulary.windows import Correlation
 from properties.cli import main as cli
 from properties.rooms import Case, Remark
 from properties.slack.room import ASSUMPTION, remarks, rests_on_assumption

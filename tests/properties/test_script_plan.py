@@ -13,7 +13,7 @@ import properties.script
 from model.script import run
 from model.script.claims import judge
 from model.vocabulary import ScriptConfig, Workload
-from model.vocabulary.script import Result
+from model.vocabulary.script.config import Result
 from properties.judging.judge import broken_sentences
 from properties.script import inputs
 from properties.script.execution import explained

@@ -7,7 +7,7 @@ import pytest
 
 from model.script import run
 from model.vocabulary import ScriptConfig, Workload
-from model.vocabulary.script import Hosted, Result
+from model.vocabulary.script.config import Hosted, Result
 from properties.cases import why_missing
 from properties.data.tables import Columns
 from properties.rooms import find_room

@@ -5,12 +5,8 @@ from collections import Counter
 import pytest
 
 from model.vocabulary import SlackConfig, Workload
-from model.vocabulary.slack import (
-    ADAPTIVE_CONTROLS,
-    AGGREGATES,
-    CONTROLS,
-    SELF_SUFFICIENT_AGGREGATES,
-)
+from model.vocabulary.slack import ADAPTIVE_CONTROLS, CONTROLS, SELF_SUFFICIENT_AGGREGATES
+from model.vocabulary.windows import AGGREGATES
 from model.windows.evidence import has_exact_sums
 from properties.generators.networks import plans
 from properties.generators.streams import cases, configs, reordered, requirements, timed_cases

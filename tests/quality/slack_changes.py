@@ -4,16 +4,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from model.vocabulary import Step, Workload
-from model.vocabulary.slack import (
-    Cleared,
-    Correlation,
-    Final,
-    Judged,
-    Late,
-    Progress,
-    Result,
-    Revision,
-)
+from model.vocabulary.slack import Judged, Progress
+from model.vocabulary.windows import Cleared, Correlation, Final, Late, Result, Revision
 from tests.model.slack.strategies import stream_of
 
 CONFIG = {"size_us": 10, "slide_us": 5, "control": "conformal", "lambda_thr": 0.5}

@@ -14,9 +14,8 @@ from model.script.machine import NOTHING, Effect, Notice, Share, Worker, WorkerS
 from model.script.placement import Placement
 from model.script.slices import Units
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script import (
-    END_US,
-    MILLISECOND_US,
+from model.vocabulary.script.config import END_US, MILLISECOND_US
+from model.vocabulary.script.tree import (
     Arithmetic,
     Expression,
     Name,

@@ -13,7 +13,7 @@ from model.script.graph import compile_graph
 from model.script.placement import Placement, place
 from model.script.rules import RULES
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import Arithmetic, Expression, Sensor, Statement, Workflow
+from model.vocabulary.script.tree import Arithmetic, Expression, Sensor, Statement, Workflow
 from properties.script import formatter
 from properties.script.formatter import text_of, unparse
 from properties.script.language import parse

@@ -12,17 +12,8 @@ from model.script.claims import judge
 from model.script.rules import RULES, Rules
 from model.script.variants import VARIANTS
 from model.vocabulary import Fault, ScriptConfig
-from model.vocabulary.script import (
-    Arithmetic,
-    Name,
-    Rejected,
-    Result,
-    Sensor,
-    Statement,
-    Undefined,
-    Window,
-    Workflow,
-)
+from model.vocabulary.script.config import Rejected, Result, Undefined
+from model.vocabulary.script.tree import Arithmetic, Name, Sensor, Statement, Window, Workflow
 from sim.kernel.plan import Plan, replay
 from sim.kernel.source import Recording, Row
 from sim.kernel.station import Offer

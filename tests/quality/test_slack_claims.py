@@ -7,7 +7,7 @@ from model.slack import run
 from model.slack.claims import CLAIMS, check
 from model.slack.variants import VARIANTS
 from model.vocabulary import Step, Trace, Workload
-from model.vocabulary.slack import Correlation, Final, Rejected
+from model.vocabulary.windows import Correlation, Final, Rejected
 from tests.quality.slack_changes import CHANGES, STREAM, TUMBLING, Change, at, extra
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from model.checking.claims import Outcome
 from model.vocabulary import Event, Step, Trace, Workload
-from model.vocabulary.answers import Cleared, Final, Late, Result, Revision
 from model.vocabulary.watermark import Clock
+from model.vocabulary.windows import Cleared, Final, Late, Result, Revision
 from model.watermark import run
 from model.watermark.claims import CLAIMS, check, judge
 

@@ -7,8 +7,8 @@ from model.checking.diff import compare
 from model.checking.explorer import explore as search
 from model.checking.shrink import smallest
 from model.vocabulary import Event, Trace, Workload
-from model.vocabulary.answers import Late
 from model.vocabulary.watermark import WORDS
+from model.vocabulary.windows import Late
 from model.watermark import run
 from model.watermark import variants as module
 from model.watermark.claims import CLAIMS, check

@@ -18,7 +18,7 @@ from model.checking.claims import Outcome
 from model.slack import run as model_run
 from model.slack.claims import check
 from model.vocabulary import Event, Fault, SlackConfig, Workload
-from model.vocabulary.slack import Cleared, Correction, Final, Late, Result
+from model.vocabulary.windows import Cleared, Correction, Final, Late, Result
 from model.windows.state import Window
 from sim.kernel import faults
 from sim.kernel.distributions import Constant, Exponential

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from model.vocabulary import WatermarkConfig
-from model.vocabulary.answers import Final, Late, Result
 from model.vocabulary.watermark import Clock
+from model.vocabulary.windows import Final, Late, Result
 from model.watermark import run as model_run
 from sim.kernel.distributions import Constant
 from sim.kernel.plan import Cluster, Plan

@@ -13,8 +13,8 @@ import pytest
 
 from model.slack import run as model_slack
 from model.vocabulary import Fault, SlackConfig, Trace, WatermarkConfig, Workload
-from model.vocabulary.answers import Correction, Final
 from model.vocabulary.settings import read_settings
+from model.vocabulary.windows import Correction, Final
 from model.watermark import run as model_watermark
 from sim.kernel.disorder import Burst
 from sim.kernel.distributions import Exponential

@@ -10,7 +10,19 @@ from fractions import Fraction
 from typing import Any
 
 from model.vocabulary import Event, SlackConfig, Trace, Workload, task_of
-from model.vocabulary import slack as words
+from model.vocabulary.slack import REASON_NEGATIVE, Judged, Progress
+from model.vocabulary.windows import (
+    REASON_FUTURE,
+    REASON_NOT_FINITE,
+    Cleared,
+    Correction,
+    Correlation,
+    Final,
+    Late,
+    Rejected,
+    Result,
+    Revision,
+)
 from tests.spark_impl.brute_requirement import required
 
 NEVER = -(1 << 63)
@@ -31,7 +43,7 @@ class Task:
         self.closed: set[Window] = set()
         self.judged: set[Window] = set()
         self.orders = 0
-        self.pending: set[words.Late] = set()
+        self.pending: set[Late] = set()
         self.revisions: dict[tuple[int, str], int] = defaultdict(int)
         self.answers: dict[tuple[int, str], tuple[float, int, int]] = {}
         self.steps: list[Any] = []
@@ -62,7 +74,7 @@ class Task:
     def arrive(self, e: Event, batch: int) -> bool:
         c, ts = self.c, e.event_time_us
         if reason := self.rejection(e):
-            self.steps.append(words.Rejected(self.number, e.seq, e.source_id, batch, reason))
+            self.steps.append(Rejected(self.number, e.seq, e.source_id, batch, reason))
             return False
         before = self.accepted.get(e.source_id)
         if c.dedup and before is not None and self.remembers(before):
@@ -77,7 +89,7 @@ class Task:
         for end in self.ends(ts):
             if end <= self.wm:
                 start = end - c.size_us
-                late = words.Late(self.number, start, self.key(e), e.source_id, ts, batch)
+                late = Late(self.number, start, self.key(e), e.source_id, ts, batch)
                 if late not in self.steps:
                     self.steps.append(late)
                 self.pending.add(late._replace(batch=0))
@@ -90,14 +102,14 @@ class Task:
 
     def rejection(self, e: Event) -> str:
         if not math.isfinite(e.value):
-            return words.REASON_NOT_FINITE
+            return REASON_NOT_FINITE
         if e.value < 0 and self.positive:
-            return words.REASON_NEGATIVE
+            return REASON_NEGATIVE
         if (
             self.c.max_future_us is not None
             and e.event_time_us > e.arrival_us + self.c.max_future_us
         ):
-            return words.REASON_FUTURE
+            return REASON_FUTURE
         return ""
 
     def remembers(self, e: Event) -> bool:
@@ -110,7 +122,7 @@ class Task:
                 values = self.received[end, key]
                 start, value = end - self.c.size_us, aggregate(self.c, values)
                 self.steps.append(
-                    words.Result(self.number, start, key, batch, value, len(values), slack, self.wm)
+                    Result(self.number, start, key, batch, value, len(values), slack, self.wm)
                 )
                 self.answers[start, key] = (value, len(values), 0)
 
@@ -135,7 +147,7 @@ class Task:
                 if c.control == "pd-clamped":
                     self.alpha = min(max(self.alpha, 0.0), 1.0)
             place = (self.number, self.orders, end - c.size_us, key, batch)
-            self.steps.append(words.Judged(*place, n_rcv, n_late, n_req, miss, self.alpha))
+            self.steps.append(Judged(*place, n_rcv, n_late, n_req, miss, self.alpha))
             self.orders += 1
 
     def cv2(self) -> float:
@@ -163,13 +175,9 @@ class Task:
         else:
             return
         windows = sorted({(pair.start_us, pair.key) for pair in self.pending})
-        self.steps.append(
-            words.Correction(self.number, batch, reason, len(self.pending), len(windows))
-        )
+        self.steps.append(Correction(self.number, batch, reason, len(self.pending), len(windows)))
         for pair in self.pending:
-            self.steps.append(
-                words.Cleared(pair.task, pair.start_us, pair.key, pair.source_id, batch)
-            )
+            self.steps.append(Cleared(pair.task, pair.start_us, pair.key, pair.source_id, batch))
         for start, key in windows:
             inside = [
                 e.value
@@ -179,16 +187,14 @@ class Task:
             self.revisions[start, key] += 1
             revision, value = self.revisions[start, key], aggregate(self.c, inside)
             self.steps.append(
-                words.Revision(self.number, start, key, batch, revision, value, len(inside))
+                Revision(self.number, start, key, batch, revision, value, len(inside))
             )
             self.answers[start, key] = (value, len(inside), revision)
             self.correlate(start, key, batch, revision)
         self.pending.clear()
 
     def progressed(self, batch: int) -> None:
-        step = words.Progress(
-            self.number, batch, self.t_max, self.k, self.slack(), self.wm, self.alpha
-        )
+        step = Progress(self.number, batch, self.t_max, self.k, self.slack(), self.wm, self.alpha)
         self.steps.append(step)
 
     def correlate(self, start: int, key: str, batch: int, revision: int) -> None:
@@ -209,12 +215,12 @@ class Task:
             sum(a * b for a, b in zip(*each, strict=True)) for each in ((x, y), (x, x), (y, y))
         )
         place = (self.number, start, key, batch, revision)
-        self.steps.append(words.Correlation(*place, len(inside), cross, xx, yy))
+        self.steps.append(Correlation(*place, len(inside), cross, xx, yy))
 
-    def finals(self) -> list[words.Final]:
+    def finals(self) -> list[Final]:
         open_pairs = {(pair.start_us, pair.key) for pair in self.pending}
         return [
-            words.Final(self.number, start, key, value, n, revision, (start, key) not in open_pairs)
+            Final(self.number, start, key, value, n, revision, (start, key) not in open_pairs)
             for (start, key), (value, n, revision) in self.answers.items()
         ]
 

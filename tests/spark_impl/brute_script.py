@@ -11,24 +11,25 @@ from math import floor, inf, isfinite, sqrt
 from typing import NamedTuple
 
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
-from model.vocabulary.script import (
+from model.vocabulary.script.config import (
     END_US,
     REASON_LATE,
     REASON_NOT_FINITE,
+    Rejected,
+    Result,
+    Undefined,
+)
+from model.vocabulary.script.problems import OPERATIONS, constant
+from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
     Expression,
     Name,
-    Rejected,
-    Result,
     Sensor,
-    Undefined,
     Union,
     Window,
-    constant,
     is_constant,
 )
-from model.vocabulary.script.problems import OPERATIONS
 from model.vocabulary.trace import Step
 
 

@@ -6,12 +6,12 @@ from typing import Any
 from model.vocabulary import Event, Workload
 from model.vocabulary.slack import (
     ADAPTIVE_CONTROLS,
-    AGGREGATES,
     CONTROLS,
     METHODS,
     SAMPLINGS,
     SELF_SUFFICIENT_AGGREGATES,
 )
+from model.vocabulary.windows import AGGREGATES
 
 
 def random_config(seed: int) -> dict[str, Any]:

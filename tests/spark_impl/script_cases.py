@@ -4,7 +4,7 @@ import random
 from collections.abc import Sequence
 
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script import (
+from model.vocabulary.script.tree import (
     ACROSS_OPS,
     ARITHMETIC_OPS,
     WINDOW_OPS,

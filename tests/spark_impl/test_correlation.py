@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from model.vocabulary import Event, SlackConfig, Workload
-from model.vocabulary.slack import Correlation
+from model.vocabulary.windows import Correlation
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import correlation
 from spark_impl.windows.records import Rows

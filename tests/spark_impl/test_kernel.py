@@ -8,16 +8,8 @@ import pyarrow as pa
 import pytest
 
 from model.vocabulary import Event, SlackConfig, Workload
-from model.vocabulary.slack import (
-    REASON_FUTURE,
-    REASON_NEGATIVE,
-    REASON_NOT_FINITE,
-    Judged,
-    Late,
-    Progress,
-    Rejected,
-    Result,
-)
+from model.vocabulary.slack import REASON_NEGATIVE, Judged, Progress
+from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE, Late, Rejected, Result
 from spark_impl.runtime.histories import COLUMNS
 from spark_impl.slack import retained_values, rule, run_in_process
 from spark_impl.slack.query import SLACK

@@ -7,7 +7,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault, Workload
-from model.vocabulary.slack import WORDS, Correction, Correlation, Final, Judged, Late
+from model.vocabulary.slack import WORDS, Judged
+from model.vocabulary.windows import Correction, Correlation, Final, Late
 from spark_impl.slack import make_system, run_workloads
 from spark_impl.windows import history
 from tests.spark_impl import brute

@@ -8,16 +8,15 @@ from pyspark.sql import DataFrame, SparkSession, functions
 
 from model.script import make_system
 from model.vocabulary import ScriptConfig, Workload
-from model.vocabulary.script import (
+from model.vocabulary.script.config import Result, Undefined
+from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
     Expression,
     Name,
     Number,
-    Result,
     Sensor,
     Statement,
-    Undefined,
     Union,
     Window,
     Workflow,

@@ -11,19 +11,8 @@ import numpy as np
 import pytest
 
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script import (
-    REASON_LATE,
-    WORDS,
-    Hosted,
-    Rejected,
-    Result,
-    Sensor,
-    Statement,
-    Undefined,
-    Union,
-    Window,
-    Workflow,
-)
+from model.vocabulary.script.config import REASON_LATE, WORDS, Hosted, Rejected, Result, Undefined
+from model.vocabulary.script.tree import Sensor, Statement, Union, Window, Workflow
 from spark_impl.script import admission, compile_plan, run_in_process
 from spark_impl.script.admission import Arrivals, Clock, waiting_of
 from spark_impl.script.arithmetic import Folded, Scaled, Tuples, aggregate, fold, to_scaled

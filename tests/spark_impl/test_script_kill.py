@@ -7,7 +7,7 @@ import pytest
 
 from model.script import run
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import Rejected
+from model.vocabulary.script.config import Rejected
 from spark_impl.script import compile_plan
 from spark_impl.script.system import read_traces
 from tests.harness import profiles

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from model.vocabulary import Event, ScriptConfig, task_of
-from model.vocabulary.script import (
+from model.vocabulary.script.config import Hosted
+from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
     Expression,
-    Hosted,
     Name,
     Number,
     Sensor,

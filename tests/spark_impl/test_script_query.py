@@ -13,18 +13,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Event, Fault, ScriptConfig
-from model.vocabulary.script import (
-    END_US,
+from model.vocabulary.script.config import END_US, Hosted, Rejected, Result, Undefined
+from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
-    Hosted,
     Name,
     Number,
-    Rejected,
-    Result,
     Sensor,
     Statement,
-    Undefined,
     Union,
     Window,
     Workflow,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from model.vocabulary import Event, Workload
-from model.vocabulary.answers import Late, Rejected, Result
 from model.vocabulary.watermark import READINGS, Clock
+from model.vocabulary.windows import Late, Rejected, Result
 from spark_impl.watermark import run_in_process
 from spark_impl.windows import kernel
 from spark_impl.windows.disorder import count_inversions

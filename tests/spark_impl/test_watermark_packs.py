@@ -8,8 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault
-from model.vocabulary.answers import Final, Late
 from model.vocabulary.watermark import WORDS, Clock
+from model.vocabulary.windows import Final, Late
 from spark_impl.watermark import run_workloads
 from tests.spark_impl import brute_watermark
 from tests.spark_impl.watermark_cases import random_config, random_workload

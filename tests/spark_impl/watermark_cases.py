@@ -4,8 +4,8 @@ import random
 from typing import Any
 
 from model.vocabulary import Workload
-from model.vocabulary.answers import AGGREGATES
 from model.vocabulary.watermark import READINGS
+from model.vocabulary.windows import AGGREGATES
 from tests.spark_impl import cases
 
 

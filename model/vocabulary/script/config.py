@@ -3,10 +3,9 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from model.vocabulary.script.problems import problems
-from model.vocabulary.script.steps import TIME_END_US
 from model.vocabulary.script.tree import (
     SENSOR,
     Expression,
@@ -22,6 +21,15 @@ from model.vocabulary.script.tree import (
     walk,
 )
 from model.vocabulary.settings import Setting, Settings, is_int, require
+
+MILLISECOND_US = 1_000
+END_US = (1 << 63) - 1
+"""Watermark of a stream that has ended: above every event time."""
+TIME_END_US = 1 << 61
+"""Event times lie from 0 to below this."""
+
+REASON_NOT_FINITE = "value is not a finite number"
+REASON_LATE = "event time lies below the watermark of the sensor"
 
 PER_HOUR_MAX = 3_600_000_000
 WATERMARKS = ("fixed", "disorder", "scaled")
@@ -168,3 +176,40 @@ def _plain(expression: Expression, names: Mapping[str, frozenset[str]]) -> froze
     if isinstance(expression, Union):
         return frozenset().union(*(_plain(part, names) for part in expression.parts))
     return frozenset()
+
+
+# --------------------------------------------------------------------------------------- steps
+
+
+class Result(NamedTuple):
+    """A tuple of a named stream that is computed: by a window or by arithmetic."""
+
+    workflow: str
+    name: str
+    ts_us: int
+    value: float
+
+
+class Undefined(NamedTuple):
+    """A time at which a statement had something to compute and got no finite number."""
+
+    workflow: str
+    name: str
+    ts_us: int
+
+
+class Rejected(NamedTuple):
+    """An arrival that takes part in nothing, and why."""
+
+    seq: int
+    reason: str
+
+
+class Hosted(NamedTuple):
+    """A sensor whose tuples are sent to a worker."""
+
+    worker: int
+    sensor: str
+
+
+WORDS: tuple[type, ...] = (Result, Undefined, Rejected, Hosted)

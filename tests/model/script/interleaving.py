@@ -22,7 +22,7 @@ from model.script.rules import RULES, Rules
 from model.script.run import admit
 from model.script.stream import Stream
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script import Rejected
+from model.vocabulary.script.config import Rejected
 
 Placing: TypeAlias = Callable[[Graph, ScriptConfig], Placement]
 Input: TypeAlias = Event | Notice | None

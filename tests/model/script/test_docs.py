@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from model.script.variants import VARIANTS
-from model.vocabulary.script import FUNCTIONS
+from model.vocabulary.script.tree import FUNCTIONS
 
 PAGE = (Path(__file__).parents[3] / "docs" / "script.md").read_text(encoding="utf-8")
 

@@ -9,17 +9,8 @@ from model.script import run
 from model.script.claims import LOAD, REJECTIONS, RESULTS, judge
 from model.script.evidence import TOLERANCE, align, deviation, is_exact
 from model.vocabulary import Event, ScriptConfig, Step, Trace, Workload
-from model.vocabulary.script import (
-    MILLISECOND_US,
-    Arithmetic,
-    Name,
-    Rejected,
-    Result,
-    Sensor,
-    Statement,
-    Window,
-    Workflow,
-)
+from model.vocabulary.script.config import MILLISECOND_US, Rejected, Result
+from model.vocabulary.script.tree import Arithmetic, Name, Sensor, Statement, Window, Workflow
 
 MEAN, LEAST = (Window(op, Sensor("a"), 4, 2) for op in ("avg", "min"))
 STATEMENTS = (Statement("x", MEAN), Statement("y", Arithmetic("-", Name("x"), LEAST)))

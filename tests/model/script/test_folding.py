@@ -9,7 +9,8 @@ from model.script.evaluation import Slices
 from model.script.graph import WINDOW, Node
 from model.script.rules import RULES
 from model.script.slices import Span, edges, panes
-from model.vocabulary.script import END_US, WINDOW_OPS
+from model.vocabulary.script.config import END_US
+from model.vocabulary.script.tree import WINDOW_OPS
 
 MS = 1_000
 SPANS = (Span(4, 6), Span(5, 3), Span(8, 2))

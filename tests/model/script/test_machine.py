@@ -12,13 +12,11 @@ from model.script.graph import compile_graph
 from model.script.machine import Effect, Notice, Rise, Worker
 from model.script.placement import Placement
 from model.vocabulary import Event, ScriptConfig, Workload
-from model.vocabulary.script import (
-    END_US,
-    REASON_LATE,
+from model.vocabulary.script.config import END_US, REASON_LATE, Rejected
+from model.vocabulary.script.tree import (
     Arithmetic,
     Expression,
     Name,
-    Rejected,
     Sensor,
     Statement,
     Union,

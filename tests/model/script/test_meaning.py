@@ -8,19 +8,21 @@ import pytest
 from model.script import run
 from model.script.meaning import meaning
 from model.vocabulary import Event, ScriptConfig, Trace, Workload
-from model.vocabulary.script import (
+from model.vocabulary.script.config import (
     REASON_LATE,
     REASON_NOT_FINITE,
+    Rejected,
+    Result,
+    Undefined,
+)
+from model.vocabulary.script.tree import (
     Across,
     Arithmetic,
     Expression,
     Name,
     Number,
-    Rejected,
-    Result,
     Sensor,
     Statement,
-    Undefined,
     Union,
     Window,
     Workflow,

@@ -25,7 +25,7 @@ from model.script.placement import (
     sensors_of,
 )
 from model.script.rules import RULES
-from model.vocabulary.script import Across, Name, Sensor, Statement, Union, Window, Workflow
+from model.vocabulary.script.tree import Across, Name, Sensor, Statement, Union, Window, Workflow
 
 HOUR_MS = 3_600_000
 

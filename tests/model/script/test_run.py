@@ -12,7 +12,7 @@ from model.script.graph import compile_workflows
 from model.script.placement import place
 from model.script.rules import RULES
 from model.script.variants import VARIANTS
-from model.vocabulary.script import WORDS, Hosted
+from model.vocabulary.script.config import WORDS, Hosted
 from tests.model.script.test_placement import random_workflows
 
 

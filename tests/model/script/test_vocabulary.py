@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.script import (
+from model.vocabulary.script.problems import constant, problems
+from model.vocabulary.script.tree import (
     DEPTH_MAX,
     Across,
     Arithmetic,
@@ -19,10 +20,8 @@ from model.vocabulary.script import (
     Union,
     Window,
     Workflow,
-    constant,
     depth_of,
     is_constant,
-    problems,
 )
 from properties.script.strategies import configs
 

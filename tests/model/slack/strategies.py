@@ -5,13 +5,8 @@ from typing import Any
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, Workload
-from model.vocabulary.slack import (
-    AGGREGATES,
-    CONTROLS,
-    METHODS,
-    SAMPLINGS,
-    SELF_SUFFICIENT_AGGREGATES,
-)
+from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS, SELF_SUFFICIENT_AGGREGATES
+from model.vocabulary.windows import AGGREGATES
 
 START_US = 1_000
 

@@ -18,7 +18,8 @@ from model.slack.assumption import (
     status_of,
 )
 from model.vocabulary import SlackConfig
-from model.vocabulary.slack import MAX_CORRELATED, Correlation
+from model.vocabulary.slack import MAX_CORRELATED
+from model.vocabulary.windows import Correlation
 from tests.model.slack.strategies import stream_of
 
 T_19 = 3.8834

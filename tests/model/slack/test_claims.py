@@ -4,17 +4,8 @@ from model.checking.claims import Judgement, Outcome, Verdict, combine
 from model.slack import run
 from model.slack.claims import CLAIMS, check, judge, over_all
 from model.vocabulary import Trace, Workload
-from model.vocabulary.slack import (
-    Cleared,
-    Correction,
-    Final,
-    Judged,
-    Late,
-    Progress,
-    Rejected,
-    Result,
-    Revision,
-)
+from model.vocabulary.slack import Judged, Progress
+from model.vocabulary.windows import Cleared, Correction, Final, Late, Rejected, Result, Revision
 from tests.model.slack.strategies import stream_of
 
 CONFIG = {"size_us": 10, "slide_us": 5, "control": "conformal", "cv": 0.5}

@@ -8,16 +8,8 @@ from hypothesis import strategies as st
 
 from model.slack.machine import Task
 from model.vocabulary import Event, SlackConfig, Step
-from model.vocabulary.slack import (
-    REASON_FUTURE,
-    REASON_NEGATIVE,
-    REASON_NOT_FINITE,
-    Judged,
-    Late,
-    Progress,
-    Rejected,
-    Result,
-)
+from model.vocabulary.slack import REASON_NEGATIVE, Judged, Progress
+from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE, Late, Rejected, Result
 from tests.model.slack.strategies import arrivals, configs, stream_of
 
 FIXED = {"size_us": 10, "slide_us": 5, "control": "fixed"}

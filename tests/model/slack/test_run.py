@@ -14,16 +14,8 @@ from model.slack import make_system, run
 from model.slack.claims import check, judge, over_all
 from model.slack.evidence import IDENTITY
 from model.vocabulary import Fault, Trace, Workload, task_of
-from model.vocabulary.slack import (
-    WORDS,
-    Correction,
-    Final,
-    Judged,
-    Late,
-    Progress,
-    Rejected,
-    Result,
-)
+from model.vocabulary.slack import WORDS, Judged, Progress
+from model.vocabulary.windows import Correction, Final, Late, Rejected, Result
 from model.windows.pipeline import PRODUCER
 from tests.model.slack.strategies import cuts, stream_of, workloads
 

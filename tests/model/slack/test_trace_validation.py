@@ -5,7 +5,7 @@ from hypothesis import given
 from model.checking.claims import Outcome
 from model.slack import run
 from model.vocabulary import SlackConfig, Trace, Workload
-from model.vocabulary.slack import Late, Result
+from model.vocabulary.windows import Late, Result
 from tests.model.slack.strategies import stream_of, workloads
 from tests.model.slack.trace_validation import validate_task
 

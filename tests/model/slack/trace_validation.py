@@ -16,8 +16,9 @@ from model.checking.validation import validate
 from model.slack.machine import Task, TaskState
 from model.slack.rules import RULES, Rules
 from model.vocabulary import Event, SlackConfig, Step, Trace, Workload, task_of
-from model.vocabulary.slack import Judged, Late, Progress, Rejected, Result
+from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.trace import kind_of
+from model.vocabulary.windows import Late, Rejected, Result
 
 STREAM_WORDS: tuple[type, ...] = (Result, Late, Judged, Rejected, Progress)
 SHOWN = 5

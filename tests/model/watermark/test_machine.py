@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, Trace, WatermarkConfig, Workload
-from model.vocabulary.answers import Final, Late, Rejected, Result, Revision
 from model.vocabulary.watermark import Clock
+from model.vocabulary.windows import Final, Late, Rejected, Result, Revision
 from model.watermark import run
 from model.watermark.machine import Task
 

@@ -2,7 +2,7 @@
 
 from model.slack.assumption import scored
 from model.vocabulary import SlackConfig, Step
-from model.vocabulary.slack import Cleared, Correction, Correlation, Final, Late, Result, Revision
+from model.vocabulary.windows import Cleared, Correction, Correlation, Final, Late, Result, Revision
 from model.windows.correction import advance, due, plan
 from model.windows.state import Answer, History, Pair, Pending, Plan, Store, Window
 from tests.model.slack.strategies import stream_of

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.vocabulary import SlackConfig
-from model.vocabulary.slack import AGGREGATES
+from model.vocabulary.windows import AGGREGATES
 from model.windows.query import aggregate_of, as_written, quantile
 
 

@@ -8,15 +8,8 @@ import pytest
 
 from model.script import make_system as make_reference
 from model.vocabulary import Fault, ScriptConfig
-from model.vocabulary.script import (
-    Arithmetic,
-    Name,
-    Result,
-    Sensor,
-    Statement,
-    Window,
-    Workflow,
-)
+from model.vocabulary.script.config import Result
+from model.vocabulary.script.tree import Arithmetic, Name, Sensor, Statement, Window, Workflow
 from sim.kernel.distributions import Constant
 from sim.kernel.faults import Congest, Fail, Slow
 from sim.kernel.link import Place, Tier, Tiers

@@ -12,16 +12,8 @@ import pytest
 
 from model.script import make_system as make_reference
 from model.vocabulary import ScriptConfig, Workload
-from model.vocabulary.script import (
-    Hosted,
-    Rejected,
-    Result,
-    Sensor,
-    Statement,
-    Undefined,
-    Union,
-    Workflow,
-)
+from model.vocabulary.script.config import Hosted, Rejected, Result, Undefined
+from model.vocabulary.script.tree import Sensor, Statement, Union, Workflow
 from sim.script import ScriptRun, from_settings, simulate
 from sim.script.machine import CompiledScripts, ModelScripts, ScriptMachine, compile_scripts
 from sim.script.placements import PLACEMENTS
