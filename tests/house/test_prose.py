@@ -22,7 +22,6 @@ UNWRAPPED: tuple[str, ...] = (
     "docs/diff.md",
     "docs/grouping-guide.md",
     "docs/grouping.md",
-    "docs/join.md",
     "docs/published.md",
     "docs/script.md",
     "docs/simulation.md",
