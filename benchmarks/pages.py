@@ -12,9 +12,9 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from benchmarks.__main__ import MEASURED, RESULTS, readable
+from model.vocabulary.settings import JsonObject
 from properties.cli.render import markdown
 from properties.pages import reproduction, settings
 from properties.rooms import room_names
@@ -91,11 +91,11 @@ def speed(folder: Path) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _machine(record: Mapping[str, Any]) -> list[object]:
+def _machine(record: JsonObject) -> list[object]:
     return [record[name] for name in ("python", "spark", "cores")]
 
 
-def _simulations(figures: Mapping[str, Mapping[str, Any]]) -> str:
+def _simulations(figures: Mapping[str, JsonObject]) -> str:
     rows = []
     for label, (room, prefix) in _RUNS.items():
         found = [figures[f"sim_{room}"].get(prefix + name) for name in _COLUMNS]
@@ -103,7 +103,7 @@ def _simulations(figures: Mapping[str, Mapping[str, Any]]) -> str:
     return markdown({"run": "", **dict.fromkeys(_COLUMNS.values(), "")}, rows)
 
 
-def _others(name: str, figures: Mapping[str, Any]) -> Iterator[list[str]]:
+def _others(name: str, figures: JsonObject) -> Iterator[list[str]]:
     """Yield the figures of a benchmark that are not in the table of simulations."""
     prefixes = [prefix for room, prefix in _RUNS.values() if name == f"sim_{room}"]
     shown = {prefix + column for prefix in prefixes for column in _COLUMNS}

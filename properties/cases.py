@@ -2,9 +2,10 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from typing import Protocol
 
 from model.vocabulary import Event, Workload
+from model.vocabulary.settings import PlainData
 from properties.data.inputs import PUBLISHED, missing_recording, recordings_by_name
 from properties.data.tables import cuts_into
 from properties.rooms import Case, SkippedInput
@@ -32,7 +33,7 @@ class Input(Protocol):
 class Query(Protocol):
     """The configuration of a room."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Return all settings by name."""
         ...
 

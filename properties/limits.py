@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from math import isfinite
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from model.vocabulary import Workload
+from model.vocabulary.settings import JsonObject
 from properties.data.durations import LONGEST_US
 from properties.errors import UsageError
 
 ConfigT = TypeVar("ConfigT")
 
 
-def read_config(read: Callable[[Mapping[str, Any]], ConfigT], workload: Workload) -> ConfigT:
+def read_config(read: Callable[[JsonObject], ConfigT], workload: Workload) -> ConfigT:
     """Return the query of a stored workload; raise :class:`UsageError` if it has none."""
     try:
         return read(workload.config)

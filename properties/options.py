@@ -10,9 +10,8 @@ Rules of this file:
 import argparse
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from model.vocabulary.settings import TOO_LONG_US, Setting
+from model.vocabulary.settings import TOO_LONG_US, PlainData, Setting
 from properties.data.durations import duration, write_duration
 
 
@@ -37,7 +36,7 @@ def add_setting_options(
             words.append(f": {', '.join(setting.choices)}")
         usually = (usual or {}).get(name, _default(setting))
         words.append(f" ({usually})" if usually else "")
-        common: dict[str, Any] = {"dest": name, "help": "".join(words)}
+        common: dict[str, PlainData] = {"dest": name, "help": "".join(words)}
         if setting.kind is bool:
             group.add_argument(option_of(name), action="store_true", default=None, **common)
         else:
@@ -55,7 +54,7 @@ def _default(setting: Setting) -> str:
     return write_duration(setting.default) if is_time else setting.write(setting.default)
 
 
-def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, PlainData]:
     """Return the settings that the user gave."""
     return {name: value for name in names if (value := getattr(args, name)) is not None}
 

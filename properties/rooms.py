@@ -23,7 +23,7 @@ from model.checking.diff import Difference
 from model.checking.explorer import Exploration
 from model.checking.explorer import Path as Behaviour
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.settings import nearest
+from model.vocabulary.settings import JsonObject, nearest
 from properties.data.tables import Columns
 from properties.errors import UsageError
 from properties.judging.predictions import NO_PREDICTION, Prediction, Predictor
@@ -85,7 +85,7 @@ class Remark(NamedTuple):
     name: str
     sentence: str
     """Sentence without a full stop."""
-    data: Mapping[str, Any]
+    data: JsonObject
     """The same note as plain data."""
 
 
@@ -155,7 +155,7 @@ class Alternatives(NamedTuple):
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    data: tuple[Mapping[str, Any], ...]
+    data: tuple[JsonObject, ...]
     """The same rows as plain data."""
     remark: str
     """Sentence that explains the table."""
@@ -227,7 +227,7 @@ class Room:
     Raise ``ValueError`` with one sentence for an impossible setting, and :class:`UsageError` for a
     run that would not end.
     """
-    simulate_plan: Callable[[Plan, Mapping[str, Any], int], TimedRun]
+    simulate_plan: Callable[[Plan, JsonObject, int], TimedRun]
     """Simulate a plan and the configuration of a query with a seed."""
     replay: Callable[[Workload], TimedRun]
     """Replay a workload through the stated cluster."""
@@ -247,7 +247,7 @@ class Room:
     """Return the step classes that the workload of a plan does not determine."""
     simpler: Callable[[Workload], Iterator[Workload]] = lambda _: iter(())
     """Yield workloads with the same arrivals and a simpler query, to shrink a counterexample."""
-    settings: Callable[[Workload], Mapping[str, Any]] = lambda workload: workload.config
+    settings: Callable[[Workload], JsonObject] = lambda workload: workload.config
     """Return the settings that the description of a counterexample names."""
     errata: tuple[Erratum, ...] = ()
     """Promises that the published idea breaks if it is read literally."""

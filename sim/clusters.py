@@ -1,11 +1,11 @@
 """Settings of a cluster, the same in every room: its workers, its links, and its faults."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lcm
-from typing import Annotated, Any
+from typing import Annotated
 
-from model.vocabulary.settings import Setting, Settings, pick
+from model.vocabulary.settings import JsonObject, Setting, Settings, pick
 from sim.kernel.distributions import Constant, Distribution, Exponential
 from sim.kernel.faults import Schedule, schedule_of
 from sim.kernel.link import HERE, Noise, Place, Tiers
@@ -88,7 +88,7 @@ class ClusterSettings(Settings):
         return () if self.faults == NONE else schedule_of(self.faults)
 
 
-def cluster_settings(values: Mapping[str, Any]) -> ClusterSettings:
+def cluster_settings(values: JsonObject) -> ClusterSettings:
     """Return the settings of the cluster among those of a run."""
     return pick(ClusterSettings, values)
 

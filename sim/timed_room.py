@@ -4,14 +4,14 @@ A room adds its processes (``cluster.py``), its figures (``figures.py``) and its
 ``room.py`` runs a plan through these and ends with a :class:`TimedRoom`.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from model.vocabulary import Event, Fault, System, Workload
-from model.vocabulary.settings import look_up
+from model.vocabulary.settings import JsonObject, PlainData, look_up
 from sim.clusters import NONE, STATED
 from sim.kernel.plan import Cluster, Plan, replay
 from sim.kernel.run import Arrived, TimedRun
@@ -24,7 +24,7 @@ PRODUCER = "sim"
 class Configuration(Protocol):
     """The query of a room."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Return the query as JSON has it."""
         ...
 
@@ -72,7 +72,7 @@ class TimedRoom(Generic[ConfigT, RunT]):
     restate: Callable[[Workload, ConfigT], Plan] = _stated_plan
     """Returns the plan of a replay, given the workload and its query."""
 
-    def simulate_plan(self, plan: Plan, config: Mapping[str, Any], seed: int) -> RunT:
+    def simulate_plan(self, plan: Plan, config: JsonObject, seed: int) -> RunT:
         """Run a plan and a query in plain data."""
         return self.simulate(plan, self.read(config), seed)
 

@@ -13,10 +13,9 @@ Rules of this file:
   there is no other order.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from random import Random
-from typing import Any
 
 from model.join import chain
 from model.join.oracle import Admission, admission, queries_of
@@ -38,6 +37,7 @@ from model.join.state import (
 )
 from model.vocabulary import JoinConfig, Step, System, Trace, Workload
 from model.vocabulary.join import Ack, Admit, Drop, Forward, Match, Quiet, R, Receive, S
+from model.vocabulary.settings import JsonObject
 
 PRODUCER = "model"
 
@@ -78,7 +78,7 @@ def _renumbered(lane: Lane) -> Lane:
 class SeededRun:
     """A chain on its way through a workload; a seed or a lot decides what happens next."""
 
-    def __init__(self, workload: Workload, changes: Mapping[str, Any], lot: Lot) -> None:
+    def __init__(self, workload: Workload, changes: JsonObject, lot: Lot) -> None:
         self.config = JoinConfig.from_json(workload.config)
         self.admitted = admission(workload)
         self.setup = replace(setup_of(self.config, self.admitted), **changes)
@@ -136,9 +136,7 @@ class SeededRun:
                 self.steps.append(Match(query, r_id, s_id, epoch))
 
 
-def run(
-    workload: Workload, changes: Mapping[str, Any] | None = None, lot: Lot | None = None
-) -> Trace:
+def run(workload: Workload, changes: JsonObject | None = None, lot: Lot | None = None) -> Trace:
     """Return the reference trace of a workload: results and protocol steps.
 
     ``changes`` replace fields of the chain's ``Setup``; ``lot`` decides instead of the seed. Raises

@@ -13,7 +13,6 @@ Rules of this file:
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain as chained
-from typing import Any
 
 from model.checking.explorer import Exploration
 from model.checking.explorer import explore as search
@@ -25,6 +24,7 @@ from model.join.state import BY_KIND, CAPACITY_1, UNORDERED, Action
 from model.join.state_claims import LOST, STUCK, TWICE, claims_of
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import And, R, S
+from model.vocabulary.settings import JsonObject
 
 PAPER = "S2J, read literally"
 PLANTED = "planted bug"
@@ -44,7 +44,7 @@ class Variant:
     source: str
     corrected: str
     """The rule that keeps the promise."""
-    changes: Mapping[str, Any]
+    changes: JsonObject
     """Fields of the scope that the mistake replaces."""
     seed: int = 0
     """Seed with which a single run of the example breaks the promise."""

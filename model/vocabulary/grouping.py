@@ -4,11 +4,10 @@ Source: TAG, time-aware grouping of skewed streams. ``docs/grouping.md`` is the 
 names here follow it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
-from model.vocabulary.settings import Setting, Settings, is_int, require
+from model.vocabulary.settings import JsonObject, PlainData, Setting, Settings, is_int, require
 
 POLICIES = (
     "key",
@@ -123,14 +122,14 @@ class GroupingConfig(Settings):
             times = each if first <= batch else times
         return times
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Return plain data; ``GroupingConfig.from_json`` reads it back."""
         data = Settings.to_json(self)
         data["times_us"] = [[batch, list(times)] for batch, times in self.times_us]
         return data | {name: list(data[name]) for name in ("latency_us", "tiers")}
 
     @classmethod
-    def _decoded(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _decoded(cls, data: JsonObject) -> dict[str, PlainData]:
         given = {**data}
         for name in sorted({"latency_us", "tiers", "times_us"} & set(data)):
             try:

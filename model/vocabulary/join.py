@@ -4,12 +4,20 @@ Source: S2J, a chain of join workers that exchange blocks of tuples by the proto
 ``docs/join.md`` is the specification; names here follow it.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Annotated, Any, NamedTuple
 
-from model.vocabulary.settings import Setting, Settings, is_int, is_number, one_of, require
+from model.vocabulary.settings import (
+    JsonObject,
+    PlainData,
+    Setting,
+    Settings,
+    is_int,
+    is_number,
+    one_of,
+    require,
+)
 
 R = "R"
 """The stream that enters at worker 0 and moves right; value of ``Event.stream``."""
@@ -186,7 +194,7 @@ class JoinConfig(Settings):
         """First and last epoch whose tuples the query pairs; ``None``: no last one."""
         return {name: (first, last) for name, first, last in self.epochs}.get(query, (0, None))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Return plain data; ``JoinConfig.from_json`` reads it back."""
         data = Settings.to_json(self)
         data["queries"] = [[name, predicate_to_json(predicate)] for name, predicate in self.queries]
@@ -194,7 +202,7 @@ class JoinConfig(Settings):
         return data
 
     @classmethod
-    def _decoded(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _decoded(cls, data: JsonObject) -> dict[str, PlainData]:
         try:
             queries = tuple((name, predicate_from_json(text)) for name, text in data["queries"])
         except (TypeError, ValueError) as error:

@@ -198,7 +198,7 @@ def _settings_of(kind: Any) -> Mapping[str, Setting]:
     }
 
 
-def defaults_of(kind: Any) -> dict[str, Any]:
+def defaults_of(kind: Any) -> dict[str, PlainData]:
     """Return the fields of a dataclass or NamedTuple with their defaults, or ``MISSING``."""
     if is_dataclass(kind):
         return {each.name: each.default for each in fields(kind)}
@@ -267,7 +267,7 @@ def schema(*kinds: type, without: Collection[str] = (), **defaults: Any) -> dict
     return found
 
 
-def read_settings(texts: Text, known: Mapping[str, Setting]) -> dict[str, Any]:
+def read_settings(texts: Text, known: Mapping[str, Setting]) -> dict[str, PlainData]:
     """Return the value of every known setting: read from ``texts``, else its default.
 
     Raises ``ValueError`` for an unknown name, with a suggestion, and for a bad value.
@@ -282,7 +282,7 @@ def read_settings(texts: Text, known: Mapping[str, Setting]) -> dict[str, Any]:
     }
 
 
-def pick(kind: type[T], values: Mapping[str, Any], **others: Any) -> T:
+def pick(kind: type[T], values: JsonObject, **others: Any) -> T:
     """Build an object of class ``kind`` from those of ``values`` that are settings of it."""
     own = {name: values[name] for name in settings_of(kind) if name in values}
     return kind(**{**own, **others})

@@ -3,17 +3,18 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
+from model.vocabulary.settings import JsonObject, PlainData
 from model.vocabulary.workload import Workload
 
 
 class Step(Protocol):
     """One raw observation: a NamedTuple of plain values; its class name is its kind."""
 
-    def _asdict(self) -> dict[str, Any]: ...
+    def _asdict(self) -> dict[str, PlainData]: ...
 
 
 StepT = TypeVar("StepT", bound=Step)
@@ -92,7 +93,7 @@ class Trace:
             return cls(producer, [_parse(line, n, by_kind) for n, line in enumerate(lines, 2)])
 
 
-def _parse(line: str, number: int, words: Mapping[str, Any]) -> Step:
+def _parse(line: str, number: int, words: JsonObject) -> Step:
     try:
         row = json.loads(line)
         word = words[row.pop("kind")]

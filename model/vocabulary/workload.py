@@ -1,11 +1,13 @@
 """A workload: what every producer of a trace is given."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from model.vocabulary.settings import JsonObject, PlainData
 
 VERSION = 1
 
@@ -54,7 +56,7 @@ class Workload:
 
     room: str
     arrivals: tuple[Event, ...]
-    config: Mapping[str, Any]
+    config: JsonObject
     cuts: tuple[int, ...] = ()
     faults: tuple[Fault, ...] = ()
     seed: int = 0
@@ -77,7 +79,7 @@ class Workload:
         """A copy with some fields replaced."""
         return replace(self, **changes)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Plain data for ``json.dump``; :meth:`from_json` reads it back."""
         return {
             "version": VERSION,
@@ -92,7 +94,7 @@ class Workload:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "Workload":
+    def from_json(cls, data: JsonObject) -> "Workload":
         """Read what :meth:`to_json` wrote; ``ValueError`` with one sentence when it is not that."""
         if data.get("version") != VERSION:
             msg = f"workload version {data.get('version')!r} is not {VERSION}"

@@ -10,9 +10,10 @@ Rules of this file:
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil, fsum
-from typing import Any, Protocol
+from typing import Protocol
 
 from model.vocabulary import WindowSpec
+from model.vocabulary.settings import PlainData
 
 # ------------------------------------------------------------------------------------- settings
 
@@ -80,7 +81,7 @@ class Query(Protocol):
         """Largest age of a pending event time behind the watermark, in microseconds."""
         ...
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Return the settings as plain data."""
         ...
 

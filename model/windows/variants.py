@@ -1,9 +1,9 @@
 """Wrong decisions that variants of windowed rooms share, and the workloads that show them."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from model.vocabulary import Event, WindowSpec, Workload
+from model.vocabulary.settings import JsonObject
 from model.windows.query import Query
 from model.windows.rules import LATE, Place, Stream, route
 from model.windows.state import Pending
@@ -50,7 +50,7 @@ def without_age(config: Query, pending: Pending, _wm_us: int, is_flush: bool) ->
 
 def example(
     room: str,
-    config: Mapping[str, Any],
+    config: JsonObject,
     event_times_us: Sequence[int],
     values: Sequence[float],
     cuts: Sequence[int] = (),

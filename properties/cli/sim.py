@@ -5,11 +5,11 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
 from model.checking.claims import Outcome
+from model.vocabulary.settings import PlainData
 from properties.cli import render
 from properties.cli.outputs import refuse_unwritable
 from properties.data.durations import parse_duration_us
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         chosen.plot(timed, args.plot)
     if args.json is not None:
-        record: dict[str, Any] = {
+        record: dict[str, PlainData] = {
             **timed.summary,
             "digest": timed.digest,
             "verdict": str(judgement.outcome),

@@ -2,11 +2,11 @@
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from model.vocabulary.settings import nearest, settings_of
+from model.vocabulary.settings import JsonObject, PlainData, nearest, settings_of
 from properties.errors import UsageError
 from properties.grouping.limits import INSTANCES_MAX, refuse_config
 
@@ -129,7 +129,7 @@ def _parse_times(text: str) -> tuple[tuple[int, tuple[int, ...]], ...]:
     )
 
 
-def _complete(given: Mapping[str, Any], tuples: int) -> dict[str, Any]:
+def _complete(given: JsonObject, tuples: int) -> dict[str, PlainData]:
     """Return the settings completed by defaults; times depend on the number of instances."""
     n = given.get("instances", INSTANCES)
     # GroupingConfig refuses numbers that cannot be, and a list of so many times might not end.

@@ -1,13 +1,13 @@
 """Counterexamples as small files that people read and ``straggler replay`` runs again."""
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from model.vocabulary import Event, Workload, stable_hash
+from model.vocabulary.settings import JsonObject, PlainData
 from properties.errors import UsageError
 from properties.judging.plan_counterexamples import SeededPlan
 from properties.judging.references import MODEL, REFERENCES
@@ -24,7 +24,7 @@ class SimulatedCluster(NamedTuple):
     """A simulated cluster and its query; SimPy derives the workload."""
 
     room: str
-    config: Mapping[str, Any]
+    config: JsonObject
     case: SeededPlan
 
 
@@ -83,14 +83,14 @@ class Counterexample:
             raise UsageError(f"{path.name} is not a counterexample: {error}") from error
 
 
-def _to_json(given: Workload | SimulatedCluster) -> tuple[int, dict[str, Any]]:
+def _to_json(given: Workload | SimulatedCluster) -> tuple[int, dict[str, PlainData]]:
     if isinstance(given, Workload):
         return RECORDED, {"workload": given.to_json()}
     data = {"config": dict(given.config), "seed": given.case.seed}
     return SIMULATED, {**data, "plan": to_plain(given.case.plan)}
 
 
-def _simulated(record: Mapping[str, Any]) -> SimulatedCluster:
+def _simulated(record: JsonObject) -> SimulatedCluster:
     """Read a simulated cluster, which a user may have edited."""
     plan, seed, config = from_plain(record["plan"]), record["seed"], record["config"]
     if not isinstance(plan, Plan):
@@ -108,7 +108,7 @@ def _simulated(record: Mapping[str, Any]) -> SimulatedCluster:
     return SimulatedCluster(str(record["room"]), config, SeededPlan(plan, seed))
 
 
-def _reference(record: Mapping[str, Any]) -> str:
+def _reference(record: JsonObject) -> str:
     reference = record.get("reference", MODEL)  # old files have no reference
     if reference not in REFERENCES:
         msg = f"its reference is {reference!r}; it must be one of {', '.join(REFERENCES)}"
@@ -116,7 +116,7 @@ def _reference(record: Mapping[str, Any]) -> str:
     return str(reference)
 
 
-def _texts(record: dict[str, Any], name: str) -> tuple[str, ...]:
+def _texts(record: dict[str, PlainData], name: str) -> tuple[str, ...]:
     value = record[name]
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         msg = f"{name} is {value!r}; it must be a list of texts"

@@ -15,10 +15,10 @@ Rules of this file:
 import time
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
+from model.vocabulary.settings import PlainData
 from model.vocabulary.trace import kind_of
 from properties.errors import UsageError
 from properties.judging.predictions import Prediction
@@ -71,7 +71,7 @@ class Judgement:
         is_right = all(verdict.outcome is not Outcome.BROKEN for verdict in verdicts)
         return is_right and self.outcome is Outcome.BROKEN
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Return the judgement as plain data."""
         expected, observed = self.digests
         return {

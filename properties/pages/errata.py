@@ -10,9 +10,10 @@ Rules of this file:
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from model.checking.claims import Outcome, Verdict
+from model.vocabulary.settings import PlainData
 
 
 class Findings(NamedTuple):
@@ -65,7 +66,7 @@ class Confirmation(NamedTuple):
     erratum: Erratum
     findings: Findings
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Return the confirmation as plain data."""
         erratum, findings = self.erratum, self.findings
         verdicts = {

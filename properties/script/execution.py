@@ -6,10 +6,10 @@ A run keeps its data in a temporary folder. For a query that runs for ever, use
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +17,7 @@ from pyarrow import csv, parquet
 
 from model.vocabulary import Event, ScriptConfig
 from model.vocabulary.script.config import MILLISECOND_US
+from model.vocabulary.settings import JsonObject
 from properties.data.tables import cuts_into
 from properties.errors import UsageError
 from properties.script.queries import BATCHES
@@ -44,12 +45,12 @@ class Found(NamedTuple):
 class Explained(NamedTuple):
     """A query as rows of ``spark_impl.script.explain``, and Spark's plan of it."""
 
-    computations: Sequence[Mapping[str, Any]]
-    cuttings: Sequence[Mapping[str, Any]]
-    workers: Sequence[Mapping[str, Any]]
+    computations: Sequence[JsonObject]
+    cuttings: Sequence[JsonObject]
+    workers: Sequence[JsonObject]
     dropped: Sequence[str]
     """Sensors that no script names."""
-    figures: Mapping[str, Any]
+    figures: JsonObject
     physical: str
     """Spark's plan of a micro-batch."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
@@ -22,6 +22,7 @@ from model.script.rules import RULES
 from model.script.slices import Choice, choose
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import MILLISECOND_US
+from model.vocabulary.settings import PlainData
 from properties.cli import render
 from properties.data.durations import write_duration
 from properties.errors import counted
@@ -144,7 +145,7 @@ class Plan:
         """Yield the figures as sentences."""
         return self.summary().sentences()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Return plain data; rates in tuples an hour."""
         graph, placed = self.graph, self.placement
         most, sent = hash_baseline(graph, self.config.workers)

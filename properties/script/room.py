@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import isfinite
-from typing import Any
 
 from model.checking import diff
 from model.checking.claims import Judgement, Verdict
@@ -27,6 +26,7 @@ from model.vocabulary.script.config import (
     Undefined,
 )
 from model.vocabulary.script.tree import Name, Sensor, Statement, Workflow, walk
+from model.vocabulary.settings import JsonObject
 from properties.cases import make_case, select_inputs
 from properties.data.tables import Columns
 from properties.errors import UsageError, counted
@@ -290,7 +290,7 @@ def _named(flows: Sequence[Workflow]) -> set[str]:
     return {node.id for node in nodes if isinstance(node, Sensor)}
 
 
-def settings(workload: Workload) -> Mapping[str, Any]:
+def settings(workload: Workload) -> JsonObject:
     """Return the scripts as text, and the settings with which they run."""
     config = ScriptConfig.from_json(workload.config)
     scripts = {

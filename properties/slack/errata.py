@@ -12,11 +12,10 @@ Rules of this file:
 3. ``control_errata`` and ``requirement_errata`` search single windows instead of streams.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import cache, partial
 from itertools import product
-from typing import Any
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.slack import make_system
@@ -24,6 +23,7 @@ from model.slack.claims import judge, over_all
 from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
+from model.vocabulary.settings import JsonObject, PlainData
 from model.vocabulary.slack import Progress
 from model.vocabulary.windows import Late, Result, Revision
 from properties.pages.errata import Erratum, Findings
@@ -47,7 +47,7 @@ def smallest(variant: str, **settings: object) -> Findings:
     return smallest_stream(bug, right, judge, streams(config), _describe, scope)
 
 
-def streams(config: Mapping[str, Any]) -> Iterator[Workload]:
+def streams(config: JsonObject) -> Iterator[Workload]:
     """Yield all streams of up to ``TUPLES_MAX`` tuples for a query, fewer tuples first."""
     for length in range(1, TUPLES_MAX + 1):
         for times_us in product(TIMES_US, repeat=length):
@@ -58,7 +58,7 @@ def streams(config: Mapping[str, Any]) -> Iterator[Workload]:
             yield Workload("slack", arrivals, config, tuple(range(1, length)))
 
 
-def _plain(control: str) -> dict[str, Any]:
+def _plain(control: str) -> dict[str, PlainData]:
     """Return a query of sums in overlapping windows, with early corrections.
 
     The control ``fixed`` waits 0.
@@ -70,7 +70,7 @@ def _plain(control: str) -> dict[str, Any]:
     return {name: value for name, value in config.to_json().items() if _differs(plain, name, value)}
 
 
-def _differs(plain: Mapping[str, Any], name: str, value: object) -> bool:
+def _differs(plain: JsonObject, name: str, value: object) -> bool:
     return name in ("size_us", "slide_us") or value != plain[name]
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 from model.checking.claims import Outcome, Verdict
 from model.slack import make_system
@@ -12,6 +11,7 @@ from model.slack.evidence import IDENTITY
 from model.slack.scopes import SCOPES, explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Trace
+from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import WORDS, Judged, Progress
 from model.vocabulary.windows import Correction, Correlation, Final, Late, Rejected, Result
 from properties.errors import counted
@@ -87,7 +87,7 @@ def remarks(case: Case, trace: Trace) -> tuple[Remark, ...]:
         status = status_of(trace.of(Correlation))
     except (ArithmeticError, TypeError, ValueError):  # no figures that correlations can have
         status = Assumption(UNTESTED, None, None, None, 0)
-    data: dict[str, Any] = {"assumption": ASSUMPTION, **status._asdict()}
+    data: dict[str, PlainData] = {"assumption": ASSUMPTION, **status._asdict()}
     return (Remark("assumption", f"{ASSUMPTION}: {describe_status(status)}", data),)
 
 

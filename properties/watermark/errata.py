@@ -5,10 +5,10 @@ Source: dynamic adjustment of the watermark by the disorder of a micro-cluster.
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any
 
 from model.checking.claims import Verdict
 from model.vocabulary import Event, Trace, WatermarkConfig, Workload
+from model.vocabulary.settings import PlainData
 from model.vocabulary.watermark import Clock
 from model.watermark import make_system
 from model.watermark.claims import judge, over_all
@@ -20,7 +20,9 @@ from properties.pages.errata_search import erratum, promise_or_broken, smallest_
 BUG = VARIANTS["literal"]
 TIMES_US = range(4)
 TUPLES_MAX = 4
-CONFIG: dict[str, Any] = WatermarkConfig(2, 2, 6, k=3, keyed=False, aggregate="count").to_json()
+CONFIG: dict[str, PlainData] = WatermarkConfig(
+    2, 2, 6, k=3, keyed=False, aggregate="count"
+).to_json()
 """Clusters of three tuples, so that a fourth tuple makes the first one leave."""
 
 

@@ -1,10 +1,9 @@
 """Limits of queries over windows: anything that would take all day, or all memory, is refused."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from model.vocabulary import SlackConfig, WatermarkConfig, Workload
-from model.vocabulary.settings import Setting, complete_texts
+from model.vocabulary.settings import JsonObject, Setting, complete_texts
 from properties.data.durations import write_duration
 from properties.errors import UsageError
 from properties.limits import read_config, refuse_long_times
@@ -36,7 +35,7 @@ def refuse_query(
 
 
 def refuse_workload(
-    read: Callable[[Mapping[str, Any]], SlackConfig | WatermarkConfig], workload: Workload
+    read: Callable[[JsonObject], SlackConfig | WatermarkConfig], workload: Workload
 ) -> None:
     """Raise :class:`UsageError` for a stored workload without a query, or with too large a one."""
     config = read_config(read, workload)

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import POLICIES
-from model.vocabulary.settings import Setting, Settings, pick, read_settings, schema
+from model.vocabulary.settings import JsonObject, Setting, Settings, pick, read_settings, schema
 from sim.clusters import NONE, TIERS, ClusterSettings
 from sim.grouping import instances
 from sim.grouping.cluster import GroupingTuning
@@ -123,7 +123,7 @@ def prepare(texts: Mapping[str, str]) -> GroupingRun:
     return GroupingRun(plan, _config(values, bare, is_measured), settings.load is None)
 
 
-def _config(values: Mapping[str, Any], bare: Plan, is_measured: bool) -> GroupingConfig:
+def _config(values: JsonObject, bare: Plan, is_measured: bool) -> GroupingConfig:
     n = values["instances"]
     guess_us = (max(1, round(mean_us(bare.cluster.service))),) * n
     return pick(

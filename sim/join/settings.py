@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import lcm
-from typing import Annotated, Any
+from typing import Annotated
 
 from model.join.load import Limits
 from model.vocabulary import JoinConfig
 from model.vocabulary.join import Apart, Band, Equi, Ineq, Predicate
-from model.vocabulary.settings import Setting, Settings, pick, read_settings, schema
+from model.vocabulary.settings import JsonObject, Setting, Settings, pick, read_settings, schema
 from sim.clusters import ClusterSettings
 from sim.join.room import ChainRun, simulate
 from sim.join.scenarios import SCENARIOS, Rates
@@ -109,7 +109,7 @@ def from_settings(texts: Mapping[str, str], seed: int) -> ChainRun:
     return simulate(plan_of(values), config_of(values), seed)
 
 
-def plan_of(values: Mapping[str, Any]) -> Plan:
+def plan_of(values: JsonObject) -> Plan:
     """Return a plan of the streams and of the chain, from the values of all settings."""
     chain, hardware = pick(ChainSettings, values), _hardware(values)
     # Twice the common period of speeds and boundaries: then the places repeat, too.
@@ -136,7 +136,7 @@ def plan_of(values: Mapping[str, Any]) -> Plan:
     )
 
 
-def _hardware(values: Mapping[str, Any]) -> ClusterSettings:
+def _hardware(values: JsonObject) -> ClusterSettings:
     return pick(ClusterSettings, {name: values[name] for name in values if name != "tiers"})
 
 
@@ -158,7 +158,7 @@ def _places(tiers: Sequence[str], count: int) -> list[Place]:
     return places
 
 
-def config_of(values: Mapping[str, Any]) -> JoinConfig:
+def config_of(values: JsonObject) -> JoinConfig:
     """Return the configuration of the chain, from the values of all settings."""
     chain = pick(ChainSettings, values)
     predicate = PREDICATES[chain.predicate]

@@ -14,10 +14,10 @@ from reprlib import repr as short
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from model.vocabulary.settings import is_int, is_number, nearest
+from model.vocabulary.settings import JsonObject, PlainData, is_int, is_number, nearest
 
 ClassT = TypeVar("ClassT", bound=type)
-_KINDS: dict[str, Any] = {}
+_KINDS: dict[str, PlainData] = {}
 IS = "is"
 
 
@@ -108,11 +108,11 @@ _WORDS: Mapping[Any, str] = {
 
 
 @cache
-def _hints(kind: type) -> Mapping[str, Any]:
+def _hints(kind: type) -> JsonObject:
     return get_type_hints(kind)
 
 
-def _defaults(kind: type) -> dict[str, Any] | None:
+def _defaults(kind: type) -> dict[str, PlainData] | None:
     """Return fields of a registered class with their defaults; ``None`` for anything else."""
     if _KINDS.get(kind.__name__) is not kind:
         return None

@@ -2,10 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from model.vocabulary import ScriptConfig
-from model.vocabulary.settings import Setting, Settings, pick, read_settings, schema, settings_of
+from model.vocabulary.settings import (
+    JsonObject,
+    Setting,
+    Settings,
+    pick,
+    read_settings,
+    schema,
+    settings_of,
+)
 from sim.clusters import NONE, TIERS, ClusterSettings, place_of
 from sim.kernel.log import within_run
 from sim.kernel.plan import Plan
@@ -121,7 +129,7 @@ def config_of(texts: Mapping[str, str], seed: int) -> ScriptConfig:
     return _config(read_settings(texts, SETTINGS), seed)
 
 
-def _config(values: Mapping[str, Any], seed: int) -> ScriptConfig:
+def _config(values: JsonObject, seed: int) -> ScriptConfig:
     settings = pick(SensorSettings, values)
     drawn = settings.drawn(seed)
     per_hour = [round(3_600 * each) for each in settings.rates_hz]

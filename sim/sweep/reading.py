@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import sim
-from model.vocabulary.settings import look_up, nearest
+from model.vocabulary.settings import JsonObject, look_up, nearest
 from sim.sweep.expectations import COLUMNS, expectation_of, where_of
 from sim.sweep.experiment import (
     EFFORTS,
@@ -79,7 +79,7 @@ def load(path: Path) -> Experiment:
         raise ValueError(msg) from error
 
 
-def parse(values: Mapping[str, Any], stem: str) -> Experiment:
+def parse(values: JsonObject, stem: str) -> Experiment:
     """The experiment in a file called ``stem``, from the values that TOML has there."""
     file = Table(values)
     file.refuse_others(_KEYS)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from math import isfinite
 from typing import Any, NamedTuple
 
-from model.vocabulary.settings import look_up, nearest
+from model.vocabulary.settings import JsonObject, look_up, nearest
 
 _KINDS: Mapping[type, str] = {
     str: "a text",
@@ -21,7 +21,7 @@ _KINDS: Mapping[type, str] = {
 class Table(NamedTuple):
     """A table of a file, with its place there."""
 
-    values: Mapping[str, Any]
+    values: JsonObject
     place: str = ""
     """Its name, with a full stop behind it; empty: the file itself."""
 

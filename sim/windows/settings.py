@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated
 
-from model.vocabulary.settings import Setting, Settings, pick, settings_of
+from model.vocabulary.settings import JsonObject, Setting, Settings, pick, settings_of
 from sim.clusters import ClusterSettings
 from sim.kernel.log import within_run
 from sim.kernel.plan import Plan, Worker
@@ -56,7 +56,7 @@ HARDWARE: Mapping[str, Setting] = {
 """Settings of the tasks' workers, and of the one that corrects."""
 
 
-def plan_of(values: Mapping[str, Any], seed: int) -> Plan:
+def plan_of(values: JsonObject, seed: int) -> Plan:
     """Return a plan of arrivals and hardware."""
     hardware, corrector = pick(ClusterSettings, values), pick(CorrectorSettings, values)
     worker = Worker(corrector.batch_speed)

@@ -5,6 +5,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from model.vocabulary.settings import PlainData
+
 Ints: TypeAlias = NDArray[np.int64]
 Unsigned: TypeAlias = NDArray[np.uint64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -17,5 +19,5 @@ Column: TypeAlias = NDArray[Any]
 """An array of any of these types, where the code does not depend on which."""
 Values: TypeAlias = tuple[Any, ...]  # str or int; Arrow's to_pylist has no types
 """Values of some columns in one row, such as the grouping columns."""
-PlainRow: TypeAlias = dict[str, Any]  # Arrow's to_pylist has no types
+PlainRow: TypeAlias = dict[str, PlainData]  # Arrow's to_pylist has no types
 """A row of a table, by column."""

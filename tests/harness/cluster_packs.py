@@ -26,6 +26,7 @@ from pyspark.sql import SparkSession
 from model.checking.claims import Verdict
 from model.vocabulary import SlackConfig, Trace, Workload
 from model.vocabulary.join import STREAMS, Match, Rejected
+from model.vocabulary.settings import JsonObject
 from model.vocabulary.windows import Final
 from properties.generators import clusters
 from properties.generators.clusters import Shape
@@ -182,7 +183,7 @@ def _run_pack(spark: SparkSession, pack: ClusterPack, kills: int) -> PackRun:
 
 
 def _simulate(
-    of_room: Room, config: Mapping[str, Any], case: SeededPlan
+    of_room: Room, config: JsonObject, case: SeededPlan
 ) -> tuple[SimulatedCluster, TimedRun]:
     """Simulate a cluster, with a coarser trigger if its own makes too many micro-batches."""
     run = of_room.simulate_plan(case.plan, config, case.seed)

@@ -19,6 +19,7 @@ from model.vocabulary import (
     stable_hash,
     task_of,
 )
+from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import WORDS
 from model.vocabulary.trace import kind_of
 from model.vocabulary.windows import Final, Late, Result
@@ -112,7 +113,7 @@ def test_cuts_must_increase_within_the_arrivals(cuts: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     "change", [{"version": 2}, {"arrivals": [[1, 2]]}, {"faults": 3}, {"config": None}]
 )
-def test_what_is_no_workload_is_refused_in_a_sentence(change: dict[str, Any]) -> None:
+def test_what_is_no_workload_is_refused_in_a_sentence(change: dict[str, PlainData]) -> None:
     with pytest.raises(ValueError, match="workload"):
         Workload.from_json({**WORKLOAD.to_json(), **change})
 
@@ -219,6 +220,8 @@ def test_defaults_follow_the_window() -> None:
         ({"sampling": "random"}, "sampling is 'random'; it must be one of exchangeable"),
     ],
 )
-def test_a_wrong_setting_is_named_with_its_value(settings: dict[str, Any], message: str) -> None:
+def test_a_wrong_setting_is_named_with_its_value(
+    settings: dict[str, PlainData], message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         SlackConfig.from_json({"size_us": 10, "slide_us": 5, **settings})

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from model.vocabulary import Event, SlackConfig, Trace, Workload
+from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import WORDS
 from model.vocabulary.trace import kind_of
 from properties.cli import diff, explore, sim
@@ -154,7 +155,7 @@ ROW = [0, 1, "", 2_000_000, 1.0, 2_000_000]
     ],
 )
 def test_an_edited_counterexample_is_refused(
-    straggler: Straggler, tmp_path: Path, changes: dict[str, Any], words: str
+    straggler: Straggler, tmp_path: Path, changes: dict[str, PlainData], words: str
 ) -> None:
     name = edited(tmp_path, **changes)
     assert_refused(straggler(f"replay {name}"), name, words)

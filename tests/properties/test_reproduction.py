@@ -4,11 +4,11 @@ import ast
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from model.checking.claims import Outcome
+from model.vocabulary.settings import PlainData
 from properties.errors import UsageError
 from properties.pages.evidence import MEASURED, PROMISES
 from properties.pages.reproduction import figures, page, read_summary, summary_of
@@ -178,7 +178,7 @@ def test_results_with_failed_runs_are_refused(straggler: Straggler, tmp_path: Pa
     ],
 )
 def test_a_summary_that_is_none_is_refused(
-    tmp_path: Path, spoil: Callable[[dict[str, Any]], object]
+    tmp_path: Path, spoil: Callable[[dict[str, PlainData]], object]
 ) -> None:
     path = tmp_path / "claims.json"
     path.write_text(summary_of(report()), encoding="utf-8")

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from model.vocabulary.settings import PlainData
+
 
 class Mistake(NamedTuple):
     """A planted mistake: a piece of a function's source and its replacement."""
@@ -25,6 +27,6 @@ class Mistake(NamedTuple):
         assert isinstance(self.function, FunctionType)
         source = textwrap.dedent(inspect.getsource(self.function))
         assert source.count(self.right) == 1, f"{self.right!r} is not there once"
-        names: dict[str, Any] = {}
+        names: dict[str, PlainData] = {}
         exec(source.replace(self.right, self.wrong), self.function.__globals__, names)
         return names[self.function.__name__].__code__

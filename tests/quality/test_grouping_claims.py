@@ -21,6 +21,7 @@ from model.grouping.claims import (
 )
 from model.vocabulary import Event, Step, Trace, Workload
 from model.vocabulary.grouping import Answer, Heavy, Partial, Rejected, Route
+from model.vocabulary.settings import PlainData
 
 KEYS = "aaaaab" + "aaaabc" + "aad"
 VALUES = (1.0, 2.0, 2.0, 4.0, 8.0, 1.0, 3.0, 3.0, 5.0, 6.0, 2.0, float("nan"), 1.0, 7.0, 9.0)
@@ -28,7 +29,7 @@ ARRIVALS = tuple(
     Event(seq, seq, key, 100, value, 100)
     for seq, (key, value) in enumerate(zip(KEYS, VALUES, strict=True))
 )
-CONFIG: dict[str, Any] = {"instances": 3, "window_tuples": 6, "times_us": [[0, [1, 1, 4]]]}
+CONFIG: dict[str, PlainData] = {"instances": 3, "window_tuples": 6, "times_us": [[0, [1, 1, 4]]]}
 CASE = Workload("grouping", ARRIVALS, CONFIG, (6, 12))
 SENDERS = CASE.with_(config={**CONFIG, "senders": 2})
 PKG = CASE.with_(config={**CONFIG, "policy": "pkg"})

@@ -25,6 +25,7 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
+from model.vocabulary.settings import JsonObject
 from tests.model.script.interleaving import Interleaving, anywhere
 
 A, B = Sensor("a"), Sensor("b")
@@ -152,7 +153,7 @@ def _at_once(self: Intake) -> None:
         clock.ids.clear()
 
 
-def _share(change: Callable[[Share], Mapping[str, Any]]) -> Callable[..., Share]:
+def _share(change: Callable[[Share], JsonObject]) -> Callable[..., Share]:
     def planted(placement: Placement, worker: int) -> Share:
         share = share_of(placement, worker)
         return replace(share, **change(share))

@@ -4,12 +4,13 @@ Each is planted in ``spark_impl`` while a test runs. Most need a crash, a copy o
 second micro-batch to show.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
 
 import pytest
 
+from model.vocabulary.settings import JsonObject
 from spark_impl.grouping import instances, router, store
 from spark_impl.grouping import windows as grouping_windows
 from spark_impl.join import checkpoint
@@ -66,7 +67,7 @@ def tells_late_pairs_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Late pairs that were told in a micro-batch that a crash took back are not told again."""
     right = WindowProcessor._output_row
 
-    def wrong(self: Any, who: Any, output: Output, flush: bool) -> Mapping[str, Any]:
+    def wrong(self: Any, who: Any, output: Output, flush: bool) -> JsonObject:
         told = vars(self).setdefault("told", set())
         late = output.records["late"]
         new = [each.tobytes() not in told for each in late]

@@ -10,10 +10,11 @@ from model.slack import run
 from model.slack.claims import check
 from model.slack.variants import VARIANTS
 from model.vocabulary import Event, Trace, Workload
+from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import Judged
 
 CLAIM = "required coverage is right"
-RULES: dict[str, dict[str, Any]] = {
+RULES: dict[str, dict[str, PlainData]] = {
     "a share": {"lambda_thr": 0.7},
     "count": {"aggregate": "count", "eps": 0.2},
     "median": {"aggregate": "median"},
@@ -72,7 +73,9 @@ def test_one_more_and_one_less_are_noticed(rule: str, control: str) -> None:
     ("name", "settings"),
     [("smaller_root", {"eps": 0.1}), ("normal_quantile", {"aggregate": "quantile", "q": 0.95})],
 )
-def test_a_wrong_formula_is_noticed_in_any_stream(name: str, settings: dict[str, Any]) -> None:
+def test_a_wrong_formula_is_noticed_in_any_stream(
+    name: str, settings: dict[str, PlainData]
+) -> None:
     for seed in range(10):
         given = workload(seed, **settings)
         verdict = verdict_on(given, VARIANTS[name].make_system()(given))

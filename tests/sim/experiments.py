@@ -1,9 +1,9 @@
 """Small experiments for tests, and the text of one that uses everything."""
 
 import tomllib
-from collections.abc import Mapping
 from typing import Any
 
+from model.vocabulary.settings import JsonObject, PlainData
 from sim.sweep.experiment import Experiment
 from sim.sweep.reading import parse
 
@@ -41,12 +41,12 @@ verdict = "reproduced"
 """
 
 
-def values() -> dict[str, Any]:
+def values() -> dict[str, PlainData]:
     """Parse :data:`SMALL` as TOML."""
     return tomllib.loads(SMALL)
 
 
 def small(**other: Any) -> Experiment:
     """Return the small experiment, with other values for some keys."""
-    asked: Mapping[str, Any] = {**values(), **other}
+    asked: JsonObject = {**values(), **other}
     return parse(asked, str(asked["name"]))

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-Record = dict[str, Any]
+from model.vocabulary.settings import PlainData
+
+Record = dict[str, PlainData]
 Columns = dict[str, list[Any]]
 Levels = Mapping[str, Sequence[int | float | str]]
 

@@ -9,10 +9,10 @@ from copy import deepcopy
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from model.vocabulary.settings import PlainData
 from sim.report.contents import Report
 from sim.report.entries import entry_of, finding_of
 from sim.report.page import POLICY, page
@@ -300,7 +300,11 @@ def test_units_suit_the_longest_time() -> None:
     assert unit_of("served_mhz", [5.0]) == ("served (1/s)", "/s", 1e-6)
     assert with_limits(1, 1, 1 + 1e-9, Unit("", " s")) == "1 s"
     assert with_limits(2e3, 1e3, 3e3, Unit("", " ms", 1e3)) == "2 ms (1 to 3)"
-    values: dict[str, Any] = {"wait_us": {"1": 3e5, "2": 2e6}, "share": [0.5, 1], "shape": "flat"}
+    values: dict[str, PlainData] = {
+        "wait_us": {"1": 3e5, "2": 2e6},
+        "share": [0.5, 1],
+        "shape": "flat",
+    }
     assert values_in_words(values) == "wait (s) 0.3 at 1, 2 at 2; share 0.5, 1; shape flat"
 
 
@@ -320,7 +324,7 @@ def test_levels_have_units_too() -> None:
         ({"estimate": None}, "as the sweep has said"),
     ],
 )
-def test_what_was_seen_is_said_in_units(changed: dict[str, Any], sentence: str) -> None:
+def test_what_was_seen_is_said_in_units(changed: dict[str, PlainData], sentence: str) -> None:
     outcome = changed.get("outcome", "holds")
     numbers = {"estimate": 1.5e6, "low": 1.2e6, "high": 1.8e6, **changed}
     cell = {key: numbers[key] for key in ("estimate", "low", "high")}

@@ -1,17 +1,17 @@
 """Experiments from TOML: what is understood, and how what is not is refused."""
 
-from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from model.vocabulary.settings import JsonObject, PlainData
 from sim.sweep.experiment import Experiment, Level, Measure, Plot, Reproduction
 from sim.sweep.reading import catalogue, find, load, parse
 from tests.sim.experiments import SMALL, small, values
 
-EXPECT: Mapping[str, Any] = {
+EXPECT: JsonObject = {
     "says": "It is so",
     "measure": "share",
     "at_least": 1,
@@ -152,7 +152,7 @@ def test_the_catalogue_can_be_read(name: str) -> None:
         ({"expect": [3]}, "expect is 3; it must be a list of tables"),
     ],
 )
-def test_what_cannot_be_understood_is_one_sentence(other: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_understood_is_one_sentence(other: dict[str, PlainData], words: str) -> None:
     assert_refused(other, words)
 
 
@@ -181,11 +181,11 @@ def test_what_cannot_be_understood_is_one_sentence(other: dict[str, Any], words:
         ({"base": {"zipf": float("inf")}}, "base.zipf is inf; it must be a finite number"),
     ],
 )
-def test_what_a_setting_does_not_take_is_refused(other: dict[str, Any], words: str) -> None:
+def test_what_a_setting_does_not_take_is_refused(other: dict[str, PlainData], words: str) -> None:
     assert_refused(other, words)
 
 
-def assert_refused(other: Mapping[str, Any], words: str) -> None:
+def assert_refused(other: JsonObject, words: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
         parse({**values(), "expect": [], **other}, "small")
     assert words in str(refused.value)
@@ -231,7 +231,9 @@ def assert_refused(other: Mapping[str, Any], words: str) -> None:
         ({"cells": "any"}, "expect 1, cells is 'any'; it must be one of all, some"),
     ],
 )
-def test_an_expectation_that_cannot_be_judged_is_refused(keys: dict[str, Any], words: str) -> None:
+def test_an_expectation_that_cannot_be_judged_is_refused(
+    keys: dict[str, PlainData], words: str
+) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
         expecting(**keys)
     assert words in str(refused.value)

@@ -13,7 +13,7 @@ import pytest
 
 from model.slack import run as model_slack
 from model.vocabulary import Fault, SlackConfig, Trace, WatermarkConfig, Workload
-from model.vocabulary.settings import read_settings
+from model.vocabulary.settings import JsonObject, read_settings
 from model.vocabulary.windows import Correction, Final
 from model.watermark import run as model_watermark
 from sim.kernel.disorder import Burst
@@ -50,7 +50,7 @@ class Timed(NamedTuple):
     simulate: Callable[..., TimedRun]
     model: Callable[[Workload], Trace]
     machine_of: Callable[..., Any]
-    defaults: Mapping[str, Any]
+    defaults: JsonObject
     query: Any
 
 

@@ -4,6 +4,7 @@ import random
 from typing import Any
 
 from model.vocabulary import Event, Workload
+from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import (
     ADAPTIVE_CONTROLS,
     CONTROLS,
@@ -14,10 +15,10 @@ from model.vocabulary.slack import (
 from model.vocabulary.windows import AGGREGATES
 
 
-def random_config(seed: int) -> dict[str, Any]:
+def random_config(seed: int) -> dict[str, PlainData]:
     draw = random.Random(f"config {seed}")
     size = draw.randint(1, 12)
-    config: dict[str, Any] = {
+    config: dict[str, PlainData] = {
         "size_us": size,
         "slide_us": draw.choice([draw.randint(1, size), draw.randint(1, 15)]),
         "aggregate": draw.choice(AGGREGATES),
@@ -54,7 +55,7 @@ def random_config(seed: int) -> dict[str, Any]:
 
 
 def random_workload(
-    seed: int, config: dict[str, Any], size: int | None = None, room: str = "slack"
+    seed: int, config: dict[str, PlainData], size: int | None = None, room: str = "slack"
 ) -> Workload:
     draw = random.Random(seed)
     few, now = draw.randint(1, 40), 1000

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
+from model.vocabulary.settings import PlainData
 from spark_impl.runtime import queries
 from spark_impl.slack import SlackQuery, assumption_status, corrections, results
 from spark_impl.slack.query import SLACK, assumption
@@ -40,7 +41,9 @@ CONFORMAL = SlackConfig(size_us=10, slide_us=5, gamma_us=0)
         ({"control": "max", "sampling": "adversarial"}, "no (eps, delta) promise"),
     ],
 )
-def test_assumption_names_what_first_answers_rest_on(settings: dict[str, Any], text: str) -> None:
+def test_assumption_names_what_first_answers_rest_on(
+    settings: dict[str, PlainData], text: str
+) -> None:
     assert assumption(SlackConfig(size_us=10, slide_us=5, **settings)) == text
 
 

@@ -1,12 +1,12 @@
 """Correlation of delay and value in windows, and the status that follows from many."""
 
 import random
-from typing import Any
 
 import numpy as np
 import pytest
 
 from model.vocabulary import Event, SlackConfig, Workload
+from model.vocabulary.settings import PlainData
 from model.vocabulary.windows import Correlation
 from spark_impl.slack.query import SLACK
 from spark_impl.windows import correlation
@@ -50,7 +50,7 @@ def test_arrival_order_counts_and_not_the_order_of_rows() -> None:
 @pytest.mark.parametrize(("size", "slide"), [(10, 10), (10, 3), (7, 5), (3, 10), (1, 1)])
 def test_figures_equal_the_specification(size: int, slide: int) -> None:
     draw = random.Random(size * 100 + slide)
-    settings: dict[str, Any] = {"size_us": size, "slide_us": slide, "control": "fixed"}
+    settings: dict[str, PlainData] = {"size_us": size, "slide_us": slide, "control": "fixed"}
     found: list[tuple[int, ...]] = []
     for _ in range(20):
         events = tuple(

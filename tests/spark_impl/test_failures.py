@@ -17,6 +17,7 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from model.vocabulary import SlackConfig
+from model.vocabulary.settings import PlainData
 from spark_impl.runtime import stores
 from spark_impl.runtime.failures import sentence_of
 from spark_impl.runtime.histories import InputProblem, append
@@ -37,7 +38,7 @@ CONFIG = SlackConfig(size_us=10, slide_us=5, control="fixed", gamma_us=3)
 ASKED = SLACK.settings(CONFIG)
 BATCHES = (FIRST, LATE, [(4, 32.0), (40, 64.0)])
 Tables = dict[str, pa.Table]
-Visible = dict[str, list[dict[str, Any]]]
+Visible = dict[str, list[dict[str, PlainData]]]
 
 
 class Killed(BaseException):

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from model.vocabulary import Event, Fault, GroupingConfig, Workload
 from model.vocabulary.grouping import Heavy
+from model.vocabulary.settings import PlainData
 from spark_impl.grouping import (
     Grouping,
     GroupingProblem,
@@ -91,7 +92,7 @@ def test_partition_i_holds_the_rows_of_instance_i(spark: SparkSession) -> None:
     ],
 )
 def test_settings_that_cannot_be_are_named(
-    instances: Any, policy: str, settings: dict[str, Any], sentence: str
+    instances: Any, policy: str, settings: dict[str, PlainData], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{sentence}"):
         Grouping(instances, policy, **settings)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from model.vocabulary import Event, SlackConfig, Workload
+from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import REASON_NEGATIVE, Judged, Progress
 from model.vocabulary.windows import REASON_FUTURE, REASON_NOT_FINITE, Late, Rejected, Result
 from spark_impl.runtime.histories import COLUMNS
@@ -178,7 +179,7 @@ def test_random_cases_require_less_than_everything_from_values() -> None:
 
 
 def test_values_of_a_window_are_those_that_its_judgement_counted() -> None:
-    config: dict[str, Any] = {
+    config: dict[str, PlainData] = {
         "aggregate": "sum",
         "sampling": "adversarial",
         "eps": 0.4,

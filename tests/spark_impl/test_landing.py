@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
 from model.vocabulary import SlackConfig
+from model.vocabulary.settings import PlainData
 from spark_impl.runtime import landing
 from spark_impl.runtime.histories import COLUMNS, InputProblem, append
 from spark_impl.runtime.landing import Landing
@@ -315,7 +316,7 @@ def test_columns_that_have_a_type(spark: SparkSession, tmp_path: Path) -> None:
     ],
 )
 def test_a_stream_that_cannot_be_landed(
-    lines: Lines, tmp_path: Path, columns: dict[str, Any], sentence: str
+    lines: Lines, tmp_path: Path, columns: dict[str, PlainData], sentence: str
 ) -> None:
     stream = lines().withColumn("n", F.lit(1).cast("long")).withColumn("list", F.array(F.lit(1)))
     with pytest.raises(InputProblem) as problem:

@@ -1,12 +1,12 @@
 """Packs of workloads on Spark, each compared with docs/slack.md tuple by tuple."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import Fault, Workload
+from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import WORDS, Judged
 from model.vocabulary.windows import Correction, Correlation, Final, Late
 from spark_impl.slack import make_system, run_workloads
@@ -31,7 +31,7 @@ def pack(
     seed: int,
     size: int,
     faults: tuple[Fault, ...] = (),
-    config: dict[str, Any] | None = None,
+    config: dict[str, PlainData] | None = None,
 ) -> dict[str, Workload]:
     config = random_config(seed) if config is None else config
     cases = {f"case {i}": random_workload(1000 * seed + i, config) for i in range(size)}
@@ -45,7 +45,7 @@ def pack(
 def test_pack_equals_the_specification(
     spark: SparkSession,
     tmp_path: Path,
-    config: dict[str, Any] | None,
+    config: dict[str, PlainData] | None,
     faults: tuple[Fault, ...],
 ) -> None:
     cases = pack(3, 50, faults, config)

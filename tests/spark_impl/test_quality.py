@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from model.vocabulary import SlackConfig
+from model.vocabulary.settings import PlainData
 from spark_impl.slack.control_laws import Law, judge, slack_us
 
 
@@ -24,7 +25,7 @@ def config(**settings: Any) -> SlackConfig:
         ({"control": "pd"}, -1.0, 0),
     ],
 )
-def test_slack(settings: dict[str, Any], alpha: float, slack: int) -> None:
+def test_slack(settings: dict[str, PlainData], alpha: float, slack: int) -> None:
     assert slack_us(config(**settings), alpha, np.array([7])).tolist() == [slack]
 
 

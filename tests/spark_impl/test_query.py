@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from model.vocabulary import SlackConfig
+from model.vocabulary.settings import PlainData
 from spark_impl.runtime.histories import COLUMNS, InputProblem, append
 from spark_impl.runtime.systems import lose_commit
 from spark_impl.slack import (
@@ -48,7 +49,7 @@ def answers(spark: SparkSession, store: Path) -> dict[int, tuple[Any, ...]]:
     return {r.start_us: (r.value, r.n, r.revision, r.coverage, r.state) for r in rows}
 
 
-def tables(query: SlackQuery) -> dict[str, list[dict[str, Any]]]:
+def tables(query: SlackQuery) -> dict[str, list[dict[str, PlainData]]]:
     last = query.store.committed()
     found = {name: query.store.read_all(name, last).to_pylist() for name in all_tables(SLACK)}
     return {name: sorted(rows, key=repr) for name, rows in found.items() if name != "pending"}
@@ -202,7 +203,7 @@ def test_wrong_order_of_files_is_noticed(spark: SparkSession, tmp_path: Path) ->
 
 
 def _columns(folder: Path, **columns: pa.Array) -> Path:
-    good: dict[str, Any] = {
+    good: dict[str, PlainData] = {
         name: pa.array([1], kind) for name, kind in COLUMNS.items() if name != "key"
     }
     good["key"] = pa.array(["a"])
@@ -224,7 +225,7 @@ def _columns(folder: Path, **columns: pa.Array) -> Path:
     ],
 )
 def test_sources_that_cannot_be_read(
-    tmp_path: Path, columns: dict[str, Any], groups: tuple[str, ...], sentence: str
+    tmp_path: Path, columns: dict[str, PlainData], groups: tuple[str, ...], sentence: str
 ) -> None:
     source = _columns(tmp_path / "h", **columns)
     with pytest.raises(InputProblem, match=sentence):

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 
 from model.vocabulary import SlackConfig
+from model.vocabulary.settings import PlainData
 from spark_impl.slack.requirement import required_tuples, squared_cv
 from tests.spark_impl import brute_requirement as brute
 
-BY_VALUES: list[dict[str, Any]] = [
+BY_VALUES: list[dict[str, PlainData]] = [
     {"aggregate": "sum", "method": "permutation"},
     {"aggregate": "sum", "method": "rigorous"},
     {"aggregate": "sum", "sampling": "adversarial"},
     {"aggregate": "avg", "method": "rigorous"},
     {"aggregate": "avg", "sampling": "adversarial"},
 ]
-BY_RANK: list[dict[str, Any]] = [
+BY_RANK: list[dict[str, PlainData]] = [
     {"aggregate": "median"},
     {"aggregate": "median", "sampling": "adversarial"},
     *({"aggregate": "quantile", "q": q} for q in (0.1, 0.9, 0.99)),
@@ -119,7 +120,7 @@ def test_the_largest_may_be_the_missing_ones() -> None:
 @pytest.mark.parametrize("settings", BY_VALUES)
 @pytest.mark.parametrize("values", [[0.0] * 5, [1e308] * 5, [3.0, -1.0, -2.0], [7.0]])
 def test_values_without_a_relative_error_require_everything(
-    settings: dict[str, Any], values: list[float]
+    settings: dict[str, PlainData], values: list[float]
 ) -> None:
     assert n_req_of(values, **settings, control="fixed") == len(values)
 
@@ -142,7 +143,7 @@ def test_formulas_without_values_equal_one_window_at_a_time(aggregate: str, eps:
 
 
 @pytest.mark.parametrize("settings", BY_VALUES)
-def test_many_windows_at_once_equal_one_at_a_time(settings: dict[str, Any]) -> None:
+def test_many_windows_at_once_equal_one_at_a_time(settings: dict[str, PlainData]) -> None:
     draw = random.Random(repr(settings))
     for eps, delta in [(0.05, 0.05), (0.3, 0.4), (0.5, 0.9)]:
         asked = config(**settings, eps=eps, delta=delta)
@@ -207,7 +208,7 @@ def test_adversarial_is_the_least_that_no_subset_breaks(aggregate: str) -> None:
 
 
 @pytest.mark.parametrize("settings", BY_VALUES[:2] + BY_VALUES[3:4])
-def test_requirement_by_values_keeps_the_error_below_delta(settings: dict[str, Any]) -> None:
+def test_requirement_by_values_keeps_the_error_below_delta(settings: dict[str, PlainData]) -> None:
     reached = 0
     for values in SMALL:
         off = _error(values, settings["aggregate"])
@@ -219,7 +220,7 @@ def test_requirement_by_values_keeps_the_error_below_delta(settings: dict[str, A
 
 
 @pytest.mark.parametrize("settings", BY_RANK)
-def test_ranks_equal_exact_probabilities(settings: dict[str, Any]) -> None:
+def test_ranks_equal_exact_probabilities(settings: dict[str, PlainData]) -> None:
     for total in [*range(1, 25), 60, 101]:
         for eps, delta in [(0.05, 0.05), (0.2, 0.4), (0.5, 0.9), (0.1, 1e-6)]:
             asked = config(**settings, eps=eps, delta=delta, control="max")

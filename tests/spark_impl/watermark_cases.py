@@ -4,15 +4,16 @@ import random
 from typing import Any
 
 from model.vocabulary import Workload
+from model.vocabulary.settings import PlainData
 from model.vocabulary.watermark import READINGS
 from model.vocabulary.windows import AGGREGATES
 from tests.spark_impl import cases
 
 
-def random_config(seed: int, **given: Any) -> dict[str, Any]:
+def random_config(seed: int, **given: Any) -> dict[str, PlainData]:
     draw = random.Random(f"watermark {seed}")
     size = draw.randint(1, 12)
-    config: dict[str, Any] = {
+    config: dict[str, PlainData] = {
         "size_us": size,
         "slide_us": draw.choice([size, draw.randint(1, size), draw.randint(1, 15)]),
         "max_wait_us": draw.choice([0, 5, 20, 60]),
@@ -38,5 +39,5 @@ def random_config(seed: int, **given: Any) -> dict[str, Any]:
     return {**config, **given}
 
 
-def random_workload(seed: int, config: dict[str, Any], size: int | None = None) -> Workload:
+def random_workload(seed: int, config: dict[str, PlainData], size: int | None = None) -> Workload:
     return cases.random_workload(seed, config, size, room="watermark")

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from model.vocabulary.script.problems import problems
 from model.vocabulary.script.tree import (
@@ -20,7 +20,7 @@ from model.vocabulary.script.tree import (
     expression_to_json,
     walk,
 )
-from model.vocabulary.settings import Setting, Settings, is_int, require
+from model.vocabulary.settings import JsonObject, PlainData, Setting, Settings, is_int, require
 
 MILLISECOND_US = 1_000
 END_US = (1 << 63) - 1
@@ -129,7 +129,7 @@ class ScriptConfig(Settings):
                         found.update(*(_plain(child, plain) for child in children(node)))
         return frozenset(found)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, PlainData]:
         """Return plain data; ``ScriptConfig.from_json`` reads it back.
 
         Defaults of ``watermark`` and ``cluster`` are left out.
@@ -150,7 +150,7 @@ class ScriptConfig(Settings):
         return data
 
     @classmethod
-    def _decoded(cls, data: Mapping[str, Any]) -> dict[str, Any]:
+    def _decoded(cls, data: JsonObject) -> dict[str, PlainData]:
         try:
             sensors = tuple((sensor, per_hour) for sensor, per_hour in data["sensors"])
             listed = [(name, list(statements)) for name, *statements in data["workflows"]]

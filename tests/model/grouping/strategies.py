@@ -1,15 +1,14 @@
 """Workloads drawn by Hypothesis: short streams of skewed keys as plain lists, any policy."""
 
-from typing import Any
-
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, Workload
 from model.vocabulary.grouping import POLICIES
+from model.vocabulary.settings import PlainData
 
 
 @st.composite
-def configs(draw: st.DrawFn) -> dict[str, Any]:
+def configs(draw: st.DrawFn) -> dict[str, PlainData]:
     """Draw routers of every policy, with summaries so small that they are full at times."""
     n = draw(st.integers(1, 5))
     each = st.lists(st.sampled_from((1, 1, 2, 7)), min_size=n, max_size=n)

@@ -1,12 +1,12 @@
 """Words of room ``grouping``: its configuration, and what that refuses."""
 
 import json
-from typing import Any
 
 import pytest
 
 from model.vocabulary import GroupingConfig
 from model.vocabulary.grouping import WORDS
+from model.vocabulary.settings import PlainData
 from model.vocabulary.trace import kind_of
 
 
@@ -60,7 +60,9 @@ def test_times_hold_from_their_micro_batch_on() -> None:
         ({"window": 1}, "unknown setting 'window'"),
     ],
 )
-def test_a_configuration_that_cannot_be_is_refused(change: dict[str, Any], sentence: str) -> None:
+def test_a_configuration_that_cannot_be_is_refused(
+    change: dict[str, PlainData], sentence: str
+) -> None:
     with pytest.raises(ValueError, match=r"must|unknown|missing") as refused:
         GroupingConfig.from_json({"instances": 2, **change})
     assert sentence in str(refused.value)

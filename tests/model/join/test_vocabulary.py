@@ -16,6 +16,7 @@ from model.vocabulary.join import (
     predicate_from_json,
     predicate_to_json,
 )
+from model.vocabulary.settings import PlainData
 from model.vocabulary.trace import kind_of
 
 EVERYTHING = And(
@@ -63,7 +64,9 @@ def test_a_configuration_survives_json() -> None:
         ({"colour": 1}, "unknown setting 'colour'"),
     ],
 )
-def test_a_configuration_that_cannot_be_is_refused(change: dict[str, Any], sentence: str) -> None:
+def test_a_configuration_that_cannot_be_is_refused(
+    change: dict[str, PlainData], sentence: str
+) -> None:
     data = {"window_us": 5, "queries": [["all", ["and"]]], **change}
     with pytest.raises(ValueError, match=r"must|unknown|missing") as refused:
         JoinConfig.from_json(data)

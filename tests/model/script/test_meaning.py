@@ -27,6 +27,7 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
+from model.vocabulary.settings import PlainData
 
 A, B = Sensor("a"), Sensor("b")
 MS = 1_000
@@ -184,7 +185,11 @@ def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
     trace_of: TraceOf, watermark: str, cluster: int, times_ms: tuple[float, ...], late: list[int]
 ) -> None:
     tuples = [("a", at_ms, 1.0) for at_ms in times_ms]
-    settings: dict[str, Any] = {"lateness_us": 3 * MS, "watermark": watermark, "cluster": cluster}
+    settings: dict[str, PlainData] = {
+        "lateness_us": 3 * MS,
+        "watermark": watermark,
+        "cluster": cluster,
+    }
     found = trace_of(case(Window("count", A, 100, 100), *tuples, **settings))
     assert found.of(Rejected) == tuple(Rejected(seq, REASON_LATE) for seq in late)
     assert points(found.of(Result)) == [(99, len(tuples) - len(late))]
@@ -193,7 +198,7 @@ def test_a_watermark_follows_the_disorder_of_the_last_arrivals(
 def test_shares_of_the_wait_are_rounded_down(trace_of: TraceOf) -> None:
     # Of 1, 0 and 3 ms a third of the pairs is out of order; a third of 2 us is none.
     tuples = [("a", 1, 1.0), ("a", 1, 1.0), ("a", 0.999, 1.0), ("a", 1, 1.0), ("a", 0.998, 1.0)]
-    settings: dict[str, Any] = {"lateness_us": 2, "watermark": "disorder", "cluster": 3}
+    settings: dict[str, PlainData] = {"lateness_us": 2, "watermark": "disorder", "cluster": 3}
     found = trace_of(case(Window("count", A, 100, 100), *tuples, **settings))
     assert found.of(Rejected) == tuple(Rejected(seq, REASON_LATE) for seq in (2, 4))
 
@@ -201,7 +206,7 @@ def test_shares_of_the_wait_are_rounded_down(trace_of: TraceOf) -> None:
 def test_a_cluster_has_no_missing_values_and_redeliveries_only_if_they_are_late(
     trace_of: TraceOf,
 ) -> None:
-    settings: dict[str, Any] = {"lateness_us": 3 * MS, "watermark": "disorder", "cluster": 3}
+    settings: dict[str, PlainData] = {"lateness_us": 3 * MS, "watermark": "disorder", "cluster": 3}
     said = Window("count", A, 100, 100)
 
     def late(times_ms: tuple[float, ...], again: int, value: float = 1.0) -> list[int]:
@@ -221,7 +226,11 @@ def test_a_cluster_has_no_missing_values_and_redeliveries_only_if_they_are_late(
 
 def test_what_is_known_ends_at_the_watermark_by_disorder(trace_of: TraceOf) -> None:
     tuples = [("a", 1, 1.0), ("a", 3, 1.0), ("b", 3, 1.0)]
-    settings: dict[str, Any] = {"lateness_us": 3 * MS, "watermark": "disorder", "flush": False}
+    settings: dict[str, PlainData] = {
+        "lateness_us": 3 * MS,
+        "watermark": "disorder",
+        "flush": False,
+    }
     found = trace_of(case(Window("sum", A, 1, 1), *tuples, **settings))
     # By 3 ms, where the watermark of a is; a wait of 3 ms would leave it at 0.
     assert points(found.of(Result)) == [(1, 1)]

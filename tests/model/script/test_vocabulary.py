@@ -23,6 +23,7 @@ from model.vocabulary.script.tree import (
     depth_of,
     is_constant,
 )
+from model.vocabulary.settings import PlainData
 from properties.script.strategies import configs
 
 A = Sensor("a")
@@ -102,7 +103,7 @@ def test_what_is_not_right_in_itself_is_refused(make: Any, message: str) -> None
         ),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], message: str) -> None:
+def test_settings_that_cannot_be_are_refused(settings: dict[str, PlainData], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config_of(A, **settings)
 
@@ -128,7 +129,7 @@ def test_the_usual_watermark_is_not_written() -> None:
         {"sensors": []},
     ],
 )
-def test_data_that_is_no_setting_is_refused(data: dict[str, Any]) -> None:
+def test_data_that_is_no_setting_is_refused(data: dict[str, PlainData]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         ScriptConfig.from_json(data)
 

@@ -1,10 +1,9 @@
 """Hypothesis strategies for workloads: short streams with delays and redeliveries."""
 
-from typing import Any
-
 from hypothesis import strategies as st
 
 from model.vocabulary import Event, Workload
+from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import CONTROLS, METHODS, SAMPLINGS, SELF_SUFFICIENT_AGGREGATES
 from model.vocabulary.windows import AGGREGATES
 
@@ -12,9 +11,9 @@ START_US = 1_000
 
 
 @st.composite
-def configs(draw: st.DrawFn) -> dict[str, Any]:
+def configs(draw: st.DrawFn) -> dict[str, PlainData]:
     """Draw the settings of a query, gaps between windows and upper limits included."""
-    config: dict[str, Any] = {
+    config: dict[str, PlainData] = {
         "size_us": draw(st.integers(1, 12)),
         "slide_us": draw(st.integers(1, 14)),
         "control": draw(st.sampled_from(CONTROLS)),

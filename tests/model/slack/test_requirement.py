@@ -12,6 +12,7 @@ import pytest
 
 from model.slack.requirement import WindowFacts, cv_squared_of, level, requirement_of
 from model.vocabulary import SlackConfig
+from model.vocabulary.settings import PlainData
 
 EPSILONS = (0.01, 0.05, 0.07, 0.1, 0.25, 0.5, 0.9)
 TOTALS = (1, 2, 3, 10, 20, 57, 100, 1_000, 12_345)
@@ -116,7 +117,7 @@ def test_a_median_is_the_quantile_one_half() -> None:
         ({"aggregate": "avg"}, 80),
     ],
 )
-def test_the_first_rule_that_applies_decides(settings: dict[str, Any], expected: int) -> None:
+def test_the_first_rule_that_applies_decides(settings: dict[str, PlainData], expected: int) -> None:
     """Less than a tenth of a hundred equal values may be missing, whatever cv is."""
     query = config(eps=0.1, delta=0.1, **settings)
     assert requirement_of(query)(WindowFacts(100, 1.0, (2.0,) * 100)) == expected

@@ -1,11 +1,11 @@
 """Configuration of room ``watermark``: JSON, defaults and refusals."""
 
 import json
-from typing import Any
 
 import pytest
 
 from model.vocabulary import WatermarkConfig
+from model.vocabulary.settings import PlainData
 from model.vocabulary.trace import kind_of
 from model.vocabulary.watermark import WORDS
 
@@ -41,7 +41,9 @@ def test_defaults_follow_from_the_window() -> None:
         ({"control": "fixed"}, "unknown setting 'control'"),
     ],
 )
-def test_a_configuration_that_cannot_be_is_refused(change: dict[str, Any], sentence: str) -> None:
+def test_a_configuration_that_cannot_be_is_refused(
+    change: dict[str, PlainData], sentence: str
+) -> None:
     with pytest.raises(ValueError, match=r"must|unknown") as refused:
         WatermarkConfig.from_json({"size_us": 10, "slide_us": 5, "max_wait_us": 3, **change})
     assert sentence in str(refused.value)
