@@ -131,4 +131,4 @@ def _known_limit(settings: WindowSettings, identities: Records, rows: Rows) -> I
 def _limit(settings: WindowSettings, ts: Ints) -> Ints:
     """Return the watermark at which a tuple's identity is forgotten."""
     spec = settings.windows
-    return ts // spec.slide_us * spec.slide_us + (spec.size_us + settings.feedback_us)
+    return ts // spec.slide_us * spec.slide_us + (spec.size_us + settings.feedback)

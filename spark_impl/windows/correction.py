@@ -203,7 +203,7 @@ def _reason(settings: WindowSettings, row: Mapping[str, int], oldest: int, newes
         return "flush"
     if newest - oldest > settings.gamma_us:
         return "gamma"
-    return "age" if row["wm_us"] - oldest > settings.max_age_us else ""
+    return "age" if row["wm_us"] - oldest > settings.max_age else ""
 
 
 def _summarise(

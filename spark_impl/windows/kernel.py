@@ -172,7 +172,7 @@ class _MicroBatch:
         clock, spec = self._clock, self._settings.windows
         if not clock.is_running:
             return
-        wm = max(clock.wm_us, spec.last_end_us(clock.t_max_us) + self._settings.feedback_us)
+        wm = max(clock.wm_us, spec.last_end_us(clock.t_max_us) + self._settings.feedback)
         path = Path(np.array([self._rule.slack_us()]), np.array([wm]))
         none = np.empty(0, np.int64)
         no_rows = Rows(none, none, none, none, np.empty(0), none, none)

@@ -8,14 +8,15 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
-from model.vocabulary import SlackConfig, WatermarkConfig, WindowSpec
-from model.vocabulary.settings import JsonObject
+from model.vocabulary import SlackConfig, WatermarkConfig
+from model.vocabulary.settings import JsonObject, pick
+from model.vocabulary.windows import WindowQuery
 from spark_impl.runtime.arrays import Ints, Records
 from spark_impl.windows.records import Memory, Rows
 
@@ -27,59 +28,21 @@ Word: TypeAlias = Any  # mypy has no type for "any NamedTuple class"
 
 
 @dataclass(frozen=True, slots=True)
-class WindowSettings:
-    """The settings that do not depend on how long a room waits."""
+class WindowSettings(WindowQuery):
+    """The settings that do not depend on how long a room waits, with three that a room decides."""
 
-    size_us: int
-    slide_us: int
-    aggregate: str
-    q: float
-    """Rank of ``quantile``."""
-    keyed: bool
-    tasks: int
-    dedup: bool
-    """Whether redeliveries are recognised."""
-    feedback_us: int
-    """Time for which a tuple's identity is remembered after the end of its last window."""
-    max_future_us: int | None
-    """Largest lead of an event time over its arrival."""
-    positive: bool
+    _: KW_ONLY
+    positive: bool = False
     """Whether negative values are rejected."""
-    corrects: bool
+    corrects: bool = False
     """Whether late pairs are corrected; otherwise they are a side output."""
-    correlates: bool
+    correlates: bool = False
     """Whether corrections record the correlation of values and delays."""
-    gamma_us: int
-    """A task is corrected when its pending pairs span more event time than this."""
-    max_age_us: int
-    """A task is corrected when its oldest pending pair is further behind the watermark."""
-
-    @property
-    def windows(self) -> WindowSpec:
-        """The windows of the query."""
-        return WindowSpec(self.size_us, self.slide_us)
 
 
-def window_settings(
-    config: WindowConfig, *, positive: bool, corrects: bool, correlates: bool
-) -> WindowSettings:
+def window_settings(config: WindowQuery, **decided: bool) -> WindowSettings:
     """Return the settings of a configuration; the room decides on the last three."""
-    return WindowSettings(
-        size_us=config.size_us,
-        slide_us=config.slide_us,
-        aggregate=config.aggregate,
-        q=config.q,
-        keyed=config.keyed,
-        tasks=config.tasks,
-        dedup=config.dedup,
-        feedback_us=config.feedback,
-        max_future_us=config.max_future_us,
-        positive=positive,
-        corrects=corrects,
-        correlates=correlates,
-        gamma_us=config.gamma_us,
-        max_age_us=config.max_age,
-    )
+    return pick(WindowSettings, asdict(config), **decided)
 
 
 class Path(NamedTuple):
