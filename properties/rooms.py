@@ -4,7 +4,7 @@ Rules of this file:
 
 * Room ``x`` is the package ``properties.x`` with a module ``room`` that defines ``ROOM``. Rooms are
   found in the folders of the package ``properties`` and are listed nowhere.
-* Output lists rooms by their ``position``; help and errors list their names by the alphabet, which
+* Output lists rooms by their ``position``. Help and errors list their names alphabetically, which
   imports no room.
 """
 
@@ -80,7 +80,7 @@ class ReferenceRun(NamedTuple):
 
 
 class Remark(NamedTuple):
-    """A note on a case that is no verdict."""
+    """A note on a case; it is not a verdict."""
 
     name: str
     sentence: str
@@ -288,7 +288,7 @@ def find_rooms(name: str) -> list[Room]:
 
 
 def sort_names(names: Iterable[str]) -> list[str]:
-    """Sort names of rooms in order of display; names of no room come last, by the alphabet."""
+    """Sort names of rooms in order of display; names of no room come last, alphabetically."""
     order = [room.name for room in find_rooms("all")]
     given = set(names)
     return [name for name in order if name in given] + sorted(given.difference(order))

@@ -77,7 +77,7 @@ class Restorable(Protocol):
         ...
 
     def restore(self, saved: object) -> None:
-        """Go on from a checkpoint; forget everything else."""
+        """Restore the state of a checkpoint; forget everything else."""
         ...
 
 

@@ -97,7 +97,7 @@ def evidence_of(workload: Workload, trace: Trace, counts_pairs: bool) -> Evidenc
 def _against_twice(seen: Evidence) -> list[str]:
     pairs = [pair for pair, n in sorted(seen.times.items()) if n > 1]
     return [
-        f"{sentence.removesuffix('.')}, and came out {seen.times[pair]} times."
+        f"{sentence.removesuffix('.')}, and was found {seen.times[pair]} times."
         for pair, sentence in zip(pairs, _described(pairs, seen), strict=True)
     ]
 
@@ -149,8 +149,8 @@ def _against_in_time(seen: Evidence) -> Iterator[str]:
             first = max(r_epoch[match.r_id], s_epoch[match.s_id])
             if not first <= match.batch <= last:
                 yield (
-                    f"r #{match.r_id} with s #{match.s_id} came in epoch {match.batch}, "
-                    f"possible are {first} to {last}."
+                    f"r #{match.r_id} with s #{match.s_id} was found in epoch {match.batch}; "
+                    f"epochs {first} to {last} are possible."
                 )
 
 

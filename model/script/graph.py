@@ -189,7 +189,7 @@ class _Building:
 
 
 def _per_hour(node: Node, sensors: Mapping[str, int], rates: list[Fraction]) -> Fraction:
-    """Return a bound: one result a slide of a window, one a tuple of an operation's inputs."""
+    """Return a bound: one result per slide of a window, or per input tuple of an operation."""
     if node.kind == SENSOR:
         return Fraction(sensors[node.sensor])
     if node.span is not None:

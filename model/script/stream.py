@@ -30,7 +30,7 @@ def before(points: Sequence[Point], until_us: int) -> Sequence[Point]:
 
 
 def known_stream(values: dict[int, float], until_us: int) -> Stream:
-    """Return a stream of one value a stamp; stamps of values that are not finite are undefined."""
+    """Return a stream of one value per stamp; a stamp without a finite value is undefined."""
     stamps = sorted(stamp for stamp in values if stamp < until_us)
     # Adding 0 makes 0 of -0, so that equal values look alike.
     points = tuple([(stamp, values[stamp] + 0.0) for stamp in stamps if isfinite(values[stamp])])

@@ -68,7 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--batches",
         type=int,
-        help="number of equal micro-batches, at most one a row"
+        help="number of equal micro-batches, at most one per row"
         f" ({_by_room(known, lambda room: str(room.batches))})",
     )
     parser.add_argument(

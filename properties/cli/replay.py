@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
 def _workload(
     file: str, tried: Room, given: Workload | SimulatedCluster, reference: str
 ) -> Workload:
-    """Return the workload; refuse one that not even the reference can run, after an edit."""
+    """Return the workload; refuse an edited one that even the reference cannot run."""
     try:
         if isinstance(given, SimulatedCluster):
             given = tried.simulate_plan(given.case.plan, given.config, given.case.seed).workload
@@ -67,6 +67,6 @@ def _workload(
         tried.reference()(given)
         if reference != MODEL:
             tried.replay(given)
-    except Exception as error:  # any error here is none of the system on trial
+    except Exception as error:  # no error here comes from the system on trial
         raise UsageError(f"{file} cannot be run: {error}") from error
     return given

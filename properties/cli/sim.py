@@ -83,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
     timed_remarks = (*chosen.timed_remarks(timed), *_too_late(timed))
     # Both sides are the model: the comparison says nothing about another implementation.
     summary = (
-        f"{CHANGED[judgement.agreement.outcome]}: beside the model run without them,"
+        f"{CHANGED[judgement.agreement.outcome]}: compared with the model run without them,"
         f" {judgement.agreement.sentence}; {judgement.guard.sentence}."
         f" Seed {args.seed}, digest {timed.digest[:16]}."
     )
@@ -109,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _too_late(timed: TimedRun) -> Iterator[Remark]:
-    """Yield remarks on faults that begin after the end of the run, perhaps by a wrong unit."""
+    """Yield remarks on faults that begin after the end of the run, perhaps with a wrong unit."""
     end_us = float(timed.summary["duration_us"])
     for fault in timed.plan.faults:
         at_us = getattr(fault, "at_us", 0.0)
@@ -144,7 +144,7 @@ def _fault_in_us(text: str) -> str:
     """Convert the times of a fault to microseconds (:func:`sim.kernel.faults.schedule_of`)."""
     kind, *step_types = text.split() or [""]
     names: Sequence[str] = getattr(KINDS.get(kind), "_fields", ())
-    # A word without a name is one too many, which the run refuses.
+    # The run refuses words without a name: they are too many.
     named = zip_longest(names[: len(step_types)], step_types, fillvalue="")
     given = [_in_us(word) if name.endswith("_us") else word for name, word in named]
     return " ".join([kind, *given])

@@ -65,7 +65,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--on", default=PROCESSES, metavar="MASTER", help="Spark master to run on (processes)"
     )
     parser.add_argument(
-        "--jobs", type=int, metavar="N", help="number of parallel jobs (one a core)"
+        "--jobs", type=int, metavar="N", help="number of parallel jobs (one per core)"
     )
     parser.add_argument("--seed", type=int, default=0, help="first seed (0)")
     parser.add_argument(
@@ -77,7 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--fresh", action="store_true", help="repeat stored runs")
     parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write events to FILE, a line of JSON each"
+        "--json", type=Path, metavar="FILE", help="write events to FILE, one line of JSON per event"
     )
     parser.add_argument(
         "--junit", type=Path, metavar="FILE", help="write expectations to FILE, for CI"
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
                 with written(args.junit):
                     args.junit.write_text(output.junit(found), encoding="utf-8")
         except NotWritten as error:
-            kept = "what is stored is kept, and the same line goes on from there"
+            kept = "stored runs are kept, and the same command resumes the sweep"
             raise UsageError(f"{error}; {kept}") from error
     out.print(output.table(found))
     render.print_lines(out, ["", *output.remarks(found)])
@@ -161,10 +161,10 @@ def _mapper(place: str, jobs: int | None) -> Iterator[Mapper]:
 
 
 def _swept(sweep: Sweep, out: Console, events: Path | None) -> tuple[list[Results], Ended]:
-    """Sweep, and write down what happens when it happens; the results, and the end."""
+    """Sweep and write each event at once; return the results and the last event."""
     found: list[Results] = []
     with ExitStack() as stack:
-        # Without a buffer nothing is left that closing the file could fail to write.
+        # Without a buffer, closing the file has nothing left to write and cannot fail.
         log = None if events is None else stack.enter_context(events.open("wb", buffering=0))
         progress = stack.enter_context(render.progress(TextColumn("{task.fields[left]}")))
         task = progress.add_task("sweeping", left="")
@@ -194,7 +194,7 @@ def _advance(progress: Progress, task: TaskID, event: JobFinished | JobFailed) -
 
 
 def write(results: Results, folder: Path) -> None:
-    """Write the table and the record of an experiment; or :class:`NotWritten`."""
+    """Write the table and the record of an experiment. Raise :class:`NotWritten` on failure."""
     stem = f"{results.experiment.name}-{results.effort}"
     write_table(folder / f"{stem}.parquet", results.columns, results.experiment)
     write_whole(folder / f"{stem}.json", as_json(record_of(results)))

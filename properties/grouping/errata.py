@@ -40,7 +40,7 @@ REMEMBERED = "a key with more than eps of the tuples has a counter"
 
 
 class Stream(NamedTuple):
-    """Keys of tuples, each a micro-batch, and the eps of their summary."""
+    """Keys of tuples, one per micro-batch, and the eps of their summary."""
 
     keys: str
     eps: float
@@ -81,7 +81,7 @@ def _describe_stream(case: Stream) -> Sequence[str]:
     ((key, frequency),) = _forgotten(keys, eps, floor)
     kept = ", ".join(f"{name}: {each.counted}" for name, each in _summary(keys, eps, floor).items())
     return (
-        f"Tuples of the keys {' '.join(keys)}, each a micro-batch; eps = {eps}, so"
+        f"Tuples of the keys {' '.join(keys)}, one per micro-batch; eps = {eps}, so"
         f" {counted(floor(1 / eps), 'counter')}.",
         f"In the end the summary has {kept}; {key} has {frequency} of {len(keys)} tuples, more than"
         f" {eps} of them.",

@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, tuple[str, str, str]] = {
 
 
 def policies(figures: Figures) -> list[str]:
-    """Return the table of all policies, by line."""
+    """Return the lines of the table of all policies."""
     rows = [
         (
             f"`{policy}`",
@@ -62,7 +62,7 @@ def _written(figure: float | str, form: str) -> str:
 
 
 def windows(figures: Figures) -> list[str]:
-    """Return the table of windows beside stragglers, by line."""
+    """Return the lines of the table of window lengths with stragglers."""
     header = ("window, tuples", *(f"`{policy}`" for policy in experiments.TAGS))
     rows = [
         (
@@ -75,7 +75,7 @@ def windows(figures: Figures) -> list[str]:
 
 
 def senders(figures: Figures) -> list[str]:
-    """Return the table of senders, by line."""
+    """Return the lines of the table of senders."""
     rows = [
         (
             f"{each}",
@@ -88,13 +88,13 @@ def senders(figures: Figures) -> list[str]:
 
 
 def swap(figures: Figures) -> list[str]:
-    """Return the table of times that are measured, or given once, by line."""
+    """Return the lines of the table of measured times and of times given once."""
     rows = [(times, _written(figures[f"swap, times {times}: latency_us"], "ms")) for times in TIMES]
     return _table(("times", "mean latency, ms"), rows)
 
 
 def propagation(figures: Figures) -> list[str]:
-    """Return the table of times with and without propagation, by line."""
+    """Return the lines of the table of times with and without propagation."""
     rows = [
         (
             name,
@@ -110,7 +110,7 @@ def propagation(figures: Figures) -> list[str]:
 
 
 def against_dag(figures: Figures) -> list[str]:
-    """Return the table of throughput against ``dag``, by line."""
+    """Return the lines of the table of throughput against ``dag``."""
     header = ("mean / least speed", "Zipf", *(f"alpha {alpha:g}" for alpha in experiments.ALPHAS))
     rows = []
     for spread in experiments.SPREADS:
@@ -122,7 +122,7 @@ def against_dag(figures: Figures) -> list[str]:
 
 
 def against_nag(figures: Figures) -> list[str]:
-    """Return the table of latency against the stand-ins for ``nag``, by line."""
+    """Return the lines of the table of latency against the stand-ins for ``nag``."""
     header = ("instances", "load", *(f"`{each}`" for each in experiments.STAND_INS))
     rows = []
     for place in experiments.PLACES:

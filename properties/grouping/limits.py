@@ -38,8 +38,8 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
     tuples, batch_tuples = (parse_number(given[key]) for key in ("tuples", "batch_tuples"))
     if batch_tuples > 0 and tuples / batch_tuples > BATCHES_MAX:
         raise UsageError(
-            f"batch_tuples is {given['batch_tuples']}: that makes more than the {BATCHES_MAX:,}"
-            " micro-batches that are simulated at most"
+            f"batch_tuples is {given['batch_tuples']}: too many micro-batches;"
+            f" at most {BATCHES_MAX:,} are simulated"
         )
 
 

@@ -40,6 +40,6 @@ def test_the_figures_are_drawn_from_what_was_stored(tmp_path: Path) -> None:
 
 
 def points(path: Path) -> list[str]:
-    """Ways that are drawn, which another release of matplotlib may number in another way."""
+    """Return the paths of a drawing without their numbers, which depend on matplotlib's version."""
     lines = path.read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line.startswith("L ")]

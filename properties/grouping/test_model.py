@@ -43,7 +43,7 @@ def is_nightly() -> bool:
 
 
 def seeds(seed: int) -> range:
-    """Seeds of repetitions."""
+    """Return the seeds of repetitions."""
     return range(seed, seed + (10 if is_nightly() else 5))
 
 
@@ -93,7 +93,7 @@ def test_answers_do_not_depend_on_routes(
 
 @st.composite
 def drawn_streams(draw: st.DrawFn) -> tuple[Workload, dict[str, int]]:
-    """Keys with weights, and one router that balances what the bound is about."""
+    """Draw keys with weights, and one router for which the bound holds."""
     n = draw(st.integers(1, 6))
     heavy = draw(st.lists(st.integers(1, 99), min_size=1, max_size=8))
     light = draw(st.integers(0, 60))
@@ -144,7 +144,7 @@ GROWTH = TOLERANCE / (SIZES[-1] - SIZES[0])
 
 
 def drawn(n: int, policy: str = "tag", exponent: float = 1.0, windows: int = 3) -> Draws:
-    """Streams with hot keys, for instances half of which are ten times slower."""
+    """Return streams with hot keys; half of the instances are ten times slower."""
     keys, each = (5_000, 4 * EACH) if is_nightly() else (1_000, 2 * EACH)
     return Draws(
         n,

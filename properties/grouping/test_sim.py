@@ -49,7 +49,7 @@ FAILURE = 1e-3
 
 
 def repetitions(seed: int) -> range:
-    """Seeds of repetitions."""
+    """Return the seeds of repetitions."""
     return range(seed, seed + (20 if effort() == EFFORTS["nightly"] else 5))
 
 
@@ -166,7 +166,7 @@ class Stream(NamedTuple):
 
 @cache
 def _arrivals(exponent: float, keys: int, seed: int) -> tuple[Event, ...]:
-    """Through a network, somewhat out of order; the same for every policy, and for all sizes."""
+    """Simulate a network that disorders arrivals; they are the same for all policies and sizes."""
     source = Source(
         3 * EACH * SIZES[-1],
         Exponential(10.0),
@@ -193,9 +193,9 @@ def test_work_is_within_the_bounds(seed: int, n: int, exponent: float, measured:
 
 
 def growing(n: int) -> Stream:
-    """All keys are light: those are the ones that uniform candidates wrong.
+    """Return streams of light keys only, which uniform candidates balance badly.
 
-    Where some are heavy stands in ``test_model.py``.
+    ``test_model.py`` has streams with heavy keys.
     """
     return Stream(n, 0.0, EACH * n, keys=3_000, windows=3)
 

@@ -88,17 +88,17 @@ MEASURED = {
     "Spark's join of two streams on buckets": ("native: tuples/s", ",.0f"),
     "chain of 2 workers on tables": ("chain batch: tuples/s", ",.0f"),
     "Spark's join of two tables on buckets": ("batch: tuples/s", ",.0f"),
-    "tuples held by the chain, by those in the windows": (
+    "tuples held by the chain / tuples in the windows": (
         "zeta 64: held / content of the windows",
         ".2f",
     ),
-    "bytes between workers by the least there can be, blocks of 64": (
+    "bytes between workers / least possible bytes, blocks of 64": (
         "zeta 64: bytes / least bytes",
         ".2f",
     ),
-    "pairs found by pairs compared, chain": ("P of the chain", ".2f"),
+    "pairs found / pairs compared, chain": ("P of the chain", ".2f"),
     "the same, Spark's streams on buckets": ("P of native", ".2f"),
-    "bytes of 16 queries by those of one": ("16 queries: bytes / bytes of one", ".2f"),
+    "bytes of 16 queries / bytes of one query": ("16 queries: bytes / bytes of one", ".2f"),
 }
 """Name in the results and format, by name in the guide."""
 FIGURES_HEADER = ("what", "tuples/s, or a ratio")
@@ -117,7 +117,7 @@ def measured(figures: Mapping[str, float]) -> Iterator[Sequence[str]]:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return a table in Markdown, by line."""
+    """Return the lines of a table in Markdown."""
     lines = [f"| {' | '.join(line)} |" for line in (header, *rows)]
     return [lines[0], "|---" * len(header) + "|", *lines[1:]]
 

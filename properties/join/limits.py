@@ -72,8 +72,8 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
     tuples = (r_hz + s_hz) * seconds
     if tuples > TUPLES_MAX:
         raise UsageError(
-            f"seconds is {given['seconds']}: {tuples:,.0f} tuples are more than the"
-            f" {TUPLES_MAX:,} that are simulated at most"
+            f"seconds is {given['seconds']}: {tuples:,.0f} tuples are too many;"
+            f" at most {TUPLES_MAX:,} are simulated"
         )
     _refuse_ticks(given, tuples, seconds)
     _refuse_results(given, r_hz * s_hz * seconds * min(2 * window_us / SECOND_US, seconds))
@@ -85,13 +85,13 @@ def _refuse_ticks(given: Mapping[str, object], tuples: float, seconds: float) ->
         every_us = parse_number(given[key])
         if every_us > 0 and seconds * SECOND_US / every_us > TICKS_MAX:
             raise UsageError(
-                f"{key} is {given[key]}: in {seconds:g} s that is more often than the"
-                f" {TICKS_MAX:,} times that are simulated at most"
+                f"{key} is {given[key]}: too often in {seconds:g} s;"
+                f" at most {TICKS_MAX:,} times are simulated"
             )
 
 
 def _delays_us(given: Mapping[str, object], tuples: float) -> float:
-    """Return how much longer than its streams a run may last: epochs, faults and retries."""
+    """Return the time by which a run may outlast its streams: epochs, faults and retries."""
     epoch_us, loss, retry_us = (
         parse_number(given[key]) for key in ("trigger_interval_us", "loss", "retry_us")
     )

@@ -23,8 +23,10 @@ from sim.join import ChainRun
 SHEDS = {"shed": "linear", "base": 0.2, "margin": 0.1}
 
 SETTLED_US = 6_500_000, 11_500_000
-"""The window of the heavy run is full and its tuples are spread; before that the first to expire
-leave neighbours that differ by more than a block."""
+"""Period in which the window of the heavy run is full and its tuples are spread.
+
+Before it, the first tuples to expire leave neighbours that differ by more than a block.
+"""
 
 
 def verdict_on(
@@ -54,7 +56,7 @@ def test_what_is_asked_for_is_shed(rule: str, power: int) -> None:
     for claim in (SHED_AS_ASKED, CALM):
         verdict = verdict_on(timed, claim)
         assert verdict.outcome is Outcome.HOLDS, (claim, verdict.sentence)
-    # The other rule asks for another share.
+    # The other rule requires another share.
     assert verdict_on(timed, SHED_AS_ASKED, power=3 - power).outcome is Outcome.BROKEN
 
 
@@ -70,7 +72,7 @@ def test_bytes_are_those_of_the_formula(block_size: int) -> None:
     assert figure(timed, "mean_block") > 0.9 * block_size
     (verdict,) = judge_bytes(timed.traffic, *measured).verdicts
     assert verdict.outcome is Outcome.HOLDS, verdict.sentence
-    # A header is sent with every block and with every acknowledgement; to count one is too few.
+    # Blocks and acknowledgements each carry a header, so that one header is too few.
     if block_size == 4:
         too_low = replace(timed.traffic, headers=1)
         assert judge_bytes(too_low, *measured).verdicts[0].outcome is Outcome.BROKEN

@@ -34,7 +34,7 @@ def run(**settings: object) -> ChainRun:
 
 @cache
 def _run(settings: tuple[tuple[str, str], ...]) -> ChainRun:
-    """Several tests look at the same run."""
+    """Run once for all tests that look at the same run."""
     return from_settings(dict(settings), seed=1)
 
 

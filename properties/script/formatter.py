@@ -3,7 +3,7 @@
 Rules of this file:
 
 * The text of a tree parses to the same tree: ``parse(unparse(tree)) == tree``.
-* A formatted text keeps its comments, and a single blank line where there were some.
+* A formatted text keeps its comments; several blank lines in a row become one.
 """
 
 import re
@@ -28,7 +28,7 @@ from model.vocabulary.script.tree import (
 from properties.script.language import LARK, parse, with_plain_line_ends
 
 WIDTH = 100
-"""Most columns of a line; a longer call has one argument a line."""
+"""Most columns of a line; a longer call has one argument per line."""
 SUM, PRODUCT, FACTOR, ATOM = 1, 2, 3, 4
 """Binding strength of expressions."""
 STRENGTH = {"+": SUM, "-": SUM, "*": PRODUCT, "/": PRODUCT}
@@ -37,7 +37,7 @@ COMMENT = re.compile(r'"[^"\n]*"|(#[^\n]*)')
 
 
 def unparse(workflow: Workflow) -> str:
-    """Return the script, one statement a line."""
+    """Return the script, one statement per line."""
     return "".join(f"{written(each.name, each.expression)}\n" for each in workflow.statements)
 
 
@@ -130,7 +130,7 @@ def formatted(text: str) -> str:
             if place and lasts[place - 1] == line and line not in firsts[place : place + 1]:
                 behind[place - 1] = f"  {comment}"
             else:
-                # Before the next statement, or the one around it.
+                # The comment stands before the next statement, or before the one around it.
                 line = min([line, *firsts[place : place + 1]])
                 before[place].append(_Piece(line, line, comment))
     pieces = []
@@ -141,7 +141,7 @@ def formatted(text: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where statements begin and end."""
+    """Yield the start and end of each statement."""
     for is_end, group in groupby(LARK.lex(text), lambda token: token.type == "_END"):
         if not is_end:
             tokens = list(group)

@@ -1,9 +1,9 @@
-"""Limits of scripts and of their timed runs: anything that would take all day is refused.
+"""Limits of scripts and of their timed runs, which refuse anything that would take all day.
 
 Rules of this file:
 
-* The work of the reference is estimated from above: from the number of tuples, the time they span,
-  and the number of windows that hold each of them.
+* The work of the reference has an upper bound. It follows from the number of tuples, the time they
+  span, and the number of windows that hold each tuple.
 """
 
 from collections import Counter
@@ -88,7 +88,7 @@ def refuse_impossible(config: ScriptConfig, arrivals: Sequence[Event], name: str
 
 
 def naive_arrivals(workload: Workload) -> int:
-    """Return how many arrivals a naive computation can take in, in a second or two."""
+    """Return the number of arrivals that a naive computation processes in a second or two."""
     config = ScriptConfig.from_json(workload.config)
     most = len(workload.arrivals)
     while most > 1 and estimate(config, workload.arrivals[:most]).naive > NAIVE_MAX:
@@ -157,6 +157,6 @@ def refuse_settings(settings: Mapping[str, str]) -> None:
     rate_hz = parse_number(given["sensors"]) * sum(rates_hz) / len(rates_hz)
     if rate_hz * parse_number(given["seconds"]) > TUPLES_MAX:
         raise UsageError(
-            f"seconds is {given['seconds']}: with {rate_hz:,.0f} tuples a second that makes more"
-            f" than the {TUPLES_MAX:,} that are simulated at most"
+            f"seconds is {given['seconds']}: with {rate_hz:,.0f} tuples a second that is too"
+            f" many; at most {TUPLES_MAX:,} tuples are simulated"
         )

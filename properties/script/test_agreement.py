@@ -58,7 +58,7 @@ def test_what_matters_was_among_the_cases(pipeline: System, seed: int) -> None:
 
 
 def told(trace: Trace) -> tuple[object, ...]:
-    """All but who is sent what."""
+    """Return all steps except the placement."""
     return trace.of(Result), trace.of(Undefined), trace.of(Rejected)
 
 

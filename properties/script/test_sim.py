@@ -189,12 +189,12 @@ class Looked(NamedTuple):
 
     @property
     def hours(self) -> Fraction:
-        """In which sensors should send."""
+        """Length of the period in which sensors should send."""
         assert self.room.tuning.period_us is not None
         return Fraction(self.room.tuning.period_us, HOUR_US)
 
     def results(self) -> int:
-        """Results within the period sent to other workers."""
+        """Return the results that workers sent to other workers within the period."""
         assert self.room.tuning.period_us is not None
         end_us = self.room.plan.epoch_us + self.room.tuning.period_us
         return sum(stamp_us < end_us for sent in self.room.sent() for stamp_us in sent.stamps_us)

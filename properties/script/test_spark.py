@@ -61,7 +61,7 @@ NEVER = {"streams known in part", "components for several workers"}
 
 
 def config() -> ScriptConfig:
-    """Scripts in which everything is that matters; three workers, waiting by disorder."""
+    """Return scripts with every kind of node, on three workers that wait by disorder."""
     flows = tuple(parse(text, name, SENSORS) for name, text in SCRIPTS.items())
     sensors = tuple(zip(SENSORS, PER_HOUR, strict=True))
     return ScriptConfig(
@@ -77,7 +77,7 @@ def config() -> ScriptConfig:
 
 @pytest.fixture(scope="module")
 def pack(seed: int) -> Mapping[str, Workload]:
-    """Many streams for one set of scripts."""
+    """Draw many streams for one set of scripts."""
     asked = config().to_json()
     streams = collect(cases(), profiles.effort().cases // 4, seed)
     return {

@@ -6,7 +6,7 @@ the modules, 1.4 trigger of corrections.
 
 Rules of this file:
 
-1. A stream is a few tuples in some order, each a micro-batch of its own, then a flush. Streams
+1. A stream is a few tuples in some order, one per micro-batch, then a flush. Streams
    with fewer tuples are tried first.
 2. Values are powers of two, so that a sum tells which tuples it counts.
 3. ``control_errata`` and ``requirement_errata`` search single windows instead of streams.

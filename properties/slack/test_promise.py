@@ -99,7 +99,7 @@ def long_enough(process: str, aggregate: str, seed: int) -> tuple[Event, ...]:
 
 
 def in_profile() -> list[tuple[str, str]]:
-    """Pairs that this profile looks at: every process and every aggregate is in some of them."""
+    """Return the pairs that this profile tests; each process and aggregate is in some pair."""
     processes = INDEPENDENT[: effort().processes]
     return [pair for pair in PROMISES[:: effort().promises] if pair[0] in processes]
 

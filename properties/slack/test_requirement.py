@@ -4,13 +4,13 @@ The question is how often a random subset of exactly n_req tuples gives a wrong 
 
 Rules of this file:
 
-1. No formula of section 5 is used, and no cv, rank or bound. Tuples are put in a random order, the
-   first n of them are the subset, its answer is compared with that of all. Where everything can be
-   counted, everything is counted.
-2. A probability is never compared as it was observed, but by its Clopper-Pearson limit. All limits
-   of this file together fail with probability ``FAILURE`` at most.
-3. What section 5 calls always enough, or exact, is held to d. What it calls approximate has no
-   promise to be held to: only that it has not become worse than it was is checked.
+1. No formula of section 5 is used, and no cv, rank or bound. The tests put tuples in a random
+   order, and compare the answer of the first n with that of all. If all subsets can be counted,
+   all are counted.
+2. The tests compare the Clopper-Pearson limit of a probability, never its observed value. All
+   limits of this file together fail with probability ``FAILURE`` at most.
+3. Methods that section 5 calls "always enough" or "exact" have to keep d. Approximate methods
+   promise nothing; the tests only check that they have not become worse.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ Method = Callable[[SlackConfig], Requirement]
 
 FAILURE = 1e-6
 LIMITS = 5_000
-"""At most so many limits are computed."""
+"""Upper bound of the number of limits that are computed."""
 AT_ONCE = 1_000_000
 """Numbers in a block of random orders."""
 
@@ -68,10 +68,10 @@ REGRESSION_LIMITS = {
 }
 """Factor of d up to which a normal form may fail here; it is no evidence for the form.
 
-They were chosen after looking at what it does on this grid (up to 0, 1.3, 3.2, 6.4, 7.0, 9.3 and
-2.8 times d with values of 30 seeds), with some room. Other values may be worse. It is off because
-the mean of a few missing values is not normal: the longer the tail of the values, the longer that
-of the error, and the more so the smaller d; and in a small window the error comes in whole tuples.
+The factors leave a margin above those observed on this grid with values of 30 seeds: up to 0, 1.3,
+3.2, 6.4, 7.0, 9.3 and 2.8 times d. Other values may be worse. A normal form fails because the mean
+of a few missing values is not normal. A longer tail of the values makes the tail of the error
+longer, and more so for a smaller d. In a small window the error comes in whole tuples.
 """
 
 
@@ -91,7 +91,7 @@ class Window(NamedTuple):
 
     @property
     def values(self) -> Floats:
-        """The same every time."""
+        """Values of the window; the same at every call."""
         return VALUES[self.kind](self.rng, self.total)
 
     def known(self, order: int = 0) -> WindowFacts:
@@ -107,7 +107,7 @@ def grid(seed: int, average: bool) -> list[Window]:
 
 def config(window: Window, d: float, method: str = "normal", **settings: str) -> SlackConfig:
     aggregate = "avg" if window.average else "sum"
-    # Of the controls only conformal splits delta; without it d is delta.
+    # Only control conformal splits delta; for all others d is delta.
     return SlackConfig.from_json(
         {
             "size_us": 1,
@@ -129,7 +129,7 @@ def config(window: Window, d: float, method: str = "normal", **settings: str) ->
 def _failures(kind: str, total: int, seed: int, subsets: int) -> Mapping[tuple[bool, float], Ints]:
     """Count the random orders whose first n tuples give an answer that is eps or more off.
 
-    By (average, eps), for n = 1..N-1: all tuples make no error.
+    The keys are (average, eps), the elements n = 1..N-1. All N tuples have no error.
     """
     window = Window(kind, total, 0.0, False, seed)
     rng, values = window.rng, window.values
@@ -159,7 +159,7 @@ def failures(window: Window, n: int, subsets: int) -> int:
 
 
 def at_least(failed: int, of: int) -> float:
-    """Lower Clopper-Pearson limit of a probability."""
+    """Return the lower Clopper-Pearson limit of a probability."""
     return float(stats.beta.ppf(FAILURE / LIMITS, failed, of - failed + 1)) if failed else 0.0
 
 
@@ -174,7 +174,7 @@ class Observed(NamedTuple):
 
     @property
     def low(self) -> float:
-        """The probability of a failure is at least this."""
+        """Lower limit of the probability of a failure."""
         return at_least(self.failed, self.subsets)
 
     def __str__(self) -> str:
@@ -213,7 +213,7 @@ def test_rigorous_bounds_are_always_enough(seed: int, average: bool) -> None:
 def test_normal_forms_are_no_worse_than_they_were(seed: int, average: bool) -> None:
     seen = list(observe(grid(seed, average), requirement_of, "normal"))
     assert not too_often(seen, REGRESSION_LIMITS)
-    # They do not keep d, as section 5 says.
+    # Normal forms do not keep d, as section 5 says.
     assert too_often(seen, {})
 
 
@@ -226,7 +226,7 @@ def test_the_smaller_root_is_caught(seed: int) -> None:
 
 
 def test_permutations_are_enough_with_the_confidence_that_is_stated(seed: int) -> None:
-    """In at most 5% of the judgements more may be missing than fails with probability d."""
+    """At most 5% of the judgements may require so few tuples that they fail more often than d."""
     judgements, subsets, unsure = 40, effort().subsets, 0
     windows = [window for window in grid(seed, average=False) if window.total <= 200]
     for window, d in product(windows, LEVELS):
@@ -294,7 +294,7 @@ def _rank_failures(q: str, eps: float, total: int, n: int) -> Fraction:
 
 
 def wrong_ranks(required: Method, totals: Sequence[int]) -> list[str]:
-    """Quantiles for which n_req fails too often, or one less would do: exact, nothing is drawn."""
+    """Return the quantiles whose n_req fails too often or is not the least; nothing is random."""
     found = []
     for q, eps, d, total in product(SHARES, EPSILONS, LEVELS, totals):
         query = SlackConfig(

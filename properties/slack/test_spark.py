@@ -65,7 +65,7 @@ def draw_pack(number: int, seed: int) -> StreamPack:
 
 @pytest.fixture(scope="module")
 def drawn(seed: int) -> Iterator[list[Future[StreamPack]]]:
-    """All packs; the next ones are drawn while Spark runs one."""
+    """Yield all packs; draw the next ones while Spark runs one."""
     pool = ThreadPoolExecutor(1)
     yield [pool.submit(draw_pack, number, seed) for number in range(profiles.effort().packs)]
     pool.shutdown(cancel_futures=True)
@@ -117,7 +117,7 @@ def test_packs_held_enough_and_what_matters(seen: Counter[str]) -> None:
 
 @pytest.fixture(scope="module")
 def varied(seed: int) -> StreamPack:
-    """Flushed streams for the default control."""
+    """Draw flushed streams for the default control."""
     config = SlackConfig(9_000, 4_000, tasks=2, gamma_us=9_000, eps=0.2)
     chosen = stream_packs.draw_pack(config, VARIED, seed)
     return chosen._replace(cases={n: w.with_(flush=True) for n, w in chosen.cases.items()})

@@ -35,7 +35,7 @@ SECOND_US = 1_000_000
 
 
 def reversed_far() -> Workload:
-    """Hours of tuples in reverse: one arrival makes more pairs than a byte counts."""
+    """Return hours of tuples in reverse order; one arrival makes more than 255 pairs."""
     config = WatermarkConfig(3_600 * SECOND_US, 3_600 * SECOND_US, 60 * SECOND_US, k=280)
     times_us = [20 * SECOND_US * number for number in reversed(range(300))]
     events = [Event(n, n, "a", time_us, 1.0, times_us[0] + n) for n, time_us in enumerate(times_us)]

@@ -186,7 +186,7 @@ class GroupingCluster:
             self._save()
 
     def restart(self) -> None:
-        """Go on from the checkpoint of the senders, after the failure of an instance."""
+        """Restart from the checkpoint of the senders after an instance failed."""
         self._note_interruption()
         self.machine.restore(self._saved)
         for sender, passage in self._since:

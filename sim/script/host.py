@@ -264,7 +264,7 @@ class Host:
             self.checkpoint.save(item.batch, is_flush=item.is_flush)
 
     def _restart(self) -> None:
-        """Go on from the last mark, after a failure."""
+        """Restart from the last mark after a failure."""
         self._left = self._computing = None
         self.checkpoint.restore()
         self.record.gauge(self.machine.known_us, self._env.now)

@@ -83,7 +83,7 @@ class ScriptMachine(Protocol):
         ...
 
     def restore(self, saved: object) -> None:
-        """Go on from a checkpoint; forget everything else."""
+        """Restore the state of a checkpoint; forget everything else."""
         ...
 
 
@@ -182,7 +182,7 @@ class ModelScriptMachine:
         return self._worker.saved()
 
     def restore(self, saved: object) -> None:
-        """Go on from a checkpoint; forget everything else."""
+        """Restore the state of a checkpoint; forget everything else."""
         assert isinstance(saved, WorkerState)
         self._worker.restore(saved)
 

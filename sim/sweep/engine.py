@@ -197,7 +197,7 @@ class Sweep:
     def _work(
         self, tasks: Sequence[_Task], jobs: Sequence[Job], forecast: Forecast
     ) -> Iterator[Event]:
-        """Do jobs; yield an event for each job, and one for each experiment that it completes."""
+        """Run jobs; yield an event for each job, and one for each experiment that is complete."""
         began_s = perf_counter()
         waiting = list(tasks)
         yield from self._judge_complete(waiting)

@@ -100,7 +100,7 @@ def jobs_of(experiment: Experiment, runs: Iterable[SweepRun]) -> Iterator[Job]:
 
 
 def bounded(job: Job) -> Done:
-    """Do a job like :func:`perform`, but first limit the memory of this process for good."""
+    """Run a job like :func:`perform`, but first limit the memory of this process for good."""
     # Imported here because Windows has no such module; there nothing is limited.
     with suppress(ImportError, ValueError, OSError):
         import resource
@@ -112,7 +112,7 @@ def bounded(job: Job) -> Done:
 
 
 def perform(job: Job) -> Done:
-    """Do a job here and now; every exception becomes a sentence in the result."""
+    """Run a job in this process; every exception becomes a sentence in the result."""
     began_s = perf_counter()
     figures: tuple[Mapping[str, Figure], ...] = ()
     error = ""
@@ -169,9 +169,9 @@ class _Worker(NamedTuple):
 def on_processes(
     jobs: Sequence[Job], processes: int, work: Callable[[Job], Done] = bounded
 ) -> Iterator[Done]:
-    """Do jobs on up to ``processes`` processes; yield each result when it is ready.
+    """Run jobs in up to ``processes`` processes; yield each result when it is ready.
 
-    ``work`` does one job; it must be a function of a module.
+    ``work`` runs one job; it must be a function of a module.
     """
     # A fork server would start processes faster, but it listens on a socket in the folder for
     # temporary files, whose path may be too long for a socket.
@@ -249,7 +249,7 @@ def _received(pipe: Connection, job: Job) -> Done | None:
 
 
 def _work(pipe: Connection, work: Callable[[Job], Done]) -> None:
-    """Do jobs in a process of its own until the pipe is closed."""
+    """Run jobs in a separate process until the pipe is closed."""
     while True:
         try:
             pipe.send(work(pipe.recv()))

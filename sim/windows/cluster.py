@@ -296,6 +296,6 @@ class WindowTask:
         self._corrector.begin(self._number, batch, steps)
 
     def _restart(self) -> None:
-        """Go on from the last mark, after a failure."""
+        """Restart from the last mark after a failure."""
         self.checkpoint.restore()
         self.record.gauge(self.machine.gauges(), self._env.now)

@@ -58,7 +58,7 @@ class WindowMachine(Protocol):
         ...
 
     def restore(self, saved: object) -> None:
-        """Go on from a checkpoint; forget everything else."""
+        """Restore the state of a checkpoint; forget everything else."""
         ...
 
 
@@ -125,7 +125,7 @@ class ModelWindowMachine(Generic[TaskT]):
         return len(self._taken)
 
     def restore(self, saved: object) -> None:
-        """Go on from a checkpoint; forget everything else."""
+        """Restore the state of a checkpoint; forget everything else."""
         assert isinstance(saved, int)
         assert self._taken is not None
         taken, self._taken = self._taken[:saved], []

@@ -294,7 +294,7 @@ def _answered_by(
 ) -> IntArray:
     """Return the place in ``closed`` of each pair's window, or -1 if it is not there.
 
-    ``index`` has the index of the pair's window, a row a tuple.
+    ``index`` has the index of the pair's window, one row per tuple.
     """
     if not len(closed):
         return np.full(index.shape, -1)

@@ -108,7 +108,7 @@ PARTIAL = pa.schema(
         ("top", pa.list_(pa.float64())),
     ]
 )
-"""A row a window, instance and key; ``values`` are the different values, largest first."""
+"""Columns with one row per window, instance and key; ``values`` are distinct, largest first."""
 
 ANSWER = pa.schema(
     [
@@ -117,7 +117,7 @@ ANSWER = pa.schema(
         ("top", pa.list_(pa.float64())),
     ]
 )
-"""A row a window and key."""
+"""Columns with one row per window and key."""
 
 _GROUP = ["window", "instance", "key"]
 _INPUT = pa.schema([field for field in PARTIAL if field.name in _GROUP]).append(

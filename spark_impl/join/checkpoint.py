@@ -1,6 +1,6 @@
 """The state of a worker between epochs: its bytes, and its way to another number of workers.
 
-The bytes are one Arrow file a worker. Its rows are the tuples of the two stores and, at a source
+The bytes are one Arrow file per worker. Its rows are the tuples of the two stores and, at a source
 worker, the identities that may come again; a column says which. Watermarks and counts are in the
 metadata of the schema.
 

@@ -1,7 +1,7 @@
 """Tuples in columns, and the predicates on pairs of them.
 
-An index may select too many candidates, never too few: predicate and window decide afterwards, on
-the values themselves.
+An index may select too many candidates, never too few: the predicate and the window then check the
+values themselves.
 """
 
 import reprlib
@@ -38,9 +38,9 @@ class Ranks(NamedTuple):
 def ranks_of(
     config: JoinConfig, epoch: int, admitted: Callable[[int], Counts]
 ) -> tuple[Ranks | None, ...]:
-    """Return the tuples that each query pairs, as far as they are known in an epoch; ``None``: all.
+    """Return the ranks that each query pairs, as known in an epoch; ``None`` stands for all ranks.
 
-    ``admitted`` returns how many tuples were admitted before an epoch that has begun.
+    ``admitted`` returns the number of tuples admitted before an epoch that has begun.
     """
     nobody = Counts(_NO_RANK, _NO_RANK)
 
@@ -104,7 +104,7 @@ class Tuples:
 
 
 FreePredicate: TypeAlias = Callable[[Tuples, Tuples], Bools]
-"""Tuples of R and as many of S, to: which of these pairs match, whatever their times."""
+"""A function from n tuples of R and n of S to n flags: which pairs match, ignoring times."""
 
 
 class Pairs(NamedTuple):
@@ -188,7 +188,7 @@ class Query(NamedTuple):
 def decide(query: Query, r: Chosen, s: Chosen) -> Bools:
     """Return which pairs of tuples match a query.
 
-    Raise :class:`InputProblem` if its function does not return one truth value a pair.
+    Raise :class:`InputProblem` if its function does not return one truth value per pair.
     """
     good = holds(query.predicate, r, s)
     if query.ranks is not None:
@@ -224,14 +224,14 @@ def _short(returned: object) -> str:
 
 
 def holds(predicate: Predicate, r: Tuples | Chosen, s: Tuples | Chosen) -> Bools:
-    """Return which pairs of tuples, each one of R and one of S, satisfy a predicate."""
+    """Return which pairs of a tuple of R and one of S satisfy a predicate."""
     if isinstance(predicate, And):
         good = np.ones(len(r.source_id), np.bool_)
         for part in predicate.parts:
             good &= holds(part, r, s)
         return good
     if isinstance(predicate, Band | Apart):
-        with np.errstate(over="ignore"):  # infinitely far apart is far enough
+        with np.errstate(over="ignore"):  # an infinite distance is not near
             near = np.asarray(np.abs(r.value - s.value) <= predicate.eps)
         return near if isinstance(predicate, Band) else ~near
     if isinstance(predicate, Equi):

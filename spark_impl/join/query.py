@@ -210,7 +210,7 @@ def one_time(
 
     The window is that of the chain. Both epochs are included. The chain must have kept its history,
     and may be running. ``into`` is the ``store`` of :meth:`ChainJoin.join`. Raise
-    :class:`InputProblem` if one of the epochs has not happened or has no history, and
+    :class:`InputProblem` if one of the epochs has not been committed or has no history, and
     :class:`ChainProblem` if the join fails.
     """
     if first_epoch > last_epoch:
@@ -261,11 +261,11 @@ class Snapshot(NamedTuple):
 
 
 def results(spark: SparkSession, store: str | Path, through_epoch: int | None = None) -> DataFrame:
-    """Return all pairs that a chain has found: a row ``query, r_id, s_id, epoch`` for each.
+    """Return all pairs that a chain has found, with columns ``query, r_id, s_id, epoch``.
 
     ``through_epoch`` is the last epoch that counts, by default the last committed one. An epoch
-    that is running, or that a crash interrupted, does not show. Raise :class:`InputProblem` if
-    ``store`` is not the store of a chain, the epoch has not happened, or some pairs are missing.
+    that is running, or that a crash interrupted, is not visible. Raise :class:`InputProblem` if
+    ``store`` is not the store of a chain, the epoch is not committed, or some pairs are missing.
     """
     place = load_store(Path(store).absolute())
     epochs = place.epochs()
@@ -316,7 +316,7 @@ def admitted(
 ) -> DataFrame:
     """Return the tuples of one stream that some epochs admitted, with the columns of inputs.
 
-    Raise :class:`InputProblem` if one of the epochs has not happened or has no history, or if some
+    Raise :class:`InputProblem` if one of the epochs is not committed or has no history, or if some
     tuples are missing.
     """
     epochs = range(first_epoch, last_epoch + 1)

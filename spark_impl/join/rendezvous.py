@@ -46,7 +46,7 @@ class _Seat(NamedTuple):
 
 
 class Rendezvous:
-    """The server; it runs inside a ``with`` statement."""
+    """The server of the meeting point; it runs inside a ``with`` statement."""
 
     def __init__(
         self, host: str, workers: int, timeout_s: float = 300.0, bound_to: str | None = None
@@ -71,7 +71,7 @@ class Rendezvous:
         trace: TracebackType | None,
     ) -> None:
         self._stop.set()
-        with suppress(OSError):  # a visitor wakes the server at once
+        with suppress(OSError):  # a connection wakes the server at once
             socket.create_connection(self._listener.getsockname()[:2], timeout=_TICK_S).close()
         self._thread.join()
 
@@ -89,18 +89,20 @@ class Rendezvous:
                 seat.connection.close()
 
     def _seat(self, connection: socket.socket, greeting: JsonObject) -> None:
-        """Give a seat to the newest run of a task; ids of runs only grow."""
+        """Register the newest run of a task; ids of runs only grow."""
         try:
             number, run = int(greeting["worker"]), int(greeting["run"])
             host, port = greeting["address"]
             seat = _Seat(run, (str(host), int(port)), connection)
         except (KeyError, TypeError, ValueError):
-            log.warning("a registration is refused: %r is not one", sorted(greeting))
+            log.warning("a registration is refused: its keys are %r", sorted(greeting))
             connection.close()
             return
         before = self._seats.get(number)
         if not 0 <= number < self._workers or (before is not None and before.run > run):
-            log.warning("worker %d of run %d is refused: it is not of this attempt", number, run)
+            log.warning(
+                "worker %d of run %d is refused: it belongs to another attempt", number, run
+            )
             connection.close()
             return
         if before is not None:
@@ -127,7 +129,7 @@ class Rendezvous:
         }
         for seat in seats:
             seat.connection.settimeout(self.place.timeout_s)
-            with suppress(OSError):  # the others will notice that it is not there
+            with suppress(OSError):  # the other workers will notice that this one is gone
                 seat.connection.sendall(encode_json(answer))
             seat.connection.close()
         self._seats.clear()
@@ -136,7 +138,7 @@ class Rendezvous:
 def meet(place: Place, worker: int, run: int, address: Address) -> Meeting:
     """Register a worker and wait for the others.
 
-    Raise ``TimeoutError`` with one sentence if they do not come.
+    Raise ``TimeoutError`` with one sentence if some of them are missing.
     """
     deadline = time.monotonic() + place.timeout_s
     greeting = {"token": place.token, "worker": worker, "run": run, "address": list(address)}
@@ -171,7 +173,7 @@ def join_neighbours(
         while missing >= 0 and missing not in found:
             left_s = deadline - time.monotonic()
             if left_s <= 0:
-                msg = "nobody came"
+                msg = "no connection before the deadline"
                 raise TimeoutError(msg)
             for connection, greeting in door.wait(left_s):
                 if greeting.get("worker") == missing:

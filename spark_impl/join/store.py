@@ -11,8 +11,8 @@
 
 Rules of this file:
 
-* An attempt writes only in its own folder: a task of an older attempt that is still alive changes
-  nothing that counts.
+* An attempt writes only in its own folder, so that a task of an older attempt that is still alive
+  changes nothing that counts.
 * An epoch is done when its commit exists; readers look at nothing else.
 * A file appears under its name when it is complete, or not at all.
 """
@@ -34,7 +34,7 @@ from spark_impl.runtime import stores
 from spark_impl.runtime.histories import InputProblem
 
 FIXED = ("window_us", "lateness_us")
-"""Settings of a chain that stay what they are; all others may change between two epochs."""
+"""Settings of a chain that never change; all others may change between two epochs."""
 
 
 VERSION = 2
@@ -111,7 +111,7 @@ class ChainStore(stores.Store):
         try:
             text = (self.root / "commits" / f"{epoch}.json").read_text(encoding="utf-8")
         except FileNotFoundError:
-            msg = f"epoch {epoch} of the chain in {self.root} has not happened"
+            msg = f"epoch {epoch} of the chain in {self.root} has not been committed"
             raise InputProblem(msg) from None
         return Commit.from_json(json.loads(text))
 
@@ -125,7 +125,7 @@ class ChainStore(stores.Store):
         return self.commit_of(epoch - 1).admitted if epoch else Counts(0, 0)
 
     def commit(self, done: Commit) -> None:
-        """Write a commit, then remove what no run needs any more."""
+        """Write a commit, then remove the files that no run needs any more."""
         text = json.dumps(done.to_json(), indent=1)
         stores.write_bytes(self.root / "commits" / f"{done.epoch}.json", text.encode("utf-8"))
         for path in (self.root / "epochs" / str(done.epoch)).iterdir():
@@ -135,7 +135,7 @@ class ChainStore(stores.Store):
             path.unlink(missing_ok=True)
 
     def lose_commit(self) -> None:
-        """Make the store look as after a crash just before the last epoch counted."""
+        """Undo the last commit, as if the driver had crashed just before it."""
         (self.root / "commits" / f"{self.epochs()[-1]}.json").unlink()
 
     def load_state(self, before: Commit, worker: int) -> WorkerState:
@@ -149,7 +149,7 @@ class ChainStore(stores.Store):
         stores.write_bytes(path, encode_state(state))
 
     def write_table(self, epoch: int, attempt: str, name: str, rows: pa.Table) -> None:
-        """Write the rows of a worker; nothing for no rows."""
+        """Write the rows of a worker; write no file if there are none."""
         if rows.num_rows:
             stores.write_parquet(rows, self.file(epoch, attempt, f"{name}.parquet"))
 
@@ -165,7 +165,7 @@ class ChainStore(stores.Store):
         return [path for folder in folders for path in sorted(folder.glob(pattern))]
 
     def file(self, epoch: int, attempt: str, name: str) -> Path:
-        """Return where an attempt writes a file; make its folder."""
+        """Return the path at which an attempt writes a file; make its folder."""
         folder = self.folder(epoch, attempt)
         folder.mkdir(parents=True, exist_ok=True)
         return folder / name

@@ -36,8 +36,8 @@ def run_workloads(
 ) -> dict[str, Trace]:
     """Run workloads one after the other, each in a chain of its own below ``workdir``.
 
-    After a fault ``restart`` the chain is opened anew. At a fault ``kill`` the driver ends when all
-    workers have written, just before the epoch counts, and then the chain is opened anew. The
+    A fault ``restart`` opens the chain anew. A fault ``kill`` ends the driver when all workers have
+    written, just before the commit of the epoch, and then opens the chain anew. The
     session needs as many task slots as a workload has workers. Raises ``ValueError`` for an arrival
     of an unknown stream.
     """
@@ -54,7 +54,7 @@ def _run(spark: SparkSession, workload: Workload, folder: Path, on_kill: OnKill)
     config = JoinConfig.from_json(workload.config)
     for event in workload.arrivals:
         if event.stream not in STREAMS:
-            msg = f"arrival {event.seq} is of stream {event.stream!r}; it must be 'R' or 'S'"
+            msg = f"arrival {event.seq} has the stream {event.stream!r}; it must be 'R' or 'S'"
             raise ValueError(msg)
     faults = {(fault.kind, fault.at) for fault in workload.faults}
     chain = Chain(spark, config, folder, recording=True)

@@ -1,4 +1,4 @@
-"""Histories: folders of Parquet files that streaming queries read, one file a micro-batch.
+"""Histories: folders of Parquet files that streaming queries read, one file per micro-batch.
 
 Spark takes the files of a folder in the order of their modification times, in milliseconds. The
 functions here give every new file a later time than all files before it. A copy of a history must

@@ -128,7 +128,7 @@ class Landing:
         _open(self._history, self._checkpoint, settings)
 
     def run_available(self) -> None:
-        """Land everything that is in the source now."""
+        """Land all rows that are in the source now."""
         wait_for(self._writer().trigger(availableNow=True).start(), InputProblem, self._history)
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:

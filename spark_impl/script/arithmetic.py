@@ -1,16 +1,16 @@
 """Exact sums, the aggregates made of them, and operations (docs/script.md, section 5).
 
 A float64 is an integer times a power of two, so sums are sums of integers: in 64 bits if they fit,
-as they do for measurements with few digits, else as Python's integers, which have no limit.
+as they do for measurements with few digits, and in Python's unbounded integers otherwise.
 
 Rules of this file:
 
 * Integers are an array of dtype int64, or of objects; arithmetic is the same for both. A caller
-  that adds or multiplies makes room first (:func:`widen`).
-* A value that is not finite is NaN: it is no result.
-* An operation takes in all tuples of one stamp before it computes. So there is at most one result
-  a stamp, whatever comes first.
-* Tuples come when they are known: none is older than those that were taken before.
+  that adds or multiplies calls :func:`widen` first.
+* NaN stands for a value that is not finite; it is no result.
+* An operation reads all tuples of one stamp before it computes. So there is at most one result per
+  stamp, in any order of arrival.
+* Operations receive tuples in order of time: none is older than an earlier one.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -73,7 +73,7 @@ def rescale(numbers: Scaled, unit: int) -> Integers:
 
 
 def concat(first: Scaled, second: Scaled) -> Scaled:
-    """Return two arrays of numbers, one behind the other."""
+    """Concatenate two arrays of numbers."""
     if not len(first.integers):
         return second
     unit = min(first.unit, second.unit)
@@ -155,7 +155,7 @@ def _fits(integers: Integers) -> bool:
 
 def _quotient(numerator: int, denominator: int) -> float:
     try:
-        return numerator / denominator  # of integers: rounded once, whatever their size
+        return numerator / denominator  # division of integers rounds once, for any size
     except OverflowError:
         return float("nan")
 
@@ -198,9 +198,11 @@ def operate(
         number: np.full(len(stamps), constant) for number, constant in constants.items()
     }
     for number, (ts, given) in fresh.items():
-        order = np.lexsort((given, ts))  # of equal stamps the greatest is the latest
+        order = np.lexsort(
+            (given, ts)
+        )  # among equal stamps, the greatest value counts as the latest
         place = np.searchsorted(ts[order], stamps, side="right")
-        # Element 0 is the value from before.
+        # Element 0 is the latest earlier value.
         every = np.concatenate(([latest.get(number, np.nan)], given[order]))
         values[number] = every[place]
         defined &= (place > 0) | (number in latest)

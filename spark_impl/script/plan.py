@@ -145,7 +145,7 @@ def _by_node(pairs: Iterable[tuple[int, Output]]) -> dict[int, tuple[Output, ...
 
 
 def compile_plan(config: ScriptConfig, way: str | None = None) -> Plan:
-    """Share, cut and place: in the best way, or in the one that is named.
+    """Share computations, cut windows and place components: in the best way, or the named one.
 
     >>> from model.vocabulary.script.tree import Sensor, Statement, Window, Workflow
     >>> both = Window("avg", Sensor("A"), 600_000, 300_000)

@@ -46,7 +46,7 @@ class _Block(NamedTuple):
 def required_tuples(
     config: SlackConfig, d: float, total: Ints, values: Floats, task: int, order: int
 ) -> Ints:
-    """Return n_req of some windows in a row.
+    """Return n_req of consecutive windows.
 
     ``values`` holds the values of the first window, largest first, then those of the next.
     ``total`` is the number of values of each, at least 1. The first window is judgement ``order``
@@ -90,7 +90,7 @@ def _blocks(total: Ints, values: Floats, row_cost: int) -> Iterator[_Block]:
 
 
 def _limit(e: float, whole: Floats) -> Floats:
-    """Return the loss that must not be reached; a loss that equals it on paper has reached it."""
+    """Return the limit that a loss must stay below, less a margin for rounding."""
     return e * whole * (1 - _ROUNDING)
 
 
@@ -167,10 +167,12 @@ def _permuted_sum(block: _Block, e: float, d: float, task: int, order: int) -> I
 @lru_cache
 def _failures_allowed(repeats: int, d: float) -> int:
     """Return the most failures whose upper confidence limit of the probability is at most d."""
-    # Imported here: every process of a query would wait for it, and few queries need it.
+    # Imported here because it is slow to import and few queries need it.
     from scipy.special import betainc
 
-    failures = np.arange(repeats)  # as many failures as repeats prove certainty, which is above d
+    failures = np.arange(
+        repeats
+    )  # if every repeat fails, the probability may be 1, which is above d
     at_most = betainc(repeats - failures, failures + 1, 1 - d)
     return int((at_most <= 1 - _CONFIDENCE).sum()) - 1
 

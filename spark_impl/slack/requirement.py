@@ -20,7 +20,7 @@ from spark_impl.runtime.arrays import Floats, Ints
 from spark_impl.slack import missing
 
 _ROUNDING = 1e-9
-"""Keeps a product that is an integer on paper from being rounded the wrong way."""
+"""Margin that keeps an exact integer from being rounded the wrong way."""
 
 
 def squared_cv(config: SlackConfig, n: Ints, s1: Floats, s2: Floats) -> Floats:
@@ -45,7 +45,7 @@ def required_tuples(
     task: int = 0,
     order: int = 0,
 ) -> Ints:
-    """Return n_req of some windows that a task judges in a row; 0 if nothing is required.
+    """Return n_req of windows that a task judges one after the other; 0 if nothing is required.
 
     ``total`` is the number of known tuples of each (N, at least 1), ``cv2`` the squared coefficient
     of variation at its judgement. ``values`` is used if ``config.needs_values``: the values of the
@@ -71,12 +71,12 @@ def required_tuples(
 
 
 def decimal(number: float) -> Fraction:
-    """Return the decimal number that was written."""
+    """Return the decimal number that the float prints as, exactly."""
     return Fraction(repr(float(number)))
 
 
 def _share(total: Ints, share: float) -> Ints:
-    """Return ceil(share * N), with the share as the decimal number that was written."""
+    """Return ceil(share * N), with the share as the decimal number that it prints as."""
     exact = decimal(share)
     top, bottom = exact.numerator, exact.denominator
     return np.array([-(-top * n // bottom) for n in total.tolist()], np.int64)
@@ -101,7 +101,7 @@ def _for_sum(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
         a = z * z * cv2 / total
         u = (2 * e + a - np.sqrt(a * a + 4 * a * e * (1 - e))) / (2 * (1 + a))
     u = np.where(np.isfinite(u), u, 0.0)  # a too large for float64: nothing may be missing
-    # a loss of exactly u*N is one too many
+    # A loss of exactly u*N tuples is one tuple too many.
     return np.floor((1 - u) * total + _ROUNDING).astype(np.int64) + 1
 
 
@@ -115,7 +115,7 @@ def _for_avg(config: SlackConfig, total: Ints, cv2: Floats) -> Ints:
 
 
 _EQUAL = 1 + 1e-9
-"""A probability that equals its limit on paper is not refused for a rounding error."""
+"""Factor that lets a probability equal its limit in spite of a rounding error."""
 _FIRST_BLOCK = 512
 
 
@@ -169,7 +169,7 @@ def _exchangeable_requirement(q: Fraction, e: Fraction, d: float, total: int) ->
 def _adversarial_requirement(q: Fraction, e: Fraction, total: int) -> int:
     """Return n_req if any tuples may be missing."""
     aim = _Aim(q, total, _ceil(q * total), _ceil(e * total))
-    # off by up to max(q, 1-q) * m - 1 ranks with m missing, so more than 2c + 2 are too many
+    # With m missing the answer is off by up to max(q, 1-q) * m - 1 ranks: m <= 2c + 2 is enough.
     lo = max(1, total - 2 * aim.c - 2)
     n = np.arange(lo, total + 1)
     k = aim.ranks(lo, total)
@@ -204,7 +204,7 @@ def _certain_from(aim: _Aim, d: float) -> int:
 
 
 def _log_choose(n: Ints, k: Ints) -> Floats:
-    # Imported here: every process of a query would wait for it, and few queries need it.
+    # Imported here because it is slow to import and few queries need it.
     from scipy.special import gammaln
 
     out: Floats = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)

@@ -1,7 +1,7 @@
 """The rule of room ``watermark``: how long a task waits (docs/watermark.md, sections 1 to 3).
 
 The disorder of the last arrivals does not depend on the watermark. The path of all arrivals of a
-plan is therefore known in advance, and nothing is guessed.
+plan is therefore known in advance and needs no guess.
 """
 
 from typing import NamedTuple
@@ -58,7 +58,7 @@ class WatermarkRule:
         return Path(wait, wm)
 
     def settle(self, done: Stretch) -> int | None:
-        """Move the cluster on and record the clocks; the path was right."""
+        """Add the arrivals of a correct path to the cluster, and record their clocks."""
         if not done.size:  # a flush moves the watermark and leaves the cluster unchanged
             return None
         stop = self._start + done.size
@@ -91,7 +91,7 @@ class WatermarkRule:
         return self._memory
 
     def progress(self) -> dict[str, float]:
-        """Return no columns: the clock of every room is enough."""
+        """Return no columns: progress needs only the clock that all rooms have."""
         return {}
 
     def records(self) -> dict[str, Records]:

@@ -113,7 +113,7 @@ class _MicroBatch:
         self._clock = self._clock._replace(seq=int(seq[-1]))
 
     def _follow(self, chosen: Plan) -> int:
-        """Work on a plan until it ends or proves wrong; return the number of arrivals done."""
+        """Follow a plan until it ends or proves wrong; return the number of arrivals done."""
         self._rule.look(chosen.rows, chosen.t_max)
         start = 0
         while start < chosen.size:
@@ -135,7 +135,7 @@ class _MicroBatch:
         self._identities = remember(self._settings, self._identities, chosen, upto, wm_us)
 
     def _attempt(self, chosen: Plan, path: Path, start: int) -> int:
-        """Work on the part of a path that was guessed right; return the number of arrivals done."""
+        """Process the correct part of a guessed path; return the number of arrivals done."""
         mark = self._open.mark()
         right = self._rule.settle(self._stretch(chosen, path, start))
         if right is not None:

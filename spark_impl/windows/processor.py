@@ -50,7 +50,7 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
         shares: FileShares | None = None,
         write: Write | None = None,
     ) -> None:
-        """Rows hold blocks, or with ``shares`` names of files; ``write`` takes the output."""
+        """Read blocks (with ``shares``: names of files) from rows; give the output to ``write``."""
         self._room = room
         self._config = config
         self._names = [*group_columns, "task"]

@@ -74,7 +74,7 @@ class WindowedQuery(Generic[ConfigT]):
         return self._store
 
     def run_available(self) -> None:
-        """Process everything that is in the source now, one file a micro-batch."""
+        """Process everything that is in the source now, one file per micro-batch."""
         self._runner.run_to_end(self._store.root, partial(self._start, availableNow=True))
 
     def start(self, interval: str = "0 seconds") -> StreamingQuery:

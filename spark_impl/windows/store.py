@@ -32,7 +32,7 @@ Columns: TypeAlias = Mapping[str, pa.DataType]
 """Columns of a table behind the grouping columns and ``task``."""
 _INT, _FLOAT, _TEXT, _FLAG = pa.int64(), pa.float64(), pa.string(), pa.bool_()
 WINDOW: Columns = {"start_us": _INT, "key": _TEXT}
-"""Columns that name a window of a task."""
+"""Columns that identify a window of a task."""
 _PAIRS: Columns = {**WINDOW, "source_id": _INT, "event_time_us": _INT, "windows": _INT}
 """Columns of a tuple and a run of ``windows`` windows that begins with the one at ``start_us``."""
 _STREAM: Mapping[str, Columns] = {

@@ -78,7 +78,7 @@ def undergo(ordeal: Ordeal, folder: Path, stop: Event) -> list[Query]:
 
 
 def _lacking(queries: Sequence[Query], wanted: int) -> set[str]:
-    """Rooms with less than an equal share of the kills."""
+    """Return the rooms with less than an equal share of the kills."""
     rooms = {query.workload.room for query in queries}
     kills_of = Counter(query.workload.room for query in queries for _ in query.kills)
     return {room for room in rooms if kills_of[room] * len(rooms) < wanted}

@@ -1,7 +1,7 @@
 """A chain whose workers kill their executors.
 
 ``python -m tests.harness.join_executor_deaths FOLDER`` runs the chain of ``FOLDER/workload.json``
-on three executors, each a process. In every epoch but the first one worker ends its executor with
+on three executors, each in its own process. In epochs 1 and 2 one worker ends its executor with
 SIGKILL, once: in the middle of the protocol in epoch 1, after half of its writing in epoch 2.
 """
 

@@ -2,8 +2,8 @@
 
 ``python -m tests.harness.windows_driver FOLDER`` takes a folder with ``workload.json`` and
 ``history``, and runs the query to its end, flush included. The workload names the room. The driver
-prints its progress, a line each: ``started``; ``begin 3`` and ``end 3`` around ``foreachBatch`` of
-micro-batch 3; ``done``.
+prints its progress, one line per step: ``started``; ``begin 3`` and ``end 3`` around
+``foreachBatch`` of micro-batch 3; ``done``.
 """
 
 import json
@@ -51,7 +51,7 @@ def main(folder: Path) -> None:
 
 
 def run(spark: SparkSession, folder: Path) -> None:
-    """Resume the query in ``folder`` in a session that is running."""
+    """Resume the query in ``folder`` in a running session."""
     data = json.loads((folder / "workload.json").read_text(encoding="utf-8"))
     query = opened(spark, folder, Workload.from_json(data))
     say("started")

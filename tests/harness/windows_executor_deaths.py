@@ -1,10 +1,10 @@
 """A windowed query whose tasks kill their executors.
 
 ``python -m tests.harness.windows_executor_deaths FOLDER`` takes the folder of
-:mod:`tests.harness.windows_driver` and runs the query on two executors, each a process. Two tasks
-end their executor with SIGKILL, once each: one that has written its tables of ``FATAL_BATCH`` but
-has not reported it yet, and one of a correction that has read its part of the history. Each writes
-the number of the ended process into the folder ``killed``.
+:mod:`tests.harness.windows_driver` and runs the query on two executors, each in its own process.
+Two tasks end their executor with SIGKILL, once each: one that has written its tables of
+``FATAL_BATCH`` but has not reported it yet, and one of a correction that has read its part of the
+history. Each writes the number of the ended process into the folder ``killed``.
 """
 
 import sys

@@ -52,7 +52,7 @@ class SparkMachine:
         return self._task.saved(), self._has_begun
 
     def restore(self, saved: object) -> None:
-        """Go on from a state; an attempt at the micro-batch has been made, and is forgotten."""
+        """Restore a state; forget the attempt at the current micro-batch."""
         assert isinstance(saved, tuple)
         if self._events:
             self._task.batch(self._events, self._batch)

@@ -19,7 +19,7 @@ PRODUCERS = ("sim", "spark_impl", "properties")
 
 
 def long_functions(module: Module) -> Iterator[str]:
-    """Functions that do not fit a screen, decorators included."""
+    """Yield the functions that do not fit a screen, with their decorators."""
     for node in ast.walk(ast.parse(module.source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
@@ -29,7 +29,7 @@ def long_functions(module: Module) -> Iterator[str]:
 
 
 def rooms_in(folder: str) -> set[str]:
-    """Rooms that a folder has, as a module or as a package."""
+    """Return the rooms that a folder has, as a module or as a package."""
     return {
         part
         for module in modules()
@@ -39,7 +39,7 @@ def rooms_in(folder: str) -> set[str]:
 
 
 def texts() -> Iterator[tuple[Path, str]]:
-    """Every file of the project that is text, with its path from the root."""
+    """Yield the project's text files, with their paths from the root."""
     for path in files():
         try:
             yield path.relative_to(ROOT), path.read_text(encoding="utf-8")

@@ -16,7 +16,7 @@ Straggler = Callable[..., Done]
 
 
 def assert_refused(done: Done, *words: str) -> None:
-    """Exit code 2, and one sentence with these words in it."""
+    """Assert exit code 2 and one sentence with these words in it."""
     assert (done.code, done.out) == (2, "")
     assert done.err.count("\n") == 1, done.err
     assert done.err.startswith("straggler: ")

@@ -14,7 +14,7 @@ PATIENCE_S = 240
 
 
 def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
-    """``straggler`` in that folder; what it keeps for the time being goes below it."""
+    """Start ``straggler`` in ``folder``, which also gets its temporary files."""
     (folder / "scratch").mkdir()
     environment = {"TMPDIR": str(folder / "scratch"), "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
@@ -29,7 +29,7 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 
 def write_stream(folder: Path) -> None:
-    """Two keys; every fourth tuple is late."""
+    """Write a stream of two keys in which every fourth tuple is late."""
     rows = [
         f"{time_s if time_s % 4 else time_s - 9},{time_s % 7},{'ab'[time_s % 2]}"
         for time_s in range(20, 120)

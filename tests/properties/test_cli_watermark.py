@@ -17,7 +17,7 @@ FILE = ("diff", "watermark", "--input", "trips.csv", "--time-unit", "s", "--key"
 
 @pytest.fixture
 def trips(tmp_path: Path) -> Path:
-    """Two cars, the second one a minute behind the first; each in order, but for two tuples."""
+    """Write trips of two cars, one a minute behind the other; two tuples are out of order."""
     swapped = {5: 7, 7: 5}
     times = [2 * swapped.get(n, n) + 60 * (n % 2 == 0) for n in range(200)]
     rows = [(n, "ab"[n % 2], time, n % 5) for n, time in enumerate(times)]

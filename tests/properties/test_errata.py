@@ -31,7 +31,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "errata.md"
 
 @pytest.fixture(scope="module")
 def confirmations() -> list[Confirmation]:
-    """All of them, run once."""
+    """Confirm all errata once for all tests."""
     known = find_rooms("all")
     return confirm([(each, erratum) for each in known for erratum in each.errata])
 

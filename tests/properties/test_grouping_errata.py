@@ -56,7 +56,7 @@ def test_the_hidden_makespan_by_hand() -> None:
 
 
 def greedy(m: int, cost: tuple[int, int], latency_us: tuple[int, ...]) -> list[int]:
-    """Least load first, of equals the shorter way, then the first."""
+    """Route by least load; among equals by the shorter distance, then the lower index."""
     loads, counts = [0, 0], [0, 0]
     for _ in range(m):
         at = min((0, 1), key=lambda i: (loads[i], latency_us[i], i))
@@ -90,7 +90,7 @@ def test_rounding_down_is_right_where_nothing_is_rounded() -> None:
 
 def test_the_forgotten_key_by_hand() -> None:
     told = errata.counters().counterexample
-    assert told[0].startswith("Tuples of the keys a a b, each a micro-batch; eps = 0.6")
+    assert told[0].startswith("Tuples of the keys a a b, one per micro-batch; eps = 0.6")
     # One counter: a 1, a 2, then b takes it over and counts 3.
     assert "the summary has b: 3; a has 2 of 3 tuples" in told[1]
 

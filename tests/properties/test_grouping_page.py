@@ -11,7 +11,7 @@ SEEDS = range(12)
 
 
 def largest_rho(window_tuples: int) -> float:
-    """Under so many seeds, with 16 instances, half of them ten times slower."""
+    """Return the largest rho of all seeds with 16 instances, half of them ten times slower."""
     draws = Draws(16, slow=8, window_tuples=window_tuples)
     return max(draws.rho(make_system(), seed) for seed in SEEDS)
 

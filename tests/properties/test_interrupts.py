@@ -19,7 +19,7 @@ INTERRUPTED = Done(130, "", "straggler: interrupted.\n")
 
 @pytest.fixture(autouse=True)
 def heard() -> Iterator[None]:
-    """Interrupts are heard, even if the tests run in the background, where they are ignored."""
+    """Let interrupts be heard, even if the tests run in the background, which ignores them."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     assert signal.signal(signal.SIGINT, before) is signal.default_int_handler

@@ -22,7 +22,7 @@ MATCHES = 335_220
 
 
 def asked(**given: object) -> argparse.Namespace:
-    """Options of the command line, all others as by default."""
+    """Parse options of the command line; all others have their defaults."""
     names = ("input", "r", "s", "on", "window_us", "lateness_us", "workers", "block_size")
     options = dict.fromkeys((*names, "credit", "batches"))
     return argparse.Namespace(**{**options, "seed": 0, **given})

@@ -23,7 +23,7 @@ CONFIG = JoinConfig(4, (("key", Equi("key")),), workers=3, block_size=2, latenes
 
 
 def workload(n: int = 60) -> Workload:
-    """Two streams that take turns, each in four batches, some of it late."""
+    """Return two streams that take turns, each in four batches, with some late tuples."""
     arrivals = tuple(
         Event(seq, seq // 2, "abc"[seq % 3], seq - 9 * (seq % 7 == 0) + 20, 1.0, seq, "RS"[seq % 2])
         for seq in range(n)

@@ -21,7 +21,7 @@ def workload_of(number: int, seed: int) -> Workload:
 def interrupted(
     kills_of: Mapping[int, int], wanted: int, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[int]:
-    """Numbers of the queries that are run, if so many kills interrupt those that have a number."""
+    """Return the numbers of the queries that run if query n is killed ``kills_of[n]`` times."""
 
     def kill(_subject: Subject, parent: Path, workload: Workload, _stop: Event) -> Query:
         number = int(workload.name.removeprefix("query-"))

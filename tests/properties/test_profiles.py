@@ -8,7 +8,7 @@ from tests.house.repository import ROOT
 
 
 def header(*options: str) -> tuple[str, int]:
-    """Profile and seed in the header of a run that only collects."""
+    """Return the profile and seed in the header of a run that only collects tests."""
     target = "tests/properties/test_durations.py"
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", target, *options],

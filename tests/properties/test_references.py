@@ -195,7 +195,7 @@ def test_kinds_that_a_system_does_not_record_are_not_compared(
 
 
 def small_cases(files: Path, straggler: Straggler) -> dict[str, list[str]]:
-    """Options of a small comparison, by room."""
+    """Return the options of a small comparison, by room."""
     (files / "means.script").write_text(SCRIPT, encoding="utf-8")
     windows = [*ASK, "--window", "5s"]
     pair = ["--r", "r.csv", "--s", "s.csv", "--time-unit", "s", "--batches", "3"]
@@ -247,7 +247,7 @@ def test_a_replay_sheds_and_reorders_nothing() -> None:
 
 
 def recorded(n: int, apart_us: int = 1_000) -> Workload:
-    """Tuples that arrive so far apart, some of them late."""
+    """Return tuples that arrive at this distance, some of them late."""
     arrivals = tuple(
         Event(
             seq, seq, "ab"[seq % 2], (seq - 9 * (seq % 7 == 0)) * apart_us, 1.0, seq * apart_us, ""

@@ -277,7 +277,7 @@ def test_a_counterexample_shows_values_as_they_are(tmp_path: Path) -> None:
 
 def test_sim_says_what_its_comparison_shows(straggler: Straggler) -> None:
     done = straggler("sim slack --set messages=200")
-    assert "Scheduling and batches changed no step: beside the model run" in done.out
+    assert "Scheduling and batches changed no step: compared with the model run" in done.out
     assert "Compared with the reference" not in done.out
 
 

@@ -21,7 +21,7 @@ CORRECTED = WINDOWS - 1
 
 
 def case(config: SlackConfig, late_value: float) -> Case:
-    """Windows of four tuples, the third of which comes last."""
+    """Return windows of four tuples whose third one comes last."""
     times_us = [8 * window + at for window in range(1, WINDOWS + 1) for at in (0, 2, 6, 4)]
     arrivals = tuple(
         Event(seq, seq, "", time_us, late_value if time_us % 8 == 4 else 1.0 + time_us % 3, seq)

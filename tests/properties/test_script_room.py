@@ -31,7 +31,7 @@ WORST = 'worst = max(avg("l", 4_000, 2_000), "m")\n'
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two scripts, and three sensors of which each is late now and then."""
+    """Write two scripts and three sensors; each sensor has some late tuples."""
     (tmp_path / "means.script").write_text(MEANS, encoding="utf-8")
     (tmp_path / "worst.script").write_text(WORST, encoding="utf-8")
     order = sorted(range(90), key=lambda n: n + (30 if n % 11 == 0 else 0))

@@ -30,7 +30,7 @@ class Crash(NamedTuple):
 
 
 class Process:
-    """Runs a test as soon as it knows the one that comes next, as a worker of xdist does."""
+    """A worker of xdist: it runs a test when it knows the next one."""
 
     def __init__(self, name: str) -> None:
         self.gateway = SimpleNamespace(id=name)
@@ -89,7 +89,7 @@ def begun(
 def shared_out(
     folder: Path, tests: Mapping[str, int], processes: int, crash: Crash | None = None
 ) -> list[list[str]]:
-    """Files of the tests that each process ran, when nothing more happens."""
+    """Return the files of the tests that each process ran, after all tests are done."""
     scheduler, nodes, collected = begun(folder, tests, processes)
     run(scheduler, nodes, collected, crash)
     if crash is not None:

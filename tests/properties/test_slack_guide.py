@@ -15,7 +15,7 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs" / "slack-guide.md"
 
 
 def missing(header: Mapping[str, str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Lines that the guide does not have."""
+    """Return the lines that are missing in the guide."""
     known = set(GUIDE.read_text(encoding="utf-8").splitlines())
     return [line for line in markdown(header, rows).splitlines() if line not in known]
 

@@ -33,7 +33,7 @@ PATIENCE_S = 60
 
 @pytest.fixture
 def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other processes, which take their time to start."""
+    """Run jobs in this process, because other processes are slow to start."""
 
     def here(jobs: Sequence[Job], processes: int) -> Iterator[Finished]:
         return map(perform, jobs)
@@ -243,7 +243,7 @@ def start(folder: Path, jobs: int) -> subprocess.Popen[str]:
 
 
 def wait_for_runs(folder: Path, count: int) -> dict[Path, int]:
-    """Finished runs, once there are so many, with the times at which they were written."""
+    """Wait for this number of finished runs; return them with their times of writing."""
     ends_s = time.monotonic() + PATIENCE_S
     while time.monotonic() < ends_s:
         found = {path: path.stat().st_mtime_ns for path in folder.glob("sweeps/runs/*.json")}

@@ -10,7 +10,7 @@ W10 = 10 * SECOND_US
 
 
 def stream(*tuples: tuple[int, int]) -> list[Event]:
-    """Event times and arrivals, in seconds."""
+    """Return a stream with these event times and arrivals, in seconds."""
     return [
         Event(seq, seq, "a", at * SECOND_US, 1.0, came * SECOND_US)
         for seq, (at, came) in enumerate(tuples)

@@ -42,7 +42,7 @@ whole = cache(tables)
 
 
 def is_met(experiment: Experiment, columns: Columns) -> bool:
-    """Whether everything is as expected."""
+    """Return whether all expectations are met."""
     found = findings(experiment, EFFORT, columns, seeds(experiment))
     return all(finding.outcome is Outcome.HOLDS for finding in found)
 
@@ -54,7 +54,7 @@ def planted(experiment: Experiment, mistake: Mistake) -> Columns:
 
 
 def times(factor: float) -> Mistake:
-    """All figures multiplied."""
+    """Return a mistake that multiplies all figures."""
     return lambda values: [_times(each, factor) for each in values]
 
 
@@ -95,7 +95,7 @@ def turned(experiment: Experiment) -> Iterator[Mistake]:
 
 
 def _turning(count: int, inner: int) -> Mistake:
-    """Turn the levels of a factor round, of which each has ``inner`` rows in turn."""
+    """Reverse the levels of a factor; each level has ``inner`` consecutive rows."""
 
     def turn(values: list[Figure]) -> list[Figure]:
         rows = range(len(values))

@@ -22,7 +22,7 @@ TUPLES = 12_000
 
 
 def drawn(policy: str, times_us: tuple[int, ...]) -> Workload:
-    """One window of independent, equally likely keys."""
+    """Draw one window of independent, equally likely keys."""
     keys = Random(1).choices(list(WEIGHTS), k=TUPLES)
     arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
     config = GroupingConfig(N, policy, ((0, times_us),), window_tuples=TUPLES)

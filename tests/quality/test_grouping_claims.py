@@ -67,7 +67,7 @@ def extra(step: Step) -> Change:
 
 
 def elsewhere(position: int, ahead: int = 1) -> Change:
-    """One route to another instance."""
+    """Send one tuple to another instance."""
     return lambda steps: [
         step._replace(instance=(step.instance + ahead) % 3) if n == position else step
         for n, step in enumerate(steps)

@@ -1,4 +1,4 @@
-"""Claims on traces of room ``join`` catch planted mistakes, and say so in sentences."""
+"""Claims on traces of room ``join`` catch planted mistakes and report them in sentences."""
 
 from collections.abc import Callable, Mapping
 
@@ -43,7 +43,7 @@ Mistake = Callable[[], list[Step]]
             lambda: [*FOUND, Match("all", 1, 1, 2)],
             TWICE,
             "r #1 (at 20, key 'a', value 1) with s #1 (at 20, key 'a', value 1) "
-            "is a result of 'all', and came out 2 times.",
+            "is a result of 'all', and was found 2 times.",
         ),
         (
             lambda: without(Match),
@@ -59,7 +59,7 @@ Mistake = Callable[[], list[Step]]
         (
             lambda: [*without(Match), Match("all", 0, 0, 0), Match("all", 1, 1, 0)],
             IN_TIME,
-            "r #1 with s #1 came in epoch 0, possible are 1 to 2.",
+            "r #1 with s #1 was found in epoch 0; epochs 1 to 2 are possible.",
         ),
         (
             lambda: without(Rejected),
@@ -88,11 +88,11 @@ LIMITED_CASE = CASE.with_(
     arrivals=tuple(event._replace(event_time_us=10) for event in ARRIVALS[:4]),
     config=JoinConfig(2, QUERIES, epochs=LIMITS).to_json(),
 )
-"""Two pairs in one epoch each, and two across them."""
+"""A case with two pairs inside an epoch each, and two pairs across epochs."""
 
 
 def that_ask(asks: Callable[[int, int | None, int, int], bool]) -> Trace:
-    """Return the trace of a chain with its own test of a query's epochs and of two tuples'."""
+    """Return the trace of a chain that pairs the tuples of two epochs if ``asks`` allows it."""
     free = LIMITED_CASE.with_(config={**LIMITED_CASE.config, "epochs": []})
     return Trace(
         "x",
@@ -112,13 +112,13 @@ def within(first: int, last: int | None, *epochs: int) -> bool:
 @pytest.mark.parametrize(
     ("asks", "number"),
     [
-        # A query that is added also pairs older tuples.
+        # An added query also pairs older tuples.
         (lambda first, last, one, other: within(0, last, one, other), 3),
-        # The later tuple alone is asked.
+        # Only the epoch of the later tuple is checked.
         (lambda first, last, _one, other: within(first, last, other), 2),
-        # The earlier tuple alone is asked.
+        # Only the epoch of the earlier tuple is checked.
         (lambda first, last, one, _other: within(first, last, one), 2),
-        # One of the two is enough.
+        # One tuple in a right epoch is enough.
         (lambda first, last, one, other: within(first, last, one) or within(first, last, other), 4),
     ],
 )

@@ -45,7 +45,7 @@ def chain() -> ScriptConfig:
 
 
 def found() -> str:
-    """Return all counterexamples to some placements, one a line."""
+    """Return all counterexamples to some placements, one per line."""
     sentences: list[str] = []
     for config in (chain(), *drawn()):
         graph = compile_graph(config)

@@ -64,7 +64,7 @@ def outlives_crashes(processor: Any) -> Plant:
 
 
 def tells_late_pairs_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Late pairs that were told in a micro-batch that a crash took back are not told again."""
+    """Plant a bug: late pairs of a micro-batch that a crash undid are not reported again."""
     right = WindowProcessor._output_row
 
     def wrong(self: Any, who: Any, output: Output, flush: bool) -> JsonObject:

@@ -27,7 +27,7 @@ def small(seed: int = 1, **settings: str) -> ChainRun:
 
 
 def faulty(faults: Schedule, **cluster: object) -> ChainRun:
-    """Three workers as far apart as workers are, 30 tuples/s of either stream for 6 seconds."""
+    """Run three distant workers on 30 tuples/s of each stream for 6 seconds."""
     limits = {"queue_limit": None, "when_full": "block", **cluster}
     workers = tuple(Worker(speed, place=place, **limits) for speed, place in WORKERS)  # type: ignore[arg-type]  # the fields are given by name
     source = Source(180, Exponential(33_000.0), delay=Exponential(20_000.0), keys=("a", "b"))

@@ -1,6 +1,6 @@
-"""Results that nobody measured, for tests of reports: every verdict, every kind of chart.
+"""Invented results for tests of reports: every verdict, every kind of chart.
 
-They are what a sweep stores (docs/sweeps.md): a record and a table for each experiment.
+Each experiment has a record and a table, as a sweep stores them (docs/sweeps.md).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,7 +76,7 @@ def stored(
 
 
 def expectation(verdict: str, outcome: str = "holds", cells: int = 1) -> Record:
-    """One that was judged."""
+    """Make up an expectation that was judged."""
     return {
         "says": "TAG has at least 1.5 times the throughput of shuffle",
         "measure": "share",

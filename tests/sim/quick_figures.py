@@ -20,7 +20,7 @@ FILE = Path(__file__).with_name("quick_figures.json")
 
 
 def judged(experiment: Experiment) -> list[str]:
-    """Measures that a quick sweep expects something of."""
+    """Return the measures that have expectations in a quick sweep."""
     asked = [each.measure for each in experiment.expectations if each.only in ("", EFFORT)]
     return sorted(set(asked))
 
@@ -31,9 +31,9 @@ def seeds(experiment: Experiment) -> tuple[int, ...]:
 
 
 def tables() -> dict[str, Columns]:
-    """Tables of results by experiment: seeds, factors, and measures of which something is expected.
+    """Return tables of results by experiment: seeds, factors, and measures with expectations.
 
-    ``AssertionError`` says what to do for an experiment that has changed.
+    The ``AssertionError`` for a changed experiment says what to do.
     """
     stored = json.loads(FILE.read_text(encoding="utf-8"))
     assert sorted(stored) == list(catalogue()), __doc__

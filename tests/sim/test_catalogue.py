@@ -1,4 +1,4 @@
-"""The catalogue of experiments: every file can be read and run, every published figure is named."""
+"""The catalogue of experiments: every file runs, and the page names every published figure."""
 
 import re
 from pathlib import Path
@@ -31,7 +31,7 @@ SMALLER = {
     "grouping": {"tuples": "1500", "window_tuples": "300", "batch_tuples": "300"},
     "script": {},
 }
-"""Settings with which a run is over at once, where a measurable has them."""
+"""Settings that make a run very short, by room; some measurables do not have them."""
 LONG = {"join-case-study": "needs 20 minutes for its workers to come and go"}
 
 
@@ -44,7 +44,7 @@ def sections() -> dict[str, dict[str, str]]:
 
 
 def named(text: str) -> set[str]:
-    """Experiments that a text names."""
+    """Return the experiments that a text names."""
     return set(re.findall(r"`([a-z0-9-]+)`", text)) & set(NAMES)
 
 
@@ -79,9 +79,9 @@ def test_every_experiment_says_where_its_claim_was_published(
         assert experiment.published is not None, name
         assert experiment.plot is not None, name
         assert experiment.expectations, name
-        # So many letters fit above an axis and below it.
+        # Longer labels do not fit above or below an axis.
         assert [label for label in experiment.labels.values() if len(label) > LABEL_MAX] == []
-        # On the page all assumptions stand in a row, each of them once.
+        # The page lists each assumption once, so "As above" would point at nothing.
         assert not [each for each in experiment.expectations if "As above" in each.assumptions], (
             name
         )

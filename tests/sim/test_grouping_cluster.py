@@ -44,7 +44,7 @@ ELSEWHERE = Place(rack=1)
 
 
 def cluster(*workers: Worker, service: Distribution = SERVICE, tuple_bytes: int = 100) -> Cluster:
-    """Workers in turn, and tuples that take them 100 us."""
+    """Return a cluster of these workers in turn; a tuple takes 100 us."""
     retried = Noise(retry_us=1_000.0)
     return Cluster(workers or (Worker(place=HERE),), service, tuple_bytes, retried)
 

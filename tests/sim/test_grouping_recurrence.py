@@ -55,7 +55,7 @@ class Hardware:
 
 
 def recurrence(room: GroupingCluster, senders: int) -> list[tuple[float, float, float]]:
-    """Go through the tuples in the order in which their senders turn to them."""
+    """Compute the recurrence over the tuples, in the order in which senders process them."""
     hardware = Hardware(room.plan, room.config.instances)
     passages, found = room.record.passages, {}
     ready_us = [0.0] * senders
@@ -87,7 +87,7 @@ def passed(plan: Plan, config: GroupingConfig, seed: int) -> GroupingCluster:
 
 @st.composite
 def plans(draw: st.DrawFn) -> Plan:
-    """Streams from too slow to too fast for workers near and far, with few places or many."""
+    """Draw streams from too slow to too fast, near and far workers, and small or large queues."""
     workers = st.builds(
         Worker,
         st.sampled_from([1.0, 0.2]),

@@ -66,7 +66,7 @@ class Reader(HTMLParser):
         return [value for value in found if value is not None]
 
     def count(self, tag: str, **attributes: str) -> int:
-        """Elements with these attributes."""
+        """Count the elements with these attributes."""
         return sum(
             name == tag and all(found.get(key) == value for key, value in attributes.items())
             for name, found in self.elements

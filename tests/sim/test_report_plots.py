@@ -91,7 +91,7 @@ def _contrast(first: str, second: str) -> float:
 
 
 def schemes() -> list[dict[str, str]]:
-    """Variables of the style sheet that are colours: light, then dark."""
+    """Return the colour variables of the style sheet: light, then dark."""
     blocks = re.findall(r":root \{(.*?)\}", STYLE.read_text(encoding="utf-8"), re.DOTALL)
     return [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks]
 
@@ -168,7 +168,7 @@ def test_any_numbers_can_be_drawn(
 
 
 def clipped(drawn: str) -> list[str]:
-    """Texts that would not fit into a picture, with letters of the width that they mostly have."""
+    """Return the texts that do not fit into a picture if letters have their usual width."""
     found = []
     root = ElementTree.fromstring(drawn)
     width, height = map(float, root.attrib["viewBox"].split()[2:])

@@ -64,7 +64,7 @@ def run_of(plan: Plan, config: SlackConfig, seed: int) -> Observations:
 
 
 def random_workload(seed: int) -> Workload:
-    """Little and nasty: ties, redeliveries, refused values, empty batches, any control."""
+    """Draw a small, nasty case: ties, redeliveries, refused values, empty batches, any control."""
     random = Random(seed)
     config = SlackConfig(
         size_us=random.choice((5, 10, 12)),

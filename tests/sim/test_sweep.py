@@ -27,12 +27,12 @@ from tests.sim.experiments import small
 
 
 def here(jobs: Sequence[Job]) -> Iterator[Done]:
-    """In this process, the last job first."""
+    """Run jobs in this process, the last job first."""
     return map(perform, reversed(jobs))
 
 
 def swept(folder: Path, *experiments: Experiment, **other: Any) -> tuple[list[Any], list[Results]]:
-    """Events and results of a quick sweep."""
+    """Run a quick sweep; return its events and results."""
     folder.mkdir(exist_ok=True)
     asked = experiments or (small(),)
     events = list(Sweep(asked, "quick", Store(folder), other.pop("mapper", here), **other).events())

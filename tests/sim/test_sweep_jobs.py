@@ -34,7 +34,7 @@ def test_figures_are_those_of_this_process() -> None:
 
 
 def dies_of_seed_1(job: Job) -> Done:
-    """One ends at once, one as the system ends those that use too much."""
+    """Exit at once, or be killed as a process that uses too much memory is."""
     if job.seed == 1:
         os.kill(os.getpid(), signal.SIGKILL)
     return perform(job)

@@ -17,7 +17,7 @@ TAG_WINS = AT_LEAST_10._replace(compare=Comparison("policy", "tag", None, "ratio
 
 
 def grid(rows: Mapping[Any, Iterable[Figure]], *factors: Factor) -> MeasuredGrid:
-    """Values by levels, one for each seed."""
+    """Make up a grid of values by levels, one value per seed."""
     table: dict[tuple[Figure, ...], Figure] = {}
     seeds = 0
     for levels, samples in rows.items():

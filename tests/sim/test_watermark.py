@@ -1,4 +1,4 @@
-"""The timed room ``watermark``: same steps as the model, and figures that are what they say."""
+"""The timed room ``watermark``: the same steps as the model, and correct figures."""
 
 from dataclasses import fields, replace
 from pathlib import Path
@@ -28,7 +28,7 @@ def phases() -> TimedRun:
 
 
 def by_hand() -> Plan:
-    """Two windows of one key, the second tuple of the first window late."""
+    """Return a plan with two windows of one key; a tuple of the first window is late."""
     times_s = [(1, 1, 1), (8, 8, 2), (12, 12, 4), (9, 13, 8), (22, 22, 16)]
     rows = [Row(at * SECOND_US, came * SECOND_US, "a", float(value)) for at, came, value in times_s]
     recording = Recording(tuple(rows))

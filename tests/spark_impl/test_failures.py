@@ -232,7 +232,7 @@ def test_reader_whose_batch_is_begun_anew_sees_the_one_before(
 
 
 def torn_first_plan(checkpoint: Path) -> None:
-    """Spark leaves scratch files if it fails while it writes its first plan."""
+    """Leave scratch files, as Spark does when it fails while it writes its first plan."""
     plans = checkpoint / "offsets"
     plans.mkdir(parents=True)
     (plans / ".0.1d77352c.tmp").touch()

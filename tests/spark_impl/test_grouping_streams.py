@@ -184,7 +184,7 @@ def test_what_instances_found_is_read_at_all_of_them(spark: SparkSession, tmp_pa
 
 
 def slow(rows: pa.Table, _state: pa.Table | None) -> tuple[pa.Table, None]:
-    """Do work that takes at least 2 ms a tuple at instance 1."""
+    """Take at least 2 ms per tuple at instance 1."""
     if 1 in rows.column("instance").to_pylist():
         time.sleep(0.002 * len(rows))
     return rows.select(["seq", "instance"]), None

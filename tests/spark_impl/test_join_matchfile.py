@@ -1,4 +1,4 @@
-"""Pairs on their way to a file, and how many of them a worker holds."""
+"""The writer of a worker's pairs: its file, and its counts of pairs."""
 
 from pathlib import Path
 

@@ -64,7 +64,7 @@ EPOCHS = (("gone", 0, 1), ("new", 1, None))
 
 
 def case_of_runs() -> Workload:
-    """Return a case with a micro-batch a run; the window is that of :func:`stream_of`."""
+    """Return a case with one micro-batch per run; the window is that of :func:`stream_of`."""
     case = case_with(workers=2, batches=len(RUNS))
     queries: Queries = {"old": And(), "gone": Equi("key"), "new": And()}
     config = JoinConfig(WINDOW_US, tuple(queries.items()), lateness_us=8, epochs=EPOCHS)
@@ -121,7 +121,7 @@ def look_at_snapshots(spark: SparkSession, store: Path, case: Workload) -> None:
     for each in found:
         through += sum(each.matches.values())
         assert results(spark, store, through_epoch=each.epoch).count() == through
-    with pytest.raises(InputProblem, match=r"^epoch 9 of the chain in .* has not happened$"):
+    with pytest.raises(InputProblem, match=r"^epoch 9 of the chain in .* has not been committed$"):
         results(spark, store, through_epoch=9)
 
 
@@ -131,7 +131,7 @@ def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
     expected = nested_loop(case.with_(config=once.to_json()))
     assert counted(one_time(spark, store, And(), 1, 2, workers=2)) == expected
     assert expected
-    with pytest.raises(InputProblem, match=r"epoch 7 of the chain in .* has not happened"):
+    with pytest.raises(InputProblem, match=r"epoch 7 of the chain in .* has not been committed"):
         one_time(spark, store, And(), 1, 7)
     with pytest.raises(InputProblem, match="the first epoch 2 comes after the last one, 1"):
         one_time(spark, store, And(), 2, 1)

@@ -70,7 +70,7 @@ def test_lines_are_those_that_are_not_blank() -> None:
     one = Workflow("w", (Statement("x", Window("max", A, 1_000, 1_000)),))
     two = Workflow("v", (*one.statements, Statement("y", Arithmetic("+", Name("x"), A))))
     assert (script_lines([one]), script_lines([one, two])) == (1, 3)
-    # A function, its return, six lines a window, two an operation.
+    # A function, its return, six lines per window, two per operation.
     head = job_lines([])
     assert (job_lines([one]) - head, job_lines([one, two]) - head) == (8, 18)
 

@@ -9,7 +9,7 @@ from model.vocabulary.settings import PlainData
 
 @st.composite
 def configs(draw: st.DrawFn) -> dict[str, PlainData]:
-    """Draw routers of every policy, with summaries so small that they are full at times."""
+    """Draw routers of every policy, some with summaries so small that they fill up."""
     n = draw(st.integers(1, 5))
     each = st.lists(st.sampled_from((1, 1, 2, 7)), min_size=n, max_size=n)
     theta = draw(st.sampled_from((None, 0.3, 0.5, 0.9)))

@@ -23,7 +23,7 @@ TIMES = st.lists(st.sampled_from((1, 2, 5, 10)), min_size=1, max_size=9).map(tup
 
 
 def windows(keys: list[str], config: GroupingConfig) -> Workload:
-    """Return a tuple a key, cut at the ends of windows."""
+    """Return one tuple per key, cut at the ends of windows."""
     arrivals = tuple(Event(seq, seq, key, 100, 1.0, 100) for seq, key in enumerate(keys))
     cuts = tuple(range(config.window_tuples, len(keys), config.window_tuples))
     return Workload("grouping", arrivals, config.to_json(), cuts)

@@ -176,7 +176,7 @@ def changes(
 
 
 def mermaid(found: Iterable[Change]) -> tuple[str, ...]:
-    """Return the changes as a Mermaid state diagram, one line a pair of conditions."""
+    """Return the changes as a Mermaid state diagram, one line per pair of conditions."""
     labels: dict[tuple[str, str], list[str]] = {}
     for before, action, then in found:
         if before != then:

@@ -18,7 +18,7 @@ PREDICATES: tuple[Predicate, ...] = (
 
 
 def workload(seed: int, n: int = 40, *, flush: bool = True, limited: bool = False) -> Workload:
-    """Disorder, equal times, redeliveries, skewed keys; the seed draws the chain as well.
+    """Draw disorder, equal times, redeliveries and skewed keys; the seed draws the chain, too.
 
     Queries are limited to epochs only if ``limited``.
     """

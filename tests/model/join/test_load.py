@@ -92,7 +92,7 @@ def test_shedding_that_goes_on_below_tau1_sheds_its_base() -> None:
 
 
 def loads(workers: int, zeta: int) -> list[tuple[int, ...]]:
-    """Every load of a chain whose neighbours differ by at most zeta, with 0 to 12 tuples each."""
+    """Yield all loads of a chain with 0 to 12 tuples each; neighbours differ by at most zeta."""
     return [
         each
         for each in product(range(13), repeat=workers)

@@ -92,7 +92,7 @@ class Interleaving:
         *,
         eventful: float = 0.1,
     ) -> None:
-        """``eventful`` is the probability that a worker is saved, or goes back, after a step."""
+        """Save a worker, or take it back, with probability ``eventful`` after each step."""
         config = ScriptConfig.from_json(workload.config)
         self.workload = workload
         self.graph = compile_graph(config, rules)
@@ -116,7 +116,7 @@ class Interleaving:
                     self._arrivals.setdefault((event.key, worker), deque()).append(event)
 
     def run(self) -> None:
-        """Go on until nobody has anything left to do."""
+        """Step until no worker has anything left to do."""
         while ways := [*self._ways()]:
             to, left = self._random.choice(ways)
             self._send(to, self.desks[to].take(left.popleft()))

@@ -52,7 +52,7 @@ def case(
     flush: bool = True,
     **settings: Any,
 ) -> Workload:
-    """Statements (one is called x) and tuples: sensor, milliseconds, value."""
+    """Return a workload of statements (one is called x) and tuples (sensor, ms, value)."""
     named = expression if isinstance(expression, dict) else {"x": expression}
     flow = Workflow("w", tuple(Statement(name, each) for name, each in named.items()))
     config = ScriptConfig((flow,), (("a", 1), ("b", 1)), lateness_us=lateness_us, **settings)

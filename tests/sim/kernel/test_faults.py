@@ -85,7 +85,7 @@ def test_what_is_not_a_fault_is_refused(text: str, message: str) -> None:
 def served_at(
     *schedule: Fault, restart: Callable[[], object] | None = None, noise: Noise = QUIET
 ) -> list[tuple[float, int]]:
-    """Four messages over link ``l`` (10 us each) to worker ``w`` (10 us each)."""
+    """Send four messages over link ``l`` to worker ``w``; each takes 10 us at either."""
     env = simpy.Environment()
     served: list[tuple[float, int]] = []
     station: Station[int] = Station(

@@ -21,7 +21,7 @@ SECOND = 1_000_000
 
 
 def times(arrivals: Arrivals) -> list[tuple[int, int, int]]:
-    """(identity, event time, arrival) relative to the start of the run."""
+    """Return (identity, event time, arrival), relative to the start of the run."""
     return [
         (event.source_id, event.event_time_us - EPOCH_2020_US, event.arrival_us - EPOCH_2020_US)
         for event in arrivals.events

@@ -36,13 +36,13 @@ class Recorder:
         self.told.append(("flush", self.env.now))
 
     def check(self) -> None:
-        """Nothing can be wrong."""
+        """Accept any plan."""
 
 
 def triggered(
     when: When, times_us: Sequence[int], *, flush: bool = True
 ) -> tuple[list[tuple[str, float]], Arrived]:
-    """Return what a room is told if tuples arrive at these times."""
+    """Return the calls that a room gets if tuples arrive at these times."""
     start_us = EPOCH_2020_US
     events = [Event(n, n, "a", start_us, 1.0, start_us + at) for n, at in enumerate(times_us)]
     plan = Plan(replay(events, "by hand").sources, trigger=when, flush=flush)

@@ -52,13 +52,13 @@ class ByHand:
         return [output.node for output in self.graph.outputs]
 
     def results(self, worker: int) -> list[tuple[int, float]]:
-        """Stamps of results of a worker, without those that it took the end to know, and when."""
+        """Return a worker's results that were known before the end, and when they were known."""
         results = self.room.hosts[worker].record.results
         return [(each.stamp_us, each.at_us) for each in results if not each.is_last]
 
 
 def measured(*events: tuple[str, int], flush: bool = True, **changes: Any) -> ByHand:
-    """Two windows, which are computed by two workers, and their difference."""
+    """Run two windows on two workers, and their difference."""
     said = (
         Statement("x", Window("max", A, 1_000, 1_000)),
         Statement("y", Window("max", B, 1_000, 1_000)),

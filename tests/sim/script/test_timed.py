@@ -1,4 +1,4 @@
-"""Timed runs of sensor scripts: worked out by hand, held to the model, the same for a seed."""
+"""Timed runs of sensor scripts: they agree with the model and depend on the seed alone."""
 
 import os
 import re
@@ -69,7 +69,7 @@ def test_placements_change_who_is_sent_what_and_nothing_else() -> None:
     hosts = {way: timed.trace.of(Hosted) for way, timed in runs.items()}
     assert {each.worker for each in hosts["literal"]} == {0}
     assert len({each.worker for each in hosts["whole"]}) > 1
-    # Sensors go to their hash first, whoever needs them.
+    # Policy by-sensor sends a sensor to its hash, even if no script there needs it.
     assert set(hosts["by-unit"]) <= set(hosts["by-sensor"])
 
 
@@ -131,7 +131,7 @@ def test_faults_are_met() -> None:
         fault: small(**FULL, placement="all-split", faults=faults).digest
         for fault, faults in FAULTS.items()
     }
-    # A copy that a link of the cluster discards is the only thing that changes nothing.
+    # Only a copy that a link of the cluster discards changes nothing.
     assert calm not in found.values()
     assert len(set(found.values())) == len(found)
 
@@ -150,7 +150,7 @@ def test_another_machine_is_asked_everything() -> None:
     asked: list[tuple[int, str]] = []
 
     class Watched:
-        """A machine of the model, and who was asked what."""
+        """A machine of the model that records its number and each method that is called."""
 
         def __init__(self, machine: ScriptMachine, number: int) -> None:
             self._machine, self._number = machine, number
