@@ -1,1 +1,1 @@
-"""Figures, measured side by side with what a user would pick instead: `make bench`."""
+"""Benchmarks, measured side by side with the usual alternatives: `make bench`."""

@@ -1,8 +1,9 @@
-"""Run the benchmarks: `python -m benchmarks [NAME ...]`, all of them without a name.
+"""Run benchmarks: `python -m benchmarks [NAME ...]`, or all of them without a name.
 
-A benchmark is a module of this folder with a function ``measure() -> dict[str, figure]``. Each
-one's figures go to ``benchmarks/measured/NAME.json`` with what they depend on (versions, cores)
-and nothing else, so that two files differ only where something changed.
+A benchmark is a function of a module in this folder that returns figures by name. The function
+``measure`` is named after its module, ``measure_PART`` is MODULE_PART. The figures of a benchmark
+go to ``benchmarks/measured/NAME.json`` with what they depend on (versions, cores) and nothing else,
+so that two files differ only where something changed.
 """
 
 import importlib
@@ -31,13 +32,13 @@ USAGE_ERROR = 2
 
 
 def available(names: Iterable[str], package: str) -> dict[str, Benchmark]:
-    """The benchmarks among a package's modules, by name."""
+    """Return the benchmarks in modules of a package, by name."""
     found: dict[str, Benchmark] = {}
-    for name in sorted(names):
-        if not name.startswith("_"):
-            measure = getattr(importlib.import_module(f"{package}.{name}"), "measure", None)
-            if callable(measure):
-                found[name] = measure
+    for module in sorted(names):
+        if not module.startswith("_"):
+            for name, value in vars(importlib.import_module(f"{package}.{module}")).items():
+                if name == "measure" or name.startswith("measure_"):
+                    found[module + name.removeprefix("measure")] = value
     return found
 
 
@@ -56,14 +57,14 @@ def write(name: str, figures: Figures, folder: Path) -> None:
 
 
 def readable(figure: Figure) -> str:
-    """A figure with the digits that a reader can use: 412345.6 -> 412,346 and .012345 -> 0.0123."""
+    """Return a figure in useful digits: 412345.6 -> 412,346 and .012345 -> 0.0123."""
     if isinstance(figure, float) and abs(figure) < 1000:
         return f"{figure:.3g}"
     return figure if isinstance(figure, str) else f"{figure:,.0f}"
 
 
 def run(chosen: Mapping[str, Benchmark], folder: Path, console: Console) -> None:
-    """Measure, write and show; a failing benchmark ends the run with its own exception."""
+    """Measure, write and show benchmarks; the exception of a failing one ends the run."""
     table = Table("benchmark", "figure")
     table.add_column("value", justify="right")
     for name, measure in chosen.items():
@@ -76,14 +77,14 @@ def run(chosen: Mapping[str, Benchmark], folder: Path, console: Console) -> None
     console.print(table)
 
 
-def main(names: Sequence[str], all_of_them: Mapping[str, Benchmark], folder: Path) -> int:
+def main(names: Sequence[str], known: Mapping[str, Benchmark], folder: Path) -> int:
     """Run the named benchmarks, or all; return the exit code."""
     for name in names:
-        if name not in all_of_them:
-            known = ", ".join(all_of_them)
-            sys.stderr.write(f"There is no benchmark {name!r}: choose from {known}.\n")
+        if name not in known:
+            names_of_all = ", ".join(known)
+            sys.stderr.write(f"There is no benchmark {name!r}: choose from {names_of_all}.\n")
             return USAGE_ERROR
-    run({name: all_of_them[name] for name in names or all_of_them}, folder, Console())
+    run({name: known[name] for name in names or known}, folder, Console())
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Skewed streams for the benchmark of room grouping, and instances that take their time."""
+"""Skewed streams and busy instances for the benchmark of room grouping."""
 
 import shutil
 import tempfile
@@ -20,7 +20,7 @@ FOUND = "instance bigint, tuples bigint"
 
 
 def zipf(tuples: int, exponent: float) -> pa.StringArray:
-    """Keys by Zipf's law, drawn independently."""
+    """Return keys that are drawn independently by Zipf's law."""
     weights = np.arange(1, KEYS + 1) ** -exponent
     ranks = np.searchsorted(
         np.cumsum(weights / weights.sum()), np.random.default_rng(1).random(tuples)
@@ -30,8 +30,8 @@ def zipf(tuples: int, exponent: float) -> pa.StringArray:
 
 @contextmanager
 def inputs() -> Iterator[Path]:
-    """A folder of files for each stream; the recording where there is one."""
-    # Imported here: every instance would wait for it.
+    """Yield a folder of files for each stream, among them the recording if it is there."""
+    # Not at the top: every Spark worker imports this module for `serve`.
     from properties.data.inputs import recordings_by_name
 
     place = Path(tempfile.mkdtemp(prefix="straggler-bench-"))
@@ -49,7 +49,7 @@ def inputs() -> Iterator[Path]:
 
 
 def write(keys: pa.StringArray, folder: Path) -> None:
-    """Files of tuples with these keys, and values that are summed without rounding."""
+    """Write files of tuples with these keys, and values that are summed without rounding."""
     folder.mkdir()
     table = pa.table({"key": keys, "value": pa.array(np.arange(len(keys)) % 1024 / 4)})
     size = -(-len(keys) // FILES)
@@ -58,7 +58,7 @@ def write(keys: pa.StringArray, folder: Path) -> None:
 
 
 def serve(batches: Iterable[pa.RecordBatch], times_us: tuple[int, ...]) -> Iterator[pa.RecordBatch]:
-    """An instance: it is busy with every tuple for as long as it takes there."""
+    """Sleep for the time that an instance takes for its tuples, and yield their number."""
     for batch in batches:
         instance = batch.column("instance")[0].as_py()
         time.sleep(batch.num_rows * times_us[instance] / 1e6)

@@ -29,7 +29,7 @@ class Network(NamedTuple):
     slide_ms: int = 30_000
     lateness_us: int = SECOND_US
     hz: tuple[int, int] = (20, 100)
-    """Tuples a second of a sensor lie between."""
+    """Bounds of the tuples a second of a sensor."""
 
     @property
     def names(self) -> list[str]:
@@ -37,7 +37,7 @@ class Network(NamedTuple):
         return [f"S{number:04d}" for number in range(self.sensors)]
 
     def rates_hz(self) -> list[int]:
-        """Tuples a second of each sensor."""
+        """Return tuples a second of each sensor."""
         draw = random.Random("rates")
         return [draw.randint(*self.hz) for _ in range(self.sensors)]
 
@@ -47,7 +47,7 @@ class Network(NamedTuple):
         return [[tuple(draw.sample(names, 2)) for _ in OPS] for _ in range(self.workflows)]
 
     def config(self, workers: int) -> ScriptConfig:
-        """All of it on some workers."""
+        """Return the configuration of all workflows on ``workers`` workers."""
         flows = tuple(
             tree.Workflow(
                 f"flow {number}",
@@ -67,7 +67,7 @@ class Network(NamedTuple):
         return tree.Window(op, source, self.length_ms, self.slide_ms)
 
     def files(self, rows: int) -> Iterator[pa.Table]:
-        """The files of an endless history, of so many tuples each, a little out of order."""
+        """Yield files of an endless history, ``rows`` tuples each, a little out of order."""
         random_ = np.random.default_rng(5)
         share = np.array(self.rates_hz(), np.float64)
         every_us = SECOND_US / share.sum()
@@ -90,7 +90,7 @@ class Network(NamedTuple):
 
 
 def native(rows: DataFrame, network: Network, pairs: list[tuple[str, ...]]) -> DataFrame:
-    """One workflow in Spark's own streaming windows, in one pass over its sensors."""
+    """Return one workflow in Spark's own streaming windows, in one pass over its sensors."""
     reads: Mapping[str, list[int]] = {
         sensor: [number for number, pair in enumerate(pairs) if sensor in pair]
         for sensor in {sensor for pair in pairs for sensor in pair}
@@ -123,7 +123,7 @@ inland = (ewr - jfk) * 5 / 9
 
 
 def by_hand(spark: SparkSession, history: str) -> DataFrame:
-    """The same, as somebody would write it who knows PySpark; bounded, not as a stream."""
+    """Return the results of that script as a PySpark programmer would write it, not as a stream."""
     rows = spark.read.parquet(history)
     rows = rows.withColumn("at", F.timestamp_micros("event_time_us"))
 
@@ -153,6 +153,6 @@ def by_hand(spark: SparkSession, history: str) -> DataFrame:
 
 
 def lines() -> tuple[int, int]:
-    """Lines of the script, and of the function above, without blank ones and its docstring."""
+    """Count the lines of the script and of :func:`by_hand`, without blank ones and docstring."""
     said = [line for line in inspect.getsource(by_hand).splitlines() if line.strip()]
     return len(SCRIPT.splitlines()), len([line for line in said if '"""' not in line])

@@ -43,7 +43,7 @@ class Stream(NamedTuple):
     """Share of the tuples that are delayed; the others arrive at once."""
 
     def files(self, seed: int) -> Iterator[pa.Table]:
-        """The files of an endless history, each with what arrived while it was filled."""
+        """Yield files of an endless history; each has the tuples of one span of arrivals."""
         random = np.random.default_rng(seed)
         span_us = int(self.rows * SECOND_US / self.rate_hz)
         end_us, seq = START_US, 0
@@ -82,8 +82,8 @@ def native(
 ) -> StreamingQuery:
     """Start Spark's own windows over the history in ``place``.
 
-    It has a watermark with a fixed delay, append mode and a Parquet sink, as Spark comes. Called
-    ``native_same_settings`` it has its checkpoint files written as our queries have theirs.
+    The query has a watermark with a fixed delay, append mode, a Parquet sink and Spark's default
+    settings. Under the name ``native_same_settings`` it writes checkpoint files as our queries do.
     """
     length, slide = (f"{us} microseconds" for us in windows)
     answers = (
@@ -110,7 +110,7 @@ def native(
 
 
 def batch_rates(start: Callable[[], StreamingQuery], sizes: list[int]) -> list[float]:
-    """Tuples a second of every batch of a run over new files, without the first."""
+    """Return tuples a second of every batch of a run over new files, but the first."""
     query = start()
     try:
         query.processAllAvailable()
@@ -122,7 +122,7 @@ def batch_rates(start: Callable[[], StreamingQuery], sizes: list[int]) -> list[f
 
 
 def in_a_folder(job: Callable[[Path], dict[str, float]]) -> dict[str, float]:
-    """The figures of a job that needs a folder for a while."""
+    """Return the figures of a job, which gets a temporary folder."""
     place = Path(tempfile.mkdtemp(prefix="straggler-bench-"))
     try:
         return job(place)
@@ -136,10 +136,10 @@ def median_rates(
     tables: Iterator[pa.Table],
     rounds: int,
 ) -> dict[str, float]:
-    """The median rate of each contender, tuples a second, all of them over the same files.
+    """Return the median rate of each contender in tuples a second, over the same files.
 
-    In every round all take the same new files, one after the other, each first by turns; the first
-    round warms up.
+    In every round all contenders read the same new files, one after the other, and take turns in
+    being first. The first round warms up.
     """
     names = tuple(contenders)
     rates: dict[str, list[float]] = {name: [] for name in names}
@@ -154,7 +154,7 @@ def median_rates(
 
 
 def add(history: Path, tables: Iterator[pa.Table], files: int = FILES) -> list[int]:
-    """New files in a history, and how many tuples each has."""
+    """Add new files to a history, and return their numbers of tuples."""
     sizes = []
     for _ in range(files):
         table = next(tables)
@@ -164,13 +164,13 @@ def add(history: Path, tables: Iterator[pa.Table], files: int = FILES) -> list[i
 
 
 def rows_of(store: WindowStore, table: str, first_batch: int = 0) -> pa.Table:
-    """A table of a query from a micro-batch on."""
+    """Return the rows of a query's table from a micro-batch on."""
     rows = store.read_all(table, store.committed())
     return rows.filter(pc.greater_equal(rows.column("batch"), first_batch))
 
 
 def late_pairs(store: WindowStore, first_batch: int) -> float:
-    """Share of the (tuple, window) pairs that were late, from a micro-batch on."""
+    """Return the share of late (tuple, window) pairs, from a micro-batch on."""
     late, received = (
         pc.sum(rows_of(store, table, first_batch).column(column)).as_py() or 0
         for table, column in (("late", "windows"), ("result", "n_rcv"))

@@ -1,26 +1,27 @@
-"""Routing by itself, and whole jobs on twelve instances of which half are slow.
+"""Speed of routing alone, and of whole jobs on twelve instances, half of them slow.
 
 *Routing*: tuples a second of one sender, one core: micro-batches of 100,000 of a million tuples,
-100,000 keys by Zipf's law with exponent 1, after a window in which hot keys were found.
+100,000 keys by Zipf's law with exponent 1, after a window that found hot keys.
 
 *Jobs*: 240,000 tuples, exponent 1.5, or the URLs of one day of the NASA recording where it is
 there, are spread over twelve instances, each a task. An instance sleeps for the time that its
-tuples take, so that twelve of them need no twelve cores; ``1.25x`` are six instances at a time of
-t and six at 1.25 t, ``4x`` at 4 t, and t such that all is done in a few seconds if nobody waits.
-Throughput is tuples by the time from the first plan to the last result, heavy keys found, routed
-and shuffled. ``dag, alpha 0`` looks at loads alone and gives all instances the same number of
-tuples: what it loses is mean(s)/min(s), s being the speeds. ``dag`` gives some more than others
-and loses more: the prediction is by the busiest instance.
+tuples take, so that twelve of them do not need twelve cores. With ``1.25x`` six instances take the
+time t for a tuple and six take 1.25 t, with ``4x`` six take 4 t; t is such that the job takes a few
+seconds if nobody waits. Throughput is the number of tuples divided by the time from the first plan
+to the last result, which includes finding heavy keys, routing and the shuffle. ``dag, alpha 0``
+looks at loads alone and gives all instances the same number of tuples: it loses mean(s)/min(s) for
+speeds s. ``dag`` gives some instances more than others and loses more, as the busiest instance
+predicts.
 
 *Share of routing*: how much shorter the job is when every row brings its instance along.
-``longer`` is four times as many tuples that take as long each.
+``longer`` has four times as many tuples, and each takes as long.
 
-*Assigning*: two million rows, exponent 1.5, get their instance on two slots, nothing else is done:
-rows to Python and back, and for ``tag`` a first pass that finds hot keys. Of a hundred rows there
-is nothing to do: what is left is what a job costs in any case.
+*Assigning*: two million rows, exponent 1.5, get their instance on two slots, and nothing else: rows
+go to Python and back, and ``tag`` first finds hot keys in a pass of its own. A hundred rows show
+the fixed cost of a job.
 
-*Sums*: of the same rows count and sum by key: by Spark alone, which adds up before it shuffles, and
-of rows that are spread by ``tag`` first.
+*Sums*: count and sum of the same rows by key, by Spark alone, which adds up before it shuffles, and
+after ``tag`` has spread the rows.
 
 All ratios are of medians, side by side in one run.
 """
@@ -63,7 +64,7 @@ EVEN = "dag, alpha 0"
 
 
 def measure() -> dict[str, float]:
-    """All figures; rates in tuples a second."""
+    """Return all figures; rates are in tuples a second."""
     figures = routing()
     with inputs() as place:
         with session(f"local[{INSTANCES}]") as spark:
@@ -77,7 +78,7 @@ def measure() -> dict[str, float]:
 
 
 def routing() -> dict[str, float]:
-    """Tuples a second of one sender under every policy."""
+    """Return tuples a second of one sender under every policy."""
     keys = zipf(ROUTED, 1.0)
     rates = {policy: _routing_rate(policy, keys) for policy in POLICIES}
     return {
@@ -115,7 +116,7 @@ class Job(NamedTuple):
 
 
 def jobs(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Throughputs and their ratios, for each input and both sets of instances."""
+    """Return throughputs and their ratios, for each input and both sets of instances."""
     figures: dict[str, float] = {}
     cases = [
         (SKEWED, 1.25, ("tag", "dag", EVEN, "key"), IDEAL_S),

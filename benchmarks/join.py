@@ -1,13 +1,13 @@
 """The chain against Spark's own joins: the same band join, the same files, side by side.
 
-Two streams of 200,000 tuples each arrive by turns, in the order of time, one of each a millisecond;
+Two streams of 200,000 tuples each take turns, in the order of time, one of each a millisecond;
 values are drawn from a million. A pair matches if its values differ by at most 50 and its times by
 at most 20 s: about 766,000 pairs. A file has 40,000 tuples of one stream, a micro-batch takes a
 file of each; every contestant writes Parquet. There are four task slots, two shuffle partitions.
 
 Spark joins two streams only by an equality, so a band join needs a work-around: each tuple gets the
 number of the bucket that its value lies in, a row of R is repeated for every bucket within its
-band, and what has the same bucket is compared. Buckets are as wide as the band reaches: with wider
+band, and rows of the same bucket are compared. Buckets are as wide as the band reaches: with wider
 ones fewer rows are repeated, and more are compared.
 
 ``chain m, zeta`` and ``native`` are joins of two streams, ``batch`` and ``chain batch`` the same
@@ -16,8 +16,8 @@ of two tables. ``plain`` is a join of two tables by the band alone, which compar
 without the first of each run, by ``triggerExecution`` of Spark's progress report, and ``whole``
 from the start of a run to the last pair, the flush included; for tables the median over runs.
 
-The efficiency P is results by comparisons that were left after the index. For ``native`` these
-are counted as if its state held only what its watermark asks for, which is the best case.
+The efficiency P is the number of results divided by the number of comparisons that the index
+leaves. For ``native`` the best case is counted: state that holds only what its watermark needs.
 """
 
 import tempfile
@@ -33,7 +33,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 from pyspark.sql.streaming.query import StreamingQuery
 
-from benchmarks._join_input import (
+from benchmarks._join_chain import (
     EPS,
     FILES,
     SCHEMA,
@@ -43,20 +43,21 @@ from benchmarks._join_input import (
     bands,
     config_of,
     inputs,
+    load,
+    shared,
 )
-from benchmarks._join_load import load, shared
 from model.vocabulary.join import STREAMS, R, S
 from spark_impl.join import ChainJoin, results
 from spark_impl.runtime.session import session
 
 PLAIN_TUPLES = 20_000
 ROUNDS = 2
-"""After one that warms up."""
+"""Measured rounds, after one that warms up."""
 CHAINS = [(1, 64), (2, 20), (2, 64), (2, 256), (4, 64)]
 """Workers and block sizes."""
 
 
-class Run(NamedTuple):
+class JoinRun(NamedTuple):
     """Rates of one run of a contestant."""
 
     batch_rates: list[float]
@@ -65,7 +66,7 @@ class Run(NamedTuple):
 
 
 def measure() -> dict[str, float]:
-    """All figures; rates in tuples a second."""
+    """Return all figures; rates are in tuples a second."""
     with session("local[4]", long_running=True) as spark, inputs(TUPLES, FILES) as place:
         figures = side_by_side(spark, place)
         figures |= load(spark, place, sorted({zeta for _, zeta in CHAINS}))
@@ -80,15 +81,15 @@ def measure() -> dict[str, float]:
 
 
 def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Rates of all, and their ratios."""
-    contestants: dict[str, Callable[[], Run]] = {
+    """Return the rates of all contestants, and their ratios."""
+    contestants: dict[str, Callable[[], JoinRun]] = {
         **{f"chain {m}, {zeta}": partial(chain_run, spark, place, m, zeta) for m, zeta in CHAINS},
         "native": partial(native_run, spark, place, EPS),
         "chain batch": partial(table_run, spark, place, _chain_table),
         "batch": partial(table_run, spark, place, partial(_bucketed, width=EPS)),
     }
     warm = ("chain 2, 64", "native", "batch")
-    runs: dict[str, list[Run]] = {name: [] for name in contestants}
+    runs: dict[str, list[JoinRun]] = {name: [] for name in contestants}
     for number in range(ROUNDS + 1):
         for name, run in contestants.items():
             if number:
@@ -114,8 +115,8 @@ def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
     }
 
 
-def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> Run:
-    """The chain over two streams, with a flush."""
+def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> JoinRun:
+    """Run the chain over two streams, with a flush."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         begun = time.perf_counter()
         joined = _chain(workers, zeta).stream(
@@ -124,10 +125,10 @@ def chain_run(spark: SparkSession, place: Path, workers: int, zeta: int) -> Run:
         rates = _batch_rates(joined.start)
         joined.flush()
         took_s = time.perf_counter() - begun
-        return Run(rates, 2 * TUPLES / took_s, results(spark, Path(out) / "chain").count())
+        return JoinRun(rates, 2 * TUPLES / took_s, results(spark, Path(out) / "chain").count())
 
 
-def native_run(spark: SparkSession, place: Path, width: int) -> Run:
+def native_run(spark: SparkSession, place: Path, width: int) -> JoinRun:
     """Spark's own join of two streams on buckets."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         begun = time.perf_counter()
@@ -140,11 +141,11 @@ def native_run(spark: SparkSession, place: Path, width: int) -> Run:
         written = pairs.writeStream.format("parquet").option("path", f"{out}/pairs")
         rates = _batch_rates(written.option("checkpointLocation", f"{out}/checkpoint").start)
         took_s = time.perf_counter() - begun
-        return Run(rates, 2 * TUPLES / took_s, spark.read.parquet(f"{out}/pairs").count())
+        return JoinRun(rates, 2 * TUPLES / took_s, spark.read.parquet(f"{out}/pairs").count())
 
 
-def table_run(spark: SparkSession, place: Path, join: Callable[..., DataFrame | None]) -> Run:
-    """A join of two tables."""
+def table_run(spark: SparkSession, place: Path, join: Callable[..., DataFrame | None]) -> JoinRun:
+    """Run a join of two tables."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         r, s = (spark.read.schema(SCHEMA).parquet(str(place / stream)) for stream in STREAMS)
         tuples = sum(len(pq.read_table(place / stream, columns=["seq"])) for stream in STREAMS)
@@ -154,7 +155,7 @@ def table_run(spark: SparkSession, place: Path, join: Callable[..., DataFrame | 
             pairs.write.parquet(f"{out}/pairs")
         took_s = time.perf_counter() - begun
         found = results(spark, out).count() if pairs is None else _count(spark, f"{out}/pairs")
-        return Run([], tuples / took_s, found)
+        return JoinRun([], tuples / took_s, found)
 
 
 def _count(spark: SparkSession, path: str) -> int:
@@ -183,7 +184,7 @@ def _stream(spark: SparkSession, place: Path, stream: str) -> DataFrame:
 
 
 def _batch_rates(start: Callable[[], StreamingQuery]) -> list[float]:
-    """Tuples a second of every micro-batch without the first."""
+    """Return tuples a second of every micro-batch but the first."""
     query = start()
     try:
         query.processAllAvailable()
@@ -200,7 +201,7 @@ def _bucketed(r: DataFrame, s: DataFrame, _: Path, width: int) -> DataFrame:
 
 
 def _in_buckets(r: DataFrame, s: DataFrame, width: int) -> DataFrame:
-    """The band join by an equality of buckets."""
+    """Return the band join, expressed as an equality of buckets."""
     bounds = (F.floor((F.col("value") + reach) / width) for reach in (-EPS, EPS))
     r = r.withColumn("bucket", F.explode(F.sequence(*bounds)))
     s = s.withColumn("bucket", F.floor(F.col("value") / width))

@@ -2,7 +2,7 @@
 
 ``messages_per_s``: one link after another is kept full; a message counts when it is received.
 ``tuples_per_s``: Poisson sources -> links -> workers; a tuple counts when it has been served.
-``benchmarks/_timed_rooms.py`` says what bare events are.
+``benchmarks/sim.py`` says what bare events are.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from time import process_time
 import numpy as np
 import simpy
 
-from benchmarks._timed_rooms import bare_events_per_s
+from benchmarks.sim import bare_events_per_s
 from sim.kernel.distributions import Exponential, endless
 from sim.kernel.link import Link, Tier, Tiers
 from sim.kernel.plan import Worker
@@ -26,7 +26,7 @@ ROUNDS = 3
 
 
 def measure() -> dict[str, float]:
-    """Median rates per second of processor time over three rounds."""
+    """Return median rates per second of processor time over three rounds."""
     return {**_rates("message", _messages_per_s), **_rates("tuple", _tuples_per_s)}
 
 
@@ -71,7 +71,7 @@ def _tuples_per_s() -> float:
 
 
 def _lane(env: simpy.Environment, rng: np.random.Generator) -> Station[int]:
-    """One source, its link and its worker at 80% utilisation."""
+    """Start one source with its link, and return its worker, at 80% utilisation."""
     station = Station[int](env, Worker(), lambda *_: None)
     link: Link[int] = Link(env, Tiers().rack, lambda _: None)
     works, intervals = (endless(Exponential(mean_us), rng) for mean_us in (80.0, 100.0))

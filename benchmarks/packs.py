@@ -1,4 +1,4 @@
-"""Generated cases a second in real Spark: packed into one job, against one job a case."""
+"""Generated cases a second on Spark: all in one job, compared with one job a case."""
 
 import statistics
 import time
@@ -19,10 +19,10 @@ GOAL = 100
 
 
 def measure() -> dict[str, float]:
-    """Return cases a second both ways, and how many times more the pack manages.
+    """Return cases a second both ways, and their ratio.
 
-    Both run the same streams on the same warm session, every batch, flush and correction included;
-    reading the traces back is included, too, drawing the cases and comparing is not.
+    Both run the same streams on the same warm session. Every batch, flush and correction counts,
+    and so does reading the traces; drawing and comparing the cases does not.
     """
     cases = stream_packs.draw_pack(CONFIG, PACKED, SEED).cases
     some = dict(islice(cases.items(), ALONE))

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-1. ``make bench`` measures into an ignored folder; only ``make docs`` adopts what was measured, so
+1. ``make bench`` measures into an ignored folder; only ``make docs`` adopts the measurements, so
    that a benchmark alone changes no tracked file.
 2. A page is generated from code, from the stored summary of sweeps and from adopted measurements. A
    test compares each page with what this file generates.
@@ -28,8 +28,8 @@ SPEED = """\
 
 After reading this page you know what each part of Straggler costs, and against what it was
 measured. Seconds depend on the machine; ratios were measured side by side in one run, as medians of
-several. `make bench NAME=slack` measures one section again; the docstring of `benchmarks/NAME.py`
-says how.
+several. `make bench NAME=slack` measures one section again; the docstring of its module in
+`benchmarks` says how.
 """
 
 SIMULATIONS = """\
@@ -113,7 +113,7 @@ def _others(name: str, figures: JsonObject) -> Iterator[list[str]]:
 
 
 def adopt() -> None:
-    """Move what was measured to the tracked results."""
+    """Move new measurements to the tracked results."""
     for path in sorted(MEASURED.glob("*.json")):
         shutil.move(path, RESULTS / path.name)
 

@@ -1,4 +1,4 @@
-"""Scripts on Spark: what sharing and placing gain, and what real networks take.
+"""Scripts on Spark: gain of sharing and of placement, and speed on real networks.
 
 *Compiling*: 1,024 workflows of three windows, each over two of 1,000 sensors drawn at random, for
 four workers: seconds from trees to a plan.
@@ -6,16 +6,17 @@ four workers: seconds from trees to a plan.
 *Shared against one by one*: the same workflows over the stream of these sensors (20 to 100 Hz),
 windows of a minute every half a minute. ``shared`` is one query for all of them. ``one by one`` are
 16 queries of Spark's own windows, one for each of the first 16 workflows, all at once on the same
-cores; more of them would have taken as much longer as they are more, at best. Rates are tuples read
-a second, times workflows answered.
+cores; the time of more queries would grow at least in proportion. Rates are tuples read a second,
+times workflows answered.
 
-*Bytes*: of the blocks that travel to workers, on four workers, beside every sensor sent to the hash
-of its name and on to where it is needed: the printed set (docs/script.md, section 10; 16 sensors, 8
-of them shared by a union), over 20 sets of names, and the 1,024 workflows.
+*Bytes*: those of the blocks that travel to four workers, compared with sending every sensor to the
+hash of its name and on to the workers that need it. Two sets of workflows: the printed
+set (docs/script.md, section 10; 16 sensors, 8 of them shared by a union), over 20 sets of names,
+and the 1,024 workflows.
 
 *End to end*: the weather of 2013, 27 sensors, with the twelve scripts for it, and three minutes of
-a bridge under load, seven series, where the recording is there: tuples a second from files to
-results, starting the queries included.
+a bridge under load, seven series, if the recording is there: tuples a second from files to results,
+including the start of the queries.
 
 *Lines*: the first script of docs/script.md, and the same in PySpark. Both run here, and agree.
 """
@@ -61,7 +62,7 @@ rough = strain / mean
 
 
 def measure() -> dict[str, float]:
-    """All figures; rates in tuples a second."""
+    """Return all figures; rates are in tuples a second."""
     figures = compiling() | bytes_sent()
     with session(long_running=True) as spark:
         figures |= in_a_folder(partial(side_by_side, spark))
@@ -71,7 +72,7 @@ def measure() -> dict[str, float]:
 
 
 def compiling() -> dict[str, float]:
-    """The median of five."""
+    """Return the median time of five compilations, and the number of computations."""
     config, took = Network().config(workers=4), []
     for _ in range(5):
         begun = time.perf_counter()
@@ -100,7 +101,7 @@ def bytes_sent() -> dict[str, float]:
 
 
 def printed(network: Network, seed: int) -> ScriptConfig:
-    """16 equal sensors on 4 workers, a window each, and one over the union of 8 of them."""
+    """Return 16 equal sensors on 4 workers, a window each, and one over the union of 8 of them."""
     names = [f"{seed}-{name}" for name in network.names]
     sources: list[tree.Expression] = [tree.Sensor(name) for name in names]
     sources.append(tree.Union(tuple(sources[:8])))
@@ -127,7 +128,7 @@ def less(plan: Plan, network: Network, rows: int) -> float:
 
 
 def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
-    """One query for 1,024 workflows, and 16 queries for 16."""
+    """Compare one query for 1,024 workflows with 16 queries for 16."""
     network = Network()
     shared = place / "shared"
 
@@ -160,7 +161,7 @@ def started(
     history: Path,
     pairs: list[tuple[str, ...]],
 ) -> StreamingQuery:
-    """Spark's own query for one workflow, as Spark comes."""
+    """Start Spark's own query for one workflow, with Spark's default settings."""
     rows = (
         spark.readStream.schema("key string, event_time_us long, value double")
         .option("maxFilesPerTrigger", 1)
@@ -195,7 +196,7 @@ def seconds(history: Path, start: Callable[[], list[StreamingQuery]], network: N
 
 
 def weather(spark: SparkSession, place: Path) -> dict[str, float]:
-    """A year of it: the twelve scripts, and the first script beside PySpark."""
+    """Measure a year of weather: twelve scripts, and the first script compared with PySpark."""
     known = inputs.load_sensors("weather")
     events = inputs.weather_events(YEAR_HOURS)
     rows = pa.Table.from_pylist([event._asdict() for event in events], schema=history_schema())
@@ -216,7 +217,7 @@ def weather(spark: SparkSession, place: Path) -> dict[str, float]:
 
 
 def bridge(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Every series by itself, and the largest range of all."""
+    """Measure the series of the bridge, with a script for each."""
     path = recordings_by_name().get("munich_bridge")
     if path is None:
         return {}
@@ -240,7 +241,7 @@ def end_to_end(
     rows: pa.Table,
     lateness_us: int,
 ) -> dict[str, float]:
-    """Files to results: twelve files in four micro-batches, then the end."""
+    """Measure the time from files to results: twelve files in four micro-batches, then the end."""
     size = -(-rows.num_rows // 12)
     for start in range(0, rows.num_rows, size):
         append(history, rows.slice(start, size))

@@ -11,11 +11,12 @@ recognition of redeliveries): stream, tables, corrections with their check of th
 ``native_same_settings`` has its checkpoint files written as the adaptive query has them written
 (``spark_impl.windows.query``), a setting that Spark does not document. Both wait for a fixed
 watermark delay: the mean slack K that the adaptive query has over the measured batches, known from
-a run of it over the same files beforehand. So all three wait equally long on the mean.
+a run of it over the same files beforehand. So all three wait equally long on average.
 
-In every round all three take the same new files, one after the other, each first by turns. A rate
-is the median over all batches, except the first of every round, which starts the query, of tuples
-in the file over ``triggerExecution`` of Spark's progress report.
+In every round all three take the same new files, one after the other, and take turns in being
+first. A rate
+is the number of tuples in the file divided by ``triggerExecution`` of Spark's progress report, the
+median over all batches but the first of every round, which starts the query.
 """
 
 from functools import partial
@@ -49,11 +50,11 @@ SLIDES_US = {5: 2 * SECOND_US, 50: SECOND_US // 5}
 """Slide for each number of windows that a tuple has."""
 GOALS = {5: 1.0, 50: 3.0}
 ROUNDS = 4
-"""The first one warms up."""
+"""Rounds; the first one warms up."""
 
 
 def measure() -> dict[str, float]:
-    """All figures; rates in tuples a second."""
+    """Return all figures; rates are in tuples a second."""
     figures: dict[str, float] = {}
     with session(long_running=True) as spark:
         for per_tuple in SLIDES_US:
@@ -68,7 +69,7 @@ def measure() -> dict[str, float]:
 
 
 def side_by_side(spark: SparkSession, per_tuple: int, place: Path) -> dict[str, float]:
-    """Rates of the three, their ratios, and what the adaptive query had to do."""
+    """Return the rates of the three, their ratios, and the work of the adaptive query."""
     slide_us = SLIDES_US[per_tuple]
     config = SlackConfig(SIZE_US, slide_us, tasks=4, eps=0.02, dedup=False)
     delay_us = int(_calibrated_s(spark, config, per_tuple, place / "calibration") * SECOND_US)
@@ -99,7 +100,7 @@ def side_by_side(spark: SparkSession, per_tuple: int, place: Path) -> dict[str, 
 
 
 def _calibrated_s(spark: SparkSession, config: SlackConfig, seed: int, place: Path) -> float:
-    """Mean K of the adaptive query over the batches that will be measured, seconds."""
+    """Return the mean K of the adaptive query over the batches that will be measured (s)."""
     add(place / "history", Stream().files(seed), ROUNDS * FILES)
     query = SlackQuery(spark, config, place / "history", place / "store")
     query.run_available()
@@ -112,7 +113,7 @@ def _mean_slack_s(store: WindowStore, first_batch: int) -> float:
 
 
 def _read_to_needed(store: WindowStore) -> float:
-    """Rows of the files that corrections opened, for each row that lay in a corrected window."""
+    """Return the rows of the files that corrections opened, per row in a corrected window."""
     by_batch = rows_of(store, "correction").group_by("batch")
     sums = by_batch.aggregate([("rows_read", "max"), ("rows_needed", "sum")])
     read, needed = (
@@ -125,9 +126,9 @@ def _read_to_needed(store: WindowStore) -> float:
 
 
 def late_tuples(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Rates where a percent of the tuples, and where thirty percent, are late for some window.
+    """Return rates with 1% and with 30% of the tuples late for some window.
 
-    Coverage of 0.3 is enough for these queries, so that K comes down and lets them be late.
+    These queries require a coverage of 0.3 only, so that K falls and tuples come late.
     """
     config = SlackConfig(SIZE_US, SLIDES_US[5], tasks=4, lambda_thr=0.3, learning_rate=0.5)
     streams = {"1%": 0.013, "30%": 0.39}
@@ -153,7 +154,7 @@ def late_tuples(spark: SparkSession, place: Path) -> dict[str, float]:
 
 
 def an_hour(spark: SparkSession, place: Path) -> dict[str, float]:
-    """State of the default query, redeliveries recognised, over an hour at a constant rate."""
+    """Return the state of the default query over an hour at a constant rate, with deduplication."""
     files = 40
     stream = Stream(rows=90_000, rate_hz=1_000)
     config = SlackConfig(SIZE_US, SLIDES_US[50], tasks=4)
@@ -172,7 +173,7 @@ def an_hour(spark: SparkSession, place: Path) -> dict[str, float]:
 
 
 def _state_bytes(spark: SparkSession, store: WindowStore, batch: int) -> float:
-    """Bytes of all tasks' states after a batch, as Spark's state store holds them."""
+    """Return the bytes of all tasks' states after a batch, as Spark's state store holds them."""
     state = (
         spark.read.format("statestore")
         .option("stateVarName", "task")

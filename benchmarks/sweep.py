@@ -1,10 +1,10 @@
-"""Gain of a sweep from a second process, and cost of sweeping besides the runs themselves.
+"""Gain of a sweep from a second process, and the cost of a sweep beyond its runs.
 
 The same 32 runs of room ``grouping`` (20,000 tuples each): one after the other without a sweep,
-swept by one process, and by two. ``second_process`` is the time of one process by that of two,
-where nothing but two idle cores would give 2; ``overhead`` is the time of one process by that
-without a sweep, less 1, and has the start of the process in it. Each time is the median of three
-rounds, in which the three ways take turns.
+swept by one process, and by two. ``second_process`` is the time of one process divided by that of
+two; only two idle cores can give 2. ``overhead`` is the time of one process divided by that without
+a sweep, less 1, and includes the start of the process. Each time is the median of three rounds, in
+which the three ways take turns.
 """
 
 import tempfile
@@ -46,7 +46,7 @@ EXPERIMENT = Experiment(
 
 
 def measure() -> dict[str, float]:
-    """Seconds and their ratios."""
+    """Return seconds and their ratios."""
     ways: dict[str, Callable[[], None]] = {
         "without_s": _without,
         "one_process_s": partial(_swept, partial(on_processes, processes=1)),

@@ -7,19 +7,20 @@ corrects for them. ``native`` is Spark's ``withWatermark`` and ``window``, appen
 sink, as Spark comes; ``native_same_settings`` as in :mod:`benchmarks.slack`. The longest wait of
 ours is the fixed one of theirs.
 
-How good the answers are is found without Spark, by the operator of one task over the first files:
-the performance ratio E, the coverage that E says nothing of, and the mean wait (docs/watermark.md,
-section 6), for the disorder of the last arrivals and for the fixed watermark of the same length.
+The quality of the answers is measured without Spark, by the operator of one task over the first
+files: the performance ratio E, the coverage, which E ignores, and the mean wait (docs/watermark.md,
+section 6). Both the disorder of the last arrivals and the fixed watermark of the same length are
+measured.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from benchmarks._windows import (
@@ -44,14 +45,14 @@ SIZE_US = 20 * SECOND_US
 M_US = 3 * SECOND_US
 GOAL = 1.0
 ROUNDS = 3
-"""The first one warms up."""
+"""Rounds; the first one warms up."""
 CONFIG = WatermarkConfig(
     SIZE_US, SIZE_US, M_US, k=50, tasks=4, dedup=False, clocks="batches", gamma_us=5 * SECOND_US
 )
 
 
 def measure() -> dict[str, float]:
-    """All figures; rates in tuples a second."""
+    """Return all figures; rates are in tuples a second."""
     with session(long_running=True) as spark:
         figures = in_a_folder(partial(side_by_side, spark))
     tables = [table for table, _ in zip(Stream().files(seed=20), range(FILES), strict=False)]
@@ -63,7 +64,7 @@ def measure() -> dict[str, float]:
 
 
 def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Rates of all, and their ratios."""
+    """Return the rates of all queries, and their ratios."""
     history = place / "history"
     corrected = replace(CONFIG, corrections=True)
     ours = partial(WatermarkQuery, spark, CONFIG, history, place / "store")
@@ -91,7 +92,7 @@ def side_by_side(spark: SparkSession, place: Path) -> dict[str, float]:
 
 
 def quality(config: WatermarkConfig, tables: list[pa.Table]) -> dict[str, float]:
-    """E, coverage and mean wait of one task over some files."""
+    """Return E, coverage and mean wait of one task over some files."""
     asked, state = WATERMARK.settings(config), TaskState(WATERMARK.memory)
     gone: list[Mapping[str, Records]] = []
     starts: dict[tuple[str, int], int] = {}
@@ -117,7 +118,7 @@ def _figures(
     answers: list[tuple[str, int, int]],
     starts: Mapping[tuple[str, int], int],
     clocks: Records,
-    arrival_us: Any,
+    arrival_us: NDArray[np.int64],
     gone: list[Mapping[str, Records]],
 ) -> dict[str, float]:
     received = sum(n for _, _, n in answers)

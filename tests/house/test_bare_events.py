@@ -4,22 +4,22 @@ from collections.abc import Mapping
 
 import pytest
 
-from benchmarks import _timed_rooms
-from benchmarks._timed_rooms import bare_events_per_s, paces, standard
+from benchmarks import sim as timed_rooms
+from benchmarks.sim import bare_events_per_s, paces, standard
 from sim.watermark import TimedRun, from_settings
 
 
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """Simulate a machine that is sometimes half as fast: 1,000 bare events a second, then 500."""
-    rates = iter([1_000.0, 1_000.0, 500.0, 500.0] * _timed_rooms.ROUNDS)
-    monkeypatch.setattr(_timed_rooms, "bare_events_per_s", lambda: next(rates))
-    monkeypatch.setattr(_timed_rooms, "AT_LEAST_S", 0.0)
+    rates = iter([1_000.0, 1_000.0, 500.0, 500.0] * timed_rooms.ROUNDS)
+    monkeypatch.setattr(timed_rooms, "bare_events_per_s", lambda: next(rates))
+    monkeypatch.setattr(timed_rooms, "AT_LEAST_S", 0.0)
 
 
 @pytest.mark.usefixtures("bare")
 def test_a_slower_machine_changes_seconds_and_not_the_ratio() -> None:
-    seconds = iter([0.1, 0.2] * _timed_rooms.ROUNDS)
+    seconds = iter([0.1, 0.2] * timed_rooms.ROUNDS)
 
     def once() -> Mapping[str, float]:
         took_s = next(seconds)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.__main__ import Benchmark, Figure, available, main, readable
+import benchmarks
+from benchmarks.__main__ import RESULTS, Benchmark, Figure, available, main, readable
 
 
 def measure() -> dict[str, Figure]:
@@ -42,10 +43,21 @@ def test_an_unknown_name_is_refused_before_anything_runs(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_module_without_measure_is_not_a_benchmark() -> None:
-    assert list(available(["test_benchmarks", "test_tidiness"], "tests.house")) == [
-        "test_benchmarks"
-    ]
+def measure_part() -> dict[str, Figure]:
+    return {}
+
+
+def test_a_function_that_measures_is_a_benchmark() -> None:
+    assert available(["test_benchmarks", "test_tidiness"], "tests.house") == {
+        "test_benchmarks": measure,
+        "test_benchmarks_part": measure_part,
+    }
+
+
+def test_adopted_results_belong_to_benchmarks() -> None:
+    stems = {path.stem for path in Path(benchmarks.__path__[0]).glob("*.py")} - {"__init__"}
+    known = available(stems - {"__main__"}, "benchmarks")
+    assert {path.stem for path in RESULTS.iterdir()} <= set(known)
 
 
 @pytest.mark.parametrize(

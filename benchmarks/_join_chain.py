@@ -1,30 +1,23 @@
-"""Bytes, stored tuples and comparisons of a chain, for the benchmark of room join."""
+"""Streams of the benchmark of room join, and what its chains send, store and compare."""
 
 import json
+import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 (everybody's name for it)
 
-from benchmarks._join_input import (
-    EPS,
-    FILES,
-    SCHEMA,
-    TUPLES,
-    VALUES,
-    WINDOW,
-    arrivals,
-    bands,
-    config_of,
-)
 from model.vocabulary import JoinConfig
-from model.vocabulary.join import STREAMS, Forward, R, S
+from model.vocabulary.join import STREAMS, Band, Forward, R, S
 from model.vocabulary.trace import kind_of
 from spark_impl.join import messages
 from spark_impl.join.chain import Chain
@@ -33,14 +26,75 @@ from spark_impl.join.messages import Block, BlockAck
 from spark_impl.join.store import ChainStore
 from spark_impl.join.task import Summary
 
+TUPLES, FILES = 200_000, 5
+"""Tuples and files of a stream."""
+START_US, STEP_US = 1_700_000_000_000_000, 1_000
+WINDOW = 20_000
+"""Length of the window, in steps."""
+VALUES, EPS = 1_000_000, 50
+CREDIT_TUPLES = 1024
+"""Tuples in flight over a boundary, for every size of blocks."""
+SCHEMA = "seq long, source_id long, key string, event_time_us long, value double"
 QUERIES = (1, 4, 16)
 
 
+@contextmanager
+def inputs(tuples: int, files: int) -> Iterator[Path]:
+    """Yield a folder with a folder of files for each stream, and remove it in the end."""
+    place = Path(tempfile.mkdtemp(prefix="straggler-bench-"))
+    try:
+        for stream in STREAMS:
+            (place / stream).mkdir()
+            table = arrivals(stream, tuples)
+            for number in range(files):
+                part = table.slice(number * tuples // files, tuples // files)
+                pq.write_table(part, place / stream / f"{number}.parquet")
+        yield place
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def arrivals(stream: str, tuples: int) -> pa.Table:
+    """Return all arrivals of one stream."""
+    order = STREAMS.index(stream)
+    number = np.arange(tuples)
+    keys = pa.array([f"key-{each}" for each in range(16)])
+    return pa.table(
+        {
+            "seq": 2 * number + order,
+            "source_id": number,
+            "key": keys.take(pa.array(number % 16)),
+            "event_time_us": START_US + number * STEP_US,
+            "value": np.random.default_rng(order).integers(VALUES, size=tuples).astype(np.float64),
+        }
+    )
+
+
+def config_of(workers: int, zeta: int, queries: Mapping[str, Band]) -> JoinConfig:
+    """Return the configuration of a chain."""
+    return JoinConfig(
+        window_us=WINDOW * STEP_US,
+        queries=tuple(queries.items()),
+        workers=workers,
+        block_size=zeta,
+        credit=max(4, CREDIT_TUPLES // zeta),
+        lateness_us=0,
+    )
+
+
+def bands(queries: int, eps: float = EPS) -> dict[str, Band]:
+    """Return queries with the same predicate."""
+    return {f"band-{number}": Band("value", eps) for number in range(queries)}
+
+
+# --------------------------------------------------------------------------------------- load
+
+
 def load(spark: SparkSession, place: Path, zetas: list[int]) -> dict[str, float]:
-    """Bytes between two workers against the formula, tuples held, and efficiency."""
+    """Return bytes between two workers against the formula, tuples held, and efficiency."""
     figures: dict[str, float] = {}
     for zeta in zetas:
-        found = recorded(spark, place, config_of(2, zeta, bands(1)))
+        found = measure_chain(spark, place, config_of(2, zeta, bands(1)))
         least, header = found.crossed * _tuple_bytes(), _header_bytes()
         mean_size = found.crossed / found.blocks
         figures |= {
@@ -58,20 +112,20 @@ def load(spark: SparkSession, place: Path, zetas: list[int]) -> dict[str, float]
 
 
 def shared(spark: SparkSession, place: Path) -> dict[str, float]:
-    """Rates and bytes of one, four and sixteen queries on one chain, each with 153,000 pairs."""
+    """Return rates and bytes of 1, 4 and 16 queries on one chain, each with 153,000 pairs."""
     figures: dict[str, float] = {}
     bytes_of_one = 0
     for queries in QUERIES:
         begun = time.perf_counter()
         config = config_of(2, 64, bands(queries, EPS / 5))
-        found = recorded(spark, place, config, recording=False)
+        found = measure_chain(spark, place, config, recording=False)
         figures[f"{queries} queries: tuples/s"] = 2 * TUPLES / (time.perf_counter() - begun)
         bytes_of_one = bytes_of_one or found.bytes_sent
         figures[f"{queries} queries: bytes / bytes of one"] = found.bytes_sent / bytes_of_one
     return figures
 
 
-class Recorded(NamedTuple):
+class ChainLoad(NamedTuple):
     """Work of the workers of a chain."""
 
     bytes_sent: int
@@ -81,12 +135,12 @@ class Recorded(NamedTuple):
     crossed: int
     """Tuples in blocks."""
     held: int
-    """Tuples in all stores after the last epoch but the flush."""
+    """Tuples in all stores after the last epoch before the flush."""
 
 
-def recorded(
+def measure_chain(
     spark: SparkSession, place: Path, config: JoinConfig, recording: bool = True
-) -> Recorded:
+) -> ChainLoad:
     """Run a chain over the files, one of each stream an epoch, and a flush."""
     with tempfile.TemporaryDirectory(dir=place) as out:
         chain = Chain(spark, config, Path(out) / "chain", recording=recording)
@@ -102,7 +156,7 @@ def recorded(
             done += own
         done += chain.advance(None)
         sent = list(_forwards(chain.store))
-        return Recorded(
+        return ChainLoad(
             bytes_sent=sum(each.bytes_sent for each in done),
             compared=sum(each.compared for each in done),
             pairs=sum(sum(each.matches) for each in done),
@@ -113,20 +167,20 @@ def recorded(
 
 
 def _forwards(store: ChainStore) -> Iterator[int]:
-    """The tuples of every block that was sent."""
+    """Yield the number of tuples of every block that was sent."""
     for path in store.files("steps-*.ndjson", store.epochs()):
         steps = map(json.loads, path.read_text(encoding="utf-8").splitlines())
         yield from (step["tuples"] for step in steps if step["kind"] == kind_of(Forward))
 
 
 def _tuple_bytes() -> float:
-    """Bytes of a tuple without any header: what more tuples add to a block."""
+    """Return the bytes that one more tuple adds to a block."""
     few, many = (_block_bytes(tuples) for tuples in (1_000, 11_000))
     return (many - few) / 10_000
 
 
 def _header_bytes() -> int:
-    """Bytes of a block without tuples and of its acknowledgement."""
+    """Return the bytes of a block without tuples and of its acknowledgement."""
     return _block_bytes(0) + len(b"".join(messages.encode_messages([BlockAck(R, 1, 1, 1)])))
 
 
@@ -136,9 +190,9 @@ def _block_bytes(tuples: int) -> int:
 
 
 def compared_in_buckets(width: int) -> int:
-    """Pairs in a common bucket while both are there, if state is cleaned as soon as may be.
+    """Return the pairs that meet in a bucket if state is cleaned as early as possible.
 
-    A micro-batch meets itself, and of the other stream what can still match after the one before.
+    A micro-batch meets itself, and those older tuples of the other stream that can still match.
     """
     values = {stream: arrivals(stream, TUPLES).column("value").to_numpy() for stream in STREAMS}
     size, pairs = TUPLES // FILES, 0
