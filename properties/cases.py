@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from model.vocabulary import Event, Workload
-from model.vocabulary.settings import PlainData
+from model.vocabulary.settings import JsonObject
 from properties.data.inputs import PUBLISHED, missing_recording, recordings_by_name
 from properties.data.tables import cuts_into
 from properties.rooms import Case, SkippedInput
@@ -33,7 +33,7 @@ class Input(Protocol):
 class Query(Protocol):
     """The configuration of a room."""
 
-    def to_json(self) -> dict[str, PlainData]:
+    def to_json(self) -> JsonObject:
         """Return all settings by name."""
         ...
 

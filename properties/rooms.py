@@ -9,13 +9,13 @@ Rules of this file:
 """
 
 import argparse
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import properties
 from model.checking.claims import Verdict
@@ -155,10 +155,14 @@ class Alternatives(NamedTuple):
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    data: tuple[JsonObject, ...]
+    data: tuple[Mapping[str, object], ...]
     """The same rows as plain data."""
     remark: str
     """Sentence that explains the table."""
+
+
+AnyExploration: TypeAlias = Exploration[Hashable, object]
+"""The result of a search, whatever the states and actions of its machine are."""
 
 
 class Explorer(NamedTuple):
@@ -169,7 +173,7 @@ class Explorer(NamedTuple):
     """Scopes that take seconds, the quickest first."""
     variants: Mapping[str, PlantedBug]
     """Planted bugs, by name."""
-    explore: Callable[[str, str | None], Exploration[Any, Any]]
+    explore: Callable[[str, str | None], AnyExploration]
     """Explore a scope with the correct rules, or with those of a variant."""
     homes: Mapping[str, str] = {}
     """The only scope in which a variant is searched for, by variant; others have no entry."""
@@ -247,7 +251,7 @@ class Room:
     """Return the step classes that the workload of a plan does not determine."""
     simpler: Callable[[Workload], Iterator[Workload]] = lambda _: iter(())
     """Yield workloads with the same arrivals and a simpler query, to shrink a counterexample."""
-    settings: Callable[[Workload], JsonObject] = lambda workload: workload.config
+    settings: Callable[[Workload], Mapping[str, object]] = lambda workload: workload.config
     """Return the settings that the description of a counterexample names."""
     errata: tuple[Erratum, ...] = ()
     """Promises that the published idea breaks if it is read literally."""

@@ -5,10 +5,11 @@ Pipelines are imported when they are used: pyspark takes a second, and most comm
 
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from model.checking.claims import Outcome, Verdict
-from model.vocabulary import System, Trace, Workload
+from model.vocabulary import Step, System, Trace, Workload
+from model.vocabulary.settings import PlainData
 from properties.errors import UsageError
 from properties.rooms import Alternatives, Case
 
@@ -68,7 +69,7 @@ def timed_run(
 
 
 def compare_sides(
-    columns: Mapping[str, tuple[str, str]], sides: Iterable[Any], remark: str
+    columns: Mapping[str, tuple[str, str]], sides: Iterable[Step], remark: str
 ) -> Alternatives:
     """Return a table with a row for each of ``sides``, which are named tuples.
 
@@ -82,7 +83,7 @@ def compare_sides(
     return Alternatives(tuple(columns), rows, data, remark)
 
 
-def _write(value: Any, form: str) -> str:
+def _write(value: PlainData, form: str) -> str:
     if value is None:
         return "-"
     return f"{value / 1e3:,.1f}" if form == "ms" else format(value, form)

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from math import inf
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import simpy
 
 from model.vocabulary import Fault
 from sim.kernel.distributions import Constant, endless
 from sim.kernel.faults import Fail
-from sim.kernel.link import Link, Tier
+from sim.kernel.link import AnyLink, Link, Tier
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
-from sim.kernel.station import Station
+from sim.kernel.station import AnyStation
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ def may_shed(plan: Plan) -> bool:
     return any(worker.when_full == "drop" for worker in plan.cluster.workers)
 
 
-def has_room(station: Station[Any], limit: int | None, expected: int = 0) -> bool:
+def has_room(station: AnyStation, limit: int | None, expected: int = 0) -> bool:
     """Return whether a queue of at most ``limit`` items takes one more.
 
     ``expected`` items are on their way to the station. An idle worker takes an item at once.
@@ -53,7 +53,7 @@ def has_room(station: Station[Any], limit: int | None, expected: int = 0) -> boo
     return limit is None or waiting < limit or station.inside.value + expected == 0
 
 
-def check_all(stations: Iterable[Station[Any]], links: Iterable[Link[Any]]) -> None:
+def check_all(stations: Iterable[AnyStation], links: Iterable[AnyLink]) -> None:
     """Assert conservation and Little's law at every station, and conservation on every link."""
     for station in stations:
         station.check()

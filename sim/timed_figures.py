@@ -9,17 +9,17 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
-from sim.kernel.link import Link
+from sim.kernel.link import AnyLink
 from sim.kernel.recorder import Summary, ratio
 from sim.kernel.run import Arrived
-from sim.kernel.station import Station
+from sim.kernel.station import AnyStation
 
 # ---------------------------------------------------------------------------------- summaries
 
@@ -55,9 +55,7 @@ def nonzero(counts: Mapping[str, int]) -> Summary:
     return {name: count for name, count in counts.items() if count}
 
 
-def troubles(
-    arrived: Arrived, stations: Iterable[Station[Any]], links: Iterable[Link[Any]]
-) -> Summary:
+def troubles(arrived: Arrived, stations: Iterable[AnyStation], links: Iterable[AnyLink]) -> Summary:
     """Return how often tuples were shed, held back, sent again and served again, if ever."""
     stations = list(stations)
     return nonzero(

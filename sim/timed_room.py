@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from model.vocabulary import Event, Fault, System, Workload
-from model.vocabulary.settings import JsonObject, PlainData, look_up
+from model.vocabulary.settings import JsonObject, look_up
 from sim.clusters import NONE, STATED
 from sim.kernel.plan import Cluster, Plan, replay
 from sim.kernel.run import Arrived, TimedRun
@@ -24,7 +24,7 @@ PRODUCER = "sim"
 class Configuration(Protocol):
     """The query of a room."""
 
-    def to_json(self) -> dict[str, PlainData]:
+    def to_json(self) -> JsonObject:
         """Return the query as JSON has it."""
         ...
 

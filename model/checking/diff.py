@@ -17,7 +17,7 @@ from math import isclose
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from model.vocabulary.trace import Trace, kind_of
+from model.vocabulary.trace import Step, Trace, fields_of, kind_of
 
 SHOWN = 10
 
@@ -115,9 +115,9 @@ class _Fields(NamedTuple):
 
     @classmethod
     def of(
-        cls, word: Any, identity: Mapping[str, tuple[str, ...]], ignore: Collection[str]
+        cls, word: type[Step], identity: Mapping[str, tuple[str, ...]], ignore: Collection[str]
     ) -> "_Fields":
-        names: tuple[str, ...] = word._fields
+        names = fields_of(word)
         identifying = identity.get(kind_of(word), names)
         unknown = [name for name in identifying if name not in names]
         if unknown:
@@ -131,13 +131,13 @@ class _Fields(NamedTuple):
         )
 
 
-_Groups = dict[tuple[Any, ...], list[tuple[Any, ...]]]
+_Groups = dict[tuple[object, ...], list[tuple[object, ...]]]
 
 
 def _compare_kind(
     expected: Trace,
     observed: Trace,
-    word: type,
+    word: type[Step],
     fields: _Fields,
     tolerance: _Tolerance | None,
     shown: int,
@@ -165,7 +165,7 @@ def _compare_kind(
     return KindDifference(kind, both, missing, extra, different, tuple(sentences))
 
 
-def _group(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> _Groups:
+def _group(steps: Sequence[tuple[object, ...]], fields: _Fields) -> _Groups:
     """Return the other fields of the steps, in canonical order, by identity."""
     groups: _Groups = {}
     if len(fields.identity) + len(fields.others) < len(fields.names):
@@ -179,9 +179,9 @@ def _group(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> _Groups:
     return groups
 
 
-def _one_of_each(steps: Sequence[tuple[Any, ...]], fields: _Fields) -> list[tuple[Any, ...]]:
+def _one_of_each(steps: Sequence[tuple[object, ...]], fields: _Fields) -> list[tuple[object, ...]]:
     """Return, of steps that differ only in ignored fields, those that were recorded most often."""
-    kept: dict[tuple[Any, ...], tuple[int, tuple[Any, ...]]] = {}
+    kept: dict[tuple[object, ...], tuple[int, tuple[object, ...]]] = {}
     for step, times in Counter(steps).items():
         compared = tuple([step[n] for n in (*fields.identity, *fields.others)])
         if compared not in kept or kept[compared][0] < times:

@@ -27,6 +27,8 @@ from model.checking.claims import Judgement, Outcome, Verdict
 
 S = TypeVar("S", bound=Hashable)
 A = TypeVar("A")
+Seen = TypeVar("Seen", bound=Hashable, covariant=True)
+Taken = TypeVar("Taken", covariant=True)
 
 # ------------------------------------------------------------------------------------- machines
 
@@ -47,14 +49,14 @@ class Machine(Generic[S, A]):
 
 
 @dataclass(frozen=True, slots=True)
-class Path(Generic[S, A]):
+class Path(Generic[Seen, Taken]):
     """A behaviour: an initial state, then actions, each with the state it leads to."""
 
-    initial: S
-    steps: tuple[tuple[A, S], ...] = ()
+    initial: Seen
+    steps: tuple[tuple[Taken, Seen], ...] = ()
 
     @property
-    def last(self) -> S:
+    def last(self) -> Seen:
         """The state in which the path ends."""
         return self.steps[-1][1] if self.steps else self.initial
 
@@ -179,7 +181,7 @@ def _first_counterexample(judgement: Judgement, claim: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Exploration(Generic[S, A]):
+class Exploration(Generic[Seen, Taken]):
     """The result of a search.
 
     ``unique_states`` counts states, ``transitions`` counts the successors generated on the way
@@ -194,7 +196,7 @@ class Exploration(Generic[S, A]):
     depth: int
     cut: str | None
     verdicts: tuple[Verdict, ...]
-    paths: Mapping[str, Path[S, A]]
+    paths: Mapping[str, Path[Seen, Taken]]
 
 
 # --------------------------------------------------------------------------------------- search

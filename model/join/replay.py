@@ -12,9 +12,9 @@ Rules of this file:
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from model.checking.claims import Outcome, Verdict
 from model.checking.validation import validate
@@ -92,7 +92,7 @@ class Position(NamedTuple):
 def in_order(trace: Trace) -> Iterator[RecordedStep]:
     """Yield the steps in an order that messages allow; steps that nothing allows come last."""
     by_worker: dict[tuple[int, int], list[RecordedStep]] = {}
-    words: Iterable[Any] = PROTOCOL
+    words: Iterable[type[RecordedStep]] = PROTOCOL
     for word in words:
         for step in trace.of(word):
             by_worker.setdefault((step.epoch, step.worker), []).append(step)
@@ -150,14 +150,6 @@ class Replay:
         if not counts_pairs:
             self.setup = replace(self.setup, content=Unjoined(*self.content))
         self.flush = sum(1 for _ in workload.batches()) if workload.flush else None
-        self.take: Mapping[type, Callable[[ChainState, Any], ChainState]] = {
-            Admit: self._admit,
-            Forward: self._forward,
-            Receive: self._receive,
-            Ack: self._ack,
-            Drop: self._drop,
-            Quiet: self._quiet,
-        }
 
     def follow(self, at: Position, step: RecordedStep) -> Position:
         """Return the position after a step. Raise :class:`Refused` if the step is not allowed."""
@@ -167,7 +159,7 @@ class Replay:
         _require(step.worker not in at.done, f"worker {step.worker} has said that it is quiet")
         count = at.counts[step.worker]
         _require(step.number == count, f"its next step is {count}, not {step.number}")
-        chain = self.take[type(step)](at.chain, step)
+        chain = self._take(at.chain, step)
         done = (*at.done, step.worker) if isinstance(step, Quiet) else at.done
         counts = (*at.counts[: step.worker], count + 1, *at.counts[step.worker + 1 :])
         return Position(chain, at.epoch, done, counts)
@@ -200,6 +192,21 @@ class Replay:
                 worker = with_lane(chain.workers[number], stream, lane)
                 chain = with_worker(chain, number, worker)
         return Position(chain, epoch, counts=(0,) * self.setup.workers)
+
+    def _take(self, chain: ChainState, step: RecordedStep) -> ChainState:
+        match step:
+            case Admit():
+                return self._admit(chain, step)
+            case Forward():
+                return self._forward(chain, step)
+            case Receive():
+                return self._receive(chain, step)
+            case Ack():
+                return self._ack(chain, step)
+            case Drop():
+                return self._drop(chain, step)
+            case Quiet():
+                return self._quiet(chain, step)
 
     def _admit(self, chain: ChainState, step: Admit) -> ChainState:
         stream = step.stream

@@ -11,7 +11,7 @@ Rules of this file:
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from model.join.state import (
     IN_ORDER,
@@ -148,6 +148,18 @@ class Setup:
     def hints(self) -> bool:
         """Whether sizes and heard watermarks have a use."""
         return not self.free
+
+
+class SetupChanges(TypedDict, total=False):
+    """Fields of ``Setup`` that a scope or a planted bug replaces."""
+
+    block_size: int
+    rules: Rules
+    network: Network
+    free: bool
+    empty_blocks: bool
+    changes: int
+    table: "Mapping[str, Transition] | None"
 
 
 Step = tuple[ChainState, tuple[Pair, ...]]

@@ -19,7 +19,7 @@ from random import Random
 
 from model.join import chain
 from model.join.oracle import Admission, admission, queries_of
-from model.join.rules import Setup, initial
+from model.join.rules import Setup, SetupChanges, initial
 from model.join.state import (
     IN_ORDER,
     Action,
@@ -37,7 +37,6 @@ from model.join.state import (
 )
 from model.vocabulary import JoinConfig, Step, System, Trace, Workload
 from model.vocabulary.join import Ack, Admit, Drop, Forward, Match, Quiet, R, Receive, S
-from model.vocabulary.settings import JsonObject
 
 PRODUCER = "model"
 
@@ -78,7 +77,7 @@ def _renumbered(lane: Lane) -> Lane:
 class SeededRun:
     """A chain on its way through a workload; a seed or a lot decides what happens next."""
 
-    def __init__(self, workload: Workload, changes: JsonObject, lot: Lot) -> None:
+    def __init__(self, workload: Workload, changes: SetupChanges, lot: Lot) -> None:
         self.config = JoinConfig.from_json(workload.config)
         self.admitted = admission(workload)
         self.setup = replace(setup_of(self.config, self.admitted), **changes)
@@ -136,7 +135,7 @@ class SeededRun:
                 self.steps.append(Match(query, r_id, s_id, epoch))
 
 
-def run(workload: Workload, changes: JsonObject | None = None, lot: Lot | None = None) -> Trace:
+def run(workload: Workload, changes: SetupChanges | None = None, lot: Lot | None = None) -> Trace:
     """Return the reference trace of a workload: results and protocol steps.
 
     ``changes`` replace fields of the chain's ``Setup``; ``lot`` decides instead of the seed. Raises

@@ -17,19 +17,28 @@ from itertools import chain as chained
 from model.checking.explorer import Exploration
 from model.checking.explorer import explore as search
 from model.join import chain, live, mistakes
-from model.join.rules import FIFO, NUMBERED, Transition, all_visible
+from model.join.rules import FIFO, NUMBERED, SetupChanges, Transition, all_visible
 from model.join.run import run
 from model.join.scopes import SCOPES, Scope, State, machine_of
 from model.join.state import BY_KIND, CAPACITY_1, UNORDERED, Action
 from model.join.state_claims import LOST, STUCK, TWICE, claims_of
 from model.vocabulary import Event, JoinConfig, System, Trace, Workload
 from model.vocabulary.join import And, R, S
-from model.vocabulary.settings import JsonObject
 
 PAPER = "S2J, read literally"
 PLANTED = "planted bug"
-CHANGED = ("rules", "network", "free", "empty_blocks", "changes", "table")
-"""Fields of a scope that change the chain of a run."""
+
+
+def changes_of(scope: Scope) -> SetupChanges:
+    """Return the fields of a scope that change the chain of a run."""
+    return SetupChanges(
+        rules=scope.rules,
+        network=scope.network,
+        free=scope.free,
+        empty_blocks=scope.empty_blocks,
+        changes=scope.changes,
+        table=scope.table,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,7 @@ class Variant:
     source: str
     corrected: str
     """The rule that keeps the promise."""
-    changes: JsonObject
+    changes: SetupChanges
     """Fields of the scope that the mistake replaces."""
     seed: int = 0
     """Seed with which a single run of the example breaks the promise."""
@@ -79,8 +88,7 @@ class Variant:
 
     def make_system(self) -> System:
         """Return the reference run with the mistake in it."""
-        scope = self.scope
-        changes = {name: getattr(scope, name) for name in CHANGED}
+        changes = changes_of(self.scope)
 
         def run_with_changes(workload: Workload, /) -> Trace:
             return run(workload, changes)

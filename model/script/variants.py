@@ -13,7 +13,6 @@ from fractions import Fraction
 from functools import partial
 from itertools import accumulate
 from math import gcd
-from typing import Any
 
 from model.checking.variants import PLANTED, Variant, factories
 from model.script.claims import LOAD, REJECTIONS, RESULTS
@@ -32,6 +31,7 @@ from model.vocabulary.script.tree import (
     Window,
     Workflow,
 )
+from model.vocabulary.settings import PlainData
 
 PAPER = "the published framework, read literally"
 
@@ -90,7 +90,7 @@ def _flow(name: str, **statements: Expression) -> Workflow:
     return Workflow(name, tuple(Statement(each, said) for each, said in statements.items()))
 
 
-def _case(flows: Sequence[Workflow], *measured: Measured, **settings: Any) -> Workload:
+def _case(flows: Sequence[Workflow], *measured: Measured, **settings: PlainData) -> Workload:
     config = ScriptConfig(tuple(flows), (("a", 1), ("b", 1)), **settings)
     # Arrivals are in order: a tuple arrives no earlier than those measured before it.
     arrived_ms = accumulate((at_ms for _, at_ms, _ in measured), max)

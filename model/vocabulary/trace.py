@@ -3,11 +3,11 @@
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, cast
 
-from model.vocabulary.settings import JsonObject, PlainData
+from model.vocabulary.settings import PlainData
 from model.vocabulary.workload import Workload
 
 
@@ -21,6 +21,12 @@ StepT = TypeVar("StepT", bound=Step)
 
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 """JSON of a value. Made once: ``json.dumps`` makes an encoder for every value."""
+
+
+def fields_of(word: type[Step]) -> tuple[str, ...]:
+    """Return the names of the fields of a kind of step."""
+    fields: tuple[str, ...] = vars(word)["_fields"]
+    return fields
 
 
 def kind_of(word: type) -> str:
@@ -93,18 +99,18 @@ class Trace:
             return cls(producer, [_parse(line, n, by_kind) for n, line in enumerate(lines, 2)])
 
 
-def _parse(line: str, number: int, words: JsonObject) -> Step:
+def _parse(line: str, number: int, words: Mapping[str, type[Step]]) -> Step:
     try:
         row = json.loads(line)
         word = words[row.pop("kind")]
-        step: Step = word(**{name: _as_recorded(value) for name, value in row.items()})
+        step = word(**{name: _as_recorded(value) for name, value in row.items()})
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         msg = f"line {number} is not a step of this room: {line.strip()[:120]}"
         raise ValueError(msg) from error
     return step
 
 
-def _as_recorded(value: Any) -> Any:
+def _as_recorded(value: PlainData) -> PlainData:
     """JSON has no tuples, steps have no lists."""
     return tuple(value) if isinstance(value, list) else value
 

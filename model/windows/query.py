@@ -13,7 +13,7 @@ from math import ceil, fsum
 from typing import Protocol
 
 from model.vocabulary import WindowSpec
-from model.vocabulary.settings import PlainData
+from model.vocabulary.settings import JsonObject
 
 # ------------------------------------------------------------------------------------- settings
 
@@ -81,7 +81,7 @@ class Query(Protocol):
         """Largest age of a pending event time behind the watermark, in microseconds."""
         ...
 
-    def to_json(self) -> dict[str, PlainData]:
+    def to_json(self) -> JsonObject:
         """Return the settings as plain data."""
         ...
 

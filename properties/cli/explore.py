@@ -2,20 +2,19 @@
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.console import Console
 
 from model.checking.claims import Outcome, Verdict, combine
-from model.checking.explorer import Exploration
 from model.vocabulary.settings import nearest
 from properties.cli import render
 from properties.cli.outputs import refuse_unwritable
 from properties.errors import UsageError
 from properties.judging.judge import compare_traces
-from properties.rooms import Explorer, Room, find_room, room_names
+from properties.rooms import AnyExploration, Explorer, Room, find_room, room_names
 
 SUMMARY = "explore every behaviour of a model in a small scope, and look for planted bugs"
 
@@ -64,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
         _print_finding(out, chosen, finding)
         _write(args.json, [], [finding])
         return 0 if finding.claim is None else 1
-    explored: list[tuple[str, Exploration[Any, Any]]] = []
+    explored: list[tuple[str, AnyExploration]] = []
     with render.progress() as progress:
         task = progress.add_task("", total=len(scopes) + len(chosen.explorer.variants))
         for scope in scopes:
@@ -89,7 +88,7 @@ def _scopes(chosen: Room, asked: str | None) -> tuple[str, ...]:
     return chosen.explorer.everyday if asked is None else (asked,)
 
 
-def _known(name: str | None, known: Any, what: str) -> None:
+def _known(name: str | None, known: Collection[str], what: str) -> None:
     if name is not None and name not in known:
         raise UsageError(
             f"there is no {what} {name!r}, only {', '.join(known)}{nearest(name, known)}"
@@ -134,7 +133,7 @@ def _describe_path(
     explorer: Explorer,
     scope: str,
     variant: str,
-    exploration: Exploration[Any, Any],
+    exploration: AnyExploration,
     verdict: Verdict,
 ) -> tuple[str, ...]:
     """Return the path to a broken claim, as a chart if the room draws charts."""
@@ -147,7 +146,7 @@ def _describe_path(
 # ---------------------------------------------------------------------------------------- output
 
 
-def _print_exploration(out: Console, scope: str, exploration: Exploration[Any, Any]) -> None:
+def _print_exploration(out: Console, scope: str, exploration: AnyExploration) -> None:
     limit = "" if exploration.cut is None else f", stopped at {exploration.cut}"
     lines = [
         f"scope {scope}: {exploration.unique_states:,} states,"
@@ -176,7 +175,7 @@ def _print_finding(out: Console, chosen: Room, finding: Finding) -> None:
 
 def _conclude(
     out: Console,
-    explored: list[tuple[str, Exploration[Any, Any]]],
+    explored: list[tuple[str, AnyExploration]],
     findings: list[Finding],
 ) -> Outcome:
     verdicts: Iterator[Verdict] = (v for _, found in explored for v in found.verdicts)
@@ -193,7 +192,7 @@ def _conclude(
 
 def _write(
     path: Path | None,
-    explored: list[tuple[str, Exploration[Any, Any]]],
+    explored: list[tuple[str, AnyExploration]],
     findings: list[Finding],
 ) -> None:
     if path is None:

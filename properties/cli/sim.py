@@ -9,7 +9,6 @@ from pathlib import Path
 from rich.table import Table
 
 from model.checking.claims import Outcome
-from model.vocabulary.settings import PlainData
 from properties.cli import render
 from properties.cli.outputs import refuse_unwritable
 from properties.data.durations import parse_duration_us
@@ -94,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     if args.plot is not None:
         chosen.plot(timed, args.plot)
     if args.json is not None:
-        record: dict[str, PlainData] = {
+        record: dict[str, object] = {
             **timed.summary,
             "digest": timed.digest,
             "verdict": str(judgement.outcome),

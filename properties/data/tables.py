@@ -9,12 +9,12 @@ Rules of this file:
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,7 @@ from model.vocabulary import Event, stable_hash
 from model.vocabulary.settings import nearest
 from properties.data.frames import read_frame
 from properties.errors import UsageError, counted
+from sim.kernel.distributions import AnyArray
 
 EVENT_TIME = "event_time"
 TIME_UNITS = ("us", "ms", "s", "ns", "iso")
@@ -179,7 +180,7 @@ def _refuse_first(bad: Iterable[bool], column: pd.Series, name: str, expected: s
     raise UsageError(f"column {name!r} has {value!r} in row {number}, which is not {expected}")
 
 
-def _is_arrow(column: pd.Series, *checks: Any) -> bool:
+def _is_arrow(column: pd.Series, *checks: Callable[[pa.DataType], bool]) -> bool:
     dtype = column.dtype
     return isinstance(dtype, pd.ArrowDtype) and any(c(dtype.pyarrow_dtype) for c in checks)
 
@@ -188,7 +189,7 @@ def _texts(column: pd.Series) -> list[str]:
     return [str(value).strip() for value in column.tolist()]
 
 
-def _whole_numbers(column: pd.Series) -> NDArray[Any] | None:
+def _whole_numbers(column: pd.Series) -> AnyArray | None:
     """Return a column as integers of 64 bits, signed or unsigned, or None if some are none."""
     if _is_arrow(column, pa.types.is_integer):
         return np.asarray(column.to_numpy())
@@ -228,7 +229,7 @@ def _floats(column: pd.Series, name: str) -> NDArray[np.float64]:
     return floats
 
 
-def _beyond(numbers: NDArray[Any], limit: float) -> NDArray[np.bool_]:
+def _beyond(numbers: AnyArray, limit: float) -> NDArray[np.bool_]:
     # abs(-2**63) would overflow.
     return np.asarray((numbers > limit) | (numbers < -limit))
 
@@ -256,7 +257,7 @@ def _times(frame: pd.DataFrame, name: str, unit: str) -> Ints:
     return _decimal_times(column, name, unit)
 
 
-def _scaled(whole: NDArray[Any], column: pd.Series, name: str, unit: str) -> Ints:
+def _scaled(whole: AnyArray, column: pd.Series, name: str, unit: str) -> Ints:
     shift, divide = _TO_US[unit]
     # Compare in the unit of the file, in which nothing overflows.
     _refuse_first(_beyond(whole, EXACT * divide // 10**shift), column, name, _IN_RANGE)
@@ -342,7 +343,7 @@ def _is_plain_integer(text: str) -> bool:
     return str(int(text)) == text and -(2**63) <= int(text) < 2**63
 
 
-def _refuse_conflicts(ids: Ints, column: pd.Series, parts: tuple[NDArray[Any], ...]) -> None:
+def _refuse_conflicts(ids: Ints, column: pd.Series, parts: tuple[AnyArray, ...]) -> None:
     """Raise :class:`UsageError` if rows with one identity differ, because a redelivery repeats."""
     _, first, group = np.unique(ids, return_index=True, return_inverse=True)
     earlier = first[group]

@@ -22,7 +22,7 @@ from model.join.load import Limits, Watch, is_idle, watch
 from model.join.scopes import SCOPES, Scope, State, chart, describe_state, machine_of
 from model.join.state import Action
 from model.join.state_claims import claims_of, results_mask
-from model.join.variants import CHANGED, VARIANTS, explore
+from model.join.variants import VARIANTS, changes_of, explore
 from model.vocabulary.join import R, S
 from properties.errors import counted
 from properties.pages.errata import Erratum, Findings
@@ -58,7 +58,7 @@ def shortest(variant: str) -> Findings:
     sentence = f"After {counted(len(path.steps), 'action')}: {wrong}"
     literal = Verdict(bug.promise, literal.outcome, sentence)
     home = SCOPES[bug.home]
-    same = replace(entered, **{name: getattr(home, name) for name in CHANGED})
+    same = replace(entered, **changes_of(home))
     return Findings(
         sentences,
         literal,

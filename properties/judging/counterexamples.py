@@ -4,7 +4,7 @@ import json
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from model.vocabulary import Event, Workload, stable_hash
 from model.vocabulary.settings import JsonObject, PlainData
@@ -124,7 +124,7 @@ def _texts(record: dict[str, PlainData], name: str) -> tuple[str, ...]:
     return tuple(value)
 
 
-def _workload(data: Any) -> Workload:
+def _workload(data: PlainData) -> Workload:
     """Read a workload, which a user may have edited, and check every field of it."""
     if not isinstance(data, dict):
         msg = f"its workload is {data!r}, which is no object"
@@ -162,7 +162,7 @@ def _bad_arrival(position: int, name: str, value: object, expected: str) -> Valu
     return ValueError(f"{name} of arrival {position} is {value!r}; it must be {expected}")
 
 
-def _layout(value: Any, indent: str = "") -> str:
+def _layout(value: PlainData, indent: str = "") -> str:
     """Write JSON with one line for each sentence and each arrival."""
     deeper = indent + " "
     if isinstance(value, dict) and value:

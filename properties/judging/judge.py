@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from model.checking.claims import Outcome, Verdict, combine
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.settings import PlainData
 from model.vocabulary.trace import kind_of
 from properties.errors import UsageError
 from properties.judging.predictions import Prediction
@@ -71,7 +70,7 @@ class Judgement:
         is_right = all(verdict.outcome is not Outcome.BROKEN for verdict in verdicts)
         return is_right and self.outcome is Outcome.BROKEN
 
-    def to_json(self) -> dict[str, PlainData]:
+    def to_json(self) -> dict[str, object]:
         """Return the judgement as plain data."""
         expected, observed = self.digests
         return {

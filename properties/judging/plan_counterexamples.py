@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from model.vocabulary.settings import PlainData
 from properties.data.durations import write_duration
 from properties.errors import counted
 from sim.kernel.disorder import Disturbance
@@ -122,7 +121,7 @@ def _plainer_sources(source: AnySource) -> Iterator[Source]:
 def _shorter(plan: Plan) -> Iterator[Plan]:
     """Yield plans whose faults begin earlier and end sooner."""
     for n, fault in enumerate(plan.faults):
-        fields: dict[str, PlainData] = fault._asdict()
+        fields = fault._asdict()
         for field in ("at_us", "for_us", "nth", "after_us"):
             if fields.get(field, 0) > 1:
                 shorter = type(fault)(**{**fields, field: fields[field] // 2})

@@ -1,13 +1,12 @@
 """A system on trial: shrink what it breaks in reasonable time, store it and describe it."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from model.checking.shrink import smallest
 from model.vocabulary import System, Trace, Workload
-from model.vocabulary.settings import JsonObject
 from model.vocabulary.trace import kind_of
 from properties.errors import counted
 from properties.judging import plan_counterexamples as plans
@@ -201,7 +200,7 @@ def shrink(
         return best
 
 
-def _describe(workload: Workload, settings: JsonObject) -> list[str]:
+def _describe(workload: Workload, settings: Mapping[str, object]) -> list[str]:
     """Describe a workload, with one sentence for each arrival if there are few."""
     arrivals = counted(len(workload.arrivals), "arrival")
     batches = counted(len(list(workload.batches())), "batch")

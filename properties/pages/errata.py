@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from model.checking.claims import Outcome, Verdict
-from model.vocabulary.settings import PlainData
 
 
 class Findings(NamedTuple):
@@ -66,7 +65,7 @@ class Confirmation(NamedTuple):
     erratum: Erratum
     findings: Findings
 
-    def to_json(self) -> dict[str, PlainData]:
+    def to_json(self) -> dict[str, object]:
         """Return the confirmation as plain data."""
         erratum, findings = self.erratum, self.findings
         verdicts = {

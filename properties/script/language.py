@@ -12,7 +12,6 @@ Rules of this file:
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 from itertools import islice
-from typing import Any
 
 from lark import Lark, Token, Transformer, UnexpectedCharacters, UnexpectedToken, v_args
 
@@ -187,7 +186,7 @@ class _LineEnds:
 
 
 @v_args(inline=True)
-class _TreeBuilder(Transformer[Token, Any]):
+class _TreeBuilder(Transformer[Token, list[Statement]]):
     """Stateless transformer that makes nodes while lark reads."""
 
     def start(self, *statements: Statement) -> list[Statement]:

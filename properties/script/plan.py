@@ -22,7 +22,7 @@ from model.script.rules import RULES
 from model.script.slices import Choice, choose
 from model.vocabulary import ScriptConfig
 from model.vocabulary.script.config import MILLISECOND_US
-from model.vocabulary.settings import PlainData
+from model.vocabulary.settings import JsonObject
 from properties.cli import render
 from properties.data.durations import write_duration
 from properties.errors import counted
@@ -145,7 +145,7 @@ class Plan:
         """Yield the figures as sentences."""
         return self.summary().sentences()
 
-    def to_json(self) -> dict[str, PlainData]:
+    def to_json(self) -> JsonObject:
         """Return plain data; rates in tuples an hour."""
         graph, placed = self.graph, self.placement
         most, sent = hash_baseline(graph, self.config.workers)

@@ -26,7 +26,6 @@ from model.vocabulary.script.config import (
     Undefined,
 )
 from model.vocabulary.script.tree import Name, Sensor, Statement, Workflow, walk
-from model.vocabulary.settings import JsonObject
 from properties.cases import make_case, select_inputs
 from properties.data.tables import Columns
 from properties.errors import UsageError, counted
@@ -290,7 +289,7 @@ def _named(flows: Sequence[Workflow]) -> set[str]:
     return {node.id for node in nodes if isinstance(node, Sensor)}
 
 
-def settings(workload: Workload) -> JsonObject:
+def settings(workload: Workload) -> Mapping[str, object]:
     """Return the scripts as text, and the settings with which they run."""
     config = ScriptConfig.from_json(workload.config)
     scripts = {

@@ -23,7 +23,7 @@ from model.slack.claims import judge, over_all
 from model.slack.scopes import explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import Event, SlackConfig, System, Trace, Workload
-from model.vocabulary.settings import JsonObject, PlainData
+from model.vocabulary.settings import JsonObject
 from model.vocabulary.slack import Progress
 from model.vocabulary.windows import Late, Result, Revision
 from properties.pages.errata import Erratum, Findings
@@ -58,7 +58,7 @@ def streams(config: JsonObject) -> Iterator[Workload]:
             yield Workload("slack", arrivals, config, tuple(range(1, length)))
 
 
-def _plain(control: str) -> dict[str, PlainData]:
+def _plain(control: str) -> JsonObject:
     """Return a query of sums in overlapping windows, with early corrections.
 
     The control ``fixed`` waits 0.

@@ -11,7 +11,6 @@ from model.slack.evidence import IDENTITY
 from model.slack.scopes import SCOPES, explore
 from model.slack.variants import VARIANTS
 from model.vocabulary import SlackConfig, Trace
-from model.vocabulary.settings import PlainData
 from model.vocabulary.slack import WORDS, Judged, Progress
 from model.vocabulary.windows import Correction, Correlation, Final, Late, Rejected, Result
 from properties.errors import counted
@@ -87,7 +86,7 @@ def remarks(case: Case, trace: Trace) -> tuple[Remark, ...]:
         status = status_of(trace.of(Correlation))
     except (ArithmeticError, TypeError, ValueError):  # no figures that correlations can have
         status = Assumption(UNTESTED, None, None, None, 0)
-    data: dict[str, PlainData] = {"assumption": ASSUMPTION, **status._asdict()}
+    data = {"assumption": ASSUMPTION, **status._asdict()}
     return (Remark("assumption", f"{ASSUMPTION}: {describe_status(status)}", data),)
 
 

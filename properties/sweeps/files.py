@@ -6,12 +6,12 @@ A refused file raises :class:`UsageError` with one sentence that names it.
 import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.lib import ArrowException
 
+from model.vocabulary.settings import PlainData
 from properties.errors import UsageError
 from properties.rooms import sort_names
 from sim.report.contents import Entry, Report
@@ -90,7 +90,7 @@ def _read_entry(path: Path) -> Entry:
         ) from error
 
 
-def _read_record(path: Path) -> Any:
+def _read_record(path: Path) -> PlainData:
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

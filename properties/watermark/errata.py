@@ -8,7 +8,6 @@ from itertools import product
 
 from model.checking.claims import Verdict
 from model.vocabulary import Event, Trace, WatermarkConfig, Workload
-from model.vocabulary.settings import PlainData
 from model.vocabulary.watermark import Clock
 from model.watermark import make_system
 from model.watermark.claims import judge, over_all
@@ -20,9 +19,7 @@ from properties.pages.errata_search import erratum, promise_or_broken, smallest_
 BUG = VARIANTS["literal"]
 TIMES_US = range(4)
 TUPLES_MAX = 4
-CONFIG: dict[str, PlainData] = WatermarkConfig(
-    2, 2, 6, k=3, keyed=False, aggregate="count"
-).to_json()
+CONFIG = WatermarkConfig(2, 2, 6, k=3, keyed=False, aggregate="count").to_json()
 """Clusters of three tuples, so that a fourth tuple makes the first one leave."""
 
 

@@ -29,7 +29,7 @@ from model.vocabulary import Event, Fault, GroupingConfig, Trace
 from sim.grouping.instances import measured_us
 from sim.grouping.machine import GroupingMachine
 from sim.grouping.record import GroupingRecord, Passage
-from sim.kernel.link import Link, Tier
+from sim.kernel.link import AnyLink, Tier
 from sim.kernel.plain import plain
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
@@ -79,7 +79,7 @@ class GroupingCluster:
         guess = ((0, config.times_of(0)),)
         self.config = replace(config, times_us=guess) if self.is_measured else config
         """Configuration, with the times measured so far."""
-        self.links: dict[str, Link[Any]] = {}
+        self.links: dict[str, AnyLink] = {}
         self._env = env
         self._work_us = tuple_work_us(plan, seeds)
         self.instances = [Instance(env, seeds, self, n) for n in range(config.instances)]
@@ -349,9 +349,9 @@ class Instance:
 
     def _link(
         self, seeds: Seeds, name: str, tier: Tier, receive: Callable[[Any], object]
-    ) -> Link[Any]:
+    ) -> AnyLink:
         cluster = self._cluster
-        link: Link[Any] = link_of(self._env, seeds, cluster.plan, name, tier, receive)
+        link: AnyLink = link_of(self._env, seeds, cluster.plan, name, tier, receive)
         cluster.links[name] = link
         return link
 

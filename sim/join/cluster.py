@@ -11,7 +11,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import simpy
 
@@ -24,7 +24,7 @@ from sim.join.load import LoadControl, Shedding
 from sim.join.machine import ChainMachine, FoundPairs
 from sim.join.tuning import ChainTuning
 from sim.kernel.distributions import Uniform, endless
-from sim.kernel.link import Link
+from sim.kernel.link import AnyLink
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
@@ -107,7 +107,7 @@ class ChainCluster:
         return {f"worker-{n}": Member(self, n, station) for n, station in stations}
 
     @property
-    def links(self) -> Mapping[str, Link[Any]]:
+    def links(self) -> Mapping[str, AnyLink]:
         """Links from the log, and between neighbours, by the names that faults use."""
         return self.line.links
 

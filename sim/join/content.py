@@ -13,7 +13,7 @@ Rules of this file:
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias, cast, overload
+from typing import NamedTuple, TypeAlias, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,8 @@ from model.vocabulary import Event, JoinConfig
 from model.vocabulary.join import END_US, STREAMS, And, Apart, Band, Equi, Ineq, Predicate, R
 from sim.join.machine import FoundPairs
 from sim.kernel.disorder import IntArray
-from sim.kernel.distributions import FloatArray
+from sim.kernel.distributions import AnyArray, FloatArray
 
-Array: TypeAlias = NDArray[Any]
 BoolArray: TypeAlias = NDArray[np.bool_]
 NONE = np.empty(0, dtype=np.int64)
 
@@ -52,7 +51,7 @@ class TupleColumns:
         self.source_id: IntArray = np.zeros(_ROWS, dtype=np.int64)
         self.event_us: IntArray = np.zeros(_ROWS, dtype=np.int64)
         self.value: FloatArray = np.zeros(_ROWS)
-        self.key: NDArray[Any] = np.zeros(_ROWS, dtype=np.object_)
+        self.key: AnyArray = np.zeros(_ROWS, dtype=np.object_)
         """Keys as strings, which compare by code point."""
         self.number: IntArray = np.zeros(_ROWS, dtype=np.int64)
         """Numbers of the keys: equal for equal keys."""
@@ -249,7 +248,7 @@ class Index:
         return _compared(predicate, left, right)
 
 
-def _compared(predicate: Predicate, left: Array, right: Array) -> BoolArray:
+def _compared(predicate: Predicate, left: AnyArray, right: AnyArray) -> BoolArray:
     if isinstance(predicate, Equi):
         return np.equal(left, right)
     if isinstance(predicate, Band | Apart):
@@ -283,7 +282,7 @@ def _parts(predicate: Predicate) -> chain[Predicate] | tuple[Predicate]:
     return (predicate,)
 
 
-def _near(few: Array, many: Array, width: float) -> tuple[IntArray, IntArray]:
+def _near(few: AnyArray, many: AnyArray, width: float) -> tuple[IntArray, IntArray]:
     """Return positions in ``many`` and in ``few`` of all pairs that differ by at most ``width``.
 
     Floats may differ by slightly more, because the difference that decides is rounded.
@@ -306,7 +305,7 @@ def _near(few: Array, many: Array, width: float) -> tuple[IntArray, IntArray]:
     return np.divmod(pairs, len(few))
 
 
-def _reach(values: Array, width: float) -> tuple[Array, Array]:
+def _reach(values: AnyArray, width: float) -> tuple[AnyArray, AnyArray]:
     """Return the lower and upper bounds of what is near each value."""
     if values.dtype.kind == "f" and width:
         reach = width + 4 * np.spacing(np.maximum(np.abs(values), width))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import repeat
 from math import exp, inf, log
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from sim.kernel.plain import plain
 from sim.kernel.seeds import Seeds
 
 FloatArray: TypeAlias = NDArray[np.float64]
+AnyArray: TypeAlias = NDArray[Any]
+"""Numbers or strings."""
 
 _BLOCK = 256
 """Number of samples that :func:`endless` draws at a time."""

@@ -12,12 +12,13 @@ Targets are named ``source-0``, ``source-1``, ..., ``relay-0``, ... and, for wor
 
 from collections.abc import Callable, Iterable, Mapping
 from math import isfinite
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import simpy
 
 from model.vocabulary.settings import TOO_LONG_US, nearest, require
-from sim.kernel.link import Link
+from model.vocabulary.trace import fields_of
+from sim.kernel.link import AnyLink
 from sim.kernel.plain import plain
 
 TargetT = TypeVar("TargetT")
@@ -103,7 +104,7 @@ Schedule: TypeAlias = tuple[Fault, ...]
 Lasting: TypeAlias = Pause | Slow | Fail | Congest
 """Faults with a beginning and an end."""
 
-KINDS: Mapping[str, Callable[..., Fault]] = {
+KINDS: Mapping[str, type[Fault]] = {
     "pause": Pause,
     "slow": Slow,
     "fail": Fail,
@@ -144,25 +145,20 @@ def _fault_of(text: str) -> Fault:
     if kind not in KINDS:
         msg = f"there is no fault {kind!r}{nearest(kind, KINDS)}; there are {', '.join(KINDS)}"
         raise ValueError(msg)
-    names = [name for name in _fields(kind) if name != "kind"]
+    names = [name for name in fields_of(KINDS[kind]) if name != "kind"]
+    make: Callable[..., Fault] = KINDS[kind]
     try:
         kinds = [float if name in ("factor", "share") else int for name in names[1:]]
         # The zip stops at the last field; a field without a word makes the constructor fail.
         numbers = [read(word) for read, word in zip(kinds, words[1:], strict=False)]
         if len(numbers) != len(words) - 1:
             raise ValueError
-        fault = KINDS[kind](*words[:1], *numbers)
+        fault = make(*words[:1], *numbers)
     except (TypeError, ValueError) as error:
         msg = f"{text.strip()!r} is not a fault; write {kind} {' '.join(names)}"
         raise ValueError(msg) from error
     check_fault(fault)
     return fault
-
-
-def _fields(kind: str) -> tuple[str, ...]:
-    named: Any = KINDS[kind]
-    fields: tuple[str, ...] = named._fields
-    return fields
 
 
 class Faultable(Protocol):
@@ -191,7 +187,7 @@ def inject(
     env: simpy.Environment,
     faults: Iterable[Fault],
     workers: Mapping[str, Faultable],
-    links: Mapping[str, Link[Any]],
+    links: Mapping[str, AnyLink],
 ) -> None:
     """Schedule the faults of workers and links before the run starts.
 

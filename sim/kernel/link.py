@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import simpy
@@ -364,3 +364,7 @@ class Link(Generic[T]):
 
 def _ignore(_: object) -> None:
     """Ignore the fate of a message."""
+
+
+AnyLink: TypeAlias = Link[Any]
+"""A link, whatever it carries."""

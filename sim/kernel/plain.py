@@ -8,16 +8,16 @@ Rules of this file:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING
 from functools import cache
 from reprlib import repr as short
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from model.vocabulary.settings import JsonObject, PlainData, is_int, is_number, nearest
+from model.vocabulary.settings import PlainData, defaults_of, is_int, is_number, nearest
 
 ClassT = TypeVar("ClassT", bound=type)
-_KINDS: dict[str, PlainData] = {}
+_KINDS: dict[str, type] = {}
 IS = "is"
 
 
@@ -28,7 +28,7 @@ def plain(kind: ClassT) -> ClassT:
     return kind
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: object) -> PlainData:
     """Return data for ``json.dump``; :func:`from_plain` reads it back."""
     defaults = _defaults(type(value))
     if defaults is None:
@@ -42,7 +42,7 @@ def to_plain(value: Any) -> Any:
     return {IS: type(value).__name__, **changed}
 
 
-def from_plain(data: Any) -> Any:
+def from_plain(data: PlainData) -> object:
     """Read data of :func:`to_plain`; raise ``ValueError`` with one sentence for other data."""
     if isinstance(data, list):
         return tuple([from_plain(each) for each in data])
@@ -67,7 +67,7 @@ def from_plain(data: Any) -> Any:
     return kind(**given)
 
 
-def _check(label: str, value: Any, hint: Any) -> None:
+def _check(label: str, value: object, hint: object) -> None:
     """Raise ``ValueError`` with one sentence unless a value matches an annotation."""
     if get_origin(hint) is tuple and isinstance(value, tuple):
         for number, each in enumerate(value):
@@ -81,7 +81,7 @@ def _check(label: str, value: Any, hint: Any) -> None:
         raise ValueError(msg)
 
 
-def _is(value: Any, hint: Any) -> bool:
+def _is(value: object, hint: object) -> bool:
     """Return whether a value matches one annotation; an integer passes as a float."""
     if get_origin(hint) is Literal:
         return value in get_args(hint)
@@ -90,14 +90,14 @@ def _is(value: Any, hint: Any) -> bool:
     return isinstance(hint, type) and isinstance(value, hint)
 
 
-def _words(hint: Any) -> Sequence[str]:
+def _words(hint: type) -> Sequence[str]:
     """Return the words for the values of one annotation."""
     if get_origin(hint) is Literal:
         return [repr(each) for each in get_args(hint)]
     return [_WORDS.get(get_origin(hint) or hint, hint.__name__)]
 
 
-_WORDS: Mapping[Any, str] = {
+_WORDS: Mapping[type, str] = {
     int: "an integer",
     float: "a number",
     str: "a text",
@@ -108,15 +108,10 @@ _WORDS: Mapping[Any, str] = {
 
 
 @cache
-def _hints(kind: type) -> JsonObject:
+def _hints(kind: type) -> Mapping[str, object]:
     return get_type_hints(kind)
 
 
-def _defaults(kind: type) -> dict[str, PlainData] | None:
+def _defaults(kind: type) -> dict[str, object] | None:
     """Return fields of a registered class with their defaults; ``None`` for anything else."""
-    if _KINDS.get(kind.__name__) is not kind:
-        return None
-    if is_dataclass(kind):
-        return {each.name: each.default for each in fields(kind)}
-    named: Any = kind
-    return {name: named._field_defaults.get(name, MISSING) for name in named._fields}
+    return defaults_of(kind) if _KINDS.get(kind.__name__) is kind else None

@@ -10,13 +10,13 @@ import hashlib
 from array import array
 from collections.abc import Collection, Mapping
 from math import nan
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from model.vocabulary import Trace, Workload
-from sim.kernel.distributions import FloatArray
+from sim.kernel.distributions import AnyArray, FloatArray
 
 Figure: TypeAlias = float | int | str
 Summary: TypeAlias = dict[str, Figure]
@@ -91,7 +91,7 @@ def ratio(dividend: FloatArray, divisor: FloatArray) -> FloatArray:
     return np.divide(dividend, divisor, out=quotient, where=divisor != 0)
 
 
-def columns_of(rows: Collection[tuple[Any, ...]], *types: Any) -> list[NDArray[Any]]:
+def columns_of(rows: Collection[tuple[object, ...]], *types: type[np.generic]) -> list[AnyArray]:
     """Return rows, each with one field per type, as one array per field."""
     columns = zip(*rows, strict=True) if rows else [()] * len(types)
     return [np.array(column, dtype=each) for column, each in zip(columns, types, strict=True)]

@@ -11,13 +11,13 @@ import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 import simpy
 
 from model.vocabulary import Event, Trace, Workload
 from sim.kernel.faults import Faultable, inject
-from sim.kernel.link import Link
+from sim.kernel.link import AnyLink, Link
 from sim.kernel.log import ONE_STREAM, Log
 from sim.kernel.plan import Plan
 from sim.kernel.recorder import Series, Summary, digest_of
@@ -36,7 +36,7 @@ class TimedCluster(Protocol):
         ...
 
     @property
-    def links(self) -> Mapping[str, Link[Any]]:
+    def links(self) -> Mapping[str, AnyLink]:
         """Links of the cluster, by their names in faults."""
         ...
 

@@ -4,15 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 from math import inf
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import simpy
-from numpy.typing import NDArray
 
 from model.vocabulary.settings import require
 from sim.kernel.disorder import Disturbance, IntArray, disturb, present
-from sim.kernel.distributions import Constant, Distribution, FloatArray, draw_us
+from sim.kernel.distributions import AnyArray, Constant, Distribution, FloatArray, draw_us
 from sim.kernel.faults import Duplicate, Fault
 from sim.kernel.link import Place
 from sim.kernel.plain import plain
@@ -116,17 +115,18 @@ class Departures(NamedTuple):
     leave_us: FloatArray
     """Kernel time."""
     source_ids: IntArray
-    keys: NDArray[Any]
+    keys: AnyArray
     """Strings."""
     event_us: IntArray
     """Microseconds since 1970."""
     values: FloatArray
-    streams: NDArray[Any]
+    streams: AnyArray
     """Strings."""
 
-    def taken(self, rows: NDArray[Any]) -> "Departures":
+    def taken(self, rows: IntArray) -> "Departures":
         """Return these rows, in this order."""
-        return Departures(*[column[rows] for column in self])
+        columns: list[AnyArray] = [column[rows] for column in self]
+        return Departures(*columns)
 
 
 class Sent(NamedTuple):

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from math import inf, isclose, prod
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import simpy
 
@@ -253,8 +253,8 @@ class Station(Generic[T]):
 
         They refer to this station, and a reference cycle would keep the whole run in memory.
         """
-        self._done = self._work = self._restart = self.drop_item = _ignore
-        self._more = None
+        self._done = self.drop_item = _ignore
+        self._work = self._restart = self._more = None
 
     def _has_idle_server(self) -> bool:
         return len(self._serving) < self.worker.servers and not self._pauses and not self._failures
@@ -377,6 +377,10 @@ class Station(Generic[T]):
             self.inside.set(items, now)
 
 
+AnyStation: TypeAlias = Station[Any]
+"""A station, whatever it serves."""
+
+
 def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], Offer]) -> None:
     """Make ``link`` deliver through ``offer``, and hold it while a message waits at the door."""
 
@@ -387,5 +391,5 @@ def connect(link: Link[T], offer: Callable[[T, Callable[[], object]], Offer]) ->
     link.receiver = deliver
 
 
-def _ignore(*_: object) -> Any:
+def _ignore(*_: object) -> None:
     """Ignore the fate of an item."""

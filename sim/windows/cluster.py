@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import inf
-from typing import Any, Generic, NamedTuple, TypeAlias
+from typing import Generic, NamedTuple, TypeAlias
 
 import simpy
 
@@ -32,7 +32,7 @@ from sim.kernel.plain import plain
 from sim.kernel.plan import ORDINARY, Plan, Worker
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import Tuple
-from sim.kernel.station import Offer, Station, connect
+from sim.kernel.station import AnyStation, Offer, Station, connect
 from sim.timed_cluster import (
     Checkpoint,
     check_all,
@@ -144,7 +144,7 @@ class WindowCluster(Generic[QueryT]):
         self.start_us = plan.epoch_us
         self.batches = 0
         self.corrector = Corrector(env, plan.tuned(WindowTuning()))
-        self.workers: dict[str, Station[Any]] = {}
+        self.workers: dict[str, AnyStation] = {}
         self.links: dict[str, Link[_Item]] = {}
         self._env, self._plan = env, plan
         self._work_us = tuple_work_us(plan, seeds)

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from model.vocabulary.windows import Cleared, Late, Result
 from model.windows.query import Query, aggregate_of
 from model.windows.state import Window
 from sim.kernel.disorder import IntArray
-from sim.kernel.distributions import FloatArray
+from sim.kernel.distributions import AnyArray, FloatArray
 from sim.kernel.recorder import columns_of
 from sim.kernel.run import Arrived
 from sim.windows.cluster import VisibleCorrection, WindowCluster
@@ -124,12 +124,12 @@ class FirstAnswers(NamedTuple):
 
     def select(self, rows: BoolArray) -> "FirstAnswers":
         """Return the answers of some rows."""
-        columns: list[NDArray[Any]] = [column[rows] for column in self]
+        columns: list[AnyArray] = [column[rows] for column in self]
         return FirstAnswers(*columns)
 
 
 class AnswerRows(NamedTuple):
-    """Any answers for windows, a row an answer."""
+    """Answers for windows, a row an answer."""
 
     at_us: FloatArray
     window: IntArray

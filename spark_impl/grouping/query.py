@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import index
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]  # py4j has no types
 from pyspark.errors import PySparkException
@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 from model.vocabulary import GroupingConfig
+from model.vocabulary.settings import PlainData
 from spark_impl.grouping.candidates import TELLS_HEAVY_KEYS
 from spark_impl.grouping.instances import MicroBatch, carry_over
 from spark_impl.grouping.router import SenderState
@@ -58,7 +59,7 @@ class Grouping:
         policy: str = "tag",
         *,
         times_us: Sequence[int] | None = None,
-        **settings: Any,
+        **settings: PlainData,
     ) -> None:
         plain = GroupingConfig(instances, policy, **settings)
         times = () if times_us is None else ((0, times_of(plain, times_us)),)

@@ -17,7 +17,7 @@ Records: TypeAlias = NDArray[np.void]
 """Structured arrays: several named fields an element."""
 Column: TypeAlias = NDArray[Any]
 """An array of any of these types, where the code does not depend on which."""
-Values: TypeAlias = tuple[Any, ...]  # str or int; Arrow's to_pylist has no types
+Values: TypeAlias = tuple[PlainData, ...]
 """Values of some columns in one row, such as the grouping columns."""
-PlainRow: TypeAlias = dict[str, PlainData]  # Arrow's to_pylist has no types
+PlainRow: TypeAlias = dict[str, PlainData]
 """A row of a table, by column."""

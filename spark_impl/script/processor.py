@@ -6,7 +6,7 @@ watermarks of sensors and their latest tuples, and by the slices of open windows
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -212,7 +212,7 @@ class ScriptProcessor(StatefulProcessor):
         self,
         key: Values,
         rows: "Iterator[pd.DataFrame]",
-        timerValues: Any,  # noqa: N803 (the name is Spark's)
+        timerValues: object,  # noqa: N803 (the name is Spark's)
     ) -> "Iterator[pd.DataFrame]":
         """Process the rows of one micro-batch for one worker."""
         # Imported here because the driver process that prepares a query need not wait for it.

@@ -9,7 +9,7 @@ would get as blocks (:mod:`spark_impl.windows.blocks`): the same arrivals, in th
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from model.vocabulary import task_of
+from model.vocabulary.settings import PlainData
 from spark_impl.runtime.arrays import Column, Ints, Values
 from spark_impl.runtime.histories import COLUMNS, InputProblem, on_disk, reading
 from spark_impl.windows.panes import compact, stable_order
@@ -119,7 +120,7 @@ def cast_columns(table: pa.Table, groups: Sequence[pa.Field]) -> pa.Table:
     return table
 
 
-def number_values(column: pa.ChunkedArray) -> tuple[Ints, list[Any]]:
+def number_values(column: pa.ChunkedArray) -> tuple[Ints, list[PlainData]]:
     """Return a number for every row, and the value for which each number stands."""
     array = column.unify_dictionaries().combine_chunks()
     if isinstance(array, pa.ChunkedArray):  # combine_chunks returns this for no chunks

@@ -8,7 +8,7 @@ memory of the room's rule and, with ``dedup``, the tuples whose identities are k
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic, TypeAlias
+from typing import Generic, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,7 @@ from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import BinaryType, StructField, StructType
 
-from spark_impl.runtime.arrays import PlainRow, Records
+from spark_impl.runtime.arrays import PlainRow, Records, Values
 from spark_impl.windows.arrival_files import FLAWS, PATH, FileShares, TaskInput
 from spark_impl.windows.arrivals import REASONS
 from spark_impl.windows.blocks import decode, keys_from_bytes, keys_to_bytes, task_of_slot
@@ -64,9 +64,9 @@ class WindowProcessor(StatefulProcessor, Generic[ConfigT]):
 
     def handleInputRows(  # noqa: N802 (the name is Spark's)
         self,
-        key: Any,
+        key: Values,
         rows: Iterator[Row],
-        timerValues: Any,  # noqa: N803 (the name is Spark's)
+        timerValues: object,  # noqa: N803 (the name is Spark's)
     ) -> Iterator[Row]:
         """Process the input of one task in one micro-batch."""
         who = (*key[:-1], task_of_slot(int(key[-1]), self._config.tasks))

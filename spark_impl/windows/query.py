@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, TypeVar
+from typing import BinaryIO, Generic, TypeVar
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
@@ -95,7 +95,7 @@ class WindowedQuery(Generic[ConfigT]):
             self._store.request_flush(tasks)
             self.run_available()
 
-    def _start(self, lock_file: BinaryIO, **trigger: Any) -> StreamingQuery:
+    def _start(self, lock_file: BinaryIO, **trigger: str | bool) -> StreamingQuery:
         # Opened again under the lock: another query may have made a store of the folder.
         open_store(self._store.root, self._room, self._config, self._store.groups)
         self._corrections = Corrections(self._settings, self._store, self._history)

@@ -14,7 +14,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from model.vocabulary import SlackConfig, WatermarkConfig
+from model.vocabulary import SlackConfig, Step, WatermarkConfig
 from model.vocabulary.settings import JsonObject, pick
 from model.vocabulary.windows import WindowQuery
 from spark_impl.runtime.arrays import Ints, Records
@@ -23,8 +23,6 @@ from spark_impl.windows.records import Memory, Rows
 WindowConfig: TypeAlias = SlackConfig | WatermarkConfig
 """The configuration of a room with windows."""
 ConfigT = TypeVar("ConfigT", bound=WindowConfig)
-Word: TypeAlias = Any  # mypy has no type for "any NamedTuple class"
-"""A type of steps; its fields are columns of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +142,7 @@ class WindowRoom(Generic[ConfigT]):
     """The room's own tables, and the dtype of their records in a task's output."""
     columns: Mapping[str, Mapping[str, pa.DataType]]
     """The columns of these tables behind the grouping columns and ``task``."""
-    words: Mapping[str, Word]
+    words: Mapping[str, type[Step]]
     """The room's own types of steps, by table."""
 
 

@@ -8,16 +8,16 @@ from pyspark.sql import Row, SparkSession
 
 from model.vocabulary import Event, Trace, Workload, task_of
 from model.vocabulary import windows as words
-from model.vocabulary.trace import Step
+from model.vocabulary.trace import Step, fields_of
 from spark_impl.runtime.arrays import PlainRow
 from spark_impl.runtime.systems import CASE, OnKill, OperatorInProcess, arrivals_table, run_pack
 from spark_impl.windows.blocks import encode
 from spark_impl.windows.processor import STATE_NAME, WindowProcessor, output_tables
 from spark_impl.windows.query import EXACT, WindowedQuery, results
-from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom, WindowSettings, Word
+from spark_impl.windows.room import AnyRoom, ConfigT, WindowRoom, WindowSettings
 from spark_impl.windows.store import WindowStore, load_store
 
-_WORDS: Mapping[str, Word] = {
+_WORDS: Mapping[str, type[Step]] = {
     "result": words.Result,
     "late": words.Late,
     "rejected": words.Rejected,
@@ -123,7 +123,7 @@ def read_trace(
     return {name: Trace("spark", own) for name, own in steps.items()}
 
 
-def _words(room: AnyRoom) -> dict[str, Word]:
+def _words(room: AnyRoom) -> dict[str, type[Step]]:
     return {**_WORDS, **room.words}
 
 
@@ -135,12 +135,13 @@ def _steps(
     Pairs are a set: a redelivery whose identity was forgotten makes a pair late once more.
     """
     word = _words(room)[name]
+    fields = fields_of(word)
     pairs: dict[Step, None] = {}
     for row in rows:
         if "windows" in row and "source_id" in row:
             for i in range(row["windows"]):
                 moved = {**row, "start_us": row["start_us"] + i * settings.slide_us}
-                pairs[word(**{field: moved[field] for field in word._fields})] = None
+                pairs[word(**{field: moved[field] for field in fields})] = None
         else:
-            yield word(**{field: row[field] for field in word._fields})
+            yield word(**{field: row[field] for field in fields})
     yield from pairs
