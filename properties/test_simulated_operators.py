@@ -64,7 +64,7 @@ def test_an_operator_does_what_the_model_does(
 
 
 @pytest.mark.parametrize("name", OPERATORS)
-def test_what_matters_was_among_the_clusters(
+def test_the_drawn_clusters_include_every_interesting_one(
     name: str, seen: Mapping[str, Counter[str]], seed: int
 ) -> None:
     operator, clusters = OPERATORS[name], seen[name]

@@ -38,7 +38,7 @@ def test_the_pipeline_does_what_the_model_does(pipeline: System, case: Workload)
     assert not differences(case, pipeline(case))
 
 
-def test_what_matters_was_among_the_cases(pipeline: System, seed: int) -> None:
+def test_the_drawn_cases_include_every_interesting_one(pipeline: System, seed: int) -> None:
     drawn = collect(cases(), DRAWN, seed)
     guards = Counter[str]()
     for case in drawn:

@@ -221,7 +221,7 @@ def test_a_planted_growth_does_not_pass_for_none(seed: int, n: int) -> None:
 
 @pytest.mark.parametrize("policy", ["key", "pkg", "tag-literal", "dag", "shuffle"])
 @pytest.mark.parametrize("n", [4, 16])
-def test_nor_do_other_policies(seed: int, n: int, policy: str) -> None:
+def test_other_policies_exceed_the_bound(seed: int, n: int, policy: str) -> None:
     timed = growing(n).run(seed, policy)
     verdict = balance_claims.check_closeness(timed.workload, timed.trace)
     assert verdict.outcome is Outcome.BROKEN, verdict.sentence

@@ -51,7 +51,7 @@ def test_a_fixed_block_size_is_found() -> None:
 
 
 @pytest.mark.parametrize(("rule", "power"), [("linear", 1), ("quadratic", 2)])
-def test_what_is_asked_for_is_shed(rule: str, power: int) -> None:
+def test_the_requested_share_is_shed(rule: str, power: int) -> None:
     timed = run(**OVERLOAD, **{**SHEDS, "shed": rule})
     for claim in (SHED_AS_ASKED, CALM):
         verdict = verdict_on(timed, claim)

@@ -163,7 +163,7 @@ PROMISES = (
         " operation gives one result per time.",
         (
             "properties/script/test_model.py::test_no_claim_is_broken",
-            "properties/script/test_model.py::test_others_change_nothing",
+            "properties/script/test_model.py::test_other_scripts_change_no_result",
         ),
         ("half-updated",),
     ),

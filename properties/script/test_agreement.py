@@ -45,7 +45,7 @@ def test_the_pipeline_does_what_the_model_does_in(pipeline: System, name: str) -
     assert not differences(TELLING[name], pipeline(TELLING[name]))
 
 
-def test_what_matters_was_among_the_cases(pipeline: System, seed: int) -> None:
+def test_the_drawn_cases_include_every_interesting_one(pipeline: System, seed: int) -> None:
     guards = Counter[str]()
     for case in collect(cases(), DRAWN, seed):
         observed = pipeline(case)

@@ -69,7 +69,7 @@ def test_every_claim_is_put_to_the_test(system: System, seed: int) -> None:
 
 
 @given(case=cases(), seed=st.integers(0, 99))
-def test_others_change_nothing(system: System, case: Workload, seed: int) -> None:
+def test_other_scripts_change_no_result(system: System, case: Workload, seed: int) -> None:
     config = ScriptConfig.from_json(case.config)
     together = system(case)
     # In another order, so that other nodes come first.
@@ -86,7 +86,7 @@ def test_others_change_nothing(system: System, case: Workload, seed: int) -> Non
 
 
 @given(case=cases())
-def test_what_is_known_in_part_stays(system: System, case: Workload) -> None:
+def test_results_of_a_part_stay_when_more_arrives(system: System, case: Workload) -> None:
     whole = set(system(case.with_(flush=True)).of(Result))
     part = system(case.with_(flush=False))
     assert set(part.of(Result)) <= whole
@@ -131,7 +131,7 @@ def test_a_split_is_compared_with_the_best(config: ScriptConfig) -> None:
         assert max(placed.loads) > cap
 
 
-def test_the_meaning_is_what_results_are_held_to(seed: int) -> None:
+def test_the_meaning_satisfies_the_claim_on_results(seed: int) -> None:
     case = drawn(seed)[0]
     trace = Trace("meaning", meaning(case))
     assert not [v for v in judge(case, trace).verdicts if v.claim == RESULTS and v.witness]

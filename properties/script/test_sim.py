@@ -101,7 +101,7 @@ def test_a_replay_of_a_timed_run_records_the_same(case: TimedCase) -> None:
 
 
 @given(case=timed_cases())
-def test_what_is_sent_is_what_came_and_what_was_computed(case: TimedCase) -> None:
+def test_workers_are_sent_their_sensors_and_the_results_they_need(case: TimedCase) -> None:
     seen = looked_at(case.timing.plan, case.config, case.timing.seed)
     graph, placed, room = seen.graph, seen.placed, seen.room
     came = Counter(event.key for event in seen.events)
@@ -222,7 +222,7 @@ def counted(seed: int, **settings: object) -> Looked:
 
 @pytest.mark.parametrize("way", PLACEMENTS)
 @pytest.mark.parametrize("scenario", SETS)
-def test_what_is_sent_is_what_rates_say(seed: int, scenario: str, way: str) -> None:
+def test_loads_follow_from_the_rates(seed: int, scenario: str, way: str) -> None:
     # Sensors keep to their rates, and what delays them changes nothing.
     timed = counted(seed, scenario=scenario, placement=way, disorder="bursts")
     placed, graph = timed.placed, timed.graph
@@ -265,7 +265,7 @@ def test_gaps_and_losses_send_less(seed: int) -> None:
 
 
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 5), scenario=st.sampled_from(sorted(SETS)))
-def test_what_is_taken_sends_no_more_than_the_baseline_within_the_cap(
+def test_the_chosen_placement_sends_no_more_than_the_baseline_within_the_cap(
     seed: int, n: int, scenario: str
 ) -> None:
     settings = {"scenario": scenario, "workers": n, "disorder": "calm", "seconds": 2}

@@ -177,7 +177,7 @@ def test_misses_as_measured_are_at_most_the_true_ones(feedback_s: int, seed: int
 
 
 @pytest.mark.parametrize("aggregate", ["avg", "median", "quantile"])
-def test_where_delay_follows_value_the_promise_is_broken_and_the_software_says_so(
+def test_delays_that_follow_values_break_the_promise_with_a_warning(
     aggregate: str, seed: int
 ) -> None:
     query = replace(QUERY, aggregate=aggregate)
@@ -201,7 +201,7 @@ def test_adversarial_sampling_keeps_the_promise_even_there(aggregate: str, seed:
 
 
 @pytest.mark.parametrize("process", INDEPENDENT)
-def test_where_it_does_not_the_software_does_not_cry_wolf(
+def test_delays_independent_of_values_cause_no_warning(
     process: str, system: System, seed: int
 ) -> None:
     # The interval is one of 99.9%: one seed in 1,000 fails here although nothing is wrong, for each

@@ -146,5 +146,5 @@ def test_planted_import_is_found(rule: Rule, path: str, source: str) -> None:
         (machinery, "properties/conftest.py", "import pytest"),
     ],
 )
-def test_allowed_import_is_not(rule: Rule, path: str, source: str) -> None:
+def test_an_allowed_import_is_no_finding(rule: Rule, path: str, source: str) -> None:
     assert not list(rule(module_at(Path(path), source)))

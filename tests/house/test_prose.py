@@ -87,5 +87,5 @@ def test_a_planted_fragment_is_found(docstring: str) -> None:
 @pytest.mark.parametrize(
     "docstring", ["Return the sum.", "``x``, by name.", "docs/a.md is current."]
 )
-def test_a_good_opening_is_not(docstring: str) -> None:
+def test_a_good_opening_is_no_finding(docstring: str) -> None:
     assert not fault_of(docstring)

@@ -83,7 +83,7 @@ def test_a_room_has_the_same_name_everywhere_and_starts_with_its_model() -> None
         assert (ROOT / "docs" / f"{room}.md").is_file(), f"room {room} has no page in docs/"
 
 
-def test_nothing_points_at_one_machine() -> None:
+def test_no_file_names_a_path_of_one_machine() -> None:
     findings = [
         f"{path}:{number} {line.strip()}"
         for path, text in texts()
@@ -93,7 +93,7 @@ def test_nothing_points_at_one_machine() -> None:
     assert not findings, "\n".join(findings)
 
 
-def test_packages_come_from_wherever_pip_is_told_to_look() -> None:
+def test_set_up_names_no_package_index() -> None:
     ours = (".ci/browser", ".ci/preflight", ".ci/run")
     for name in ("pyproject.toml", "constraints.txt", "Makefile", *ours):
         assert not ADDRESS.search((ROOT / name).read_text(encoding="utf-8")), name

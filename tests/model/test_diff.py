@@ -70,7 +70,7 @@ def test_without_a_field_steps_that_differ_in_nothing_else_are_one() -> None:
     assert compare(LEFT, twice, WORDS, identity=IDENTITY, ignore=("day",)).mismatches == 0
 
 
-def test_a_step_recorded_twice_is_there_twice() -> None:
+def test_a_step_that_is_recorded_twice_counts_twice() -> None:
     twice = right(*SALES, SALES[0])
     for ignore in ((), ("day",)):
         assert compare(LEFT, twice, WORDS, identity=IDENTITY, ignore=ignore).kinds[0].extra == 1
@@ -90,7 +90,7 @@ def test_floats_may_be_close_where_the_caller_says_so() -> None:
     assert compare(LEFT, days, WORDS, identity=IDENTITY, rel_tol=1.0).mismatches == 1
 
 
-def test_what_is_left_of_numbers_that_cancel_is_compared_by_their_magnitude() -> None:
+def test_differences_of_cancelling_numbers_are_compared_by_the_numbers_magnitude() -> None:
     left, observed = (right(SALES[0]._replace(price=price)) for price in (0.1 + 0.2 - 0.3, 0.0))
     for rel_tol, scales, mismatches in (
         (1e-9, {}, 1),

@@ -242,7 +242,7 @@ def test_a_guard_never_seen_leaves_its_claim_undetermined() -> None:
     assert verdict(result, "never 8").witness == ("Never seen: at nine.",)
 
 
-def test_what_must_be_reachable_is_broken_when_it_is_not() -> None:
+def test_a_state_that_is_never_reached_breaks_its_claim() -> None:
     claims = [reachable("three", equals(3)), reachable("nine", equals(9))]
     result = explore(graph(CYCLE, 0), claims)
     assert verdict(result, "three").outcome is Outcome.HOLDS
@@ -271,7 +271,7 @@ def test_a_final_state_is_no_deadlock() -> None:
 # ------------------------------------------------------------------------------- wrong arguments
 
 
-def test_always_refuses_to_stand_without_a_guard() -> None:
+def test_a_safety_claim_needs_a_guard() -> None:
     with pytest.raises(ValueError, match="'safe' names no guard"):
         always("safe", anything, guards=())
 

@@ -35,7 +35,7 @@ def test_the_windows_of_an_event_are_those_that_contain_it(spec: WindowSpec, ts_
 
 
 @given(SPECS, TIMES)
-def test_first_and_last_index_are_what_they_say(spec: WindowSpec, ts_us: int) -> None:
+def test_first_and_last_index_bound_the_windows_of_a_time(spec: WindowSpec, ts_us: int) -> None:
     first, last = spec.first_index(ts_us), spec.last_index(ts_us)
     assert spec.end_us(first - 1) <= ts_us < spec.end_us(first)
     assert spec.start_us(last) <= ts_us < spec.start_us(last + 1)
@@ -58,7 +58,7 @@ def test_no_boundary_cuts_a_pane(spec: WindowSpec, index: int) -> None:
         ("München", -7909628160217183360),
     ],
 )
-def test_a_hash_is_that_of_spark(text: str, expected: int) -> None:
+def test_hashes_equal_those_of_spark(text: str, expected: int) -> None:
     assert stable_hash(text) == expected
 
 
@@ -68,7 +68,7 @@ def test_a_task_is_a_remainder(key: str, tasks: int) -> None:
     assert (stable_hash(key) - task_of(key, tasks)) % tasks == 0
 
 
-def test_another_seed_is_another_hash() -> None:
+def test_another_seed_gives_another_hash() -> None:
     assert stable_hash("a", seed=1) != stable_hash("a")
 
 
@@ -113,7 +113,7 @@ def test_cuts_must_increase_within_the_arrivals(cuts: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     "change", [{"version": 2}, {"arrivals": [[1, 2]]}, {"faults": 3}, {"config": None}]
 )
-def test_what_is_no_workload_is_refused_in_a_sentence(change: dict[str, PlainData]) -> None:
+def test_an_invalid_workload_is_refused_in_one_sentence(change: dict[str, PlainData]) -> None:
     with pytest.raises(ValueError, match="workload"):
         Workload.from_json({**WORKLOAD.to_json(), **change})
 
@@ -135,7 +135,7 @@ def test_a_trace_is_in_canonical_order() -> None:
     assert trace.of(Late) == (STEPS[3], STEPS[2])
 
 
-def test_a_step_recorded_twice_is_there_twice() -> None:
+def test_a_step_that_is_recorded_twice_counts_twice() -> None:
     assert len(Trace("twice", (*STEPS, STEPS[2]))) == 5
 
 
@@ -163,7 +163,7 @@ def test_a_trace_is_read_as_it_was_written(tmp_path: Path) -> None:
         ('{"trace":1,"producer":"x"}\n[1]', "line 2"),
     ],
 )
-def test_what_is_no_trace_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
+def test_an_invalid_trace_is_refused_with_its_line(tmp_path: Path, line: str, message: str) -> None:
     path = tmp_path / "trace.ndjson"
     path.write_text(line, encoding="utf-8")
     with pytest.raises(ValueError, match=message):

@@ -131,7 +131,9 @@ def test_a_planted_bug_is_caught_made_small_and_stored(
     assert mended.code == 0
 
 
-def test_what_a_system_does_not_record_has_no_figures(straggler: Straggler, hits: Path) -> None:
+def test_steps_that_a_system_does_not_record_have_no_figures(
+    straggler: Straggler, hits: Path
+) -> None:
     ask = ("--system", f"{__name__}:answers_alone", "--kinds", "answer", "--json", "verdict.json")
     straggler(*FILE, *ask)
     (row,) = json.loads((hits / "verdict.json").read_text(encoding="utf-8"))
@@ -219,7 +221,7 @@ def test_explore_tells_what_is_wrong_on_an_example_once(straggler: Straggler) ->
     assert done.out.count("Key 'e' is not heavy in window 1, with 5 of 9 tuples before it.") == 1
 
 
-def test_what_no_claim_sees_is_found_beside_the_reference() -> None:
+def test_a_bug_that_breaks_no_claim_is_found_by_comparison() -> None:
     room = replace(ROOM, explorer=ROOM.explorer._replace(homes={}))
     finding = explore._find(room, "too_few_counters", ())
     assert finding.claim == "equal to the reference"

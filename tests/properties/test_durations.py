@@ -22,7 +22,7 @@ def test_durations_are_read(text: str, us: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "5", "s", "5 parsecs", "1e3s", "five s"])
-def test_what_is_no_duration_is_quoted(text: str) -> None:
+def test_an_invalid_duration_is_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration") as refused:
         parse_duration_us(text)
     assert repr(text) in str(refused.value)

@@ -90,7 +90,7 @@ def test_one_verdict_that_is_not_as_it_should_be_leaves_it_unconfirmed(broken: i
 
 
 @pytest.mark.parametrize("variant", ["both_visible", "balance_alone", "local_timer"])
-def test_what_a_chain_is_shown_with_is_what_the_right_rules_are_given(variant: str) -> None:
+def test_the_counterexample_and_the_right_rules_use_the_same_chain(variant: str) -> None:
     findings = join_errata.shortest(variant)
     shown = findings.counterexample[0].removeprefix("A chain of 2 workers with ")
     given = findings.same.sentence.removeprefix("Every behaviour with ")
@@ -205,7 +205,7 @@ def test_the_command_tells_stores_and_sums_up(
     assert page.read_text(encoding="utf-8").startswith("# Errata\n")
 
 
-def test_what_is_not_confirmed_is_exit_1(
+def test_an_unconfirmed_erratum_exits_with_1(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing = Verdict("p", Outcome.UNDETERMINED, "Nothing broke it.")

@@ -30,7 +30,7 @@ def test_window_0_does_not_count_and_others_are_summed() -> None:
     assert found.replication == (2 + 1 + 1 + 1) / 4
 
 
-def test_what_was_not_recorded_has_no_figures() -> None:
+def test_missing_steps_have_no_figures() -> None:
     assert balance_of(evidence_of(case(), Trace("silent", ()))) is None
     one_window = case().with_(cuts=())
     routes = [Route(seq, 0, 0) for seq in range(len(KEYS))]

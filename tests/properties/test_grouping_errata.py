@@ -22,11 +22,11 @@ NAMES = (
 )
 
 
-def test_all_are_there() -> None:
+def test_the_errata_are_complete() -> None:
     assert tuple(each.name for each in ERRATA) == NAMES
 
 
-def test_what_comes_first_is_smaller() -> None:
+def test_candidates_are_tried_from_small_to_large() -> None:
     assert [crew.n for crew in CREWS] == sorted(crew.n for crew in CREWS)
     assert [pair.m for pair in PAIRS] == sorted(pair.m for pair in PAIRS)
     lengths = [len(keys) for keys, _ in errata._streams()]

@@ -67,7 +67,7 @@ def java_dies_of_it() -> None:
     "becomes",
     [press_ctrl_c, another_error, none_at_all, leaves, pandas_reads, java_dies_of_it],
 )
-def test_an_interrupt_is_told_whatever_becomes_of_it(
+def test_an_interrupt_is_reported_even_if_the_command_goes_on(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, becomes: Callable[[], object]
 ) -> None:
     def run(_: Namespace) -> int:

@@ -90,7 +90,7 @@ def test_delays_that_are_simulated_follow_the_seed_and_are_labelled() -> None:
     assert min(lags) > 0
 
 
-def test_what_is_not_there_is_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_inputs_are_skipped_with_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
     few = {name: (lambda _, name=name: TwoStreams(name, name, ())) for name in NAMED}
     monkeypatch.setattr("properties.join.inputs.NAMED", few)

@@ -54,7 +54,7 @@ def judged(each: Case) -> Judgement:
         ("key and value within 2", And((Equi("key"), Band("value", 2.0)))),
     ],
 )
-def test_conditions_mean_what_they_say(text: str, predicate: Predicate) -> None:
+def test_conditions_are_parsed_into_predicates(text: str, predicate: Predicate) -> None:
     assert parse_condition(text) == predicate
 
 
@@ -80,7 +80,7 @@ def test_conditions_that_were_written_are_read_back(predicate: Predicate) -> Non
         ("value < value", "is not a condition"),
     ],
 )
-def test_what_is_no_condition_is_refused(text: str, words: str) -> None:
+def test_an_invalid_condition_is_refused(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
         parse_condition(text)
     assert words in str(refused.value)
@@ -149,7 +149,7 @@ def test_large_recordings_say_that_pairs_were_not_counted(monkeypatch: pytest.Mo
         ("in_the_middle", "no pair was found in the middle of the chain"),
     ],
 )
-def test_what_never_came_up_is_undetermined(name: str, sentence: str) -> None:
+def test_cases_that_never_occur_leave_the_guard_undetermined(name: str, sentence: str) -> None:
     each = case(workload())
     figures = judged(each).figures
     assert ROOM.guard(each, figures).outcome is Outcome.HOLDS

@@ -325,12 +325,12 @@ def test_durations_are_written_with_three_digits(duration_us: float, text: str) 
 # ----------------------------------------------------------------------------------------- refusals
 
 
-def test_a_reference_that_there_is_not_is_refused(straggler: Straggler, files: Path) -> None:
+def test_an_unknown_reference_is_refused(straggler: Straggler, files: Path) -> None:
     done = straggler(*SLACK_ASK, "--system", RIGHT, "--reference", "sims")
     assert_refused(done, "--reference", "'sims'", "both")
 
 
-def test_a_replay_that_cannot_be_is_one_sentence(
+def test_an_impossible_replay_is_refused_in_one_sentence(
     straggler: Straggler, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuses(_: Workload) -> TimedRun:
@@ -351,7 +351,7 @@ def test_a_result_beyond_float64_is_refused_by_the_simulation_as_well() -> None:
         run_reference(replace(SLACK, replay=overflows), recorded(3), SIM, WORDS)
 
 
-def test_a_stored_reference_that_there_is_not_is_refused(straggler: Straggler, files: Path) -> None:
+def test_an_unknown_stored_reference_is_refused(straggler: Straggler, files: Path) -> None:
     straggler(*SLACK_ASK, "--system", f"{__name__}:forgets")
     (stored,) = (files / "counterexamples").iterdir()
     record = json.loads(stored.read_text(encoding="utf-8"))

@@ -64,7 +64,7 @@ def fails_to_be_needed(*_: object) -> Any:
         ("script explain mine.toml other --svg mine.toml", "--svg"),
     ],
 )
-def test_what_is_read_or_written_already_is_not_overwritten(
+def test_a_file_that_is_named_twice_is_not_overwritten(
     straggler: Straggler, tmp_path: Path, line: str, option: str
 ) -> None:
     mine = tmp_path / "mine.toml"
@@ -77,14 +77,14 @@ def test_what_is_read_or_written_already_is_not_overwritten(
 @pytest.mark.parametrize(
     "line", ["sweep --list --json sweep", "sweep --list --json /dev/null --junit /dev/null"]
 )
-def test_what_is_no_file_may_be_named_twice(straggler: Straggler, line: str) -> None:
+def test_a_device_may_be_named_twice(straggler: Straggler, line: str) -> None:
     assert straggler(line).code == 0
 
 
 @pytest.mark.parametrize(
     "line", ["diff slack --json", "explore slack --json", "sim slack --json", "sim slack --plot"]
 )
-def test_what_cannot_be_written_is_refused_before_anything_runs(
+def test_an_unwritable_output_is_refused_before_anything_runs(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str
 ) -> None:
     monkeypatch.setattr(diff, "columns_of", fails_to_be_needed)
@@ -196,7 +196,9 @@ def test_an_unedited_counterexample_is_run(straggler: Straggler, tmp_path: Path)
         ("sim slack --set slide=1", "there is no setting 'slide'; did you mean 'slide_us'?"),
     ],
 )
-def test_what_would_not_end_is_refused(straggler: Straggler, line: str, words: str) -> None:
+def test_settings_that_would_run_forever_are_refused(
+    straggler: Straggler, line: str, words: str
+) -> None:
     assert_refused(straggler(line), words)
 
 
@@ -213,7 +215,7 @@ def breaks(*_: object) -> Any:
     raise LookupError("no\nidea")
 
 
-def test_the_unexpected_is_one_sentence(
+def test_an_unexpected_error_is_one_sentence(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sim, "find_room", breaks)
@@ -248,7 +250,7 @@ def test_nothing_heavy_is_imported_before_ctrl_c_is_understood() -> None:
     assert done.stdout == b"set()\n"
 
 
-def test_what_a_terminal_cannot_show_is_escaped(
+def test_characters_that_a_terminal_cannot_show_are_escaped(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     raw = io.BytesIO()

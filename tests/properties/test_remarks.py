@@ -63,7 +63,7 @@ def test_few_windows_say_nothing(n: int) -> None:
     assert remark.sentence == f"{ASSUMPTION}: untested, {windows} where 20 are needed"
 
 
-def test_figures_that_cannot_be_are_untested() -> None:
+def test_impossible_figures_are_untested() -> None:
     steps = [Correlation(0, 0, "", 0, 1, 4, 2, -4, 4), Correlation(0, 8, "", 0, 1, 4, 2, 4, 4)]
     (remark,) = remarks(case(CONFIG, 2.0), Trace("made", steps))
     assert remark.data["status"] == "untested"

@@ -67,7 +67,9 @@ def test_a_full_sweep_goes_before_a_quick_one(straggler: Straggler, sweeps: Path
     assert done.out.startswith("report.html: 1 experiment, 3 runs: 1 reproduced.")
 
 
-def test_what_a_sweep_stores_is_what_a_report_reads(straggler: Straggler, tmp_path: Path) -> None:
+def test_a_report_reads_the_results_that_a_sweep_stores(
+    straggler: Straggler, tmp_path: Path
+) -> None:
     (tmp_path / "small.toml").write_text(SMALL, encoding="utf-8")
     assert straggler("sweep", "small.toml", "--jobs", "1").code == 0
     done = straggler("report")

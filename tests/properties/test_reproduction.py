@@ -151,7 +151,7 @@ def test_the_page_is_written_and_written_again_from_its_summary(
     assert not (tmp_path / "report.html").exists()
 
 
-def test_what_cannot_be_written_or_read_is_refused(straggler: Straggler, tmp_path: Path) -> None:
+def test_unwritable_and_unreadable_paths_are_refused(straggler: Straggler, tmp_path: Path) -> None:
     assert_refused(straggler("report", "--reproduction", "claims.html"), "must end in .md")
     store(tmp_path / "sweeps", *WHOLE)
     refused = straggler("report", "--reproduction", "claims.md")
@@ -177,7 +177,7 @@ def test_results_with_failed_runs_are_refused(straggler: Straggler, tmp_path: Pa
         lambda record: record["experiments"][0].update(findings=None),
     ],
 )
-def test_a_summary_that_is_none_is_refused(
+def test_an_invalid_summary_is_refused(
     tmp_path: Path, spoil: Callable[[dict[str, PlainData]], object]
 ) -> None:
     path = tmp_path / "claims.json"

@@ -12,7 +12,7 @@ from properties.script import errata
 from properties.script.errata import ERRATA, Crew, Stream
 
 
-def test_all_are_there() -> None:
+def test_the_errata_are_complete() -> None:
     assert [each.name for each in ERRATA] == ["load-not-added", "half-updated", "gcd-panes"]
 
 

@@ -186,7 +186,7 @@ def test_an_error_says_where_and_what(text: str) -> None:
     assert str(caught.value) == f"line {first.line}, column {first.column}: {first.sentence}"
 
 
-def test_all_mistakes_in_the_meaning_are_told_twenty_at_most() -> None:
+def test_at_most_twenty_mistakes_of_a_script_are_reported() -> None:
     with pytest.raises(ScriptError) as caught:
         parse("A = B + C\nD = E", "w")
     assert [(each.line, each.column) for each in caught.value.mistakes] == [(1, 5), (1, 9), (2, 5)]

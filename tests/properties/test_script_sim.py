@@ -46,7 +46,7 @@ def test_all_placements_stand_side_by_side(straggler: Straggler, tmp_path: Path)
         ("by-unit", ""),
     ],
 )
-def test_another_placement_is_told_to_be_one(
+def test_a_run_names_a_placement_other_than_the_default(
     straggler: Straggler, placement: str, broken: str
 ) -> None:
     done = straggler("sim", "script", *options(f"{SIZE} placement={placement} placements=none"))

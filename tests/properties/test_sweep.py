@@ -54,7 +54,7 @@ def without(folder: Path, toml: Path) -> Results:
     return results
 
 
-def test_everything_that_is_left_behind(straggler: Straggler, tmp_path: Path) -> None:
+def test_a_sweep_leaves_its_documented_files(straggler: Straggler, tmp_path: Path) -> None:
     done = sweep(straggler, "--json", "events.jsonl", "--junit", "junit.xml")
     assert done.code == 0, done
     assert done.err == "1 experiment, quick: 8 runs.\n"
@@ -96,7 +96,7 @@ def test_everything_that_is_left_behind(straggler: Straggler, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("in_one_process")
-def test_a_broken_expectation_and_a_failed_run_are_told(straggler: Straggler) -> None:
+def test_a_broken_expectation_and_a_failed_run_are_reported(straggler: Straggler) -> None:
     text = SMALL.replace("[full]", '0 = { faults = "explode worker-0 1 2" }\n[full]')
     text = text.replace("at_least = -1000", "at_most = -1000").replace('"*"', '"shuffle"')
     text = text.replace("however few seeds", r"however few \u001b seeds")  # XML has no such sign

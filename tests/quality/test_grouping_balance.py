@@ -64,7 +64,7 @@ def test_bad_balance_is_far_from_a_fluid(name: str) -> None:
     assert verdict.outcome is Outcome.BROKEN, verdict.sentence
 
 
-def test_good_balance_is_not() -> None:
+def test_good_balance_is_accepted() -> None:
     assert not broken(CASE, RULES)
     assert not broken(drawn("pkg", (1,) * N), RULES)
     assert not broken(drawn("shuffle", (1,) * N), RULES)

@@ -163,7 +163,7 @@ def test_every_claim_can_be_broken_and_the_right_traces_are_right() -> None:
 
 @pytest.mark.parametrize("counted", [-1, 0, 10**15])
 @pytest.mark.parametrize("policy", ["tag", "tag-literal", "d-choices", "dkg"])
-def test_a_count_that_cannot_be_is_told_and_harms_nobody(policy: str, counted: int) -> None:
+def test_an_impossible_count_is_reported_and_stops_no_other_test(policy: str, counted: int) -> None:
     case = CASE.with_(config={**CONFIG, "policy": policy, "draw_tuples": 1})
     trace = changed(case, Heavy, at(0, counted=counted))
     assert f"was counted {counted}" in broken(case, trace)[HEAVY]

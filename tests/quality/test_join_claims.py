@@ -139,11 +139,11 @@ def test_a_query_that_leaves_out_its_first_epoch_loses_pairs() -> None:
     assert [v.claim for v in judgement.verdicts if v.outcome is Outcome.BROKEN] == [LOST]
 
 
-def test_the_right_question_is_right() -> None:
+def test_correct_traces_with_limited_queries_break_no_claim() -> None:
     for trace in (that_ask(within), run(LIMITED_CASE)):
         verdicts = judge(LIMITED_CASE, trace).verdicts
         assert all(verdict.outcome is Outcome.HOLDS for verdict in verdicts)
 
 
-def test_the_right_trace_is_right() -> None:
+def test_a_correct_trace_breaks_no_claim() -> None:
     assert all(v.outcome is Outcome.HOLDS for v in judge(CASE, Trace("x", FOUND)).verdicts)

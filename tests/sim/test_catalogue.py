@@ -89,7 +89,7 @@ def test_every_experiment_says_where_its_claim_was_published(
         assert name in named(" ".join(rows.values())), name
 
 
-def test_what_an_experiment_names_is_named_by_the_page(experiments: dict[str, Experiment]) -> None:
+def test_the_page_names_every_figure_of_an_experiment(experiments: dict[str, Experiment]) -> None:
     found = sections()
     for name, experiment in experiments.items():
         assert experiment.source is not None

@@ -93,6 +93,6 @@ def test_what_cannot_be_is_refused(key: str, text: str, message: str) -> None:
     assert str(refusal.value).startswith(message)
 
 
-def test_a_fault_that_there_is_not_is_refused() -> None:
+def test_an_unknown_fault_is_refused() -> None:
     with pytest.raises(ValueError, match=r"there is no fault 'explode'; there are pause, slow"):
         _ = settings_of_cluster(faults="explode worker-0 1 2").schedule

@@ -31,7 +31,7 @@ def figure(timed: TimedRun, name: str) -> float:
     return float(timed.summary[name])
 
 
-def test_a_seed_says_everything() -> None:
+def test_the_seed_alone_determines_a_run() -> None:
     assert small().digest == small().digest
     assert small().digest != small(2).digest
     root = Path(__file__).parents[2]

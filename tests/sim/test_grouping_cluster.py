@@ -119,7 +119,7 @@ def test_an_instance_that_has_served_nothing_keeps_its_time() -> None:
     assert sorted(config["times_us"][1][1]) == [100] * 8 + [200]
 
 
-def test_what_is_not_served_by_the_end_of_a_window_is_not_measured_yet() -> None:
+def test_tuples_that_are_not_served_by_the_end_of_a_window_are_not_measured_yet() -> None:
     # Instance 1 gets slow in the second window. At its end it has served 26 tuples of 100 us each,
     # the last one of the first window among them, and 24 slow ones; its 25th is still there.
     slow = Slow("worker-1", 150_000, 1_000_000_000, 10.0)
@@ -285,7 +285,7 @@ ANY: tuple[Fault, ...] = (
 @pytest.mark.parametrize("when_full", ["block", "drop"])
 @pytest.mark.parametrize("place", [None, HERE, Place(process=1), Place(node=1), ELSEWHERE])
 @pytest.mark.parametrize("fault", [None, *ANY], ids=str)
-def test_whatever_happens_the_model_does_the_same_with_what_arrived(
+def test_the_model_does_the_same_with_the_arrivals_under_every_fault(
     fault: Fault | None, place: Place | None, when_full: str
 ) -> None:
     is_link = isinstance(fault, Congest | Lose | Replay)

@@ -110,7 +110,7 @@ def plans(draw: st.DrawFn) -> Plan:
     is_backlog=st.booleans(),
     seed=st.integers(0, 99),
 )
-def test_it_is_what_a_recurrence_says(
+def test_runs_equal_a_recurrence(
     plan: Plan, instances: int, senders: int, policy: str, is_backlog: bool, seed: int
 ) -> None:
     config = GroupingConfig(instances, policy, senders=senders, window_tuples=30)

@@ -54,7 +54,7 @@ def one_pair(
 # ------------------------------------------------------------------------------------ determinism
 
 
-def test_a_seed_says_everything() -> None:
+def test_the_seed_alone_determines_a_run() -> None:
     assert small().digest == small().digest
     assert small().digest != small(2).digest
     root = Path(__file__).parents[2]
@@ -136,7 +136,7 @@ def test_work_of_a_tuple_may_be_random() -> None:
     assert busy_us(Exponential(100.0)) == pytest.approx(2 * 1_000 * 100.0, rel=0.1)
 
 
-def test_what_an_index_selects_is_what_is_compared() -> None:
+def test_only_tuples_that_an_index_selects_are_compared() -> None:
     plan = Plan(
         (
             Source(50, Constant(1_000), keys=("a", "b")),
@@ -168,7 +168,7 @@ def test_bytes_are_those_of_the_blocks_and_acknowledgements() -> None:
 # ----------------------------------------------------------------------------- epochs and streams
 
 
-def test_no_arrivals_are_a_run_too() -> None:
+def test_a_run_without_arrivals_has_no_results() -> None:
     timed = simulate(Plan((Source(0), Source(0))), EVERYTHING, 0)
     assert timed.summary["results"] == 0
     assert not timed.workload.arrivals
@@ -303,7 +303,7 @@ def test_a_bad_setting_is_named(settings: dict[str, str], sentence: str) -> None
         (Plan((), faults=(Congest(LINK, 0, 1),)), f"target of congest is '{LINK}'; this run has"),
     ],
 )
-def test_a_plan_that_makes_no_sense_is_refused(plan: Plan, sentence: str) -> None:
+def test_an_impossible_plan_is_refused(plan: Plan, sentence: str) -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 (compared below)
         simulate(plan, EVERYTHING, 0)
     assert str(refusal.value).startswith(sentence)

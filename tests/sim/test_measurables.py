@@ -119,7 +119,7 @@ def test_the_largest_rate_lies_between_one_that_is_held_and_one_that_is_not() ->
         assert (float(run_chain(asked, 0).summary["peak_utilisation"]) <= 0.8) is is_held
 
 
-def test_a_limit_that_there_is_not_is_refused() -> None:
+def test_an_unknown_limit_is_refused() -> None:
     with pytest.raises(ValueError, match="limit is 'heat'; it must be one of work, held"):
         largest_rate({"limit": "heat"}, 0)
 

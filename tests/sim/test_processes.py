@@ -44,7 +44,7 @@ def test_tuples_are_late_and_values_have_nothing_to_do_with_it(name: str) -> Non
     assert found.pvalue > 1e-4 / len(INDEPENDENT)
 
 
-def test_in_one_of_them_delay_follows_value() -> None:
+def test_delays_follow_values_in_the_dependent_process() -> None:
     events = events_of(DEPENDENT)
     delay_us, value = delays_us(events), np.array([event.value for event in events])
     assert stats.spearmanr(delay_us, value).statistic > 0.9

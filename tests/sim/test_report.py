@@ -161,7 +161,7 @@ def test_every_verdict_is_a_word(text: str) -> None:
     assert "not judged" in words
 
 
-def test_failed_runs_and_problems_are_told_with_the_line_that_repeats_them(text: str) -> None:
+def test_failed_runs_are_listed_with_the_command_that_repeats_them(text: str) -> None:
     (failure,) = made_up.LATENCY[0]["failed"]
     assert "1 run failed" in text
     assert "A run failed (tier = rack, scale = no, seed 7): ValueError: capacity is 0" in text
@@ -223,7 +223,7 @@ def test_a_measure_that_was_not_seen_leaves_its_place_empty() -> None:
     assert entry_of(record, columns).charts == ()
 
 
-def test_things_are_called_as_the_experiment_says() -> None:
+def test_a_page_uses_the_labels_of_the_experiment() -> None:
     names = {"missed": "share of tuples missed", "load": "load of workers", "share": "capacity"}
     record, columns = deepcopy(made_up.MISSED)
     record["experiment"]["labels"] = names
@@ -324,7 +324,7 @@ def test_levels_have_units_too() -> None:
         ({"estimate": None}, "as the sweep has said"),
     ],
 )
-def test_what_was_seen_is_said_in_units(changed: dict[str, PlainData], sentence: str) -> None:
+def test_observed_figures_are_stated_in_units(changed: dict[str, PlainData], sentence: str) -> None:
     outcome = changed.get("outcome", "holds")
     numbers = {"estimate": 1.5e6, "low": 1.2e6, "high": 1.8e6, **changed}
     cell = {key: numbers[key] for key in ("estimate", "low", "high")}

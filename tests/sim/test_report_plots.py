@@ -37,7 +37,7 @@ def many(levels: int) -> Report:
     return (entry_of(record, columns),)
 
 
-def test_charts_that_are_too_many_are_told() -> None:
+def test_surplus_charts_are_counted_in_the_caption() -> None:
     (few,), (more,) = many(12), many(14)
     assert (len(few.charts), few.undrawn, len(more.charts), more.undrawn) == (12, 0, 12, 2)
     assert "There is no plot of" not in caption(few)
@@ -67,7 +67,7 @@ def test_levels_can_be_left_out_of_a_plot() -> None:
     assert len(entry_of(everything, columns).table.rows) == 16
 
 
-def test_a_line_that_has_fewer_points_is_told() -> None:
+def test_a_line_with_missing_points_is_noted_in_the_caption() -> None:
     record, columns = deepcopy(made_up.MISSED)
     silent = "nothing to measure"
     assert silent not in caption(entry_of(record, columns))
@@ -96,7 +96,7 @@ def schemes() -> list[dict[str, str]]:
     return [dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block)) for block in blocks]
 
 
-def test_everything_can_be_read_in_both_schemes() -> None:
+def test_colours_have_enough_contrast_in_both_schemes() -> None:
     assert _contrast("#000000", "#ffffff") == pytest.approx(21)
     light, dark = schemes()
     assert set(light) == set(dark)

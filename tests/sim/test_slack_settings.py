@@ -54,7 +54,7 @@ def test_settings_reach_the_run() -> None:
         ("correction_us", "-1", "correction_us is -1.0; it must be a finite number >= 0"),
     ],
 )
-def test_a_setting_that_cannot_be_is_refused(key: str, text: str, message: str) -> None:
+def test_an_impossible_setting_is_refused(key: str, text: str, message: str) -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 (compared below)
         from_settings({key: text}, 0)
     assert str(refusal.value).startswith(message)

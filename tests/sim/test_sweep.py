@@ -122,7 +122,7 @@ def test_a_store_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
-def test_of_a_file_that_cannot_be_moved_there_is_nothing_left(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "small.json").mkdir()
     with pytest.raises(NotWritten, match=r"small\.json' cannot be written: Is a directory"):
         write_whole(tmp_path / "small.json", "{}")
@@ -166,7 +166,7 @@ def test_fans_give_what_one_value_alone_gives(name: str) -> None:
 # ---------------------------------------------------------------------------------------- failures
 
 
-def test_a_run_that_fails_stops_nothing_and_is_told(tmp_path: Path) -> None:
+def test_a_failed_run_is_reported_and_stops_no_other(tmp_path: Path) -> None:
     fault = "pause worker-99 1 1"
     broken = small(factors={"policy": ["shuffle", "tag"], "faults": ["none", fault]}, expect=[])
     events, (results,) = swept(tmp_path, broken)
@@ -182,7 +182,7 @@ def test_a_run_that_fails_stops_nothing_and_is_told(tmp_path: Path) -> None:
     assert told["runs"][0]["settings"]["faults"] == fault
 
 
-def test_what_is_no_timed_run_is_repeated_by_the_sweep(tmp_path: Path) -> None:
+def test_a_failure_of_another_measurable_is_repeated_by_the_sweep(tmp_path: Path) -> None:
     broken = small(run="sides", measures=["mean_rho"], base={"tuples": 100}, expect=[])
     other = {"names": {"small": "my small.toml"}, "first_seed": 7}
     _, (results,) = swept(tmp_path, broken, **other)
@@ -203,7 +203,7 @@ def test_a_mistake_of_a_run_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> No
     assert perform(job).error.startswith("StopIteration")
 
 
-def test_a_figure_that_no_run_has_is_told(tmp_path: Path) -> None:
+def test_a_figure_that_no_run_has_is_reported(tmp_path: Path) -> None:
     _, (results,) = swept(tmp_path, small(measures=["mean_roh"], expect=[]))
     assert results.problems == ("no run has the figure 'mean_roh'; did you mean 'mean_rho'?",)
     assert results.outcome is Outcome.UNDETERMINED

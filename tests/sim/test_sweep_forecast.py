@@ -43,7 +43,7 @@ def test_the_longest_comes_first_in_its_experiment() -> None:
     assert longest_first(mine, {}) == mine
 
 
-def test_what_is_left_is_told_by_what_is_known() -> None:
+def test_the_forecast_uses_known_times() -> None:
     """Two at a time: 8 jobs of which two take 6 s, as before, and others 2 s, as it turns out."""
     asked = jobs()
     forecast = Forecast(asked, {kind_of(asked[0]): 6.0})
@@ -55,7 +55,7 @@ def test_what_is_left_is_told_by_what_is_known() -> None:
     assert left[2:] == pytest.approx([5.0, 4.0, 3.0, 2.0, 1.0, 0.0])
 
 
-def test_what_is_not_known_takes_as_long_as_what_is_done() -> None:
+def test_jobs_of_unknown_length_count_like_finished_ones() -> None:
     mine, others = jobs(), jobs("other")
     forecast = Forecast([*mine, *others], {})
     forecast.note(done(mine[0], 4.0))

@@ -86,7 +86,7 @@ def sleeps(job: Job) -> Done:
     return perform(job)
 
 
-def test_whoever_stops_listening_ends_the_processes() -> None:
+def test_closing_the_iterator_ends_the_processes() -> None:
     found: Iterator[Done] = on_processes(jobs(), 2, sleeps)
     with closing(found):  # type: ignore[type-var]  # the iterator is a generator
         assert next(found).job.seed == 0

@@ -80,7 +80,7 @@ def test_levels_are_compared_seed_by_seed() -> None:
     assert (cell.label, cell.interval.estimate) == ("pkg - tag", -110.0)
 
 
-def test_nothing_is_divided_by_nothing() -> None:
+def test_a_ratio_of_zeros_is_undetermined() -> None:
     rows = {("tag",): [1.0], ("pkg",): [0.0], ("cg",): [1.0]}
     found = judge(TAG_WINS, grid(rows, POLICY))
     assert [cell.outcome for cell in found.cells] == [Outcome.UNDETERMINED, Outcome.BROKEN]
@@ -160,7 +160,9 @@ def test_one_cell_may_be_enough_and_then_has_to_be_clear() -> None:
         ((None,), "m at load 1 is not known: some run has no value of it"),
     ],
 )
-def test_what_was_seen_is_said(samples: tuple[Figure, ...], sentence: str) -> None:
+def test_the_sentence_states_the_observed_figures(
+    samples: tuple[Figure, ...], sentence: str
+) -> None:
     load: Any = Factor("load", (Level(1, {}),))
     assert judge(AT_LEAST_10, grid({(1,): samples}, load)).sentence == sentence
 

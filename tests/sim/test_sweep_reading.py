@@ -25,7 +25,7 @@ def expecting(**keys: Any) -> Experiment:
     return small(expect=[{key: value for key, value in given.items() if value is not None}])
 
 
-def test_everything_has_its_place(tmp_path: Path) -> None:
+def test_every_key_of_a_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "small.toml"
     path.write_text(SMALL, encoding="utf-8")
     experiment = load(path)
@@ -70,7 +70,7 @@ def test_values_are_written_as_on_the_command_line() -> None:
     assert grid.factors[0].levels[1] == Level(2, {"workers": "2"})
 
 
-def test_near_is_two_bounds() -> None:
+def test_near_stands_for_two_bounds() -> None:
     (expectation,) = expecting(at_least=None, near=2, tolerance=0.5).expectations
     assert (expectation.at_least, expectation.at_most) == (1.5, 2.5)
 
@@ -152,7 +152,9 @@ def test_the_catalogue_can_be_read(name: str) -> None:
         ({"expect": [3]}, "expect is 3; it must be a list of tables"),
     ],
 )
-def test_what_cannot_be_understood_is_one_sentence(other: dict[str, PlainData], words: str) -> None:
+def test_an_invalid_file_is_refused_in_one_sentence(
+    other: dict[str, PlainData], words: str
+) -> None:
     assert_refused(other, words)
 
 
@@ -181,7 +183,7 @@ def test_what_cannot_be_understood_is_one_sentence(other: dict[str, PlainData], 
         ({"base": {"zipf": float("inf")}}, "base.zipf is inf; it must be a finite number"),
     ],
 )
-def test_what_a_setting_does_not_take_is_refused(other: dict[str, PlainData], words: str) -> None:
+def test_an_invalid_value_of_a_setting_is_refused(other: dict[str, PlainData], words: str) -> None:
     assert_refused(other, words)
 
 
@@ -247,7 +249,7 @@ def test_a_level_of_one_effort_is_expected_in_that_one_only() -> None:
     assert small(quick=quick, expect=[{**expect, "only": "full"}]).expectations
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
+def test_unreadable_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"no.toml' cannot be read: No such file"):
         find(str(tmp_path / "no.toml"))
     for name, content in (("a", b"name = "), ("b", b"\xff"), ("c", b'name = "other"')):

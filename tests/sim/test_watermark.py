@@ -43,7 +43,7 @@ def test_a_run_has_the_trace_of_the_model(phases: TimedRun) -> None:
         assert expected.of(word), word.__name__
 
 
-def test_calm_and_storm_come_by_turns(phases: TimedRun) -> None:
+def test_calm_and_storm_alternate(phases: TimedRun) -> None:
     disorder = phases.series["disorder"]
     assert (disorder == 0).sum() > len(disorder) / 4
     assert (disorder > 0.2).sum() > len(disorder) / 8
@@ -59,7 +59,7 @@ def test_figures_of_a_run_by_hand() -> None:
     assert timed.summary["answered_by_flush"] == 1
 
 
-def test_the_seed_and_nothing_else_decides() -> None:
+def test_the_seed_alone_decides() -> None:
     small = {"messages": "600"}
     assert from_settings(small, 3).digest == from_settings(small, 3).digest
     assert from_settings(small, 3).digest != from_settings(small, 4).digest
@@ -78,7 +78,7 @@ def test_every_setting_of_the_query_has_its_default() -> None:
         ({"scenario": "phase"}, "did you mean 'phases'?"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, str], sentence: str) -> None:
+def test_impossible_settings_are_refused(settings: dict[str, str], sentence: str) -> None:
     with pytest.raises(ValueError, match=r"\w") as refused:
         from_settings(settings, 0)
     assert sentence in str(refused.value)

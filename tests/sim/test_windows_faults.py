@@ -165,7 +165,7 @@ def longer(name: str, fault: str, figure: str) -> float:
 
 
 @pytest.mark.parametrize("fault", ["pause", "slow", "fail", "congest", "congest to a share"])
-def test_what_stops_a_worker_makes_answers_late(name: str, fault: str) -> None:
+def test_a_stopped_worker_delays_answers(name: str, fault: str) -> None:
     assert longer(name, fault, "mean_latency_us") > 30_000
 
 
@@ -248,7 +248,7 @@ def test_a_lost_message_is_sent_again_and_a_copy_is_discarded(name: str) -> None
     assert sum(link.lost for link in noisy.links.values()) == arrived.counts["lost"] == 0
 
 
-def test_what_is_lost_on_the_way_to_the_log_never_arrives(name: str) -> None:
+def test_a_message_that_is_lost_on_the_way_to_the_log_never_arrives(name: str) -> None:
     arrivals = len(run(name).workload.arrivals)
     assert len(run(name, *FAULTS["lose on the way"]).workload.arrivals) == arrivals - 2
     for fault in ("replay on the way", "duplicate"):

@@ -87,7 +87,7 @@ def test_readers_whose_batch_is_begun_anew_see_the_one_before(
         assert each() == expected
 
 
-def test_reader_of_what_stays_broken_is_told(tmp_path: Path) -> None:
+def test_a_reader_of_a_broken_store_gets_the_error(tmp_path: Path) -> None:
     seen: list[int] = []
 
     def broken(last: int) -> None:

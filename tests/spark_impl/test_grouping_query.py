@@ -91,7 +91,7 @@ def test_partition_i_holds_the_rows_of_instance_i(spark: SparkSession) -> None:
         (2, "tag", {"gamma": 0}, "gamma is 0; it must be a finite number > 0"),
     ],
 )
-def test_settings_that_cannot_be_are_named(
+def test_impossible_settings_are_named(
     instances: Any, policy: str, settings: dict[str, PlainData], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=f"^{sentence}"):

@@ -61,7 +61,7 @@ def test_the_rendezvous_order_is_sorted_by_weighted_scores(length: int) -> None:
         assert own == sorted(range(len(times)), key=scores.__getitem__)[:length]
 
 
-def test_the_quick_are_first_as_often_as_they_are_quick() -> None:
+def test_instances_come_first_in_proportion_to_their_speed() -> None:
     base = keys.base_hashes([str(number) for number in range(20_000)], 42)
     first = keys.rendezvous_order(base, (1, 4), 1)[:, 0]
     assert abs((first == 0).mean() - 0.8) < 5 * (0.8 * 0.2 / 20_000) ** 0.5

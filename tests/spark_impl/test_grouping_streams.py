@@ -157,7 +157,7 @@ def test_an_instance_without_rows_or_work_keeps_its_state(
     assert sorted(kept) == sorted(key for number, key in enumerate(keys) if place[number] == 1)
 
 
-def test_what_instances_found_is_read_at_all_of_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_results_of_all_instances_are_read(spark: SparkSession, tmp_path: Path) -> None:
     spreader = Spreader(GroupingConfig(3), COLUMNS, tmp_path / "store")
     table = table_of(skewed(8, 60))
     rows = spark.createDataFrame(table).withColumn("at", F.timestamp_seconds("seq"))
@@ -190,7 +190,7 @@ def slow(rows: pa.Table, _state: pa.Table | None) -> tuple[pa.Table, None]:
     return rows.select(["seq", "instance"]), None
 
 
-def test_what_instances_took_decides_about_the_next_window(
+def test_measured_times_decide_the_routes_of_the_next_window(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     events = skewed(3, 60)
@@ -321,7 +321,7 @@ def test_one_stream_at_a_time_writes_a_store(spark: SparkSession, tmp_path: Path
         spreader.advance(rows, lambda _rows, _batch: None, 3)
 
 
-def test_what_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_error_that_stops_a_stream_is_one_sentence(spark: SparkSession, tmp_path: Path) -> None:
     append(tmp_path / "in", pa.table({"seq": [0, None], "key": ["a", "b"]}))
     stream = spark.readStream.schema("seq BIGINT, key STRING").parquet(str(tmp_path / "in"))
 

@@ -47,7 +47,7 @@ def test_every_pair_exactly_once(network: Network) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_broken_off_batches_leave_nothing_behind(seed: int) -> None:
+def test_interrupted_batches_leave_nothing_behind(seed: int) -> None:
     case = random_case(seed)
     broken = case.with_(faults=tuple(Fault("kill", at) for at in range(4)))
     assert pairs(run_in_process(broken, NETWORKS["unordered"])) == nested_loop(case)

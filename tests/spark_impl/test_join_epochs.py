@@ -32,7 +32,7 @@ def test_new_queries_begin_and_gone_ones_end() -> None:
     assert again == found
 
 
-def test_the_rest_may_change() -> None:
+def test_other_settings_of_a_chain_may_change() -> None:
     given = JoinConfig(10, OLD.queries, workers=7, block_size=1, credit=1)
     assert continue_config(OLD, (), given, (), 5) == given
 
@@ -62,7 +62,7 @@ def test_epochs_may_be_given(epochs: Epochs, expected: tuple[str, int, int | Non
         ((("ended", 0, 7),), {"ended": And()}, "'ended' cannot have the epochs 0 to 7"),
     ],
 )
-def test_the_past_does_not_change(
+def test_earlier_epochs_of_a_query_cannot_change(
     epochs: Epochs, queries: dict[str, Predicate], sentence: str
 ) -> None:
     before = config((("ended", 0, 2),), old=Equi("key"), gone=And(), ended=And())

@@ -97,7 +97,7 @@ class TornStore(ChainStore):
         super().commit(done)
 
 
-def test_what_is_half_written_does_not_count(spark: SparkSession, tmp_path: Path) -> None:
+def test_half_written_epochs_do_not_count(spark: SparkSession, tmp_path: Path) -> None:
     case = case_with(workers=2)
     config = JoinConfig.from_json(case.config)
     for events in (*case.batches(), None):
@@ -131,7 +131,7 @@ def test_a_time_beyond_all_times_is_refused(spark: SparkSession, tmp_path: Path)
     assert not found_in(spark, tmp_path / "store")
 
 
-def test_who_gets_no_second_attempt_is_told_how_to_get_one() -> None:
+def test_the_advice_names_a_master_with_more_attempts() -> None:
     assert advice("local[2]", 3) == (
         "nothing of epoch 3 counts; the next run resumes there;"
         " Spark tries once under local[2], and up to four times under local[2,4]"

@@ -13,7 +13,7 @@ def pairs(first: int, count: int) -> Pairs:
     return Pairs(np.arange(first, first + count), np.arange(first, first + count) * 10)
 
 
-def test_a_file_shows_when_it_is_complete(tmp_path: Path) -> None:
+def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     file = MatchFile(tmp_path / "matches-0.parquet", ("a", "b"), epoch=3)
     file.write([[pairs(0, 2), pairs(5, 1)], []])
     file.write([[], [pairs(7, 1)]])
@@ -30,7 +30,7 @@ def test_a_file_shows_when_it_is_complete(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_no_pair_is_no_file(tmp_path: Path) -> None:
+def test_an_epoch_without_pairs_writes_no_file(tmp_path: Path) -> None:
     file = MatchFile(tmp_path / "matches-0.parquet", ("a",), epoch=0)
     file.write([[]])
     file.close()

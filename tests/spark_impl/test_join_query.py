@@ -100,7 +100,7 @@ def test_a_column_that_would_have_to_be_changed_is_refused(
         ChainJoin(1, 10, And()).join(r, s)
 
 
-def test_what_would_fail_again_comes_without_advice(spark: SparkSession) -> None:
+def test_an_error_that_would_recur_comes_without_advice(spark: SparkSession) -> None:
     case = case_with(workers=1)
     r, s = inputs(spark, case, "R"), inputs(spark, case, "S")
     nothing = r.withColumn("value", F.lit(None).cast("double"))

@@ -137,7 +137,7 @@ def ask_once(spark: SparkSession, store: Path, case: Workload) -> None:
         one_time(spark, store, And(), 2, 1)
 
 
-def test_what_a_chain_was_cannot_be_changed(spark: SparkSession, tmp_path: Path) -> None:
+def test_earlier_settings_of_a_chain_cannot_be_changed(spark: SparkSession, tmp_path: Path) -> None:
     arrive(tmp_path, case_of_runs().arrivals)
     before = stream_of(spark, tmp_path, 1, {"old": And()})
     before.run_available()
@@ -147,7 +147,7 @@ def test_what_a_chain_was_cannot_be_changed(spark: SparkSession, tmp_path: Path)
         stream_of(spark, tmp_path, 1, {"old": And()}, lateness_us=9)
 
 
-def test_what_comes_after_a_flush_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+def test_arrivals_after_a_flush_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     case = case_of_runs()
     first, *later = case.batches()
     arrive(tmp_path, first)

@@ -153,9 +153,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("sent", BAD.values(), ids=list(BAD))
-def test_who_does_not_belong_is_refused_and_logged(
-    sent: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_stranger_is_refused_and_logged(sent: bytes, caplog: pytest.LogCaptureFixture) -> None:
     with door() as (made, address), socket.create_connection(address) as stranger:
         stranger.sendall(sent)
         with caplog.at_level(logging.WARNING, "straggler.join"):
@@ -165,7 +163,7 @@ def test_who_does_not_belong_is_refused_and_logged(
         assert stranger.recv(10) == b""
 
 
-def test_who_says_nothing_keeps_nobody_waiting(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_silent_stranger_delays_no_worker(caplog: pytest.LogCaptureFixture) -> None:
     with door() as (made, address):
         silent = [socket.create_connection(address) for _ in range(5)]
         silent[0].sendall(b"\x00\x00")
@@ -243,12 +241,12 @@ def test_messages_survive_the_wire() -> None:
 @pytest.mark.parametrize(
     "kind", [0, messages.BLOCKS, messages.ACK, messages.HINT, messages.END, 99]
 )
-def test_a_frame_that_is_none_is_a_problem_with_a_sentence(kind: int) -> None:
+def test_an_invalid_frame_is_refused_in_one_sentence(kind: int) -> None:
     with pytest.raises(messages.FrameProblem, match="frame"):
         messages.decode_messages(kind, b"R" + b"\x01" * 40)
 
 
-def test_strangers_keep_no_worker_from_meeting_the_others(
+def test_strangers_do_not_disturb_the_meeting_of_workers(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Strangers come to the rendezvous and to a worker: one is silent, others send nonsense."""

@@ -81,9 +81,7 @@ def forget_commit(root: Path, batch: int) -> None:
         path.unlink()
 
 
-def test_rows_that_cannot_be_read_are_set_apart_with_the_reason(
-    lines: Lines, tmp_path: Path
-) -> None:
+def test_unreadable_rows_are_set_apart_with_the_reason(lines: Lines, tmp_path: Path) -> None:
     put(
         tmp_path,
         "a.csv",
@@ -315,7 +313,7 @@ def test_columns_that_have_a_type(spark: SparkSession, tmp_path: Path) -> None:
         ({"time_unit": "h"}, "time_unit 'h' is none of us, ms, s, timestamp"),
     ],
 )
-def test_a_stream_that_cannot_be_landed(
+def test_an_unsuitable_stream_is_refused(
     lines: Lines, tmp_path: Path, columns: dict[str, PlainData], sentence: str
 ) -> None:
     stream = lines().withColumn("n", F.lit(1).cast("long")).withColumn("list", F.array(F.lit(1)))
@@ -353,7 +351,7 @@ def test_a_history_that_belongs_to_another_landing(lines: Lines, tmp_path: Path)
         landing_of(lines(maxFilesPerTrigger=1), tmp_path).run_available()
 
 
-def test_what_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: Path) -> None:
+def test_the_error_that_stops_a_stream_is_one_sentence(lines: Lines, tmp_path: Path) -> None:
     put(tmp_path, "a.csv", "ts,k,v\n1,a,1\n")
     broken = lines().withColumn("v", F.udf(lambda v: str(1 / 0))("v"))
     with pytest.raises(InputProblem, match=r"^division by zero$"):

@@ -36,7 +36,7 @@ def three_files(folder: Path) -> History:
     return found
 
 
-def test_what_was_read_is_not_read_again(tmp_path: Path, opened: list[str]) -> None:
+def test_a_file_is_not_read_twice(tmp_path: Path, opened: list[str]) -> None:
     files = three_files(tmp_path)
     first, rows = files.recompute(wanted([40, 95]))
     assert opened == ["0", "1"]
@@ -56,7 +56,7 @@ def test_file_behind_an_arrival_is_read_ahead(tmp_path: Path, opened: list[str])
     assert opened == ["1"]  # there is nothing behind the last
 
 
-def test_what_lies_ahead_is_not_read_for_a_correction(tmp_path: Path, opened: list[str]) -> None:
+def test_a_correction_reads_no_later_files(tmp_path: Path, opened: list[str]) -> None:
     files = three_files(tmp_path)
     _, rows = files.recompute(wanted([95], limit=99))
     assert opened == ["0"]

@@ -224,7 +224,7 @@ def _columns(folder: Path, **columns: pa.Array) -> Path:
         ({}, ("value",), "a grouping column cannot be called 'value'"),
     ],
 )
-def test_sources_that_cannot_be_read(
+def test_unreadable_sources_are_refused(
     tmp_path: Path, columns: dict[str, PlainData], groups: tuple[str, ...], sentence: str
 ) -> None:
     source = _columns(tmp_path / "h", **columns)

@@ -109,7 +109,7 @@ def test_link_and_what_it_names_stay(forsaken: Path, tmp_path: Path) -> None:
     assert (target / "jvm").exists()
 
 
-def test_what_is_not_a_scratch_folder_stays(tmp_path: Path) -> None:
+def test_other_folders_and_files_are_not_removed(tmp_path: Path) -> None:
     other = tmp_path / f"{session.PREFIX}other"
     (other / "work").mkdir(parents=True)
     file = tmp_path / f"{session.PREFIX}file"

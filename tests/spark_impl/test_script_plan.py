@@ -70,7 +70,7 @@ def graph(*expressions: Expression) -> Graph:
         (Window("max", A, 4, 2), Across("max", (A,)), False),
     ],
 )
-def test_what_is_equal(one: Expression, other: Expression, equal: bool) -> None:
+def test_equal_expressions_are_one_node(one: Expression, other: Expression, equal: bool) -> None:
     first, second = (output.node for output in graph(one, other).outputs)
     assert (first == second) == equal
 

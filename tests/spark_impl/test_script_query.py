@@ -165,7 +165,7 @@ def test_scripts_that_change(spark: SparkSession, tmp_path: Path) -> None:
     assert len(found["hall", "mean"]) > 30
 
 
-def test_what_was_before_the_change_is_remembered(spark: SparkSession, tmp_path: Path) -> None:
+def test_tuples_from_before_the_change_are_remembered(spark: SparkSession, tmp_path: Path) -> None:
     """Operations and watermarks that follow the disorder remember earlier tuples.
 
     B was silent for long when the new script, which needs its latest value, came into force. C has
@@ -234,7 +234,7 @@ def test_stores_of_others(spark: SparkSession, tmp_path: Path) -> None:
         ("value", None, "value of sensor 'A' is NULL in some row"),
     ],
 )
-def test_arrivals_that_cannot_be(
+def test_impossible_arrivals_are_refused(
     spark: SparkSession, tmp_path: Path, column: str, value: Any, told: str
 ) -> None:
     source = history(tmp_path / "h", [("B", 1, 1.0), ("A", 2, 2.0)])

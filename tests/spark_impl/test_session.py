@@ -92,7 +92,7 @@ org.apache.spark.SparkException: Exception thrown in awaitResult:\x20
         ("a line\nError: Could not create the Java Virtual Machine.\n", "Error: Could not create"),
     ],
 )
-def test_why_java_does_not_start_is_its_last_cause(tmp_path: Path, log: str, sentence: str) -> None:
+def test_the_error_of_java_is_its_last_cause(tmp_path: Path, log: str, sentence: str) -> None:
     def start() -> None:
         with (tmp_path / "messages.log").open("ab") as file, _java_messages(file):
             os.write(2, log.encode("utf-8"))

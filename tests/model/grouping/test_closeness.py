@@ -157,7 +157,7 @@ def test_with_many_equal_instances_two_is_not_enough() -> None:
     assert_page_says(found)
 
 
-def test_what_candidates_cost_is_more_tuples_the_longer_windows_are() -> None:
+def test_candidates_cost_more_tuples_in_longer_windows() -> None:
     n, times_us = 16, (1,) * 8 + (10,) * 8
     shares = [1 / rank for rank in range(1, 1_001)]
     costs = []

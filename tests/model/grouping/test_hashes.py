@@ -47,7 +47,7 @@ def test_pairs_are_different_and_uniform(n: int) -> None:
     assert chi_squared < 110  # 55 degrees of freedom at most: one table in 65,000 is above
 
 
-def test_a_single_instance_is_both() -> None:
+def test_a_single_instance_is_first_and_second_choice() -> None:
     assert (first_instance(TEXTS[0], 1), second_instance(TEXTS[0], 1)) == (
         0,
         0,

@@ -58,7 +58,7 @@ def test_senders_go_on_from_what_was_saved(workload: Workload, order: st.DataObj
 
 
 @pytest.mark.parametrize("policy", ["tag", "dag", "cg", "dkg", "round-robin"])
-def test_what_was_saved_does_not_change_when_its_machine_goes_on(policy: str) -> None:
+def test_a_saved_state_does_not_change_when_its_machine_continues(policy: str) -> None:
     machine = Machine(GroupingConfig(3, policy, window_tuples=2))
     keys = "abcaabbbca"
     for key in keys:

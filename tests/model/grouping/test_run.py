@@ -147,7 +147,7 @@ def test_a_trace_survives_its_file(tmp_path: Path) -> None:
     assert list(again.steps()) == list(trace.steps())
 
 
-def test_nothing_gives_nothing() -> None:
+def test_an_empty_workload_has_an_empty_trace() -> None:
     assert len(run(case(""))) == 0
     with pytest.raises(ValueError, match="instances is 0"):
         run(case("a", instances=0))

@@ -60,7 +60,7 @@ def test_times_hold_from_their_micro_batch_on() -> None:
         ({"window": 1}, "unknown setting 'window'"),
     ],
 )
-def test_a_configuration_that_cannot_be_is_refused(
+def test_an_impossible_configuration_is_refused(
     change: dict[str, PlainData], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=r"must|unknown|missing") as refused:

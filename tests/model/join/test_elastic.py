@@ -41,7 +41,7 @@ def test_the_newest_of_s_go_right_with_all_of_r() -> None:
 
 
 @pytest.mark.parametrize(("stream", "n", "wm_us"), [("R", 1, (9, 1)), ("S", 1, (2, 9))])
-def test_what_lies_in_one_part_has_not_passed_the_other(
+def test_tuples_of_one_part_have_not_passed_the_other_part(
     stream: str, n: int, wm_us: tuple[int, int]
 ) -> None:
     setup = SeededRun(workload(1), {"changes": 1}, lambda n: 0).setup

@@ -57,7 +57,7 @@ def test_a_change_waits_and_a_calm_moment_starts_the_wait_anew() -> None:
 
 
 @pytest.mark.parametrize("taus", [(0.0, 0.5, 0.5), (0.3, 0.5, 0.5), (0.1, 0.8, 0.7), (0.1, 1, 2)])
-def test_limits_that_cannot_be_are_refused(taus: tuple[float, float, float]) -> None:
+def test_impossible_limits_are_refused(taus: tuple[float, float, float]) -> None:
     with pytest.raises(ValueError, match="it must be 0 < tau0"):
         Limits(*taus)
 

@@ -155,14 +155,14 @@ def test_a_gate_that_goes_back_decides_again_what_it_decided() -> None:
     assert half
 
 
-def test_a_stream_that_is_none_is_refused() -> None:
+def test_an_unknown_stream_is_refused() -> None:
     config = JoinConfig(2, (("all", And()),))
     with pytest.raises(ValueError, match="stream is 'T'"):
         admission(Workload("join", (event(0, 0, "T"),), config.to_json()))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_joined_is_what_the_chain_finds_in_its_first_possible_epoch(seed: int) -> None:
+def test_the_oracle_finds_the_pairs_of_the_chain_in_the_first_possible_epoch(seed: int) -> None:
     drawn = workload(seed)
     expected, found = nested_loop_join(drawn), run(drawn)
     assert expected.of(Rejected) == found.of(Rejected)

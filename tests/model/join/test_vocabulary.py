@@ -64,7 +64,7 @@ def test_a_configuration_survives_json() -> None:
         ({"colour": 1}, "unknown setting 'colour'"),
     ],
 )
-def test_a_configuration_that_cannot_be_is_refused(
+def test_an_impossible_configuration_is_refused(
     change: dict[str, PlainData], sentence: str
 ) -> None:
     data = {"window_us": 5, "queries": [["all", ["and"]]], **change}
@@ -100,7 +100,7 @@ def test_a_missing_setting_is_named() -> None:
         (lambda: And(cast("Any", ("key",))), "a part of And is 'key'"),
     ],
 )
-def test_a_predicate_that_cannot_be_is_refused(make: Any, sentence: str) -> None:
+def test_an_impossible_predicate_is_refused(make: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match="must be") as refused:
         make()
     assert sentence in str(refused.value)

@@ -65,7 +65,7 @@ def test_a_rejection_that_is_missing_early_on_is_seen() -> None:
     assert outcomes(case, without(right, rejected[0]), 20)[REJECTIONS] is Outcome.BROKEN
 
 
-def test_how_much_was_computed_is_said() -> None:
+def test_the_sentence_states_how_many_arrivals_were_compared() -> None:
     case = workload()
     told = {each.claim: each.sentence for each in judge(case, run(case), 20).verdicts}
     assert told[RESULTS].endswith("; compared with the meaning of 20 arrivals).")
@@ -109,7 +109,7 @@ def test_results_are_close_where_sums_are_rounded() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_not_finite_is_not_close(value: float) -> None:
+def test_a_result_that_is_not_finite_is_not_close(value: float) -> None:
     case = workload(unit=0.1)
     right = run(case)
     wrong = Trace("x", [right.of(Result)[0]._replace(value=value)])

@@ -28,7 +28,7 @@ def graph_of(*scripts: str) -> Graph:
         ['x = max("a", 1, 1); y = x', 'z = max("a", 1, 1)'],
     ],
 )
-def test_what_means_the_same_is_computed_once(scripts: Sequence[str]) -> None:
+def test_equal_expressions_are_one_computation(scripts: Sequence[str]) -> None:
     graph = graph_of(*scripts)
     assert len(graph.computed) == 1
     assert graph.written == 2
@@ -48,7 +48,7 @@ def test_what_means_the_same_is_computed_once(scripts: Sequence[str]) -> None:
         ['x = max("a", "b")', 'x = max(union("a", "b"), 1, 1)'],
     ],
 )
-def test_what_does_not_is_not(scripts: Sequence[str]) -> None:
+def test_different_expressions_are_two_computations(scripts: Sequence[str]) -> None:
     assert len(graph_of(*scripts).computed) == 2
 
 

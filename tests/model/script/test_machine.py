@@ -41,7 +41,7 @@ def test_any_order_any_placement_and_any_failure_give_what_all_tuples_mean(
     assert not seen.differences()
 
 
-def test_interesting_things_happen_on_the_way(seed: int) -> None:
+def test_interleavings_include_every_interesting_case(seed: int) -> None:
     random, back, told, rejected, undefined = Random(seed), 0, 0, 0, 0
     for workload in collect(cases(), RUNS_FOR_GUARDS, seed):
         seen = Interleaving(workload, anywhere(random), random)
@@ -125,7 +125,7 @@ def test_values_of_later_tuples_may_need_smaller_units() -> None:
     assert told == list(zip([9 * MS, 19 * MS, 29 * MS], map(float, exact), strict=True))
 
 
-def test_being_told_twice_changes_nothing() -> None:
+def test_a_repeated_notice_changes_nothing() -> None:
     worker, other = workers(
         window("sum", A, 10, 10), window("sum", B, 10, 10), Arithmetic("-", Name("x"), Name("y"))
     )
@@ -199,7 +199,7 @@ def test_a_redelivery_is_recognised_before_and_after_identities_are_forgotten() 
 
 
 @pytest.mark.parametrize("bad", [-1, 1 << 61])
-def test_an_event_time_that_cannot_be_is_an_error(bad: int) -> None:
+def test_an_impossible_event_time_is_an_error(bad: int) -> None:
     worker, _ = workers(window("count", A, 10, 10))
     with pytest.raises(ValueError, match="must be at least 0 and below 2"):
         worker.take(event(0, "a", 1)._replace(event_time_us=bad))

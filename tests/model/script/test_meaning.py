@@ -224,7 +224,7 @@ def test_a_cluster_has_no_missing_values_and_redeliveries_only_if_they_are_late(
     assert late((4, 0, 3, 1.5), again=1, value=float("nan")) == []
 
 
-def test_what_is_known_ends_at_the_watermark_by_disorder(trace_of: TraceOf) -> None:
+def test_results_are_known_up_to_the_watermark_by_disorder(trace_of: TraceOf) -> None:
     tuples = [("a", 1, 1.0), ("a", 3, 1.0), ("b", 3, 1.0)]
     settings: dict[str, PlainData] = {
         "lateness_us": 3 * MS,
@@ -266,7 +266,7 @@ def test_before_the_end_what_is_known_is_told(trace_of: TraceOf) -> None:
 
 
 @pytest.mark.parametrize("at_us", [-1, 1 << 61])
-def test_times_that_cannot_be_are_refused(trace_of: TraceOf, at_us: int) -> None:
+def test_impossible_times_are_refused(trace_of: TraceOf, at_us: int) -> None:
     workload = case(Window("max", A, 1, 1), ("a", 0, 1.0))
     event = workload.arrivals[0]._replace(event_time_us=at_us)
     with pytest.raises(ValueError, match=f"has the event time {at_us}; it must be"):

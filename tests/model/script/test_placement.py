@@ -63,7 +63,7 @@ def test_lpt_reaches_its_bound() -> None:
     assert least_makespan([Fraction(each) for each in (5, 5, 4, 4, 3, 3, 3)], 3) == 9
 
 
-def test_what_hangs_together_is_one_component() -> None:
+def test_connected_sensors_are_one_component() -> None:
     rates = dict.fromkeys("abcdef", 1)
     graph = graph_of(rates, "ab", "bc", "de", "f")
     found = [len(piece.sensors) for piece in components(graph)]
@@ -110,7 +110,7 @@ def test_one_sensor_that_is_too_much_stays_whole() -> None:
     assert max(placed.loads) == 100
 
 
-def test_everybody_who_is_alike_is_tried_once() -> None:
+def test_equivalent_choices_are_tried_once() -> None:
     assert sorted(assignments(3, 2)) == [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1)]
 
 

@@ -40,7 +40,7 @@ def test_settings_are_written_and_read_again(config: ScriptConfig) -> None:
     assert ScriptConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
 
 
-def test_where_a_tree_stands_does_not_matter() -> None:
+def test_trees_are_equal_at_any_place_in_the_text() -> None:
     assert Sensor("a", at=3) == A
     assert hash(Sensor("a", at=3)) == hash(A)
     assert repr(Sensor("a", at=3)) == "Sensor(id='a')"
@@ -76,7 +76,7 @@ def test_numbers_alone_are_a_number() -> None:
         (lambda: Workflow("", ()), "the name of a workflow is ''"),
     ],
 )
-def test_what_is_not_right_in_itself_is_refused(make: Any, message: str) -> None:
+def test_an_invalid_expression_is_refused(make: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()
 
@@ -103,7 +103,7 @@ def test_what_is_not_right_in_itself_is_refused(make: Any, message: str) -> None
         ),
     ],
 )
-def test_settings_that_cannot_be_are_refused(settings: dict[str, PlainData], message: str) -> None:
+def test_impossible_settings_are_refused(settings: dict[str, PlainData], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         config_of(A, **settings)
 
@@ -147,7 +147,7 @@ def test_depth_is_refused_without_recursion() -> None:
         ScriptConfig.from_json({"workflows": [["w", ["x", data]]], "sensors": [["a", 1]]})
 
 
-def test_asked_for_is_what_something_is_computed_from() -> None:
+def test_a_sensor_is_asked_for_if_an_output_depends_on_it() -> None:
     flow = Workflow(
         "w",
         (

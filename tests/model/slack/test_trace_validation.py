@@ -18,7 +18,7 @@ STREAM = Workload(
 
 
 @given(workloads())
-def test_what_the_model_records_is_a_behaviour_of_the_model(workload: Workload) -> None:
+def test_a_trace_of_the_model_is_a_behaviour_of_the_model(workload: Workload) -> None:
     trace = run(workload)
     tasks = SlackConfig.from_json(workload.config).tasks
     outcomes = {validate_task(workload, trace, task).outcome for task in range(tasks)}

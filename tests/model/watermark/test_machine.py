@@ -71,7 +71,7 @@ def test_a_fixed_watermark_waits_in_calm_streams_and_misses_nothing() -> None:
     assert [clock.inv for clock in found.of(Clock)] == [0, 0, 0, 1, 3, 1, 0]
 
 
-def test_what_is_refused_or_redelivered_does_not_enter_the_cluster() -> None:
+def test_refused_and_redelivered_tuples_do_not_enter_the_cluster() -> None:
     task = Task(W10, 0)
     first, second, third = events(3, 8, 9)
     task.arrive(first, 0)

@@ -41,7 +41,7 @@ def test_defaults_follow_from_the_window() -> None:
         ({"control": "fixed"}, "unknown setting 'control'"),
     ],
 )
-def test_a_configuration_that_cannot_be_is_refused(
+def test_an_impossible_configuration_is_refused(
     change: dict[str, PlainData], sentence: str
 ) -> None:
     with pytest.raises(ValueError, match=r"must|unknown") as refused:

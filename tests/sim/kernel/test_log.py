@@ -256,7 +256,7 @@ def test_bursts_and_gaps_outside_the_run_are_refused_or_left_out(
     assert simulate_arrivals(kept, 1).events
 
 
-def test_what_concerns_one_source_must_be_within_the_time_of_that_source() -> None:
+def test_a_disturbance_of_one_source_lies_within_the_time_of_that_source() -> None:
     early, late = Gap(LATE, 5, source=1), Gap(LATE, 5, source=0)
     sources = (Source(2), Source(9))
     assert within_run(Plan(sources, disturbances=(early, late)), 1).disturbances == (early,)
@@ -346,6 +346,6 @@ def test_changing_one_component_leaves_the_others_as_they_were() -> None:
     assert {event[1:] for event in kept.events} < {event[1:] for event in whole.events}
 
 
-def test_the_seed_and_nothing_else_decides() -> None:
+def test_the_seed_alone_decides() -> None:
     assert simulate_arrivals(STORMY, 3).digest() == simulate_arrivals(STORMY, 3).digest()
     assert simulate_arrivals(STORMY, 3).digest() != simulate_arrivals(STORMY, 4).digest()

@@ -140,7 +140,7 @@ def test_fields_with_their_default_are_left_out() -> None:
         ),
     ],
 )
-def test_what_is_not_a_plan_is_refused_in_one_sentence(data: object, message: str) -> None:
+def test_an_invalid_plan_is_refused_in_one_sentence(data: object, message: str) -> None:
     with pytest.raises(ValueError, match=message) as refusal:
         from_plain(data)
     assert "\n" not in str(refusal.value)

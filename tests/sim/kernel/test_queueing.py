@@ -279,7 +279,7 @@ def test_a_tandem_of_two_queues_with_a_link_between() -> None:
     assert_mean(second.wait(), 1.2 * mm_wait_us(0.6), narrow=0.1)
 
 
-def test_what_leaves_a_queue_is_poisson_and_independent_of_the_past() -> None:
+def test_the_output_of_a_queue_is_poisson_and_independent_of_the_past() -> None:
     took_us, second = two_in_a_row()
     gaps_us = np.diff(second.came_us)[WARM_UP:]
     mean_us = SERVICE_US / 0.5

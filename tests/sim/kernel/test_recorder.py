@@ -48,7 +48,7 @@ def test_several_changes_at_once_leave_the_last_one() -> None:
     assert level.peak == 4.0  # 9 did not last
 
 
-def test_the_present_value_counts_as_a_peak() -> None:
+def test_the_current_value_counts_as_a_peak() -> None:
     level = Level()
     level.set(7.0, 5.0)
     assert level.peak == 7.0

@@ -172,7 +172,7 @@ def test_the_collector_goes_on_after_a_failure() -> None:
     assert gc.isenabled()
 
 
-def test_whoever_has_switched_it_off_finds_it_off() -> None:
+def test_a_disabled_collector_stays_disabled_after_a_run() -> None:
     gc.disable()
     try:
         run(Plan((Source(1),)), 5, Room)
@@ -181,7 +181,7 @@ def test_whoever_has_switched_it_off_finds_it_off() -> None:
         gc.enable()
 
 
-def test_whatever_was_frozen_stays_so() -> None:
+def test_frozen_objects_stay_frozen_after_a_run() -> None:
     gc.freeze()
     try:
         run(Plan((Source(1),)), 5, Room)
@@ -190,7 +190,7 @@ def test_whatever_was_frozen_stays_so() -> None:
         gc.unfreeze()
 
 
-def test_what_a_run_has_made_is_not_gone_through_when_it_is_over() -> None:
+def test_the_collector_does_not_scan_a_runs_objects_after_its_end() -> None:
     gc.collect()
     kept, arrived = run(Plan((Source(20_000),)), 5, Room)
     assert sum(gc.get_count()) < len(arrived.events) / 10

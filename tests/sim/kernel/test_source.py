@@ -123,7 +123,7 @@ def test_keys_and_values_have_their_shares() -> None:
     assert set(departures.values.tolist()) == {-2.0, -1.0, 0.0, 1.0, 2.0}
 
 
-def test_what_is_drawn_for_one_thing_moves_nothing_else() -> None:
+def test_draws_for_one_purpose_move_no_other_draws() -> None:
     plain = Source(50, Exponential(1_000), delay=Exponential(5_000), keys=("a", "b"))
     one = sent(plain).departures
     burst = Burst(0, SECOND, 0.5, Exponential(100.0))

@@ -80,7 +80,7 @@ def test_dropping_when_full() -> None:
     assert run.gone == [2, 3]
 
 
-def test_what_must_enter_is_not_dropped() -> None:
+def test_an_item_that_must_enter_is_not_dropped() -> None:
     run = Run(Worker(queue_limit=1, when_full="drop"))
     for item in (0, 1):
         run.offer(item)
@@ -91,7 +91,7 @@ def test_what_must_enter_is_not_dropped() -> None:
     assert (run.station.dropped, run.station.inside.peak) == (1, 3)
 
 
-def test_what_must_enter_waits_at_the_door_of_a_worker_that_blocks() -> None:
+def test_an_item_that_must_enter_waits_at_the_door_of_a_blocking_worker() -> None:
     run = Run(Worker(queue_limit=0))
     run.offer(0)
     assert run.offer(1, must=True) is Offer.BLOCKED

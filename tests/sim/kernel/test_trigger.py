@@ -134,7 +134,7 @@ def test_a_stream_need_not_be_flushed() -> None:
 
 
 @pytest.mark.parametrize("when", [Every(10), EveryTuples(2), At((1,))])
-def test_where_nothing_arrives_there_is_no_batch_but_a_flush(when: When) -> None:
+def test_a_run_without_arrivals_has_no_batch_but_a_flush(when: When) -> None:
     told, arrived = triggered(when, ())
     assert told == [("flush", 0)]
     assert (arrived.events, arrived.cuts, arrived.ends_us) == ((), (), ())

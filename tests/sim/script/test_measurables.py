@@ -27,7 +27,7 @@ def test_by_the_rates_it_is_what_a_run_says() -> None:
     assert predicted == {name: timed[name] for name in predicted}
 
 
-def test_what_nobody_shares_is_sent_once() -> None:
+def test_sensors_that_are_not_shared_are_sent_once() -> None:
     for way in PLACEMENTS:
         found = MEASURABLES["communication"].measure({**SHARED, "shared": "0", PLACEMENT: way}, 1)
         assert found["predicted_per_hour"] == 16 * SENSOR_HZ, way

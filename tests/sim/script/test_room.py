@@ -131,7 +131,7 @@ def test_a_worker_that_fails_begins_again_behind_its_last_mark() -> None:
     assert marked.run.workload.faults == (Fault("kill", 1),)
 
 
-def test_what_was_sent_is_sent_again_after_a_failure_and_changes_nothing() -> None:
+def test_results_are_sent_again_after_a_failure_and_change_nothing() -> None:
     # The batch ends at 2 s, so that worker 1 takes in everything once more.
     faults = (Fail("worker-1", 1_700_000, 1_000),)
     seen = measured(*STREAM, faults=faults, trigger=Every(2 * SECOND_US))

@@ -32,7 +32,7 @@ def small(seed: int = 1, /, **settings: object) -> ScriptRun:
 # ------------------------------------------------------------------------------ any workflows
 
 
-def test_a_seed_says_everything() -> None:
+def test_the_seed_alone_determines_a_run() -> None:
     assert small().digest == small().digest
     assert small().digest != small(2).digest
     root = Path(__file__).parents[3]
@@ -60,7 +60,7 @@ def test_the_model_records_the_same(scenario: str, disorder: str) -> None:
     assert timed.workload.cuts
 
 
-def test_placements_change_who_is_sent_what_and_nothing_else() -> None:
+def test_placements_change_nothing_but_the_hosts() -> None:
     runs = {way: small(placement=way) for way in PLACEMENTS}
     for word in (Result, Undefined, Rejected):
         assert len({timed.trace.of(word) for timed in runs.values()}) == 1
@@ -73,7 +73,7 @@ def test_placements_change_who_is_sent_what_and_nothing_else() -> None:
     assert set(hosts["by-unit"]) <= set(hosts["by-sensor"])
 
 
-def test_slow_workers_change_times_alone() -> None:
+def test_slow_workers_change_only_times() -> None:
     fast, slow = small(), small(speeds="1,0.02")
     assert list(fast.trace.steps()) == list(slow.trace.steps())
     assert fast.summary["tuples_sent"] == slow.summary["tuples_sent"]
@@ -106,7 +106,7 @@ FULL = {"scenario": "drawn", "shared": 4, "service_us": 30_000, "loss": 0.05, "w
 @pytest.mark.parametrize("placement", ["all-split", "by-sensor"])
 @pytest.mark.parametrize("queue", QUEUES)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_whatever_goes_wrong_the_model_records_the_same(
+def test_the_model_records_the_same_under_every_fault(
     fault: str, queue: str, placement: str
 ) -> None:
     timed = small(**FULL, **QUEUES[queue], faults=FAULTS[fault], placement=placement)
@@ -125,7 +125,7 @@ def test_whatever_goes_wrong_the_model_records_the_same(
         assert not timed.workload.faults
 
 
-def test_faults_are_met() -> None:
+def test_every_fault_changes_the_run() -> None:
     calm = small(**FULL, placement="all-split").digest
     found = {
         fault: small(**FULL, placement="all-split", faults=faults).digest
@@ -146,7 +146,7 @@ def test_a_worker_far_away_answers_later() -> None:
     assert len(set(waits)) == len(tiers)
 
 
-def test_another_machine_is_asked_everything() -> None:
+def test_a_run_uses_only_the_given_machine() -> None:
     asked: list[tuple[int, str]] = []
 
     class Watched:
@@ -190,7 +190,7 @@ def test_a_watermark_that_follows_the_disorder_waits_less_and_lets_less_in() -> 
         assert each.trace.of(Rejected) == make_reference()(each.workload).of(Rejected)
 
 
-def test_without_lateness_only_the_end_tells() -> None:
+def test_without_lateness_results_have_no_latency() -> None:
     timed = small(lateness_us="none")
     assert timed.summary["late"] == 0
     assert timed.summary["results"]
@@ -199,7 +199,7 @@ def test_without_lateness_only_the_end_tells() -> None:
 
 
 @pytest.mark.parametrize("flush", [True, False])
-def test_nothing_at_all_is_a_run(flush: bool) -> None:
+def test_a_run_without_arrivals_records_nothing(flush: bool) -> None:
     said = Statement("x", Union((Sensor("a"), Sensor("b"))))
     config = ScriptConfig((Workflow("w", (said,)),), (("a", 1), ("b", 1)), 2)
     workload = Workload("script", (), config.to_json(), flush=flush)
