@@ -171,7 +171,7 @@ def test_a_folder_in_place_of_results_is_refused_before_anything_runs(
 @pytest.mark.usefixtures("in_one_process")
 def test_a_full_disk_is_told_and_what_is_stored_is_kept(straggler: Straggler) -> None:
     done = sweep(straggler, "--junit", "/dev/full")
-    expected = "'/dev/full' cannot be written: No space left on device; what is stored is kept"
+    expected = "'/dev/full' cannot be written: No space left on device; stored runs are kept"
     assert (done.code, done.out) == (2, "")
     assert expected in done.err
     assert expected in sweep(straggler, "--json", "/dev/full").err
