@@ -25,7 +25,6 @@ UNWRAPPED: tuple[str, ...] = (
     "docs/published.md",
     "docs/script.md",
     "docs/simulation.md",
-    "docs/slack.md",
     "docs/sweeps.md",
     "docs/your-system.md",
 )
