@@ -81,7 +81,7 @@ def test_the_stated_cluster_has_unequal_workers_and_two_tiers() -> None:
         ("when_full", "explode", "when_full is 'explode'; it must be one of block, drop"),
         ("service", "slow", "service is 'slow'; it must be one of exponential, constant"),
         ("service_us", "-1", "service_us is -1.0; it must be a finite number > 0"),
-        ("tuple_bytes", "0", "Cluster.tuple_bytes is 0; it must be above 0"),
+        ("tuple_bytes", "0", "tuple_bytes is 0; it must be an integer > 0"),
         ("loss", "1", "Noise.loss is 1.0; it must be below 1, or no retry ever arrives"),
         ("loss", "-0.1", "Noise.loss is -0.1; it must be between 0 and 1"),
         ("retry_us", "0", "Noise.retry_us is 0.0; it must be finite and above 0"),
