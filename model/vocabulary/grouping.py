@@ -5,7 +5,7 @@ names here follow it.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from model.vocabulary.settings import JsonObject, PlainData, Setting, Settings, is_int, require
 
@@ -97,7 +97,7 @@ class GroupingConfig(Settings):
         first = self.times_us[0][0] if self.times_us else 0
         require(first == 0, "the first micro-batch of times_us", first, "0")
 
-    def _require_one_an_instance(self, name: str, values: Any, least: int) -> None:
+    def _require_one_an_instance(self, name: str, values: tuple[int, ...], least: int) -> None:
         good = isinstance(values, tuple) and len(values) in {0, self.instances}
         require(good, name, values, f"one number for each of the {self.instances} instances")
         for value in values:

@@ -6,7 +6,7 @@ Source: S2J, a chain of join workers that exchange blocks of tuples by the proto
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from model.vocabulary.settings import (
     JsonObject,
@@ -106,7 +106,7 @@ Predicate = Equi | Band | Apart | Ineq | And
 PREDICATES = (Equi, Band, Apart, Ineq, And)
 
 
-def predicate_to_json(predicate: Predicate) -> list[Any]:
+def predicate_to_json(predicate: Predicate) -> list[PlainData]:
     """Plain data: a list that starts with the kind."""
     if isinstance(predicate, And):
         return ["and", *(predicate_to_json(part) for part in predicate.parts)]
@@ -119,7 +119,7 @@ def predicate_to_json(predicate: Predicate) -> list[Any]:
     return ["ineq", predicate.left, predicate.op, predicate.right]
 
 
-def predicate_from_json(data: Any) -> Predicate:
+def predicate_from_json(data: PlainData) -> Predicate:
     """Read what :func:`predicate_to_json` wrote; anything else is a ``ValueError``."""
     if isinstance(data, list | tuple) and data:
         kind, *rest = data

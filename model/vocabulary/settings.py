@@ -205,7 +205,7 @@ def defaults_of(kind: Any) -> dict[str, PlainData]:
     return {name: kind._field_defaults.get(name, MISSING) for name in kind._fields}
 
 
-def _declaration(name: str, hint: Any, default: object) -> Setting:
+def _declaration(name: str, hint: object, default: object) -> Setting:
     declared: Setting
     hinted, declared = get_args(hint)
     choices = get_args(hinted) if isinstance(hinted, UnionType) else (hinted,)
@@ -254,7 +254,7 @@ class Settings:
         return dict(data)
 
 
-def schema(*kinds: type, without: Collection[str] = (), **defaults: Any) -> dict[str, Setting]:
+def schema(*kinds: type, without: Collection[str] = (), **defaults: object) -> dict[str, Setting]:
     """Return the settings of several classes in one mapping, some with another default."""
     found = {
         name: each
@@ -282,7 +282,7 @@ def read_settings(texts: Text, known: Mapping[str, Setting]) -> dict[str, PlainD
     }
 
 
-def pick(kind: type[T], values: JsonObject, **others: Any) -> T:
+def pick(kind: type[T], values: JsonObject, **others: object) -> T:
     """Build an object of class ``kind`` from those of ``values`` that are settings of it."""
     own = {name: values[name] for name in settings_of(kind) if name in values}
     return kind(**{**own, **others})

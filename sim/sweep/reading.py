@@ -10,10 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from itertools import chain
 from math import isfinite
 from pathlib import Path
-from typing import Any
 
 import sim
-from model.vocabulary.settings import JsonObject, look_up, nearest
+from model.vocabulary.settings import JsonObject, PlainData, look_up, nearest
 from sim.sweep.expectations import COLUMNS, expectation_of, where_of
 from sim.sweep.experiment import (
     EFFORTS,
@@ -302,7 +301,7 @@ def _published(file: Table) -> Published | None:
     return Published(table.text("says"), values.values)
 
 
-def _numbers(value: object) -> Collection[Any]:
+def _numbers(value: object) -> Collection[PlainData]:
     """Those that a published value is made of."""
     if isinstance(value, dict):
         return value.values()

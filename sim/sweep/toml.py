@@ -5,9 +5,9 @@ Every refusal is a ``ValueError`` with one sentence that names the place and the
 
 from collections.abc import Collection, Mapping
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from model.vocabulary.settings import JsonObject, look_up, nearest
+from model.vocabulary.settings import JsonObject, PlainData, look_up, nearest
 
 _KINDS: Mapping[type, str] = {
     str: "a text",
@@ -66,7 +66,7 @@ class Table(NamedTuple):
         self.require(isfinite(value), key, value, "a finite number")
         return value
 
-    def list(self, key: str) -> list[Any]:
+    def list(self, key: str) -> list[PlainData]:
         """A list; empty if it is not there."""
         return list(self._value(key, list)) if key in self.values else []
 
@@ -95,7 +95,7 @@ class Table(NamedTuple):
             msg = f"{self.place}{key} is {value!r}; it must be {expected}"
             raise ValueError(msg)
 
-    def _value(self, key: str, kind: type) -> Any:
+    def _value(self, key: str, kind: type) -> PlainData:
         if key not in self.values:
             msg = f"{self.place}{key} is missing"
             raise ValueError(msg)

@@ -9,12 +9,12 @@ Rules of this file:
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any
 
-from model.vocabulary.settings import is_int, is_number, one_of, require
+from model.vocabulary.settings import PlainData, is_int, is_number, one_of, require
 
 WINDOW_OPS = ("max", "min", "avg", "sum", "count", "stddev")
 ACROSS_OPS = ("max", "min", "avg", "sum")
@@ -217,7 +217,7 @@ def is_constant(expression: Expression) -> bool:
     return True
 
 
-def expression_to_json(expression: Expression) -> list[Any]:
+def expression_to_json(expression: Expression) -> list[PlainData]:
     """Plain data: a list that starts with the kind."""
     inside = [expression_to_json(child) for child in children(expression)]
     kind = type(expression).__name__.lower()
@@ -234,10 +234,10 @@ def expression_to_json(expression: Expression) -> list[Any]:
     return [kind, expression.op, *inside]
 
 
-def expression_from_json(data: Any, depth: int = 1) -> Expression:
+def expression_from_json(data: PlainData, depth: int = 1) -> Expression:
     """Read what :func:`expression_to_json` wrote; anything else is a ``ValueError``."""
 
-    def inside(parts: Any) -> tuple[Expression, ...]:
+    def inside(parts: Iterable[PlainData]) -> tuple[Expression, ...]:
         return tuple([expression_from_json(part, depth + 1) for part in parts])
 
     match data if depth <= DEPTH_MAX else None:
