@@ -128,7 +128,7 @@ def coverage_packs(aggregate: str, *, is_given: bool) -> st.SearchStrategy[Clust
 @promise(1, "late pairs", "windows below the coverage", "wrong first answers")
 @pytest.mark.parametrize("aggregate", first_of_profile(["sum", "count", "avg"]))
 @given(data=st.data(), seed=SEEDS)
-def test_first_answers_contain_what_was_asked_for(
+def test_first_answers_contain_the_requested_share(
     spark: SparkSession, reached: Reached, aggregate: str, data: st.DataObject, seed: int
 ) -> None:
     given = first_of_profile([True, False])

@@ -1,4 +1,4 @@
-"""docs/grouping-guide.md, and the end of docs/grouping.md, show what was simulated and stored."""
+"""docs/grouping-guide.md, and the end of docs/grouping.md, show the stored figures."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def test_the_tables_are_those_of_the_benchmark() -> None:
 
 
 def test_other_figures_are_other_lines() -> None:
-    """No figure stands in the lines by itself: each line changes when what was measured does."""
+    """Each line changes when the measured figures change, so that no figure is a constant."""
     now = stored()
     other = {name: 10 * each if isinstance(each, float) else "?" for name, each in now.items()}
     for lines, changed in zip(tables(now), tables(other), strict=True):

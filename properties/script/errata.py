@@ -1,4 +1,4 @@
-"""Errata of room ``script``: where the framework for sensor scripts, read literally, does not hold.
+"""Errata of room ``script``: promises that the published framework, read literally, breaks.
 
 Source: a framework for real-time aggregation over large numbers of sensors.
 
@@ -47,7 +47,7 @@ class Crew(NamedTuple):
     """Sensors, each with a script of its own, and workers for them."""
 
     per_hour: tuple[int, ...]
-    """Tuples an hour, by sensor."""
+    """Tuples per hour, by sensor."""
     workers: int
 
     def workload(self) -> Workload:
@@ -87,7 +87,7 @@ def _describe_hosts(workload: Workload, trace: Trace) -> Sequence[str]:
     gets = [f"worker {worker} gets {sensors or 'nothing'}" for worker, sensors in enumerate(at)]
     return (
         f"{counted(len(config.sensors), 'sensor')}, each with a script of its own, on"
-        f" {config.workers} workers; in an hour come from {sent}.",
+        f" {config.workers} workers; tuples per hour: {sent}.",
         f"By the rule as written {', '.join(gets)}.",
     )
 
@@ -243,11 +243,11 @@ def _describe_stream(stream: Stream) -> Sequence[str]:
     longer = Stream((Span(60_007, 1_000),), 10)  # lengths as analysts write them
     more_panes, fewer_edges = (longer.steps(way) for way in longer.ways)
     return (
-        f"A window of {span.length_ms} ms, anew every {span.slide_ms} ms, over a tuple every"
+        f"A window of {span.length_ms} ms every {span.slide_ms} ms, over a tuple every"
         f" {stream.every_ms} ms.",
         f"The greatest common divisor is {stream.ways[0][0].every_ms} ms: in {span.slide_ms} ms"
         f" that takes {counted(by_panes, 'step')}, with cuts at the edges of windows {by_edges}.",
-        "It can be worse: a window of 60,007 ms, anew every second, over a tuple every 10 ms takes"
+        "It can be worse: a window of 60,007 ms every second, over a tuple every 10 ms takes"
         f" {more_panes:,} steps a second instead of {fewer_edges:,}.",
     )
 

@@ -8,7 +8,7 @@ Rules of this file:
 
 1. A stream is a few tuples in some order, one per micro-batch, then a flush. Streams
    with fewer tuples are tried first.
-2. Values are powers of two, so that a sum tells which tuples it counts.
+2. Values are powers of two, so that a sum shows which tuples it counts.
 3. ``control_errata`` and ``requirement_errata`` search single windows instead of streams.
 """
 

@@ -64,9 +64,9 @@ def read_report(folder: Path, efforts: Sequence[str] = tuple(reversed(EFFORTS)))
             found.setdefault(path.name.removesuffix(f"-{effort}.json"), path)
     if not found:
         asked = " or ".join(efforts)
-        # A sweep that has not finished its first experiment has stored runs alone.
+        # A sweep that has not finished its first experiment has stored only runs.
         has_runs = any(folder.glob("runs/*.json"))
-        begun = ", only runs; `straggler sweep` goes on with them" if has_runs else ""
+        begun = ", only runs; `straggler sweep` resumes them" if has_runs else ""
         raise UsageError(f"there are no results of a {asked} sweep in {str(folder)!r}{begun}")
     entries = [_read_entry(path) for path in found.values()]
     _refuse_mixed(entries)
@@ -80,7 +80,7 @@ def _read_entry(path: Path) -> Entry:
     try:
         entry = entry_of(record, columns)
         if f"{entry.name}-{entry.effort}" != path.stem:
-            msg = f"they are those of {entry.name}, {entry.effort}"
+            msg = f"it is the record of {entry.name}, {entry.effort}"
             raise ValueError(msg)
         return entry
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -123,5 +123,5 @@ def _refuse_mixed(entries: Iterable[Entry]) -> None:
         if other.code != entry.code:
             raise UsageError(
                 f"{other.name} was run with code {version(other.code)} and {entry.name} with"
-                f" {version(entry.code)}; `straggler sweep` brings them together"
+                f" {version(entry.code)}; `straggler sweep` runs both with one version"
             )

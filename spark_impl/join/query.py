@@ -1,4 +1,4 @@
-"""The interface for users: joins of two tables, and of two streams, on any predicate, and results.
+"""The interface for users: joins of tables or of streams on any predicate, and their results.
 
 A column of an input is taken as it is, or in a wider type that holds all its values; nothing is
 rounded, cut off or guessed.
@@ -95,7 +95,7 @@ class ChainJoin:
         :class:`ChainProblem` if the join fails.
         """
         spark = r.sparkSession
-        # In the order of time nothing is late, and workers hold few tuples.
+        # If tuples come in order of time, none is late, and workers hold few tuples.
         ordered = JoinConfig.from_json({**self._config.to_json(), "lateness_us": 0})
         rows = union_inputs(r, s, "event_time_us")
         if store is None:
@@ -186,7 +186,7 @@ class ChainStream:
         if batch == expected:
             self._chain.advance(rows)  # refuses what comes after a flush
         elif batch != expected - 1:
-            msg = f"micro-batch {batch} comes, and the store has {expected}"
+            msg = f"the stream is at micro-batch {batch}, but the store expects {expected}"
             raise InputProblem(msg)
         self._hand_on(rows.sparkSession)
 
@@ -322,7 +322,9 @@ def admitted(
     epochs = range(first_epoch, last_epoch + 1)
     for epoch in epochs:
         if not store.commit_of(epoch).history:
-            msg = f"the tuples of epoch {epoch} were not kept: that takes a chain with a history"
+            msg = (
+                f"the tuples of epoch {epoch} were not kept: only a chain with a history keeps them"
+            )
             raise InputProblem(msg)
     before, after = store.admitted_before(first_epoch), store.admitted_before(last_epoch + 1)
     kept = after.r - before.r if stream == R else after.s - before.s

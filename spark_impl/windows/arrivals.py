@@ -39,13 +39,14 @@ class Plan(NamedTuple):
 
 
 def reject(settings: WindowSettings, rows: Rows) -> Ints:
-    """Return for every arrival 0, or 1 + the position in :data:`REASONS` of the first that applies.
+    """Return the number of each arrival's reason for rejection, 0 if it is accepted.
 
-    Flaws come first; they are numbered on behind the reasons.
+    A reason has 1 + its position in :data:`REASONS`, and flaws have the numbers that follow. The
+    first one that applies counts, flaws before reasons.
     """
     out = np.zeros(len(rows.seq), np.int64)
     if settings.max_future_us is not None:
-        # Subtracted on this side nothing overflows: an arrival may be any 64-bit integer.
+        # This side of the comparison cannot overflow; an arrival may be any 64-bit integer.
         out[rows.event_time_us - settings.max_future_us > rows.arrival_us] = 3
     if settings.positive:
         out[rows.value < 0] = 2

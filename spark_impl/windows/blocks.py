@@ -1,6 +1,6 @@
 """Blocks: thousands of arrivals in one binary, on their way to a task.
 
-Row by row, Spark's hand-over to Python costs far more than all computation of the processor.
+If rows travel singly, Spark's hand-over to Python costs far more than all computation.
 Workers therefore read the files of a history with Arrow and cut them by task, and the state
 operator gets a handful of rows. Arrivals with grouping columns travel this way. Without grouping
 columns nothing has to travel (:class:`spark_impl.windows.arrival_files.FileShares`).
@@ -9,8 +9,9 @@ Spark sends rows to partitions by a hash of the grouping key. Of four tasks numb
 would land on the same one of two partitions, and one core would do most of the work. A task
 therefore travels under another number, its *slot*. Spark sends it to partition ``task %
 partitions`` for every number of partitions that divides 50,400: 1 to 10, 12, 14, 15, 16, 20, 24,
-25, 32, 40, 48, 50, 100, Spark's default of 200, and more. (Not 11 or 64, where chance decides.)
-With grouping columns the hash also depends on their values, and slots do neither good nor harm.
+25, 32, 40, 48, 50, 100, Spark's default of 200, and more. (For others, such as 11 or 64, chance
+decides.)
+With grouping columns the hash also depends on their values, and slots make no difference.
 """
 
 import json
@@ -46,13 +47,13 @@ _SEED = 42
 _RESIDUES = 50_400
 """A multiple of every number of partitions that is balanced."""
 _BALANCED = 2_000
-"""More tasks spread evenly by chance, and the search for slots would take long."""
+"""Most tasks that get slots; more tasks spread evenly by chance, and a search would take long."""
 _CANDIDATES = 1 << 14
 _LARGEST_SLOT = (1 << 31) - 1
 
 
 def block_schema(groups: Sequence[pa.Field]) -> pa.Schema:
-    """Return the schema of rows that bring blocks: grouping columns, slot and block.
+    """Return the schema of rows that carry blocks: grouping columns, slot and block.
 
     NULL for a block is a flush.
     """
@@ -118,7 +119,7 @@ def encode(settings: WindowSettings, table: pa.Table, by: Sequence[str] = ()) ->
 
 
 def _narrowed(columns: dict[str, pa.ChunkedArray]) -> pa.Table:
-    """Return the columns in half the bits where this loses nothing, to halve what travels.
+    """Return each column in half the bits if no value is lost by that, to halve the traffic.
 
     Integers count from the smallest one, which is in the table's metadata.
     """
@@ -202,7 +203,7 @@ def _slot(task: int, tasks: int) -> int:
         if len(fitting):
             return int(candidates[fitting[0]])
         start += tasks * _CANDIDATES
-    return task  # none is left below 2**31; at most one task in a thousand million
+    return task  # no slot fits below 2**31; this happens to at most one task in 10**9
 
 
 def _hash(numbers: Ints) -> Ints:

@@ -5,7 +5,7 @@ Rules of this file (docs/slack.md, section 6):
 * The pending pairs after a batch are those before it, plus its late pairs, minus those that its
   corrections covered. Each of the three is a table of that batch.
 * A correction reads the history up to the last arrival that its task has processed, no further.
-* A correction that finds less in the history than must have been there writes nothing.
+* A correction writes nothing if the history holds less than it must.
 """
 
 from collections.abc import Mapping
@@ -84,7 +84,7 @@ class Corrections:
         self._cleared = _TableReader(store, "cleared", "event_time_us")
 
     def run(self, batch: int, progress: pa.Table) -> None:
-        """Make the corrections that are due after a batch, and write what is pending then.
+        """Make the corrections that are due after a batch; write the pairs that are then pending.
 
         Without corrections nothing is pending: late pairs are a side output.
         """
@@ -142,7 +142,7 @@ class _Known(NamedTuple):
 def _refuse_losses(
     source: Path, request: WindowRequest, answers: WindowAnswers, known: _Known
 ) -> None:
-    """Raise :class:`InputProblem` if the history holds less than must have been there.
+    """Raise :class:`InputProblem` if the history holds less than it must.
 
     A forgotten redelivery is late once more, although the first answer may count its tuple. First
     answer and late pairs therefore add up to deliveries, not to tuples: each delivery joined the
@@ -167,7 +167,7 @@ def _refuse_losses(
 
 
 def _union(before: pa.Table, late: pa.Table) -> pa.Table:
-    """Return both sets of pairs as one set.
+    """Return the union of two sets of pairs.
 
     Late runs of a tuple all begin at its first window, so the longest contains the others.
     """

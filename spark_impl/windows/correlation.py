@@ -89,7 +89,7 @@ def assess(cross: Floats, delay_spread: Floats, value_spread: Floats) -> Assumpt
     rho = float(c.sum()) / scale
     if windows < _ENOUGH_WINDOWS:
         return AssumptionStatus(UNTESTED, windows, rho, None, None)
-    # Imported here: every process of a query would wait for it, and few need it.
+    # Imported here because it is slow to import and few processes need it.
     from scipy.special import stdtrit
 
     error = sqrt(windows * float(c.var(ddof=1))) / scale
@@ -105,7 +105,7 @@ def _delays(ts: Ints, start: Ints, n: Ints) -> Ints:
         return ts
     least = ts.min()
     span = int(ts.max()) - int(least) + 1
-    if span * len(n) >= 1 << 62:  # windows aeons apart
+    if span * len(n) >= 1 << 62:  # windows very far apart
         times, rank = np.unique(ts, return_inverse=True)
         largest = times[_largest_before(rank, len(times), start, n)]
     else:
@@ -126,7 +126,7 @@ def _largest_before(values: Ints, span: int, start: Ints, n: Ints) -> Ints:
 def _balance(values: Ints | Floats, start: Ints, n: Ints) -> Ints:
     """Return the number of smaller values in each tuple's window minus that of larger ones."""
     window = np.repeat(np.arange(len(n)), n)
-    order = np.argsort(values)  # of equal ones the order does not matter
+    order = np.argsort(values)  # the order of equal values does not matter
     order = order[stable_order(window[order], len(n))]
     ordered = values[order]
     new = np.ones(len(values), np.bool_)

@@ -59,10 +59,10 @@ class Ordeal(NamedTuple):
 
 
 def undergo(ordeal: Ordeal, folder: Path, stop: Event) -> list[Query]:
-    """Interrupt queries, some at a time, until so many kills interrupted something.
+    """Interrupt queries, some at a time, until every room has its share of the kills.
 
-    The first ones are of all rooms there are; later ones of those that have had too few kills.
-    Returns as soon as it may when ``stop`` is set, with queries that are not at their end.
+    The first queries are of all rooms; later ones are of the rooms with too few kills. If ``stop``
+    is set, return early, with queries that have not finished.
     """
     subject, seed, wanted = ordeal
     queries: list[Query] = []

@@ -1,4 +1,4 @@
-"""Counts of the benchmarks of timed rooms, on work that takes no time."""
+"""Figures of the benchmarks of timed rooms, tested on work that takes no time."""
 
 from collections.abc import Mapping
 
@@ -50,7 +50,7 @@ def test_a_standard_run_is_counted_and_weighed() -> None:
         "standard_peak_bytes_a_tuple",
     }
     assert figures["standard_tuples"] == 200
-    # Something is drawn before the first event, and something made after the last one.
+    # The timed part lies between the first and the last event, and is shorter than the whole run.
     assert figures["standard_timed_tuples_per_s"] > figures["standard_tuples_per_s"]
-    # At least what arrives is kept.
+    # A run keeps at least its arrivals.
     assert figures["standard_peak_bytes_a_tuple"] > 100

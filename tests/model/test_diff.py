@@ -110,6 +110,6 @@ def test_all_differences_are_counted_and_the_first_ones_shown() -> None:
     assert [sentence[:11] for sentence in difference.sentences] == ["sale shop 0", "sale shop 1"]
 
 
-def test_an_identity_that_is_no_field_is_refused() -> None:
+def test_an_identity_of_unknown_fields_is_refused() -> None:
     with pytest.raises(ValueError, match="sale has no field 'town'; it has shop, item"):
         compare(LEFT, LEFT, WORDS, identity={"sale": ("town",)})

@@ -41,5 +41,5 @@ def test_the_first_step_that_is_not_allowed_is_named() -> None:
     assert verdict.witness == ("it is 1",)
 
 
-def test_no_recording_says_nothing() -> None:
+def test_an_empty_recording_is_undetermined() -> None:
     assert validate((0,), follow, ()).outcome is Outcome.UNDETERMINED

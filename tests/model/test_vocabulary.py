@@ -170,7 +170,7 @@ def test_an_invalid_trace_is_refused_with_its_line(tmp_path: Path, line: str, me
         Trace.read(path, WORDS)
 
 
-def test_kinds_are_told_apart_by_name() -> None:
+def test_kinds_have_different_names() -> None:
     assert len({kind_of(word) for word in WORDS}) == len(WORDS) == 10
 
 

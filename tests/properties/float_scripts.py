@@ -1,4 +1,4 @@
-"""Foreign systems for room ``script``: they add in float64, or do not say all that they did."""
+"""Foreign systems for room ``script``: they add in float64, or omit some steps."""
 
 from math import sqrt
 

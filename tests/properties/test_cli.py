@@ -40,7 +40,7 @@ def test_diff_prints_a_table_a_sentence_and_the_seed(straggler: Straggler) -> No
     assert all(len(line) <= 110 for line in lines[: lines.index("")])
 
 
-def test_a_method_is_asked_of_the_aggregates_that_it_is_for(straggler: Straggler) -> None:
+def test_a_method_applies_to_its_own_aggregates_only(straggler: Straggler) -> None:
     options = ("--input", "umts", "--per", "task", "--system", MODEL)
     done = straggler("diff", "slack", *options, "--method", "rigorous")
     assert (done.code, done.err) == (0, "")
@@ -52,7 +52,7 @@ def test_a_method_is_asked_of_the_aggregates_that_it_is_for(straggler: Straggler
     assert "assumption" not in done.out
 
 
-def test_diff_without_recordings_says_what_it_leaves_out(
+def test_diff_without_recordings_names_the_inputs_that_it_omits(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def few_flights(seed: int) -> Recording:

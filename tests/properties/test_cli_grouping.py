@@ -81,7 +81,7 @@ def test_words_of_the_standard_library_have_an_input(straggler: Straggler) -> No
     assert done.out.endswith("Seed 5.\n")
 
 
-def test_one_window_is_no_test(straggler: Straggler, hits: Path) -> None:
+def test_one_window_alone_is_undetermined(straggler: Straggler, hits: Path) -> None:
     done = straggler(*FILE, "--set", "window_tuples=1000", "--system", MODEL)
     assert done.code == 3
     assert "there was one window, so that nothing was rebalanced in hits.csv" in done.out

@@ -66,7 +66,7 @@ def test_the_page_is_current(confirmations: list[Confirmation]) -> None:
     assert page == markdown(confirmations), "straggler errata --markdown docs/errata.md"
 
 
-def test_names_are_told_apart() -> None:
+def test_the_errata_of_a_room_have_different_names() -> None:
     for name in room_names():
         names = [erratum.name for erratum in find_room(name).errata]
         assert len(set(names)) == len(names)
@@ -100,7 +100,7 @@ def test_the_counterexample_and_the_right_rules_use_the_same_chain(variant: str)
     assert f", in blocks of {blocks[1]}:" in given
 
 
-def test_verdicts_on_the_same_tuples_say_what_else_differs() -> None:
+def test_verdicts_on_the_same_tuples_name_the_other_scope() -> None:
     findings = join_errata.shortest("balance_alone")
     same, scope = (each.sentence.split(": ")[0] for each in (findings.same, findings.scope))
     assert same != scope

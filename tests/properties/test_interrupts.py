@@ -1,4 +1,4 @@
-"""Ctrl-C is one line and exit code 130, whatever a library makes of it; a closed pipe is none."""
+"""Ctrl-C is one line and exit code 130, even if a library handles it; a closed pipe is no error."""
 
 import io
 import os
@@ -78,7 +78,7 @@ def test_an_interrupt_is_reported_even_if_the_command_goes_on(
     assert straggler("sim", "slack") == INTERRUPTED
 
 
-def test_interrupts_are_left_to_those_who_mind_them(
+def test_ignored_interrupts_stay_ignored(
     straggler: Straggler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []

@@ -133,7 +133,9 @@ def test_the_chain_of_the_model_is_put_to_the_test() -> None:
     assert remark.sentence.endswith(" steps of 3 workers are a behaviour of the protocol")
 
 
-def test_large_recordings_say_that_pairs_were_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_recordings_have_a_remark_that_pairs_were_not_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("properties.join.room.COUNTED_MAX", 59)
     (remark,) = judged(case(workload())).remarks
     assert remark.sentence.endswith("(above 59 tuples, pairs of a step are not counted again)")

@@ -1,4 +1,4 @@
-"""``diff --reference``: who is compared with whom, and what the stated cluster predicts."""
+"""``diff --reference``: the compared systems, and the prediction for the stated cluster."""
 
 import gc
 import json
@@ -132,7 +132,7 @@ def says_nothing() -> System:
     return lambda _: Trace("nothing", ())
 
 
-def test_the_model_alone_asks_no_simulation(
+def test_reference_model_runs_no_simulation(
     straggler: Straggler, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch, wrong)

@@ -94,7 +94,7 @@ def test_no_folder_and_no_results_are_refused(straggler: Straggler, tmp_path: Pa
     assert_refused(straggler("report"), "no results of a full or quick sweep in 'sweeps'")
     (tmp_path / "sweeps" / "runs").mkdir()
     (tmp_path / "sweeps" / "runs" / "0.json").write_text("{}", encoding="utf-8")
-    assert_refused(straggler("report"), "only runs; `straggler sweep` goes on with them")
+    assert_refused(straggler("report"), "only runs; `straggler sweep` resumes them")
     store(tmp_path / "results")
     wanted = straggler("report", "results", "--effort", "full")
     assert_refused(wanted, "no results of a full sweep in 'results'")
@@ -129,7 +129,7 @@ def test_a_page_that_cannot_be_written_is_refused_first(
                 (f / f"{STEM}.{kind}").write_bytes((f / f"slack-missed-quick.{kind}").read_bytes())
                 for kind in ("json", "parquet")
             ],
-            ["they are those of slack-missed, quick"],
+            ["it is the record of slack-missed, quick"],
         ),
         (lambda f: (f / f"{STEM}.parquet").unlink(), [f"{STEM}.parquet' is missing"]),
         (lambda f: (f / f"{STEM}.parquet").write_text("PAR1"), ["not a Parquet file"]),

@@ -75,7 +75,7 @@ def test_a_figure_that_is_not_stored_is_refused(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------------- the page
 
 
-def test_every_experiment_says_what_was_claimed_and_what_was_seen() -> None:
+def test_every_experiment_states_its_claim_and_its_figures() -> None:
     text = page(report(), figures(RESULTS))
     for entry in report():
         start = text.index(f"\n#### {entry.name}\n")

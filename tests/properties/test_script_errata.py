@@ -85,7 +85,7 @@ def test_steps_are_those_that_one_counts(
 def test_nothing_shorter_loses_as_much() -> None:
     streams = list(errata._streams())
     findings = errata.panes_that_lose()
-    assert findings.counterexample[0].startswith("A window of 47 ms, anew every 8 ms,")
+    assert findings.counterexample[0].startswith("A window of 47 ms every 8 ms,")
     first = next(n for n, each in enumerate(streams) if each.spans == (Span(47, 8),))
     assert findings.counterexample[-1].endswith(f"{first} of {first} tried.")
     # 8 tuples and 47 panes, or 8 tuples in 2 combs and 11 slices.

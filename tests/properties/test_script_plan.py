@@ -255,7 +255,7 @@ def test_sensors_may_come_from_a_file(straggler: Straggler, tmp_path: Path) -> N
         ([], ["check | fmt | explain"]),
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_impossible_values_are_refused(
     straggler: Straggler, tmp_path: Path, arguments: list[str], words: list[str]
 ) -> None:
     (tmp_path / "a.script").write_text('x = max("S", 10, 10)\n', encoding="utf-8")

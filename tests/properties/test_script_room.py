@@ -99,7 +99,7 @@ def test_without_a_lateness_nothing_is_late(straggler: Straggler, folder: Path) 
     assert " and 0 late arrivals" in done.out
 
 
-def test_what_was_not_shared_or_not_late_is_undetermined(
+def test_a_run_without_sharing_or_late_tuples_is_undetermined(
     straggler: Straggler, folder: Path
 ) -> None:
     alone = straggler("diff", "script", "--script", "worst.script", *FILE, "--system", MODEL)
@@ -167,7 +167,7 @@ def test_refusals_are_one_sentence(
         assert done.code in (0, 3)
 
 
-def test_an_invalid_script_is_told_with_its_place(straggler: Straggler, folder: Path) -> None:
+def test_an_invalid_script_is_refused_with_its_place(straggler: Straggler, folder: Path) -> None:
     (folder / "means.script").write_text('x = agv("l", 4, 2)\n', encoding="utf-8")
     assert_refused(straggler(*OWN, "--system", MODEL), "means.script:1:5: ", "did you mean 'avg'?")
 
@@ -249,7 +249,7 @@ def test_examples_of_the_bridge_are_in_the_usual_form(straggler: Straggler) -> N
     assert (done.code, done.err) == (0, "")
 
 
-def test_what_is_judged_naively_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_naive_judgement_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inputs, "WEATHER_HOURS", 20 * 24)
     network = inputs.weather(0)
     assert network.scripts == examples(".")
@@ -265,7 +265,7 @@ def test_the_small_scope_is_explored(straggler: Straggler) -> None:
     assert "There is no x = 2 of w" in done.out
 
 
-def test_what_is_simpler_is_smaller_and_runs() -> None:
+def test_simpler_cases_are_smaller_and_run() -> None:
     files = [path for path in examples(".") if path.stem in ("temperature", "comfort", "wind")]
     flows = read_workflows(files, WEATHER)
     config = ScriptConfig(

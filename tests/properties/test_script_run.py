@@ -89,7 +89,7 @@ def test_refusals_are_one_sentence_and_leave_nothing(
     ],
 )
 @pytest.mark.parametrize("command", [RUN, ("diff", "script", *FILE, "--script", "mine.script")])
-def test_what_is_wrong_whatever_the_input_is_refused_before_it_is_read(
+def test_wrong_options_are_refused_before_the_input_is_read(
     straggler: Straggler,
     folder: Path,
     monkeypatch: pytest.MonkeyPatch,

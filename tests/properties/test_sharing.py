@@ -154,7 +154,7 @@ def test_no_process_that_started_spark_runs_anything_else(
 @pytest.mark.parametrize("test", [1, 2, 5, 6])
 @pytest.mark.parametrize("process", ["gw0", "gw1", "gw2"])
 @pytest.mark.parametrize("many", ["room/test_model.py", "tools/test_kill.py"])
-def test_what_a_process_leaves_that_crashes_is_run_by_another(
+def test_another_process_runs_the_tests_of_a_crashed_one(
     folder: Path, many: str, process: str, test: int, is_late: bool
 ) -> None:
     tests = {name: 30 if name == many else 6 for name in FILES}

@@ -1,4 +1,4 @@
-"""``straggler sweep``: what it prints, writes and refuses, and that it goes on where it was."""
+"""``straggler sweep``: output, files and refusals; an interrupted sweep resumes."""
 
 import json
 import os
@@ -115,7 +115,7 @@ def test_a_broken_expectation_and_a_failed_run_are_reported(straggler: Straggler
 
 
 @pytest.mark.usefixtures("in_one_process")
-def test_what_is_undetermined_is_no_success(straggler: Straggler) -> None:
+def test_an_undetermined_expectation_is_no_success(straggler: Straggler) -> None:
     done = sweep(straggler, text=SMALL.replace("share = served_hz", "share = served"))
     assert done.code == 3
     assert "small: no run has the figure 'served'; did you mean 'served_hz'?" in done.out
@@ -150,7 +150,7 @@ def test_the_catalogue_is_listed(straggler: Straggler) -> None:
         (["grouping-speeds", "--on", "spark://name"], ["'name' is not HOST:PORT"]),
     ],
 )
-def test_what_cannot_be_done_is_refused(
+def test_impossible_options_are_refused(
     straggler: Straggler, arguments: list[str], words: list[str]
 ) -> None:
     Path("small.toml").write_text("", encoding="utf-8")
@@ -169,7 +169,7 @@ def test_a_folder_in_place_of_results_is_refused_before_anything_runs(
 
 
 @pytest.mark.usefixtures("in_one_process")
-def test_a_full_disk_is_told_and_what_is_stored_is_kept(straggler: Straggler) -> None:
+def test_a_full_disk_is_reported_and_stored_runs_are_kept(straggler: Straggler) -> None:
     done = sweep(straggler, "--junit", "/dev/full")
     expected = "'/dev/full' cannot be written: No space left on device; stored runs are kept"
     assert (done.code, done.out) == (2, "")
@@ -184,7 +184,7 @@ def test_a_full_disk_is_told_and_what_is_stored_is_kept(straggler: Straggler) ->
 
 
 @pytest.mark.usefixtures("in_one_process")
-def test_what_two_experiments_have_in_common_is_run_once(straggler: Straggler) -> None:
+def test_common_runs_of_two_experiments_run_once(straggler: Straggler) -> None:
     for name in ("small", "twin"):
         text = SMALL.replace('name = "small"', f'name = "{name}"')
         Path(f"{name}.toml").write_text(text, encoding="utf-8")
@@ -199,7 +199,7 @@ def test_one_master_that_answers_is_enough() -> None:
         refuse_silent(f"spark://127.0.0.1:1,127.0.0.1:{server.getsockname()[1]}")
 
 
-def test_two_of_one_name_are_refused(straggler: Straggler) -> None:
+def test_two_experiments_of_one_name_are_refused(straggler: Straggler) -> None:
     for folder in ("a", "b"):
         Path(folder).mkdir()
         Path(folder, "small.toml").write_text(SMALL, encoding="utf-8")

@@ -26,7 +26,7 @@ def test_a_drawn_cluster_is_one_line() -> None:
                 assert len(repr(drawn)) < 800
 
 
-def test_a_failure_is_told_as_the_smallest_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_is_reported_on_the_smallest_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     operator = OPERATORS["slack"]
     monkeypatch.setattr(OpenWindows, "miss", lambda *_: None)  # no late pair is told
     drawn = next(each for each in collect(operator.drawn, 50, 1) if operator.broken(each))
@@ -41,7 +41,7 @@ def test_a_failure_is_told_as_the_smallest_cluster(monkeypatch: pytest.MonkeyPat
     assert len(small) < 16
 
 
-def test_a_recording_is_made_smaller_and_told_tuple_by_tuple() -> None:
+def test_a_recording_is_shrunk_and_described_tuple_by_tuple() -> None:
     def fails(case: SeededPlan) -> bool:
         recordings = [each for each in case.plan.sources if isinstance(each, Recording)]
         return {3.0, 8.0} <= {row.value for each in recordings for row in each.rows}

@@ -114,7 +114,7 @@ def test_levels_are_turned_round_one_factor_at_a_time() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_was_swept_is_as_expected(name: str) -> None:
+def test_the_swept_figures_meet_the_expectations(name: str) -> None:
     """The other tests of this file mean nothing if this one fails."""
     assert is_met(find(name), whole()[name])
 
@@ -136,7 +136,7 @@ def test_figures_of_other_runs_are_noticed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_multiples_are_noticed_where_something_says_what_figures_should_be(name: str) -> None:
+def test_multiples_are_noticed_if_an_expectation_fixes_the_scale(name: str) -> None:
     experiment = find(name)
     unnoticed = {
         factor for factor in (2.0, 0.5) if is_met(experiment, planted(experiment, times(factor)))

@@ -77,7 +77,7 @@ def test_good_balance_is_accepted() -> None:
         ({"policy": "pkg", "window_tuples": 9}, "there are 2 windows; loads of 'pkg' go on"),
     ],
 )
-def test_what_the_bound_is_not_about_is_refused(config: dict[str, object], sentence: str) -> None:
+def test_workloads_outside_the_bound_are_refused(config: dict[str, object], sentence: str) -> None:
     case = CASE.with_(config={**CASE.config, **config}, cuts=(100,))
     with pytest.raises(ValueError, match=sentence):
         balance_claims.check(case, run(case), WEIGHTS, delta=1e-9)

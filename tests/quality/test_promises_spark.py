@@ -47,7 +47,7 @@ class Bug(NamedTuple):
 
 JOIN = "test_every_pair_is_joined_exactly_once"
 IMBALANCE = "test_imbalance_does_not_grow_with_instances"
-COVERAGE = "test_first_answers_contain_what_was_asked_for[sum]"
+COVERAGE = "test_first_answers_contain_the_requested_share[sum]"
 EXACTNESS = "test_every_answer_ends_exact"
 
 BUGS = {

@@ -158,7 +158,7 @@ def test_a_notice_that_is_not_sent_is_found(monkeypatch: pytest.MonkeyPatch) -> 
     assert not is_right(simulate(plan, config, 0))
 
 
-def test_what_a_failure_interrupts_is_in_the_workload(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_contains_the_kills_of_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     run = simulate(*asked())
     assert run.workload.faults == (Fault("kill", 5), Fault("kill", 8))
 

@@ -76,7 +76,7 @@ def test_the_right_trace_puts_nearly_every_claim_to_the_test() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(TAMPERED))
-def test_what_was_tampered_with_is_noticed(name: str) -> None:
+def test_tampered_traces_are_noticed(name: str) -> None:
     tamper, claim = TAMPERED[name]
     trace = Trace("someone", [step for each in RIGHT.steps() for step in tamper(each)])
     assert claim in broken_in(trace)

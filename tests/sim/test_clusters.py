@@ -87,7 +87,7 @@ def test_the_stated_cluster_has_unequal_workers_and_two_tiers() -> None:
         ("retry_us", "0", "Noise.retry_us is 0.0; it must be finite and above 0"),
     ],
 )
-def test_what_cannot_be_is_refused(key: str, text: str, message: str) -> None:
+def test_impossible_values_are_refused(key: str, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=r"\w") as refusal:
         cluster(**{key: text})
     assert str(refusal.value).startswith(message)

@@ -62,7 +62,7 @@ def test_the_model_routes_what_was_recorded_alike(scenario: str) -> None:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_every_scenario_has_as_many_tuples_as_it_is_asked_for(scenario: str) -> None:
+def test_every_scenario_has_the_requested_number_of_tuples(scenario: str) -> None:
     for tuples in (1, 13):
         timed = small(scenario=scenario, tuples=tuples)
         assert len(timed.workload.arrivals) == tuples

@@ -249,7 +249,7 @@ def test_a_plan_of_a_chain_is_plain_data() -> None:
 # --------------------------------------------------------------------------------------- settings
 
 
-def test_neighbours_are_as_far_from_each_other_as_it_is_asked_for() -> None:
+def test_neighbours_have_the_requested_distance() -> None:
     from sim.join.settings import SETTINGS, plan_of
 
     for names in (("process", "node", "rack", "elsewhere"), ("node",), ("rack", "rack", "process")):

@@ -84,7 +84,7 @@ def test_the_games_are_as_disordered_as_it_was_published(
     assert mean("longest_delay_us") == pytest.approx(longest_us, rel=0.1)
 
 
-def test_waves_have_the_rate_that_is_asked_for_on_the_mean() -> None:
+def test_waves_have_the_requested_rate_on_average() -> None:
     plan = waves(Rates(100, 50, 40, amplitude=0.5, wave_us=10_000_000))
     events = [source.events for source in plan.sources]  # type: ignore[union-attr]  # it is of that kind here
     assert (sum(events[::2]), sum(events[1::2])) == (4_000, 2_000)

@@ -245,7 +245,7 @@ def test_a_page_uses_the_labels_of_the_experiment() -> None:
     assert unit_of("wait_us", [2e6], waits).label == "longest wait (s)"
 
 
-def test_a_series_of_numbers_says_of_what_they_are() -> None:
+def test_a_series_of_numbers_names_its_factor() -> None:
     record, columns = made_up.stored(
         "slack-a",
         {"k": (1, 2), "wait_us": (0, 2e6), "mode": ("a",)},

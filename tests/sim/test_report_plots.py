@@ -197,7 +197,7 @@ def test_small_powers_of_ten_are_written_as_such() -> None:
     assert "e-06" not in drawn
 
 
-def test_more_lines_than_colours_are_told_apart() -> None:
+def test_more_lines_than_colours_look_different() -> None:
     lines = [Curve(f"line {n}", (Point(1, n, n, n), Point(2, n, n, n))) for n in range(13)]
     drawn = svg(Chart("", Axis("x"), Axis("y"), tuple(lines)), "a", "many lines")
     assert drawn.count("line 1") >= 3

@@ -352,7 +352,7 @@ REFUSED: tuple[tuple[Callable[[], Plan], str], ...] = (
 
 
 @pytest.mark.parametrize(("build", "message"), REFUSED)
-def test_what_cannot_be_is_refused(build: Callable[[], Plan], message: str) -> None:
+def test_impossible_values_are_refused(build: Callable[[], Plan], message: str) -> None:
     with pytest.raises(ValueError) as refusal:  # noqa: PT011 (compared below)
         simulate(build(), QUERY, 0)
     assert str(refusal.value).startswith(message)

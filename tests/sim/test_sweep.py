@@ -85,7 +85,7 @@ def fails_to_be_needed(jobs: Sequence[Job]) -> Iterator[Done]:
 
 
 def test_a_record_that_is_damaged_is_no_record(tmp_path: Path) -> None:
-    """Cut off, of another kind, changed by hand, or that of another run."""
+    """A damaged record is cut off, of another kind, changed by hand, or that of another run."""
     _, (first,) = swept(tmp_path)
     records = sorted((tmp_path / "runs").iterdir())
     whole = records[0].read_text(encoding="utf-8")

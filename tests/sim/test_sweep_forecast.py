@@ -44,7 +44,7 @@ def test_the_longest_comes_first_in_its_experiment() -> None:
 
 
 def test_the_forecast_uses_known_times() -> None:
-    """Two at a time: 8 jobs of which two take 6 s, as before, and others 2 s, as it turns out."""
+    """Eight jobs run two at a time: two take 6 s, as known before, and the others take 2 s."""
     asked = jobs()
     forecast = Forecast(asked, {kind_of(asked[0]): 6.0})
     assert forecast.left_s(1.0) == 0.0

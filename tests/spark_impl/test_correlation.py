@@ -113,7 +113,7 @@ def test_status_by_hand() -> None:
     assert (found.low, found.high) == pytest.approx((0.01 - reach, 0.01 + reach))
 
 
-def test_status_needs_twenty_windows_that_say_something() -> None:
+def test_the_status_needs_twenty_informative_windows() -> None:
     assert status([50.0] * 20).status == "contradicted"
     few = status([50.0] * 19)
     assert (few.status, few.windows, few.low, few.high) == ("untested", 19, None, None)

@@ -142,7 +142,7 @@ def test_a_heavy_key_is_spread_and_a_light_one_is_not() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_nothing_to_route_is_no_trouble(policy: str) -> None:
+def test_an_empty_batch_routes_nothing(policy: str) -> None:
     assert sent(GroupingConfig(3, policy), []) == []
 
 

@@ -166,7 +166,7 @@ def test_arrivals_after_a_flush_are_refused(spark: SparkSession, tmp_path: Path)
         stream._chain.advance(None)
 
 
-def test_without_a_history_nothing_can_be_asked_later(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_one_time_join_needs_a_history(spark: SparkSession, tmp_path: Path) -> None:
     case = case_with(workers=1)
     r, s = (
         spark.createDataFrame(pa.Table.from_pylist([event._asdict() for event in own], SCHEMA))

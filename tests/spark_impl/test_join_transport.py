@@ -113,7 +113,7 @@ def test_a_task_of_an_older_attempt_is_not_met() -> None:
         assert other.addresses == ((HOST, 2), (HOST, 3))
 
 
-def test_workers_that_miss_one_say_so() -> None:
+def test_a_missing_worker_is_an_error_of_the_others() -> None:
     with (
         Rendezvous(HOST, 2, timeout_s=0.3) as rendezvous,
         pytest.raises(TimeoutError, match=r"worker 1 did not meet the others within 0.3 s"),

@@ -1,4 +1,4 @@
-"""A driver killed with SIGKILL, again and again, at any moment: answers stay exact (tier 4).
+"""Answers stay exact if SIGKILL ends the driver at any moment, again and again (tier 4).
 
 Nothing may be missing or counted twice, in room ``slack`` and in room ``watermark``. The queries
 run in the background (``conftest.py``), while tests that do without Spark keep only one core busy.
@@ -57,15 +57,15 @@ def test_answers_are_exact_however_often_the_driver_is_killed(
 def as_cut(folder: Path, workload: Workload) -> Workload:
     """Return the workload in the micro-batches that Spark made of its files.
 
-    Killed after the file source noted a file and before the query planned its batch, Spark takes
-    that file together with the next one. Its checkpoint says how far every batch went.
+    If a kill comes after the file source noted a file and before the query planned its batch, Spark
+    takes that file together with the next one. The checkpoint has the last file of every batch.
     """
     ends = list(itertools.accumulate(len(batch) for batch in workload.batches()))
     planned = set()
     for plan in folder.glob("store/checkpoint/offsets/[0-9]*"):
         _version, _settings, files = plan.read_text(encoding="utf-8").splitlines()
         planned.add(json.loads(files)["logOffset"])
-    # Requests to flush are files, too, behind those of the history.
+    # Requests to flush are files, too; they follow those of the history.
     last_files = sorted(number for number in planned if number < len(ends))
     assert last_files[-1] == len(ends) - 1, planned
     return workload.with_(cuts=tuple(ends[number] for number in last_files)[:-1])

@@ -257,7 +257,7 @@ def test_sources_that_are_not_there(tmp_path: Path) -> None:
         f'{{{HEAD}, "group_columns": [["a", "date"]], "config": {{"size_us": 1, "slide_us": 1}}}}',
     ],
 )
-def test_store_that_does_not_say_whose_it_is(tmp_path: Path, text: str) -> None:
+def test_store_without_an_identity(tmp_path: Path, text: str) -> None:
     source, store = history(tmp_path / "h", FIRST), tmp_path / "s"
     store.mkdir()
     (store / "query.json").write_text(text)

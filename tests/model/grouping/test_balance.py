@@ -89,7 +89,7 @@ def test_the_bound_is_stable(m: int, times_us: list[int]) -> None:
     assert lambda_us * m <= found <= lambda_us * m + extra
 
 
-def test_the_bound_grows_with_what_is_asked_of_it() -> None:
+def test_the_bound_grows_with_its_confidence() -> None:
     found = [balance.largest_work_us(0.25, 1_000, [1] * 4, delta) for delta in (0.5, 1e-3, 1e-9)]
     assert found == sorted(found)
     assert 250 < found[0] < found[2] < 400

@@ -116,7 +116,7 @@ def test_an_event_knows_its_stream_and_old_workloads_are_read() -> None:
     assert Workload.from_json(data).arrivals == (event,)
 
 
-def test_kinds_are_told_apart_by_name() -> None:
+def test_kinds_have_different_names() -> None:
     assert [kind_of(word) for word in WORDS] == [
         "match",
         "rejected",

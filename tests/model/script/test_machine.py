@@ -143,7 +143,7 @@ def test_a_repeated_notice_changes_nothing() -> None:
     assert not worker.hear(told._replace(until_us=None))
 
 
-def test_results_of_one_rise_are_told_one_by_one() -> None:
+def test_results_of_one_rise_are_reported_one_by_one() -> None:
     worker, _ = workers(window("sum", Union((A, B)), 10, 10), at=(0,))
     for n in range(3):
         assert not worker.take(event(n, "a", 10 * n))

@@ -121,7 +121,7 @@ def test_results_that_meet_are_taken_together(trace_of: TraceOf) -> None:
     assert points(found.of(Result), "y") == [(1, 0), (3, 0)]
 
 
-def test_division_by_zero_is_told_and_the_value_before_stays(trace_of: TraceOf) -> None:
+def test_a_division_by_zero_is_reported_and_the_previous_value_stays(trace_of: TraceOf) -> None:
     said: Said = {"x": Arithmetic("/", Number(1), A), "y": Arithmetic("+", Name("x"), B)}
     found = trace_of(case(said, ("a", 1, 2.0), ("b", 1, 1.0), ("a", 2, 0.0), ("b", 3, 5.0)))
     assert found.of(Undefined) == (Undefined("w", "x", 2 * MS),)
@@ -251,7 +251,7 @@ def test_sensors_that_nobody_asks_for_are_dropped(trace_of: TraceOf) -> None:
     assert points(found.of(Result)) == [(0, 1)]
 
 
-def test_before_the_end_what_is_known_is_told(trace_of: TraceOf) -> None:
+def test_known_results_are_recorded_before_the_end(trace_of: TraceOf) -> None:
     said: Said = {
         "x": Window("sum", A, 2, 2),
         "y": Window("sum", Union((A, B)), 2, 2),

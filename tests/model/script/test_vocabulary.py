@@ -129,7 +129,7 @@ def test_the_usual_watermark_is_not_written() -> None:
         {"sensors": []},
     ],
 )
-def test_data_that_is_no_setting_is_refused(data: dict[str, PlainData]) -> None:
+def test_invalid_settings_are_refused(data: dict[str, PlainData]) -> None:
     with pytest.raises(ValueError, match=r"\w"):
         ScriptConfig.from_json(data)
 

@@ -84,7 +84,7 @@ def test_the_interval_is_that_of_the_mean_over_windows() -> None:
     )
 
 
-def test_windows_that_agree_contradict_and_windows_that_do_not_say_nothing() -> None:
+def test_only_windows_that_agree_contradict_the_assumption() -> None:
     assert status_of(window(n, 40 + n % 3) for n in range(20)).status == CONTRADICTED
     assert status_of(window(n, -40 - n % 3) for n in range(20)).status == CONTRADICTED
     assert status_of(window(n, 40 * (-1) ** n) for n in range(20)).status == NOT_CONTRADICTED

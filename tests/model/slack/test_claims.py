@@ -56,7 +56,7 @@ def test_a_missing_kind_is_never_green() -> None:
         assert {found[claim] for claim in claims} == {Outcome.UNDETERMINED}, word
 
 
-def test_an_empty_trace_says_nothing() -> None:
+def test_an_empty_trace_is_undetermined() -> None:
     assert combine(check(STREAM, Trace("nothing", ()))) is Outcome.UNDETERMINED
     assert Outcome.HOLDS not in outcomes(STREAM, Trace("nothing", ())).values()
 

@@ -73,7 +73,7 @@ def test_a_schedule_is_read_from_a_line() -> None:
         ("congest a 1 2 1.0", r"congest.share is 1.0; it must be at least 0 and below 1"),
     ],
 )
-def test_what_is_not_a_fault_is_refused(text: str, message: str) -> None:
+def test_an_invalid_fault_is_refused(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message) as refusal:
         schedule_of(text)
     assert "\n" not in str(refusal.value)

@@ -126,7 +126,7 @@ def test_duplicates_replays_and_losses_are_counted() -> None:
     assert (counts["duplicated"], counts["lost"], counts["replayed"]) == (1, 1, 1)
 
 
-def test_what_is_lost_is_sent_again_if_the_plan_says_so() -> None:
+def test_lost_messages_are_sent_again_if_the_plan_says_so() -> None:
     source = Source(3, interval=Constant(1), place=Place(process=1))
     plan = Plan((source,), faults=(Lose("source-0>log", 1),), noise=Noise(retry_us=1_000.0))
     arrivals = simulate_arrivals(plan, 1)
@@ -148,7 +148,7 @@ def test_full_and_failed_relays_are_counted() -> None:
     assert (failed.counts["failed"], failed.counts["arrived"]) == (9, 1)
 
 
-def test_what_the_cluster_has_no_room_for_is_shed_and_is_no_arrival() -> None:
+def test_tuples_without_room_are_shed_and_do_not_arrive() -> None:
     env = simpy.Environment()
     came: list[Event] = []
     ended: list[float] = []
@@ -191,7 +191,7 @@ def test_what_the_cluster_has_no_room_for_is_shed_and_is_no_arrival() -> None:
         (Plan((Source(2, place=Place(1)),), faults=(Replay("source-0>log", 1, SECOND),)), 3),
     ],
 )
-def test_the_end_of_all_arrivals_is_told_once(plan: Plan, arrived: int) -> None:
+def test_the_end_of_all_arrivals_is_announced_once(plan: Plan, arrived: int) -> None:
     env = simpy.Environment()
     ended: list[int] = []
     log = Log(env, plan, Seeds(1), lambda _: True, print, lambda: ended.append(len(log.events)))
