@@ -1,6 +1,7 @@
 """Timed simulations: when things happen and what they cost.
 
-The package spans every folder ``sim`` on the search path, so that a room may lie elsewhere.
+The package spans every folder ``sim`` on the search path, so that a room may live in another
+distribution.
 """
 
 from pkgutil import extend_path

@@ -4,7 +4,7 @@ Rules of this file:
 
 * A step is identified by some of its fields; two steps of one identity are compared in the others.
   Several steps of one identity are paired in canonical order.
-* Steps that differ only in ignored fields are one; a step recorded twice is there twice.
+* Steps that differ only in ignored fields are one; a step recorded twice counts twice.
 * Differences are ordered by kind, then by identity: the first difference of a kind is the
   smallest one.
 """

@@ -29,8 +29,8 @@ CLOSE = "the makespan is that of a fluid but for a few tuples"
 ROUNDING = 1e-9
 
 Weights: TypeAlias = Mapping[str, int] | Callable[[Event], Mapping[str, int]]
-"""Weights that keys are drawn with: for all tuples alike, or by the source of each tuple. The bound
-adds up what each tuple is expected to cost, so tuples need not be drawn alike.
+"""Weights with which keys are drawn: the same for all tuples, or by the source of a tuple. The
+bound sums the expected cost of each tuple, so tuples may have different weights.
 """
 
 
@@ -97,7 +97,7 @@ def _balance(seen: Evidence, window: Window, weights: Weights, delta: float) -> 
 
 
 def _drawn(window: Window, weights: Weights) -> list[tuple[Mapping[str, int], int]]:
-    """Return the distributions that a window's tuples are drawn from, with numbers of tuples."""
+    """Return the distributions from which a window's tuples are drawn, with numbers of tuples."""
     if isinstance(weights, Mapping):
         return [(weights, len(window.arrivals))]
     found = [weights(event) for event in window.arrivals]

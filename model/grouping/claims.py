@@ -2,11 +2,11 @@
 
 Rules of this file:
 
-* A trace is judged against its workload by counting and nested loops; no router is asked. The
+* A trace is judged against its workload by counting and nested loops, without any router. The
   candidates of a key follow from the policy's definition and the heavy keys that the trace names.
-* Every aggregate is computed from all values at once; nothing is merged here. Sums that depend on
+* Every aggregate is computed from all values at once, without merging. Sums that depend on
   the order of their values are compared within rounding, everything else exactly.
-* After a wrong choice, loads go on with what the trace did, so one mistake is reported once.
+* After a wrong choice, loads follow the trace, so one mistake is reported once.
 * Balance is about probabilities: ``balance_claims`` needs the distribution of the keys.
 * The choices of ``dag`` and ``cg`` are judged by comparison with the reference alone.
 """
@@ -56,14 +56,14 @@ def _against_once(seen: Evidence) -> Iterator[str]:
             if len(routes) != 1:
                 yield f"Arrival {event.seq} (key {event.key!r}) went to {len(routes)} instances."
             elif not 0 <= routes[0].instance < seen.config.instances:
-                yield f"Arrival {event.seq} went to instance {routes[0].instance}; there is none."
+                yield f"Arrival {event.seq} went to unknown instance {routes[0].instance}."
             elif routes[0].sender != seen.sender(event):
                 yield (
                     f"Arrival {event.seq} was routed by sender {routes[0].sender}; "
                     f"it came to sender {seen.sender(event)}."
                 )
     for seq in sorted(set(seen.routes) - known):
-        yield f"Arrival {seq} was routed; there is none."
+        yield f"Arrival {seq} was routed, but the workload has no such arrival."
 
 
 def _against_candidates(seen: Evidence) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _against_candidates(seen: Evidence) -> Iterator[str]:
 def _against_least(seen: Evidence) -> Iterator[str]:
     """Yield tuples that a candidate with less load should have got.
 
-    Loads are added up anew, from the trace's own routes.
+    Loads are summed here from the routes in the trace.
     """
     config, n = seen.config, seen.config.instances
     latency_us = config.latency_us or (0,) * n
@@ -136,7 +136,7 @@ def costs_of(config: GroupingConfig, window: Window) -> list[int]:
 def _against_heavy(seen: Evidence) -> Iterator[str]:
     """Yield wrong heavy keys and counts; frequencies are exact, from the window before."""
     for number in sorted(set(seen.heavy) - {window.number for window in seen.windows[1:]}):
-        yield f"Window {number} has heavy keys, and no window before it or no tuple."
+        yield f"Window {number} has heavy keys, but no tuple or no window before it."
     for before, window in pairwise(seen.windows):
         named = seen.heavy.get(window.number, [])
         n, f = len(before.arrivals), before.frequencies
@@ -158,15 +158,15 @@ def _against_heavy(seen: Evidence) -> Iterator[str]:
 
 
 def _against_count(seen: Evidence, named: Heavy, f: int, n: int) -> Iterator[str]:
-    """Yield what is wrong with a heavy key whose true frequency is f of n."""
+    """Yield the errors in the count of a heavy key whose true frequency is f of n."""
     if named.tuples != n:
-        yield f"is said to be one of {named.tuples} tuples; there were {n}"
+        yield f"was counted among {named.tuples} tuples; there were {n}"
     if not named.counted - named.error <= f <= named.counted:
-        yield f"was counted {named.counted}, at most {named.error} too many; it was there {f} times"
+        yield f"has count {named.counted} with error {named.error}; its frequency is {f}"
     if named.error * counters(seen.config) > n:
-        yield f"may be counted {named.error} too many, more than {n} / {counters(seen.config)}"
+        yield f"has error {named.error}, more than {n} / {counters(seen.config)}"
     if named.counted <= seen.config.theta_share * n:
-        yield f"was counted {named.counted} of {n}, which is not heavy"
+        yield f"has count {named.counted} of {n}, which is not heavy"
 
 
 def _against_few(seen: Evidence) -> Iterator[str]:
@@ -177,10 +177,10 @@ def _against_few(seen: Evidence) -> Iterator[str]:
         named = {each.key: each.candidates for each in seen.heavy.get(window.number, [])}
         for key in sorted(set(places) - set(named)):
             if len(places[key]) > 2:
-                yield f"The light key {key!r} went to {sorted(places[key])}."
+                yield f"The light key {key!r} went to more than 2 instances: {sorted(places[key])}."
         for key, candidates in sorted(named.items()):
             if seen.config.policy == "tag" and len(candidates) < min(2, n):
-                yield f"The heavy key {key!r} has the candidates {candidates} alone."
+                yield f"The heavy key {key!r} has only the candidates {candidates}."
         total = sum(len(named.get(key, places[key])) for key in places)
         bound = 2 * len(places) + 5 * n * n - 10 * n
         if seen.config.theta is None and n > 1 and total > bound:
@@ -191,7 +191,7 @@ def _against_few(seen: Evidence) -> Iterator[str]:
 
 
 def _values_of(seen: Evidence) -> Mapping[Place, list[float]]:
-    """Return the values that instances got, by the trace's routes; instance -1 means nowhere."""
+    """Return the values that each instance got by the routes; instance -1 means no single route."""
     found: dict[Place, list[float]] = {}
     for window in seen.windows:
         for event in window.arrivals:
@@ -208,7 +208,7 @@ def _against_partials(seen: Evidence) -> Iterator[str]:
     for place, values in _values_of(seen).items():
         name = f"key {place[1]!r} in window {place[0]} at instance {place[2]}"
         if left.pop(place, 0) != 1:
-            yield f"There is not one partial aggregate of {name}."
+            yield f"There is no single partial aggregate of {name}."
         elif not _is_aggregate_of(by_place[place], values):
             yield f"The partial aggregate of {name} is wrong; it got {_listed(values)}."
     for window, key, instance in sorted(left):
@@ -224,7 +224,7 @@ def _against_answers(seen: Evidence) -> Iterator[str]:
     for found, values in together.items():
         name = f"key {found[1]!r} in window {found[0]}"
         if left.pop(found, 0) != 1:
-            yield f"There is not one answer for {name}."
+            yield f"There is no single answer for {name}."
             continue
         answer = by_key[found]
         top = tuple(sorted(values)[::-1][: seen.config.top])
@@ -339,7 +339,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
     },
 )
 CASES = tuple(CLAIMS.cases)
-"""Cases that all traces of a test together must contain."""
+"""Cases that the traces of a test must contain together."""
 
 over_all = CLAIMS.over_all
 

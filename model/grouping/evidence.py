@@ -64,7 +64,7 @@ class Evidence:
         return event.seq % self.config.senders
 
     def table(self, window: Window) -> Table:
-        """Return the policy's table for the heavy keys that the trace names; it is remembered."""
+        """Return the policy's table for the heavy keys that the trace names, from a cache."""
         number = window.number
         if number not in self._tables:
             self._tables[number] = self._table(window)

@@ -6,8 +6,8 @@ of Frequent and Top-k Elements in Data Streams"; Agarwal, Cormode, Huang, Philli
 
 Rules of this file:
 
-* A summary, a table and a sender's state are values: nothing changes them. A table only remembers
-  the candidates that it has found, because keys come again.
+* A summary, a table and a sender's state are values: nothing changes them. A table only caches the
+  candidates that it has found, because keys recur.
 * With N tuples, K counters and true frequency f: ``counted - error <= f <= counted``,
   ``error <= N/K``, and a key with ``f > N/K`` has a counter.
 * A decision that a planted bug may replace is an entry of ``Rules``; ``rules`` has the right ones.
@@ -75,9 +75,9 @@ class Rules:
     costs: Mapping[str, Costs]
     """Function that returns c_i, by policy; other policies have c_i = 1."""
     least: Callable[[Sequence[int], Sequence[int]], int]
-    """Return one of the candidates, which come in order of preference, by their loads."""
+    """Return the chosen one of the candidates (in order of preference), given all loads."""
     charged: Callable[["Table", int], int]
-    """Return the instance whose load increases when one is chosen."""
+    """Return the instance whose load increases when an instance is chosen."""
     afresh: Collection[str]
     """Policies that start every window with loads 0."""
     counters: Callable[[GroupingConfig], int]
@@ -130,11 +130,11 @@ class Table:
         """Return C(k), with the instance that is preferred among equals first."""
         found = self._found.get(key)
         if found is None:
-            found = self.in_preference(self.rules.candidates[self.config.policy](self, key))
+            found = self.sort_by_preference(self.rules.candidates[self.config.policy](self, key))
             self._found[key] = found
         return found
 
-    def in_preference(self, instances: set[int]) -> tuple[int, ...]:
+    def sort_by_preference(self, instances: set[int]) -> tuple[int, ...]:
         """Sort instances by latency, then by index."""
         latency_us = self.config.latency_us
         if latency_us:

@@ -1,4 +1,4 @@
-"""The chain as a transition system: workers, channels, and everything that may happen next.
+"""The chain as a transition system: workers, channels, and every possible action.
 
 Source: docs/join.md, sections 3 to 7.
 
@@ -237,7 +237,7 @@ def _cut(setup: Setup, state: ChainState, action: Action) -> Step:
 
 
 def can_merge(_setup: Setup, state: ChainState) -> Iterator[Action]:
-    """Yield a merge for every two neighbours."""
+    """Yield a merge for each pair of neighbours."""
     if state.changes and is_quiet(state):
         for at in range(len(state.workers) - 1):
             yield Action("merge", at)
@@ -336,7 +336,7 @@ TABLE = {
 
 
 def possible(setup: Setup, state: ChainState) -> Iterator[Action]:
-    """Yield everything that may happen next."""
+    """Yield every possible action."""
     for transition in (setup.table or TABLE).values():
         yield from transition.guard(setup, state)
 

@@ -26,7 +26,7 @@ BYTES = "bytes between workers are at most those of the formula, and at least 95
 FLAT = "bytes between workers do not grow with the number of queries"
 
 ERROR = 1e-9
-"""Probability that a share drawn as asked is called wrong (Hoeffding's inequality)."""
+"""Probability that a correctly drawn share is judged wrong (Hoeffding's inequality)."""
 ROUNDING = 1e-9
 SLACK = 0.05
 """Relative deviation allowed for measured bytes."""
@@ -44,13 +44,13 @@ class Moment(NamedTuple):
     smoothed: float
     """Utilisation that shedding follows."""
     share: float
-    """Share of the arrivals from now on that is to be shed."""
+    """Share of the following arrivals that is to be shed."""
     offered: int
     """Arrivals since the last moment."""
     shed: int
     """Number of ``offered`` arrivals that were shed."""
     wanted: int
-    """Number of workers that was decided on; it may take time until they are there."""
+    """Number of workers that was decided on; reaching it may take time."""
 
 
 class Rule(NamedTuple):
@@ -58,7 +58,7 @@ class Rule(NamedTuple):
 
     limits: Limits
     capacity: int
-    """Tuples that make a utilisation of 1."""
+    """Number of tuples at a utilisation of 1."""
     base: float = 0.0
     power: int = 1
     margin: float = 0.0
@@ -90,7 +90,7 @@ def _loaded_moments(run: Moments) -> int:
 
 
 def _changes(run: Moments) -> int:
-    """Count how often workers came, or how often they went: the smaller number."""
+    """Return how often workers were added or how often they left, whichever is less."""
     grown = Counter(
         after.workers > before.workers
         for before, after in pairwise(run.moments)

@@ -1,6 +1,6 @@
 """The decisions and transitions of planted bugs, which replace those of the protocol.
 
-Source: docs/join.md, section 3, turned round.
+Source: docs/join.md, section 3, with one decision changed at a time.
 
 Rules of this file:
 

@@ -1,4 +1,4 @@
-"""The actions of one worker of the chain, and when it sends a block of which size.
+"""The actions of one worker of the chain, and the times and sizes of its blocks.
 
 Source: docs/join.md, sections 3 and 5.
 
@@ -86,7 +86,7 @@ def acknowledge(worker: Worker, ack: Acknowledgement, rules: Rules, with_size: b
 
 
 def _release(worker: Worker, rules: Rules) -> Worker:
-    """Delete the copies that nothing can need any more."""
+    """Delete the copies that no later tuple can need."""
     r, s = worker
     if r.copies and any(copy.sent >= 0 for copy in r.copies):
         r = r._replace(copies=tuple([copy for copy in r.copies if copy.sent < 0]))

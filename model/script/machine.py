@@ -63,9 +63,9 @@ class Share:
     slide_us: Mapping[int, int]
     """Slide, by own window."""
     steps_us: Mapping[int, frozenset[int]]
-    """Distances of the stamps at which a reader knows more, by sensor or result it reads.
+    """Distances of the stamps at which a reader learns more, by sensor or result that it reads.
 
-    A window knows more when one of its ends is passed; an operation, whenever its input does.
+    A window learns more when one of its ends is passed; an operation, whenever its input does.
     """
 
 
@@ -129,13 +129,13 @@ class Notice(NamedTuple):
 
     node: int
     point: Point | None
-    """A result; ``None`` if the stream is known further without one."""
+    """A result; ``None`` if the known part of the stream grows without one."""
     until_us: int | None
     """Stamp until which the stream is known; ``None`` if more of its results follow."""
 
 
 class Rise(NamedTuple):
-    """A window or an operation is known further than before."""
+    """Growth of the known part of a window or an operation."""
 
     node: int
     stream: Stream
@@ -158,7 +158,7 @@ NOTHING: Sequence[Effect] = ()
 
 
 class Log:
-    """A stream as far as it has come, without what everybody here has taken."""
+    """The received part of a stream, without tuples that every reader here has taken."""
 
     __slots__ = ("due_us", "last_us", "points", "until_us")
 
@@ -166,7 +166,7 @@ class Log:
         self.points: list[Point] = []
         """Tuples by stamp and value."""
         self.until_us = until_us
-        """Stamp below which every tuple has come."""
+        """Stamp below which every tuple has arrived."""
         self.last_us = -1
         """Stamp of the last result of another worker."""
         self.due_us = 0
@@ -210,7 +210,7 @@ class Worker:
         self._intake = Intake(config, rules, share.sensors)
         self._state = _at_first(share, self._intake, rules)
         self.known_us = self._least_known_us()
-        """Stamp below which all results of the worker are there."""
+        """Stamp below which all results of the worker are known."""
 
     # ----------------------------------------------------------------------------------- inputs
 
@@ -251,7 +251,7 @@ class Worker:
         return self._follow({node}, self._share.below[node])
 
     def end_batch(self) -> Sequence[Effect]:
-        """End a micro-batch: nothing follows from it, but some identities may be forgotten."""
+        """End a micro-batch: it causes no result, but some identities may be forgotten."""
         self._intake.forget()
         return NOTHING
 
@@ -272,7 +272,7 @@ class Worker:
         return deepcopy(self._state)
 
     def restore(self, saved: WorkerState) -> None:
-        """Forget everything and go on from a checkpoint."""
+        """Forget everything and continue from a checkpoint."""
         self._state = deepcopy(saved)
         self._intake.clocks = self._state.clocks
         self.known_us = self._least_known_us()
@@ -280,7 +280,7 @@ class Worker:
     # ---------------------------------------------------------------------------- what follows
 
     def _follow(self, risen: set[int], below: Iterable[int]) -> list[Effect]:
-        """Compute what follows from risen streams; ``below`` is in order of computing."""
+        """Compute what follows from streams that grew; ``below`` is in order of computing."""
         logs, known_us = self._state.logs, self._state.known_us
         found: list[Effect] = []
         computed: list[int] = []
@@ -303,7 +303,7 @@ class Worker:
         return found
 
     def _new_of(self, number: int) -> Stream | None:
-        """Return the new part of a window or operation; ``None`` if it is not known further."""
+        """Return the new part of a window or operation; ``None`` if its known part did not grow."""
         node, state, rules = self._share.graph.nodes[number], self._state, self._rules
         if node.span is None:
             inputs_us = [self._until_us(each) for each in node.inputs]
@@ -357,7 +357,7 @@ class Worker:
 
 
 def _at_first(share: Share, intake: Intake, rules: Rules) -> WorkerState:
-    """Return the memory of a worker before anything has come."""
+    """Return the memory of a worker before its first input."""
     graph, nodes = share.graph, share.graph.nodes
     known_us, spans, rates = known_at_first(graph, rules), graph.spans(), graph.per_hour
     cuttings = {each: cutting_of(rules, spans[each], rates[each]) for each in share.windows}

@@ -1,4 +1,4 @@
-"""Placements: which worker computes what, and what has to be sent for it.
+"""Placements: the worker of each computation, and the tuples that are sent because of it.
 
 Source: docs/script.md, section 8. LPT and its bound are due to Graham ("Bounds on multiprocessing
 timing anomalies").
@@ -6,8 +6,7 @@ timing anomalies").
 Rules of this file:
 
 * Loads and rates are tuples an hour, exact.
-* Everything is decided by numbers and, if they are equal, by order: the same workflows are placed
-  alike.
+* Numbers decide, and order breaks ties: equal workflows get equal placements.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,7 +43,7 @@ class Placement:
 
     @property
     def loads(self) -> tuple[Fraction, ...]:
-        """Sensor tuples that a worker is sent in an hour, by worker."""
+        """Sensor tuples sent to each worker in an hour, by worker."""
         return tuple(Fraction(load_of(self.graph, at)) for at in self.hosts)
 
     @cached_property
@@ -59,18 +58,18 @@ class Placement:
 
     @property
     def derived(self) -> Fraction:
-        """Results an hour that go to another worker than the one that has them."""
+        """Results sent between workers in an hour, once for each receiver."""
         rates = self.graph.per_hour
         return sum((rates[each] * len(to) for each, to in self.readers.items()), Fraction())
 
     @property
     def communication(self) -> Fraction:
-        """Tuples and results that are sent in an hour."""
+        """Tuples and results sent in an hour."""
         return sum(self.loads, Fraction()) + self.derived
 
 
 def load_of(graph: Graph, sensors: Iterable[int]) -> int:
-    """Return the tuples of some sensors in an hour; each sensor has a whole number of them."""
+    """Return how many tuples some sensors send in an hour, a whole number for each sensor."""
     return sum([graph.per_hour[each].numerator for each in sensors])
 
 
@@ -116,7 +115,7 @@ def components(graph: Graph) -> list[Unit]:
 
 @dataclass(slots=True)
 class _Workers:
-    """Workers that are being filled."""
+    """Workers with the sensors and loads assigned so far."""
 
     graph: Graph
     hosts: list[set[int]]
@@ -128,13 +127,13 @@ class _Workers:
     def load(self, sensors: Iterable[int]) -> int:
         return load_of(self.graph, sensors)
 
-    def added(self, worker: int, unit: Unit) -> int:
-        """Return the load that a unit would add: sensors that are there cost nothing."""
+    def added_load(self, worker: int, unit: Unit) -> int:
+        """Return the load that a unit would add; sensors that the worker already hosts add none."""
         return self.load(unit.sensors - self.hosts[worker])
 
-    def give(self, worker: int, unit: Unit, is_charged: bool = True) -> None:
+    def assign(self, worker: int, unit: Unit, is_charged: bool = True) -> None:
         if is_charged:
-            self.loads[worker] += self.added(worker, unit)
+            self.loads[worker] += self.added_load(worker, unit)
         self.hosts[worker] |= unit.sensors
 
     def largest_first(self, pieces: Iterable[Unit]) -> list[Unit]:
@@ -151,7 +150,7 @@ def place_whole(graph: Graph, workers: int, rules: Rules) -> Placement:
     worker: dict[int, int] = {}
     for piece in filled.largest_first(components(graph)):
         chosen = min(range(workers), key=lambda each: (filled.loads[each], each))
-        filled.give(chosen, piece, rules.is_charged)
+        filled.assign(chosen, piece, rules.is_charged)
         worker |= dict.fromkeys(piece.nodes, chosen)
     return Placement(WHOLE, graph, worker, tuple(frozenset(each) for each in filled.hosts))
 
@@ -170,17 +169,17 @@ def place_split(graph: Graph, workers: int, cap: Fraction, way: str) -> Placemen
     worker: dict[int, int] = {}
     for piece in filled.largest_first(pieces):
         chosen = _fitting(filled, piece, cap)
-        filled.give(chosen, piece)
+        filled.assign(chosen, piece)
         worker |= dict.fromkeys(piece.nodes, chosen)
     hosts = tuple(frozenset(each) for each in filled.hosts)
     return Placement(way, graph, with_derived(graph, worker), hosts)
 
 
 def _fitting(filled: _Workers, piece: Unit, cap: Fraction) -> int:
-    """Return the worker with room to which a piece adds least; without room, the least loaded."""
+    """Return the worker where a piece adds least within the cap; else the one with least load."""
     best: tuple[bool, int, int, int] | None = None
     for each, load in enumerate(filled.loads):
-        added = filled.added(each, piece)
+        added = filled.added_load(each, piece)
         has_room = load + added <= cap
         key = (False, added, load, each) if has_room else (True, load + added, load, each)
         best = key if best is None else min(best, key)
@@ -189,7 +188,7 @@ def _fitting(filled: _Workers, piece: Unit, cap: Fraction) -> int:
 
 
 def place_hashed(graph: Graph, workers: int) -> Placement:
-    """Place each computation where the hash of names puts most of what its sensors send."""
+    """Place each computation where the hash of names sends most tuples of its sensors."""
     worker: dict[int, int] = {}
     hosts: list[set[int]] = [set() for _ in range(workers)]
     for unit in units(graph):
@@ -209,7 +208,7 @@ def home(graph: Graph, sensor: int, workers: int) -> int:
 
 
 def with_derived(graph: Graph, worker: Mapping[int, int]) -> dict[int, int]:
-    """Place computations that read results alone where most of these results are."""
+    """Place computations that read only results on the worker that has most of these results."""
     found = dict(worker)
     for number in graph.computed:
         if number not in found:
@@ -248,13 +247,13 @@ def best(found: Sequence[Placement], cap: Fraction) -> Placement:
 
 
 def place(graph: Graph, workers: int, cap_percent: int, rules: Rules) -> Placement:
-    """Return a worker for every computation."""
+    """Place every computation by the best of the candidate placements."""
     cap = load_cap(graph, workers, cap_percent)
     return best(candidates(graph, workers, cap, rules), cap)
 
 
 def place_by_sensor(graph: Graph, workers: int) -> Placement:
-    """Send every sensor to the hash of its name, and from there to all workers that need it."""
+    """Send each sensor to the worker that its hash selects, and from there to all that need it."""
     placed = place_hashed(graph, workers)
     hosts = [set(each) for each in placed.hosts]
     for unit in units(graph):

@@ -19,13 +19,13 @@ class Stream(NamedTuple):
     points: tuple[Point, ...]
     """Tuples by stamp and value; the same point may occur several times."""
     until_us: int
-    """Stamp below which every tuple is known; later tuples are not here."""
+    """Stamp below which every tuple is known; the stream has no later tuples."""
     undefined: frozenset[int] = frozenset()
-    """Stamps at which there was something to compute and no finite number came out."""
+    """Stamps at which a computation gave no finite number."""
 
 
 def before(points: Sequence[Point], until_us: int) -> Sequence[Point]:
-    """Return the points, which are in order, with a stamp below this one."""
+    """Return the points with a smaller stamp; points are in order."""
     return points[: bisect_left(points, (until_us,))]
 
 

@@ -153,22 +153,22 @@ def late_is_later_than_the_slack(truth: Truth, observed: Observation, findings: 
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """Number of judged windows of a task that were answered with fewer tuples than required."""
+    """Judged windows of a task, and how many were answered with fewer tuples than required."""
 
     task: int
     judged: int
     below: int
     """Windows whose first answer had fewer tuples than required, counted from the arrivals."""
     unknowable: int
-    """Windows below that even alpha = 1 could not have kept, with the delays known by then."""
+    """Those of ``below`` that even alpha = 1 could not have kept, with the delays known by then."""
     on_its_way: int
-    """Windows below that closed before the controller had heard of earlier misses."""
+    """Those of ``below`` that closed before the controller had heard of earlier misses."""
     after_judgement: int
-    """Windows below that lacked nothing when they were judged."""
+    """Those of ``below`` that lacked nothing when they were judged."""
 
     @property
     def answered_for(self) -> int:
-        """Windows below that the controller answers for."""
+        """Number of windows below the requirement for which the controller is responsible."""
         return self.below - self.unknowable - self.on_its_way - self.after_judgement
 
 
@@ -237,11 +237,11 @@ def misses_are_answered_for(truth: Truth, observed: Observation, findings: Findi
 # -------------------------------------------------------------------- the assumption is recorded
 
 SMALL = 200
-"""Tuples of a window up to which every pair of tuples is compared."""
+"""Largest number of tuples of a window for which every pair of tuples is compared."""
 
 
 def correlations_are_right(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that each revision of every ceil(W/s)-th window has its correlation, others none."""
+    """Check that exactly the revisions of every ceil(W/s)-th window have one correlation each."""
     config = truth.config
     every = -(-config.size_us // config.slide_us)
     recorded: dict[tuple[int, int, str, int, int], list[Correlation]] = {}

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* Independent of the machine: pairs out of order are counted anew, for all clusters of a task at
-  once. Whether an arrival is rejected is decided here anew.
+* Independent of the machine: pairs out of order are counted again, for all clusters of a task at
+  once, and rejections are decided again.
 * The watermark is never computed here; only the trace says where it was.
 """
 
@@ -30,7 +30,7 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {**evidence.IDENTITY, "clock": ("task"
 
 
 def truth_of(workload: Workload) -> Truth:
-    """Count the truth of a workload. Raise ``ValueError`` for an impossible configuration."""
+    """Compute the truth of a workload. Raise ``ValueError`` for an impossible configuration."""
     config = WatermarkConfig.from_json(workload.config)
     return evidence.truth_of(workload, config, lambda event: is_rejected(config, event))
 
@@ -41,7 +41,7 @@ def observed_in(truth: Truth, trace: Trace) -> Observation:
 
 
 def is_rejected(config: WatermarkConfig, event: Event) -> bool:
-    """Return whether an arrival is rejected by docs/watermark.md, section 3, step 1."""
+    """Return whether docs/watermark.md, section 3, step 1, rejects an arrival."""
     limit_us = config.max_future_us
     return not isfinite(event.value) or (
         limit_us is not None and event.event_time_us > event.arrival_us + limit_us
@@ -52,7 +52,7 @@ def is_rejected(config: WatermarkConfig, event: Event) -> bool:
 
 
 class Moment(NamedTuple):
-    """A recorded clock and its micro-cluster, counted anew."""
+    """A recorded clock and its micro-cluster, counted again."""
 
     clock: Clock
     event: Event
@@ -118,8 +118,8 @@ def arrivals_by_task(truth: Truth) -> Mapping[int, Sequence[Event]]:
 def inversions(times_us: Iterable[int], k: int) -> list[int]:
     """Return, after each arrival, the number of pairs out of order among the last k event times.
 
-    A pair ``apart`` arrivals apart is in every cluster from its later arrival on, until its earlier
-    arrival leaves. So each distance contributes the sum of a run.
+    Two arrivals at distance ``apart`` share a cluster from the later arrival until the earlier one
+    leaves. So each distance contributes the sum over a contiguous range of pairs.
     """
     times = np.array(list(times_us), dtype=np.int64)
     total: NDArray[np.int64] = np.zeros(len(times), dtype=np.int64)

@@ -1,10 +1,10 @@
-"""Small scopes of windowed rooms: what their transition systems and claims have in common.
+"""Small scopes of windowed rooms: the common part of their transition systems and claims.
 
 Rules of this file:
 
 * Values are powers of two, so that a sum tells which tuples it counts, and how often.
-* A claim counts for itself: which windows a tuple has, what is closed and what is right is computed
-  here from the accepted tuples, not asked of the machine.
+* Claims are independent of the machine: windows of a tuple, closed windows and right answers are
+  computed here from the accepted tuples.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -61,7 +61,7 @@ class WindowScope(Generic[QueryT_co]):
         return window.start_us + self.config.size_us <= task.wm_us
 
     def name_of(self, window: Window) -> str:
-        """Return a window as a person would write it."""
+        """Return a readable name of a window."""
         return f"[{window.start_us}, {window.start_us + self.config.size_us})"
 
     def describe_arrival(self, number: int) -> str:

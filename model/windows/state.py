@@ -73,7 +73,7 @@ class ByWindow(Generic[T]):
 
 Values: TypeAlias = list[float]
 SavedWindows: TypeAlias = tuple[tuple[int, str, tuple[float, ...]], ...]
-"""(window index, key, values sorted), sorted."""
+"""Open windows as (window index, key, sorted values), in order."""
 
 
 class OpenWindows(ByWindow[Values]):
@@ -85,7 +85,7 @@ class OpenWindows(ByWindow[Values]):
         super().__init__(list, ((index, key, list(values)) for index, key, values in saved))
 
     def save(self) -> SavedWindows:
-        """Return the open windows as a value."""
+        """Return the open windows as an immutable value."""
         saved = ((index, key, tuple(sorted(values))) for index, key, values in self.entries())
         return tuple(sorted(saved))
 
@@ -155,7 +155,7 @@ class Plan(NamedTuple):
 
 
 class History:
-    """Every tuple that one task accepted, once, found by window.
+    """The tuples that one task accepted, each once, for look-up by window.
 
     Tuples are kept in buckets of one slide, so that a window reads ceil(W / s) buckets.
     """

@@ -29,7 +29,7 @@ def reopens(task: Stream, index: int, event: Event) -> Place:
 
 
 def never_a_redelivery(_task: Stream, _event: Event) -> bool:
-    """Take every delivery for a new tuple."""
+    """Treat every delivery as a new tuple."""
     return False
 
 
@@ -65,6 +65,6 @@ def example(
 
 
 def with_redelivery(workload: Workload) -> Workload:
-    """Return the workload with its first tuple delivered again in the end."""
+    """Return the workload with its first tuple delivered again at the end."""
     again = workload.arrivals[0]._replace(seq=len(workload.arrivals), arrival_us=200)
     return workload.with_(arrivals=(*workload.arrivals, again))

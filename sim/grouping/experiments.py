@@ -201,7 +201,7 @@ def swap() -> Iterator[tuple[str, float]]:
 
 
 def propagation() -> Iterator[tuple[str, float]]:
-    """Yield the throughput of ``tag`` with and without the way to the instance in its times.
+    """Yield the throughput of ``tag`` if its times include or omit the way to the instance.
 
     There are twelve equal instances on all tiers; their work is short beside the way to far ones.
     """

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * Balance is that of full windows by the times that were true when they began, whatever times the
-  senders went by, so that policies and measurements can be compared. The first window, in which
+  senders used, so that policies and measurements can be compared. The first window, in which
   nothing is known yet, has a figure of its own.
 """
 
@@ -79,8 +79,8 @@ def _rates(cluster: GroupingCluster, passed: Passages, spans: list[Span]) -> Sum
 def _served_hz(passed: Passages, spans: list[Span]) -> float:
     """Return tuples served a second, from the second window until there is nothing to send.
 
-    The first window fills the queues, and at the end some instances have nothing to do. Without
-    more than that, return the rate of the whole run.
+    The first window fills the queues, and at the end some instances have nothing to do. If nothing
+    remains, return the rate of the whole run.
     """
     from_us, until_us = 0.0, float(passed.sent_us.max())
     if len(spans) > 1:
@@ -121,7 +121,7 @@ def _load(cluster: GroupingCluster, passed: Passages) -> Summary:
 
 
 def _peak(passed: Passages, instance: int) -> int:
-    """Return the most tuples under way to an instance or in it, when another one leaves for it."""
+    """Return the most tuples on the way to an instance or in it when another one leaves for it."""
     here = passed.instances == instance
     # Both ascend in the order in which tuples left; with several senders the log has another order.
     sent_us, ended_us = np.sort(passed.sent_us[here]), np.sort(passed.ended_us[here])

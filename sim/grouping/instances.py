@@ -20,7 +20,7 @@ SPEED_MIN, SPEED_MAX = 1e-6, 1e6
 
 
 def check(plan: Plan) -> None:
-    """Raise ``ValueError`` with one sentence if its workers cannot be instances."""
+    """Raise ``ValueError`` with one sentence if the workers cannot be instances."""
     work_us = mean_us(plan.cluster.service)
     require(0 < work_us < inf, "mean of Cluster.service", work_us, "finite and above 0")
     for worker in plan.cluster.workers:

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* The latest entry about a tuple counts: whatever a failure takes back happens again.
+* The latest entry about a tuple counts, because work that a failure undoes is repeated.
 """
 
 from collections.abc import Iterator
@@ -53,7 +53,7 @@ class Span(NamedTuple):
     began_us: float
     """Time at which its first tuple could be routed."""
     times_us: tuple[int, ...]
-    """Times per tuple that its senders went by, by instance."""
+    """Times per tuple that its senders used, by instance."""
 
 
 class Passages(NamedTuple):
@@ -62,9 +62,9 @@ class Passages(NamedTuple):
     arrived_us: FloatArray
     instances: IntArray
     sent_us: FloatArray
-    """Time at which the instance had a place."""
+    """Time at which the instance had a free place."""
     began_us: FloatArray
-    """Time at which the service began that no failure broke off."""
+    """Time at which the service that was completed began."""
     ended_us: FloatArray
 
     def counts(self, span: Span, n: int) -> list[int]:
@@ -82,7 +82,7 @@ class GroupingRecord:
         self.passages: list[Passage] = []
         """All tuples, by their numbers in the log."""
         self.steps: list[Step] = []
-        """Visible steps of the machine, routes left out."""
+        """Visible steps of the machine, without routes."""
         self._windows: list[tuple[int, float, tuple[int, ...]]] = []
 
     def begin_window(self, first: int, times_us: tuple[int, ...], now_us: float) -> None:

@@ -75,7 +75,7 @@ class LoadControl:
         self._offered = self._shed = 0  # at the last moment
 
     def look(self, now_us: float, waiting: int) -> None:
-        """Sample the load and set what follows; ``waiting`` arrivals were not handed over."""
+        """Sample the load and apply the rules; ``waiting`` arrivals were not handed over."""
         control, limits = self._control, self._control.limits
         held, watermark_us = self._machine.gauges()
         m, mean = len(held), sum(held) / len(held) / control.capacity

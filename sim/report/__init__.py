@@ -1,1 +1,1 @@
-"""Results of sweeps as one page that needs nothing but itself."""
+"""Results of sweeps as one self-contained page."""

@@ -70,7 +70,8 @@ def _verdict(table: Table) -> tuple[Reproduction, str]:
     verdict = look_up(f"{table.place}verdict", table.text("verdict"), verdicts)
     assumptions = table.text("assumptions", "")
     needed = verdict is Reproduction.UNDER_ASSUMPTIONS
-    expected = f"there beside the verdict {Reproduction.UNDER_ASSUMPTIONS.value!r}, and only there"
+    only_with = Reproduction.UNDER_ASSUMPTIONS.value
+    expected = f"a sentence if the verdict is {only_with!r}, and empty otherwise"
     table.require(bool(assumptions) == needed, "assumptions", assumptions, expected)
     return verdict, assumptions
 
@@ -86,7 +87,7 @@ def _factor(table: Table, key: str, name: str, factors: _Factors) -> str:
 
 
 def _level(table: Table, name: str, label: object, factors: _Factors) -> Label:
-    """Read a level; it must exist in every effort that counts."""
+    """Read a level; it must exist in every effort in which the expectation is judged."""
     for each in factors:
         labels = each[name].labels
         good = isinstance(label, int | float | str) and label in labels
@@ -96,7 +97,7 @@ def _level(table: Table, name: str, label: object, factors: _Factors) -> Label:
 
 
 def where_of(table: Table, factors: _Factors) -> dict[str, tuple[Label, ...]]:
-    """Read the levels of factors that count, or that are drawn."""
+    """Read the levels to which an expectation or a plot is limited, by factor."""
     found = {}
     for name, value in table.values.items():
         _factor(table, name, name, factors)

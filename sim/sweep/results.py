@@ -21,7 +21,7 @@ class Failed(NamedTuple):
     run: SweepRun
     error: str
     again: str
-    """The command line that repeats it."""
+    """Command line that repeats the run."""
 
 
 class Results(NamedTuple):
@@ -95,7 +95,7 @@ def _value(measure: Measure, figures: Mapping[str, Figure]) -> Figure:
 def problems_of(
     experiment: Experiment, found: Sequence[tuple[SweepRun, Mapping[str, Figure]]]
 ) -> tuple[str, ...]:
-    """Return sentences on figures that no run has, and on columns of numbers and texts."""
+    """Return sentences on figures that no run has, and on columns that mix numbers and texts."""
     known = list(dict.fromkeys(name for _, figures in found for name in figures))
     problems = []
     for measure in experiment.measures:

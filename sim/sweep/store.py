@@ -74,11 +74,12 @@ def _digest(address: str, record: JsonObject) -> str:
 
 @contextmanager
 def whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that becomes ``path`` at the end of the block; a failure leaves none.
+    """Yield a temporary path that becomes ``path`` at the end of the block; a failure leaves no
+    file.
 
     Missing folders are created. Raise :class:`NotWritten` if a file cannot be written.
     """
-    # A process number would not do: sweeps in two containers may share it.
+    # A process id is not unique: sweeps in two containers may have the same one.
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     with written(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -106,5 +107,5 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def as_json(record: JsonObject) -> str:
-    """Return a record as JSON that people can read, too."""
+    """Return a record as indented JSON."""
     return json.dumps(record, indent=1, ensure_ascii=False) + "\n"
