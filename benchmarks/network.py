@@ -13,7 +13,7 @@ import numpy as np
 import simpy
 
 from benchmarks.sim import bare_events_per_s
-from sim.kernel.distributions import Exponential, endless
+from sim.kernel.distributions import Exponential, iterate_samples
 from sim.kernel.link import Link, Tier, Tiers
 from sim.kernel.plan import Worker
 from sim.kernel.station import Station, connect
@@ -74,7 +74,7 @@ def _lane(env: simpy.Environment, rng: np.random.Generator) -> Station[int]:
     """Start one source with its link, and return its worker, at 80% utilisation."""
     station = Station[int](env, Worker(), lambda *_: None)
     link: Link[int] = Link(env, Tiers().rack, lambda _: None)
-    works, intervals = (endless(Exponential(mean_us), rng) for mean_us in (80.0, 100.0))
+    works, intervals = (iterate_samples(Exponential(mean_us), rng) for mean_us in (80.0, 100.0))
     connect(link, lambda item, entered: station.offer(item, next(works), entered))
 
     def emit(_: simpy.Event) -> None:

@@ -17,7 +17,7 @@ from time import perf_counter
 
 from sim.sweep.engine import Sweep
 from sim.sweep.experiment import EFFORTS, Experiment, Factor, Grid, Level, Measure
-from sim.sweep.jobs import Mapper, jobs_of, on_processes, perform
+from sim.sweep.jobs import Mapper, jobs_of, perform, run_on_processes
 from sim.sweep.runs import runs_of
 from sim.sweep.store import Store
 
@@ -49,8 +49,8 @@ def measure() -> dict[str, float]:
     """Return seconds and their ratios."""
     ways: dict[str, Callable[[], None]] = {
         "without_s": _without,
-        "one_process_s": partial(_swept, partial(on_processes, processes=1)),
-        "two_processes_s": partial(_swept, partial(on_processes, processes=2)),
+        "one_process_s": partial(_swept, partial(run_on_processes, processes=1)),
+        "two_processes_s": partial(_swept, partial(run_on_processes, processes=2)),
     }
     rounds = [{name: _seconds(way) for name, way in ways.items()} for _ in range(ROUNDS)]
     seconds = {name: median(each[name] for each in rounds) for name in ways}

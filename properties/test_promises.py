@@ -25,7 +25,7 @@ from model.grouping.balance_claims import Closeness, closeness
 from model.join.claims import REJECTIONS, WRONG
 from model.join.state_claims import LOST, TWICE
 from model.slack.coverage_claims import shortfalls
-from model.slack.evidence import observed_in, truth_of
+from model.slack.evidence import observe_trace, truth_of
 from model.vocabulary import SlackConfig
 from model.vocabulary.grouping import Heavy
 from model.vocabulary.join import Forward, Match, Receive, Rejected
@@ -158,7 +158,7 @@ def test_first_answers_contain_the_requested_share(
 def count_below_coverage(seen: ClusterRun) -> tuple[int, int, int]:
     """Return how many windows had less than ceil(lambda_thr n) of n tuples, were judged, exist."""
     truth = truth_of(seen.run.workload)
-    found = shortfalls(truth, observed_in(truth, seen.trace))
+    found = shortfalls(truth, observe_trace(truth, seen.trace))
     judged = sum(each.judged for each in found)
     return sum(each.below for each in found), judged, len(truth.windows)
 

@@ -7,7 +7,7 @@ from typing import Protocol, TypeVar
 import simpy
 
 from model.vocabulary import Fault
-from sim.kernel.distributions import Constant, endless
+from sim.kernel.distributions import Constant, iterate_samples
 from sim.kernel.faults import Fail
 from sim.kernel.link import AnyLink, Link, Tier
 from sim.kernel.plan import Plan
@@ -20,7 +20,7 @@ T = TypeVar("T")
 def tuple_work_us(plan: Plan, seeds: Seeds, stream: str = "service") -> Iterator[float]:
     """Yield the work of one tuple after the other (us at speed 1), drawn from a named stream."""
     service = plan.cluster.service
-    return endless(service, None if isinstance(service, Constant) else seeds.stream(stream))
+    return iterate_samples(service, None if isinstance(service, Constant) else seeds.stream(stream))
 
 
 def link_of(
@@ -82,13 +82,13 @@ class Restorable(Protocol):
 
 
 class Revocable(Protocol):
-    """A record whose latest part can be taken back."""
+    """A record whose latest part can be undone."""
 
     def save(self) -> None:
-        """Keep everything so far: no failure takes it back."""
+        """Keep everything so far: no failure undoes it."""
 
     def go_back(self) -> None:
-        """Forget everything since the last :meth:`save`: it will happen again."""
+        """Forget everything since the last :meth:`save`, because it will happen again."""
 
 
 class Checkpoint:

@@ -30,7 +30,7 @@ def mean(name: str, values: ArrayLike) -> Summary:
     return {name: float(array.mean())} if len(array) else {}
 
 
-def spread(name: str, values: ArrayLike) -> Summary:
+def summarise_spread(name: str, values: ArrayLike) -> Summary:
     """Return mean, median (``p50``) and 99th percentile, or nothing if there are no values."""
     array = np.asarray(values, dtype=np.float64)
     if not len(array):
@@ -51,7 +51,7 @@ def latency_figures(latency_us: FloatArray) -> Summary:
 
 
 def nonzero(counts: Mapping[str, int]) -> Summary:
-    """Return the counts of what happened at least once."""
+    """Return the counts that are not 0."""
     return {name: count for name, count in counts.items() if count}
 
 
@@ -71,13 +71,13 @@ def troubles(arrived: Arrived, stations: Iterable[AnyStation], links: Iterable[A
 # ------------------------------------------------------------------------------------- series
 
 
-def numbered(name: str, columns: Iterable[FloatArray]) -> dict[str, FloatArray]:
+def number_columns(name: str, columns: Iterable[FloatArray]) -> dict[str, FloatArray]:
     """Return columns of the workers, named ``name_0``, ``name_1``, ..."""
     return {f"{name}_{number}": column for number, column in enumerate(columns)}
 
 
 def looks_us(time_us: FloatArray) -> FloatArray:
-    """Return when levels are looked at: the last look comes after everything is over."""
+    """Return the times at which levels are sampled; the last one is after the end of the run."""
     return np.append(time_us[:-1], np.nextafter(time_us[-1], np.inf))
 
 

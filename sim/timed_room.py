@@ -1,4 +1,4 @@
-"""A room in time: it simulates plans, replays workloads, and draws its runs.
+"""A timed room: it simulates plans, replays workloads, and plots its runs.
 
 A room adds its processes (``cluster.py``), its figures (``figures.py``) and its scenarios. Its
 ``room.py`` runs a plan through these and ends with a :class:`TimedRoom`.
@@ -61,7 +61,7 @@ def _stated_plan(workload: Workload, _config: object) -> Plan:
 
 @dataclass(frozen=True, slots=True)
 class TimedRoom(Generic[ConfigT, RunT]):
-    """A room in time."""
+    """A timed room."""
 
     read: Callable[..., ConfigT]
     """Reads a query from plain data."""
@@ -87,7 +87,7 @@ class TimedRoom(Generic[ConfigT, RunT]):
 
     def draw(self, run: TimedRun, path: Path) -> None:
         """Write a run over its time as SVG: faults, workers, lag, latency, panels of the room."""
-        # Imported here: matplotlib takes a second that nothing else on the command line needs.
+        # Imported here: matplotlib takes a second, and no other command needs it.
         from sim.report.drawing import draw_timed_run, save
 
         title, panels, latency, lag = self.plot

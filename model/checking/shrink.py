@@ -1,4 +1,4 @@
-"""Shrink a failing workload to the counterexample that a person reads.
+"""Shrink a failing workload to a counterexample that people can read.
 
 Source: Zeller, Hildebrandt, "Simplifying and Isolating Failure-Inducing Input" (delta debugging).
 

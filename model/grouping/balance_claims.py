@@ -119,7 +119,7 @@ class Spread(NamedTuple):
     delta: float
 
 
-def _against_upper(spread: Spread) -> Iterator[str]:
+def _refute_upper(spread: Spread) -> Iterator[str]:
     for each in spread.balances:
         if each.work > each.bound:
             yield (
@@ -128,7 +128,7 @@ def _against_upper(spread: Spread) -> Iterator[str]:
             )
 
 
-def _against_lower(spread: Spread) -> Iterator[str]:
+def _refute_lower(spread: Spread) -> Iterator[str]:
     for each in spread.balances:
         if each.work < each.least_work * (1 - ROUNDING):
             yield (
@@ -138,7 +138,7 @@ def _against_lower(spread: Spread) -> Iterator[str]:
 
 
 BOUNDS: ClaimSet[Spread] = ClaimSet(
-    (Claim(UPPER, "windows", _against_upper), Claim(LOWER, "windows", _against_lower)),
+    (Claim(UPPER, "windows", _refute_upper), Claim(LOWER, "windows", _refute_lower)),
     {"windows": lambda spread: len(spread.balances)},
 )
 

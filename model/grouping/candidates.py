@@ -55,7 +55,7 @@ def first_instance(text: int, n: int) -> int:
 
 
 def second_instance(text: int, n: int) -> int:
-    """Return another instance; with a single instance the same."""
+    """Return another instance than the first, or the same if there is only one."""
     return (first_instance(text, n) + 1 + numbered_hash(text, 2) % (n - 1)) % n if n > 1 else 0
 
 
@@ -67,7 +67,7 @@ def rendezvous(text: int, times_us: Sequence[int]) -> list[int]:
 
 @lru_cache(maxsize=1 << 14)
 def _exponentials(text: int, n: int) -> tuple[float, ...]:
-    """Return ``-ln(u(k, i+1))`` of every instance; cached, because keys come again."""
+    """Return ``-ln(u(k, i+1))`` of every instance; cached, because keys recur."""
     return tuple([-log(unit_hash(text, i + 1)) for i in range(n)])
 
 
@@ -79,38 +79,38 @@ def _text(table: Table, key: str) -> int:
     return text_hash(key, table.config.hash_seed)
 
 
-def everywhere(table: Table, _key: str) -> set[int]:
+def all_instances(table: Table, _key: str) -> set[int]:
     """Return all instances."""
     return set(range(table.n))
 
 
-def one(table: Table, key: str) -> set[int]:
+def one_instance(table: Table, key: str) -> set[int]:
     """Return the first instance (``key``)."""
     return {first_instance(_text(table, key), table.n)}
 
 
-def two(table: Table, key: str) -> set[int]:
+def two_instances(table: Table, key: str) -> set[int]:
     """Return the first and the second instance (``pkg``)."""
     text = _text(table, key)
     return {first_instance(text, table.n), second_instance(text, table.n)}
 
 
-def hot_everywhere(table: Table, key: str) -> set[int]:
-    """Return all instances for a heavy key, else two (``w-choices``)."""
-    return everywhere(table, key) if key in table.heavy else two(table, key)
+def all_if_heavy(table: Table, key: str) -> set[int]:
+    """Return all instances for a heavy key, else its two (``w-choices``)."""
+    return all_instances(table, key) if key in table.heavy else two_instances(table, key)
 
 
-def cold_one(table: Table, key: str) -> set[int]:
+def one_if_light(table: Table, key: str) -> set[int]:
     """Return all instances for a heavy key, else the first (``dag``)."""
-    return everywhere(table, key) if key in table.heavy else one(table, key)
+    return all_instances(table, key) if key in table.heavy else one_instance(table, key)
 
 
 # -------------------------------------------------------------------------------------- d-choices
 
 
-def hot_some(table: Table, key: str) -> set[int]:
+def more_if_heavy(table: Table, key: str) -> set[int]:
     """Return two instances, and for a heavy key as many more as needed (``d-choices``)."""
-    found = two(table, key)
+    found = two_instances(table, key)
     if key in table.heavy:
         text = _text(table, key)
         shares = sorted((table.share(heavy) for heavy in table.heavy), reverse=True)
@@ -140,10 +140,10 @@ def _fit(shares: Sequence[float], n: int, d: int) -> bool:
 # -------------------------------------------------------------------------------------------- dkg
 
 
-def mapped(table: Table, key: str) -> set[int]:
+def mapped_instance(table: Table, key: str) -> set[int]:
     """Return the instance that the map names; while the map is learnt, the first (``dkg``)."""
     if table.placement is None:
-        return one(table, key)
+        return one_instance(table, key)
     at = table.placement.keys.get(key)
     return {table.placement.buckets[bucket_of(table.config, key)] if at is None else at}
 
@@ -183,7 +183,7 @@ def place(config: GroupingConfig, heavy: Mapping[str, int], tuples: Sequence[int
 def drawn_by_speed(table: Table, key: str) -> set[int]:
     """Return one draw by speed for every q tuples of a heavy key, else two (``tag-literal``)."""
     if key not in table.heavy:
-        return two(table, key)
+        return two_instances(table, key)
     text = _text(table, key)
     sums = list(accumulate(table.speeds))
     draws = -(-table.heavy[key].counted // draw_tuples(table.config))
@@ -202,7 +202,7 @@ def _reached(sums: Sequence[float], mark: float) -> int:
 
 
 def enough(table: Table, key: str) -> set[int]:
-    """Return as much of the rendezvous order as the key's share needs (``tag``)."""
+    """Return as many instances of the rendezvous order as the key's share needs (``tag``)."""
     order = rendezvous(_text(table, key), table.times_us)
     if key not in table.heavy:
         return set(order[:2])
@@ -215,17 +215,17 @@ def enough(table: Table, key: str) -> set[int]:
 
 
 CANDIDATES: Mapping[str, Candidates] = {
-    "key": one,
-    "round-robin": everywhere,
-    "shuffle": everywhere,
-    "pkg": two,
-    "d-choices": hot_some,
-    "w-choices": hot_everywhere,
-    "dkg": mapped,
-    "nag-static": everywhere,
-    "nag-dynamic": everywhere,
-    "dag": cold_one,
-    "cg": everywhere,
+    "key": one_instance,
+    "round-robin": all_instances,
+    "shuffle": all_instances,
+    "pkg": two_instances,
+    "d-choices": more_if_heavy,
+    "w-choices": all_if_heavy,
+    "dkg": mapped_instance,
+    "nag-static": all_instances,
+    "nag-dynamic": all_instances,
+    "dag": one_if_light,
+    "cg": all_instances,
     "tag-literal": drawn_by_speed,
     "tag": enough,
 }

@@ -46,7 +46,7 @@ Place = tuple[int, str, int]
 # ------------------------------------------------------------------------ promise 1: the routes
 
 
-def _against_once(seen: Evidence) -> Iterator[str]:
+def _refute_once(seen: Evidence) -> Iterator[str]:
     """Yield arrivals that did not go to exactly one instance, from their sender."""
     known = set()
     for window in seen.windows:
@@ -66,7 +66,7 @@ def _against_once(seen: Evidence) -> Iterator[str]:
         yield f"Arrival {seq} was routed, but the workload has no such arrival."
 
 
-def _against_candidates(seen: Evidence) -> Iterator[str]:
+def _refute_candidates(seen: Evidence) -> Iterator[str]:
     """Yield heavy keys with other candidates than the policy's, and tuples that went elsewhere."""
     routed = [0] * seen.config.senders
     for window in seen.windows:
@@ -91,7 +91,7 @@ def _against_candidates(seen: Evidence) -> Iterator[str]:
                 )
 
 
-def _against_least(seen: Evidence) -> Iterator[str]:
+def _refute_least(seen: Evidence) -> Iterator[str]:
     """Yield tuples that a candidate with less load should have got.
 
     Loads are summed here from the routes in the trace.
@@ -133,7 +133,7 @@ def costs_of(config: GroupingConfig, window: Window) -> list[int]:
 # ----------------------------------------------------------- promises 2 and 3: heavy and light keys
 
 
-def _against_heavy(seen: Evidence) -> Iterator[str]:
+def _refute_heavy(seen: Evidence) -> Iterator[str]:
     """Yield wrong heavy keys and counts; frequencies are exact, from the window before."""
     for number in sorted(set(seen.heavy) - {window.number for window in seen.windows[1:]}):
         yield f"Window {number} has heavy keys, but no tuple or no window before it."
@@ -143,7 +143,7 @@ def _against_heavy(seen: Evidence) -> Iterator[str]:
         for each in named:
             yield from (
                 f"Heavy key {each.key!r} of window {window.number} {what}."
-                for what in _against_count(seen, each, f[each.key], n)
+                for what in _refute_count(seen, each, f[each.key], n)
             )
         keys = [each.key for each in named]
         for key in sorted(set(f) - set(keys)):
@@ -157,7 +157,7 @@ def _against_heavy(seen: Evidence) -> Iterator[str]:
             yield f"Window {window.number} has {len(keys)} heavy keys, {different} different ones."
 
 
-def _against_count(seen: Evidence, named: Heavy, f: int, n: int) -> Iterator[str]:
+def _refute_count(seen: Evidence, named: Heavy, f: int, n: int) -> Iterator[str]:
     """Yield the errors in the count of a heavy key whose true frequency is f of n."""
     if named.tuples != n:
         yield f"was counted among {named.tuples} tuples; there were {n}"
@@ -169,7 +169,7 @@ def _against_count(seen: Evidence, named: Heavy, f: int, n: int) -> Iterator[str
         yield f"has count {named.counted} of {n}, which is not heavy"
 
 
-def _against_few(seen: Evidence) -> Iterator[str]:
+def _refute_few(seen: Evidence) -> Iterator[str]:
     """Yield keys with too many instances, heavy keys with too few, and windows above the bound."""
     n = seen.config.instances
     for window in seen.windows:
@@ -202,7 +202,7 @@ def _values_of(seen: Evidence) -> Mapping[Place, list[float]]:
     return found
 
 
-def _against_partials(seen: Evidence) -> Iterator[str]:
+def _refute_partials(seen: Evidence) -> Iterator[str]:
     left = Counter((each.window, each.key, each.instance) for each in seen.trace.of(Partial))
     by_place = {(each.window, each.key, each.instance): each for each in seen.trace.of(Partial)}
     for place, values in _values_of(seen).items():
@@ -215,7 +215,7 @@ def _against_partials(seen: Evidence) -> Iterator[str]:
         yield f"Instance {instance} has a partial aggregate of key {key!r} in window {window}."
 
 
-def _against_answers(seen: Evidence) -> Iterator[str]:
+def _refute_answers(seen: Evidence) -> Iterator[str]:
     left = Counter((each.window, each.key) for each in seen.trace.of(Answer))
     by_key = {(each.window, each.key): each for each in seen.trace.of(Answer)}
     together: dict[tuple[int, str], list[float]] = {}
@@ -235,7 +235,7 @@ def _against_answers(seen: Evidence) -> Iterator[str]:
         yield f"There is an answer for key {key!r} in window {window}, which has no tuple."
 
 
-def _against_rejections(seen: Evidence) -> Iterator[str]:
+def _refute_rejections(seen: Evidence) -> Iterator[str]:
     arrivals = [event for window in seen.windows for event in window.arrivals]
     expected = Counter(
         Rejected(event.seq, REASON_NOT_FINITE) for event in arrivals if not isfinite(event.value)
@@ -304,21 +304,21 @@ def _keys_at_several_instances(seen: Evidence) -> int:
 
 CLAIMS: ClaimSet[Evidence] = ClaimSet(
     (
-        Claim(ONCE, "several senders", _against_once),
-        Claim(CANDIDATE, "tuples of heavy keys", _against_candidates),
+        Claim(ONCE, "several senders", _refute_once),
+        Claim(CANDIDATE, "tuples of heavy keys", _refute_candidates),
         Claim(
-            LEAST, "keys with a choice", _against_least, lambda seen: seen.config.policy in BY_LOAD
+            LEAST, "keys with a choice", _refute_least, lambda seen: seen.config.policy in BY_LOAD
         ),
-        Claim(HEAVY, "full summaries", _against_heavy),
+        Claim(HEAVY, "full summaries", _refute_heavy),
         Claim(
             FEW,
             "heavy keys with more than 2 candidates",
-            _against_few,
+            _refute_few,
             lambda seen: seen.config.policy in TWO_OR_LESS,
         ),
-        Claim(PARTIALS, "keys at several instances", _against_partials),
-        Claim(ANSWERS, "keys at several instances", _against_answers),
-        Claim(REJECTIONS, "rejected arrivals", _against_rejections),
+        Claim(PARTIALS, "keys at several instances", _refute_partials),
+        Claim(ANSWERS, "keys at several instances", _refute_answers),
+        Claim(REJECTIONS, "rejected arrivals", _refute_rejections),
     ),
     {
         "tuples of heavy keys": _tuples_of_heavy_keys,

@@ -1,10 +1,10 @@
-"""The machine of the room: senders route and learn, instances aggregate; and a run of it.
+"""The machine of the room: senders route and learn, instances aggregate. Also runs a workload.
 
 Source: docs/grouping.md, as a whole; section 6 for the aggregates.
 
 Rules of this file:
 
-* The machine only carries things from one part to the next: routers choose, summaries count, rules
+* The machine only connects the parts: routers choose, summaries count, rules
   make tables, instances aggregate.
 * A sender may route its tuples one by one or several at once; the result is the same. The keys of
   a micro-batch enter its summary together, when its part of the micro-batch ends.
@@ -127,7 +127,7 @@ class Machine:
             self._summaries[sender] = enter_batch(self.config, self._table.rules, before, keys)
 
     def is_full(self, tuples: int) -> bool:
-        """Return whether a micro-batch ends the window, which then has so many tuples."""
+        """Return whether a micro-batch ends the window, given its number of tuples."""
         return tuples >= self.config.window_tuples
 
     def rebalance(self, times_us: tuple[int, ...]) -> Sequence[Heavy]:
@@ -141,12 +141,12 @@ class Machine:
         return list(_heavy_keys(self._table))
 
     def saved(self) -> Saved:
-        """Return the state of the senders; instances keep what they have, whatever happens."""
+        """Return the state of the senders; instances never lose theirs."""
         parts = tuple(map(tuple, self._parts))
         return Saved(self._table, self._tuples, tuple(self._states), tuple(self._summaries), parts)
 
     def restore(self, saved: object) -> None:
-        """Let the senders go on from what :meth:`saved` returned."""
+        """Let the senders continue from a result of :meth:`saved`."""
         assert isinstance(saved, Saved)
         self._table, self._tuples, states, summaries, parts = saved
         self._states, self._summaries = list(states), list(summaries)
@@ -206,7 +206,7 @@ def run(workload: Workload, rules: Rules = RULES) -> Trace:
 
 
 def routes(machine: Machine, arrivals: Sequence[Event]) -> list[Route]:
-    """Route a micro-batch, each sender its part."""
+    """Route the part of a micro-batch that each sender has."""
     senders = machine.config.senders
     parts: dict[int, list[Event]] = defaultdict(list)
     for event in arrivals:

@@ -59,7 +59,7 @@ def route(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]
 def route_all(
     table: Table, state: SenderState, keys: Sequence[str]
 ) -> tuple[list[int], SenderState]:
-    """Route tuples one after the other: the same as :func:`route` for each of them."""
+    """Route tuples one after the other, with the result of :func:`route` for each."""
     own = ROUTERS.get(table.config.policy)
     where = []
     if own is not None:
@@ -112,7 +112,7 @@ def _learning(table: Table, state: SenderState, key: str) -> tuple[int, SenderSt
 
 
 def _by_score(table: Table, state: SenderState, key: str) -> tuple[int, SenderState]:
-    """Send a heavy key where it has been before, and where there is little load (``dag``)."""
+    """Send a heavy key preferably to instances that have it and have little load (``dag``)."""
     if key not in table.heavy:
         return _least_load(table, state, key)
     n, alpha, total = table.n, table.config.alpha, sum(state.loads)
@@ -170,7 +170,7 @@ ROUTERS: Mapping[str, Router] = {
 
 TIER_WEIGHTS = (4, 3, 2, 1)
 WEIGHT_UNIT = 12
-"""Load unit that every weight divides."""
+"""Unit of load; every weight divides it."""
 
 
 def times(_config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ...]:

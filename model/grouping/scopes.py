@@ -1,9 +1,9 @@
-"""Every small stream through the routers, cut everywhere, and the planted bugs that break them.
+"""Every small stream with every cut through the routers, and the planted bugs that break them.
 
 Rules of this file:
 
-* A state is the stream that has arrived. Two orders of arrival are two states, because promises
-  are about all that was routed; what is counted is streams.
+* A state is the stream that has arrived. Two orders of arrival are two states, because promises are
+  about the whole stream. So state counts are counts of streams.
 * A capital letter is a tuple of the key in small letters whose value is not finite.
 * A planted bug is explored in its home, a scope of its policy.
 """

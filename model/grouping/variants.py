@@ -13,7 +13,13 @@ from functools import partial
 from math import floor
 
 from model.checking.variants import PLANTED, Variant, factories
-from model.grouping.candidates import CANDIDATES, drawn_by_speed, numbered_hash, text_hash, two
+from model.grouping.candidates import (
+    CANDIDATES,
+    drawn_by_speed,
+    numbered_hash,
+    text_hash,
+    two_instances,
+)
 from model.grouping.claims import CANDIDATE, FEW, HEAVY, LEAST
 from model.grouping.machine import system
 from model.grouping.rules import COSTS, RULES
@@ -53,7 +59,7 @@ def _drawn_if_heavy(table: Table, key: str) -> set[int]:
 
 
 def _uniform_if_light(table: Table, key: str) -> set[int]:
-    return (CANDIDATES["tag"] if key in table.heavy else two)(table, key)
+    return (CANDIDATES["tag"] if key in table.heavy else two_instances)(table, key)
 
 
 def _with_propagation(config: GroupingConfig, times_us: tuple[int, ...]) -> tuple[int, ...]:

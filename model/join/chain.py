@@ -335,7 +335,7 @@ TABLE = {
 }
 
 
-def possible(setup: Setup, state: ChainState) -> Iterator[Action]:
+def possible_actions(setup: Setup, state: ChainState) -> Iterator[Action]:
     """Yield every possible action."""
     for transition in (setup.table or TABLE).values():
         yield from transition.guard(setup, state)

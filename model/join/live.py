@@ -1,11 +1,11 @@
-"""A worker comes or goes at the right end while the streams run.
+"""Adding or removing a worker at the right end while the streams run.
 
 Source: docs/join.md, section 7.
 
 Rules of this file:
 
-* The source of S and the end of the chain are two things here, with a queue between them: that is
-  where a change at the end goes wrong.
+* The source of S and the end of the chain are two things here, with a queue between them, because
+  mistakes in a change at the end occur there.
 * ``ADDING`` and ``REMOVING`` are tables of their own; between workers the actions are those of
   ``chain.TABLE``.
 

@@ -5,8 +5,7 @@ Source: docs/join.md, sections 7 and 8.
 Rules of this file:
 
 * Pure arithmetic: numbers in, numbers out. The caller brings the time.
-* ``utilisation`` is the tuples held divided by ``capacity``, the tuples that make a utilisation
-  of 1.
+* ``utilisation`` is the number of tuples held divided by ``capacity``.
 """
 
 from collections.abc import Callable
@@ -50,7 +49,7 @@ class Limits(Settings):
 
 
 class Watch(NamedTuple):
-    """Times since when the utilisation has been too high, or too low (us)."""
+    """Times at which the utilisation became too high, or too low (us)."""
 
     high_since_us: int | None = None
     low_since_us: int | None = None
@@ -74,7 +73,7 @@ def watch(
     limits: Limits,
     idle: Callable[[float, Limits], bool] = is_idle,
 ) -> tuple[Watch, int]:
-    """Return what to remember, and the number of workers from now on."""
+    """Return the next watch state, and the number of workers from now on."""
     high = seen.high_since_us if seen.high_since_us is not None else now_us
     low = seen.low_since_us if seen.low_since_us is not None else now_us
     if utilisation > limits.tau2:
@@ -103,7 +102,7 @@ def shed_share(utilisation: float, tau1: float, base: float = 0.0, power: int = 
 
 
 def sheds(did: bool, smoothed: float, tau1: float, margin: float) -> bool:
-    """Return whether to shed; ``did`` says whether the chain shed before.
+    """Return whether to shed; ``did`` says whether the chain has been shedding.
 
     Shedding stops only ``margin`` below where it starts. Without a margin, a base share greater
     than 0 switches shedding on and off at ``tau1``.

@@ -111,7 +111,7 @@ def _can_go_on(name: str) -> Callable[[Setup, ChainState], Iterator[Action]]:
     return guard
 
 
-def in_two(
+def split_receipt(
     first: Callable[[Setup, ChainState, Action], Step],
     name: str,
     second: Callable[[Setup, ChainState, Action], Step],

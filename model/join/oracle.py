@@ -1,12 +1,12 @@
-"""The true result: a nested loop over the admitted tuples.
+"""The true results: a nested loop over the admitted tuples.
 
 Source: docs/join.md, sections 1, 2 and 10.
 
 Rules of this file:
 
-* ``matches`` is obvious at a glance, and that is its only virtue. ``quick_matches`` returns the
+* ``matches`` is slow but obvious at a glance. ``quick_matches`` returns the
   same for large inputs; tests compare the two.
-* Nothing here knows a chain.
+* This file knows nothing of a chain.
 """
 
 import operator
@@ -292,5 +292,5 @@ def nested_loop_join(workload: Workload) -> Trace:
 
 
 def make_system() -> System:
-    """Return the nested loop as a System, for inputs that would take the model's chain hours."""
+    """Return the nested loop as a System, for inputs on which the model's chain takes hours."""
     return nested_loop_join

@@ -68,7 +68,7 @@ class Refused(Exception):  # noqa: N818 - it is no error of the program
 
 
 class Unjoined(Listed):
-    """Content whose pairs are not counted."""
+    """Contents without pairs, for a replay that does not count them."""
 
     def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
         """Return no pairs."""
@@ -81,7 +81,7 @@ class Position(NamedTuple):
     chain: ChainState
     epoch: int = -1
     done: tuple[int, ...] = ()
-    """Workers whose part of the epoch is over."""
+    """Workers that have ended the epoch."""
     counts: tuple[int, ...] = ()
     """Number of steps that each worker has taken in the epoch."""
 
@@ -89,7 +89,7 @@ class Position(NamedTuple):
 # ------------------------------------------------------------------------------------------ order
 
 
-def in_order(trace: Trace) -> Iterator[RecordedStep]:
+def order_steps(trace: Trace) -> Iterator[RecordedStep]:
     """Yield the steps in an order that messages allow; steps that nothing allows come last."""
     by_worker: dict[tuple[int, int], list[RecordedStep]] = {}
     words: Iterable[type[RecordedStep]] = PROTOCOL
@@ -138,7 +138,7 @@ def _is_there(step: RecordedStep, known: set[tuple[str, int, str, int]]) -> bool
 
 
 class Replay:
-    """The protocol, made to take the recorded steps."""
+    """The protocol, which follows the recorded steps."""
 
     def __init__(self, workload: Workload, counts_pairs: bool) -> None:
         config = JoinConfig.from_json(workload.config)
@@ -347,7 +347,7 @@ def validate_recording(workload: Workload, trace: Trace, counts_pairs: bool = Tr
             yield f"{str(reason)[:1].upper()}{str(reason)[1:]}."
 
     verdict = validate(
-        last, follow, in_order(trace), claim=CLAIM, describe=describe, explain=explain
+        last, follow, order_steps(trace), claim=CLAIM, describe=describe, explain=explain
     )
     if verdict.outcome is not Outcome.HOLDS:
         return verdict

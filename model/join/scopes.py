@@ -128,7 +128,7 @@ class Protocol:
     def actions(self, state: State) -> Iterator[tuple[Action, State]]:
         """Yield everything that may happen next, and the state to which it leads."""
         setup, before = self.setup, state.chain
-        for action in chain.possible(setup, before):
+        for action in chain.possible_actions(setup, before):
             after, pairs = chain.after(setup, before, action)
             once, twice = state.once, state.twice
             for r, s in pairs:

@@ -5,7 +5,7 @@ Source: docs/join.md, section 3.
 Rules of this file:
 
 * It holds data and access to data, and knows no other module of the room. Decisions stand in
-  ``rules``, what a worker does in ``worker``, what may happen in ``chain``.
+  ``rules``, actions of a worker in ``worker``, all transitions in ``chain``.
 * A worker and a state are values. A tuple is its rank; ``Content`` answers questions about it.
 * The two streams are two lanes of the same make. Where they differ, a rule says so.
 * A channel is the tuple of messages in it, which all go one way over one boundary.
@@ -115,7 +115,7 @@ def unacknowledged(lane: Lane) -> int:
 
 
 class Content(Protocol):
-    """Answers questions about the contents of tuples, which are named by their ranks."""
+    """Access to the contents of tuples, which are named by their ranks."""
 
     def join(self, stream: str, tuples: Ranks, met: Ranks) -> tuple[Pair, ...]:
         """Return the pairs of tuples of a stream with tuples of the other one."""
@@ -172,7 +172,7 @@ class Network:
     """
 
     order: str = "fifo"
-    """``fifo``, ``none``, or ``by kind``: blocks and acknowledgements each keep order, alone."""
+    """``fifo``, ``none``, or ``by kind``: order within blocks and within acknowledgements only."""
     repeats: int = 0
     """Number of times that a message may be delivered and still stay in the channel."""
     cuts: int = 0
@@ -230,9 +230,9 @@ class ChainState(NamedTuple):
     admitted_s: int = 0
     ended: bool = False
     repeats: int = 0
-    """Number of repeats that the network may still make."""
+    """Number of messages that the network may still repeat."""
     cuts: int = 0
-    """Number of cuts that the network may still make."""
+    """Number of connections that the network may still cut."""
     changes: int = 0
     """Number of merges and splits that may still happen."""
     saved: tuple[Worker, ...] = ()
@@ -246,7 +246,7 @@ class ChainState(NamedTuple):
 
 
 class Action(NamedTuple):
-    """One thing that may happen."""
+    """A possible action, with its place."""
 
     what: str
     worker: int = -1
@@ -298,7 +298,7 @@ def with_channel(state: ChainState, at: int, to_right: bool, channel: Channel) -
     channels = state.right if to_right else state.left
     changed = (*channels[:at], channel, *channels[at + 1 :])
     workers, right, left = state[:3]
-    # Twice as fast as ``_replace``, and this is what a long run does most.
+    # Twice as fast as ``_replace``, and the most frequent call of a long run.
     if to_right:
         return ChainState(workers, changed, left, *state[3:])
     return ChainState(workers, right, changed, *state[3:])

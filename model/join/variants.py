@@ -144,7 +144,7 @@ VARIANTS: Mapping[str, Variant] = {
             PLANTED,
             _SPLIT_RECEIPT,
             {
-                "table": mistakes.in_two(
+                "table": mistakes.split_receipt(
                     mistakes.answer_then_wait, "joins at last", mistakes.join_at_last
                 )
             },
@@ -157,7 +157,7 @@ VARIANTS: Mapping[str, Variant] = {
             PLANTED,
             _SPLIT_RECEIPT,
             {
-                "table": mistakes.in_two(
+                "table": mistakes.split_receipt(
                     mistakes.join_then_wait, "acknowledges at last", mistakes.answer_at_last
                 )
             },

@@ -109,7 +109,8 @@ def _against_hosts(seen: Evidence) -> Iterator[str]:
 def _against_load(seen: Evidence) -> Iterator[str]:
     """Yield workers that are sent more tuples an hour than the bound of LPT allows."""
     pieces = [
-        Fraction(sum(seen.per_hour[sensor] for sensor in piece)) for piece in connected(seen.config)
+        Fraction(sum(seen.per_hour[sensor] for sensor in piece))
+        for piece in sensor_groups(seen.config)
     ]
     if 0 < len(pieces) <= COMPONENTS_MAX:
         bound = _lpt_bound(pieces, seen.config.workers)
@@ -121,7 +122,7 @@ def _against_load(seen: Evidence) -> Iterator[str]:
                 yield f"Worker {worker} is sent {at:,} tuples an hour, more than {float(bound):,g}."
 
 
-def connected(config: ScriptConfig) -> list[frozenset[str]]:
+def sensor_groups(config: ScriptConfig) -> list[frozenset[str]]:
     """Return the groups of sensors that are needed together, directly or not."""
     found: list[frozenset[str]] = []
     for workflow in config.workflows:
@@ -335,7 +336,7 @@ CLAIMS: ClaimSet[Evidence] = ClaimSet(
         "streams known in part": lambda seen: int(not seen.workload.flush),
         "sensors at several workers": _sensors_at_several_workers,
         "components for several workers": lambda seen: int(
-            seen.config.workers > 1 and len(connected(seen.config)) > 1
+            seen.config.workers > 1 and len(sensor_groups(seen.config)) > 1
         ),
     },
 )

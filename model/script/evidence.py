@@ -57,7 +57,7 @@ def evidence_of(workload: Workload, trace: Trace, most: int | None = None) -> Ev
     expected = prefix.settled(Trace("meaning", meaning(prefix.workload)))
     known = align(workload, expected, trace)
     if not prefix.is_whole:
-        known = comparable(prefix.workload, expected, known)
+        known = decided_steps(prefix.workload, expected, known)
     return Evidence(workload, config, expected, trace, known, len(prefix.workload.arrivals))
 
 
@@ -95,7 +95,7 @@ def prefix_of(workload: Workload, most: int | None) -> Prefix:
     return Prefix(workload.with_(arrivals=kept, cuts=()), is_whole=False, until_us=until_us)
 
 
-def comparable(prefix: Workload, expected: Trace, trace: Trace) -> Trace:
+def decided_steps(prefix: Workload, expected: Trace, trace: Trace) -> Trace:
     """Return the steps of a whole workload's trace that the meaning of a prefix decides."""
     last_us: dict[tuple[str, str], int] = {}
     steps: list[Result | Undefined] = [*expected.of(Result), *expected.of(Undefined)]

@@ -5,7 +5,7 @@ Source: docs/script.md, section 4.
 Rules of this file:
 
 * An arrival is judged by the watermark before it; cluster and watermark move afterwards.
-* A sensor stands by itself: other sensors change nothing, wherever it is admitted.
+* A sensor is independent of all others, wherever it is admitted.
 """
 
 from collections.abc import Iterable
@@ -90,7 +90,7 @@ class Intake:
                 each.watermark_us = reached_us
 
     def _follow(self, clock: Clock, stamp_us: int, most_us: int) -> None:
-        """Enter an arrival into the cluster; the watermark follows the latest by its wait."""
+        """Enter an arrival into the cluster, and move the watermark."""
         clock.cluster.enter(stamp_us)
         clock.latest_us = max(clock.latest_us, stamp_us)
         reached_us = clock.latest_us - wait_us(self._watermark, most_us, clock.cluster)

@@ -140,13 +140,13 @@ class _Workers:
         return sorted(pieces, key=lambda unit: (-self.load(unit.sensors), unit.nodes))
 
 
-def _empty(graph: Graph, workers: int) -> _Workers:
+def _empty_workers(graph: Graph, workers: int) -> _Workers:
     return _Workers(graph, [set() for _ in range(workers)])
 
 
 def place_whole(graph: Graph, workers: int, rules: Rules) -> Placement:
     """Place the largest component first, each on the worker with the least load (LPT)."""
-    filled = _empty(graph, workers)
+    filled = _empty_workers(graph, workers)
     worker: dict[int, int] = {}
     for piece in filled.largest_first(components(graph)):
         chosen = min(range(workers), key=lambda each: (filled.loads[each], each))
@@ -157,7 +157,7 @@ def place_whole(graph: Graph, workers: int, rules: Rules) -> Placement:
 
 def place_split(graph: Graph, workers: int, cap: Fraction, way: str) -> Placement:
     """Place the largest piece first, each where it adds least without exceeding the cap."""
-    filled = _empty(graph, workers)
+    filled = _empty_workers(graph, workers)
     pieces: list[Unit] = []
     single = units(graph)
     for component in components(graph):
@@ -168,23 +168,23 @@ def place_split(graph: Graph, workers: int, cap: Fraction, way: str) -> Placemen
             pieces += [unit for unit in single if unit.nodes[0] in inside]
     worker: dict[int, int] = {}
     for piece in filled.largest_first(pieces):
-        chosen = _fitting(filled, piece, cap)
+        chosen = _choose_worker(filled, piece, cap)
         filled.assign(chosen, piece)
         worker |= dict.fromkeys(piece.nodes, chosen)
     hosts = tuple(frozenset(each) for each in filled.hosts)
-    return Placement(way, graph, with_derived(graph, worker), hosts)
+    return Placement(way, graph, place_derived(graph, worker), hosts)
 
 
-def _fitting(filled: _Workers, piece: Unit, cap: Fraction) -> int:
+def _choose_worker(filled: _Workers, piece: Unit, cap: Fraction) -> int:
     """Return the worker where a piece adds least within the cap; else the one with least load."""
-    best: tuple[bool, int, int, int] | None = None
+    choose_best: tuple[bool, int, int, int] | None = None
     for each, load in enumerate(filled.loads):
         added = filled.added_load(each, piece)
         has_room = load + added <= cap
         key = (False, added, load, each) if has_room else (True, load + added, load, each)
-        best = key if best is None else min(best, key)
-    assert best is not None
-    return best[-1]
+        choose_best = key if choose_best is None else min(choose_best, key)
+    assert choose_best is not None
+    return choose_best[-1]
 
 
 def place_hashed(graph: Graph, workers: int) -> Placement:
@@ -199,7 +199,7 @@ def place_hashed(graph: Graph, workers: int) -> Placement:
         worker |= dict.fromkeys(unit.nodes, chosen)
         hosts[chosen] |= unit.sensors
     everywhere = tuple(frozenset(each) for each in hosts)
-    return Placement(HASHED, graph, with_derived(graph, worker), everywhere)
+    return Placement(HASHED, graph, place_derived(graph, worker), everywhere)
 
 
 def home(graph: Graph, sensor: int, workers: int) -> int:
@@ -207,7 +207,7 @@ def home(graph: Graph, sensor: int, workers: int) -> int:
     return task_of(graph.nodes[sensor].sensor, workers)
 
 
-def with_derived(graph: Graph, worker: Mapping[int, int]) -> dict[int, int]:
+def place_derived(graph: Graph, worker: Mapping[int, int]) -> dict[int, int]:
     """Place computations that read only results on the worker that has most of these results."""
     found = dict(worker)
     for number in graph.computed:
@@ -237,7 +237,7 @@ def candidates(graph: Graph, workers: int, cap: Fraction, rules: Rules) -> list[
     return [whole, *split, place_hashed(graph, workers)]
 
 
-def best(found: Sequence[Placement], cap: Fraction) -> Placement:
+def choose_best(found: Sequence[Placement], cap: Fraction) -> Placement:
     """Return the placement least above the cap; then the one that sends least; then the first."""
 
     def badness(placement: Placement) -> tuple[Fraction, Fraction]:
@@ -249,7 +249,7 @@ def best(found: Sequence[Placement], cap: Fraction) -> Placement:
 def place(graph: Graph, workers: int, cap_percent: int, rules: Rules) -> Placement:
     """Place every computation by the best of the candidate placements."""
     cap = load_cap(graph, workers, cap_percent)
-    return best(candidates(graph, workers, cap, rules), cap)
+    return choose_best(candidates(graph, workers, cap, rules), cap)
 
 
 def place_by_sensor(graph: Graph, workers: int) -> Placement:

@@ -25,7 +25,7 @@ class Rules:
     """Return the scope in which a workflow's names are looked up."""
     choose: Callable[[Iterable[Span], Fraction], Choice] = choose
     origin_us: Callable[[int], int] = lambda _first_us: 0
-    """Return the time from which slices are counted, by the first stamp of a stream."""
+    """Return the time from which slices are counted, given the first stamp of a stream."""
     stamp_us: Callable[[int], int] = lambda end_us: end_us - MILLISECOND_US
     """Return the stamp of a window's result, by the end of the window."""
     mean: Callable[[Sequence[Partial]], float] = mean
@@ -47,5 +47,5 @@ RULES = Rules()
 
 
 def cutting_of(rules: Rules, spans: Iterable[Span], per_hour: Fraction) -> Cutting:
-    """Return the way in which a stream is cut."""
+    """Return the cheaper cutting of a stream by these rules."""
     return rules.choose(spans, per_hour).cutting

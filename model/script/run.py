@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* It only carries things from one part to the next: arrivals are admitted, the graph is computed
+* It only connects the parts: arrivals are admitted, the graph is computed
   from them, and outputs are recorded by workflow.
 * The admitted tuples determine everything, so cuts, restarts and kills need nothing here.
 """
@@ -34,7 +34,7 @@ class Records:
                 self._written.setdefault(number, []).append(output)
 
     def results(self, number: int, point: Point) -> list[Step]:
-        """Return the results that a tuple of a window or an operation becomes."""
+        """Return the results that record a tuple of a window or an operation."""
         named = self._named.get(number, ())
         return [Result(output.workflow, output.name, *point) for output in named]
 
@@ -59,7 +59,7 @@ def results(graph: Graph, streams: Sequence[Stream]) -> Iterator[Step]:
 
 
 def hosted_sensors(placement: Placement) -> Iterator[Hosted]:
-    """Yield which worker is sent which sensor."""
+    """Yield a step for each sensor that a worker is sent."""
     for worker, sensors in enumerate(placement.hosts):
         for each in sensors:
             yield Hosted(worker, placement.graph.nodes[each].sensor)
@@ -83,7 +83,7 @@ def admit(
 ) -> tuple[Mapping[str, Stream], Sequence[Rejected]]:
     """Return the streams of all sensors, and the arrivals that are refused.
 
-    The stream of a sensor that nobody asks for is empty.
+    The stream of a sensor that no script reads is empty.
     """
     asked_for = config.asked_for
     intake = Intake(config, rules, [sensor for sensor, _ in config.sensors])

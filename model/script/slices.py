@@ -1,4 +1,4 @@
-"""Slices: where windows over one stream are cut, and what a slice keeps of its tuples.
+"""Slices: the cuts of windows over one stream, and the partial aggregate of each slice.
 
 Source: docs/script.md, sections 5 and 7. Panes are due to Li, Maier, Tufte, Papadimos, Tucker ("No
 pane, no gain"), slices at the edges alone to Krishnamurthy, Wu and Franklin ("On-the-fly sharing
@@ -98,7 +98,7 @@ def cost(cutting: Cutting, spans: Iterable[Span], per_hour: Fraction) -> Fractio
 
 
 class Choice(NamedTuple):
-    """The cutting of a stream, and the cost of either way."""
+    """The cutting of a stream, and the costs of both cuttings."""
 
     cutting: Cutting
     panes_cost: Fraction
@@ -106,7 +106,7 @@ class Choice(NamedTuple):
 
     @property
     def is_panes(self) -> bool:
-        """Whether panes are the cheaper way, or as cheap."""
+        """Whether panes cost at most as much as edges."""
         return self.panes_cost <= self.edges_cost
 
 

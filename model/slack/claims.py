@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 
 from model.checking.claims import ClaimSet, Judgement, Verdict
 from model.slack import clock_claims, coverage_claims, requirement_claims
-from model.slack.evidence import Truth, observed_in, truth_of
+from model.slack.evidence import Truth, observe_trace, truth_of
 from model.vocabulary import SlackConfig, Step, Trace, Workload
 from model.vocabulary.slack import Judged, Progress
 from model.vocabulary.windows import Cleared, Correlation, Late, Rejected, Result, Revision
@@ -208,7 +208,7 @@ over_all = CLAIMS.over_all
 def judge(workload: Workload, trace: Trace) -> Judgement:
     """Judge every promise that the workload puts to the test, and count the cases."""
     truth = truth_of(workload)
-    return CLAIMS.judge(Evidence(truth, observed_in(truth, trace)))
+    return CLAIMS.judge(Evidence(truth, observe_trace(truth, trace)))
 
 
 def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:

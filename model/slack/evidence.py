@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Independent of the machine: whether an arrival is rejected is decided here anew.
+* Independent of the machine: rejections are decided here again.
 """
 
 from collections.abc import Mapping
@@ -26,18 +26,18 @@ IDENTITY: Mapping[str, tuple[str, ...]] = {
 
 
 def truth_of(workload: Workload) -> Truth:
-    """Count the truth of a workload. Raise ``ValueError`` for an impossible configuration."""
+    """Compute the truth of a workload. Raise ``ValueError`` for an impossible configuration."""
     config = SlackConfig.from_json(workload.config)
     return evidence.truth_of(workload, config, lambda event: is_rejected(config, event))
 
 
-def observed_in(truth: Truth, trace: Trace) -> Observation:
+def observe_trace(truth: Truth, trace: Trace) -> Observation:
     """Arrange a trace by window."""
     return evidence.arrange(truth, trace, trace.of(Progress))
 
 
 def is_rejected(config: SlackConfig, event: Event) -> bool:
-    """Return whether an arrival is rejected by docs/slack.md, section 2, step 1."""
+    """Return whether docs/slack.md, section 2, step 1, rejects an arrival."""
     return (
         not isfinite(event.value)
         or (config.needs_positive_values and event.value < 0)

@@ -44,10 +44,10 @@ class WindowFacts(NamedTuple):
 
 
 Requirement = Callable[[WindowFacts], int]
-"""Function from what is known of a window to the number of tuples required, 0..N."""
+"""Function from the knowledge about a window to the number of tuples required, 0..N."""
 
 ROUNDING = 1e-9
-"""Keeps a product that is an integer on paper from being rounded to its other side."""
+"""Margin that keeps a product from being rounded across an integer that it equals on paper."""
 
 
 def level(config: SlackConfig) -> float:
@@ -59,7 +59,7 @@ def level(config: SlackConfig) -> float:
 
 
 def requirement_of(config: SlackConfig) -> Requirement:
-    """Return the requirement that the query's (eps, delta) or ``lambda_thr`` amounts to."""
+    """Return the requirement that follows from the query's (eps, delta) or ``lambda_thr``."""
     requirement = _unclipped(config)
 
     def clipped(known: WindowFacts) -> int:
@@ -166,7 +166,7 @@ REMEMBERED = 1 << 16
 
 @lru_cache(maxsize=REMEMBERED)
 def random_quantile(q: Fraction, eps: Fraction, d: float, total: int) -> int:
-    """Return the smallest n from which on a failure has at most probability d.
+    """Return the smallest n such that a failure has at most probability d for n and all above.
 
     That probability is not monotone in n, so the requirement holds for n and every larger number.
     """
@@ -177,7 +177,7 @@ def random_quantile(q: Fraction, eps: Fraction, d: float, total: int) -> int:
 
 @lru_cache(maxsize=REMEMBERED)
 def adversarial_quantile(q: Fraction, eps: Fraction, total: int) -> int:
-    """Return the smallest n from which on no choice of the missing tuples makes a failure."""
+    """Return the smallest n such that for n and all above no choice of missing tuples fails."""
     aim, off = ceil(q * total), ceil(eps * total)
     n = total
     while n >= 1:

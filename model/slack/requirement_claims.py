@@ -69,7 +69,7 @@ def required_coverage_is_right(truth: Truth, observed: Observation, findings: Fi
 
 
 def misses_are_true(truth: Truth, observed: Observation, findings: Findings) -> None:
-    """Check that a measured miss is one with all tuples known; with a long L they are the same."""
+    """Check that a measured miss is still a miss when all tuples are known, if L is long enough."""
     longest_us = max(truth.max_delay_us.values(), default=0)
     looked_at = 0
     for judged in observed.trace.of(Judged):
@@ -117,7 +117,7 @@ def _grows(truth: Truth) -> bool:
 
 
 def _of_all(truth: Truth, window: WindowId) -> Enough | None:
-    """Return the rule for the whole window; None if it cannot be worked out."""
+    """Return the rule for the whole window; None if it cannot be derived."""
     total = len(truth.windows.get(window, ()))
     if _is_slow(truth.config) and total > SMALL:
         return None

@@ -36,7 +36,7 @@ from model.windows.scopes import (
     WROTE_AGAIN,
     ScopeExplorer,
     is_mixed,
-    miscounted,
+    miscounted_windows,
     never,
     right_sums,
 )
@@ -147,7 +147,7 @@ def _answer_claims(scope: Scope, guards: tuple[str, ...]) -> tuple[StateClaim[St
         ),
         always(
             "each pair once",
-            lambda state: not any(miscounted(scope, state.task, state.emitted)),
+            lambda state: not any(miscounted_windows(scope, state.task, state.emitted)),
             guards=guards,
             explain=lambda state: _explain_miscounted(scope, state),
         ),
@@ -221,7 +221,7 @@ def _explain_wrong(scope: Scope, state: State) -> str:
 
 def _explain_miscounted(scope: Scope, state: State) -> str:
     emitted = state.emitted
-    window = min(miscounted(scope, state.task, emitted))
+    window = min(miscounted_windows(scope, state.task, emitted))
     late = [pair.source_id for pair in emitted.late if pair.window == window]
     in_time = dict(emitted.results).get(window)
     held = _tuples_in(right_sums(scope, state.task)[window])

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 STRICT = 1 - 1e-9
-"""Factor that makes a loss that equals eps on paper a failure, however it is rounded."""
+"""Factor by which a loss that equals eps on paper is a failure, however it is rounded."""
 SAMPLE = 1024
-"""Most tuples of a window that are permuted."""
+"""Largest number of tuples of a window that are permuted."""
 CONFIDENCE = 0.95
 """Confidence with which the permutations show that failures are rare enough."""
 
@@ -30,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 def adversarial_sum(values: Sequence[float], eps: float) -> int:
-    """Return how many tuples suffice whichever are missing; at worst the largest are."""
+    """Return how many tuples suffice whichever are missing; the worst case lacks the largest."""
     largest = _sorted(values)
     with np.errstate(over="ignore"):
         lost = np.cumsum(largest)
@@ -40,7 +40,7 @@ def adversarial_sum(values: Sequence[float], eps: float) -> int:
 
 
 def adversarial_average(values: Sequence[float], eps: float) -> int:
-    """Return how many tuples suffice whichever are missing; at worst either end is."""
+    """Return how many tuples suffice whichever are missing; the worst case lacks one end."""
     largest = _sorted(values)
     total = largest.size
     with np.errstate(over="ignore", invalid="ignore"):
@@ -104,7 +104,8 @@ def rigorous_average(values: Sequence[float], eps: float, d: float) -> int:
 def permuted_sum(values: Sequence[float], eps: float, d: float, seed: tuple[int, int]) -> int:
     """Return how many tuples suffice in so many random orders that failures are rarer than d.
 
-    The confidence is 95%, by Clopper and Pearson's limit. Of a large window, a sample is permuted.
+    The confidence is 95%, by Clopper and Pearson's limit. For a large window, only a sample is
+    permuted.
     """
     largest = _sorted(values)
     total = largest.size

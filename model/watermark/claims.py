@@ -16,7 +16,7 @@ from model.vocabulary.watermark import Clock
 from model.vocabulary.windows import Cleared, Late, Rejected, Result, Revision
 from model.watermark import clock_claims
 from model.watermark.clock_claims import has_every_clock, waits_by_disorder
-from model.watermark.evidence import Moment, Truth, closings, moments_of, observed_in, truth_of
+from model.watermark.evidence import Moment, Truth, closings, moments_of, observe_trace, truth_of
 from model.windows import claims
 from model.windows.claims import claim
 from model.windows.exactness_claims import corrections_do_not_wait, exactness_claim
@@ -184,7 +184,7 @@ over_all = CLAIMS.over_all
 def judge(workload: Workload, trace: Trace) -> Judgement:
     """Judge every promise that the workload puts to the test, and count the cases."""
     truth = truth_of(workload)
-    return CLAIMS.judge(Evidence(truth, observed_in(truth, trace)))
+    return CLAIMS.judge(Evidence(truth, observe_trace(truth, trace)))
 
 
 def check(workload: Workload, trace: Trace) -> tuple[Verdict, ...]:

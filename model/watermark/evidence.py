@@ -35,7 +35,7 @@ def truth_of(workload: Workload) -> Truth:
     return evidence.truth_of(workload, config, lambda event: is_rejected(config, event))
 
 
-def observed_in(truth: Truth, trace: Trace) -> Observation:
+def observe_trace(truth: Truth, trace: Trace) -> Observation:
     """Arrange a trace by window."""
     return evidence.arrange(truth, trace, trace.of(Clock))
 

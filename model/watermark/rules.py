@@ -1,4 +1,4 @@
-"""The decisions of the room, one function each, so that each can be exchanged.
+"""The decisions of the room, one function each, so that each can be replaced.
 
 Source: docs/watermark.md, sections 2 to 4.
 
@@ -24,7 +24,7 @@ def entered(cluster: Cluster, event_time_us: int) -> Cluster:
 
 
 def carried(cluster: Cluster) -> Cluster:
-    """Return the cluster with which the next micro-batch starts: the whole one."""
+    """Return the cluster with which the next micro-batch starts: the same one."""
     return cluster
 
 

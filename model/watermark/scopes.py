@@ -4,7 +4,7 @@ Source: docs/watermark.md, sections 2, 3 and 7.
 
 Rules of this file:
 
-* The transition system decides nothing: the task (``machine``) is the very one that a run uses.
+* The transition system decides nothing: the task (``machine``) is the one that a run uses.
 * Corrections are left out: room ``slack`` has the same ones, and its scopes try them under every
   watermark that is possible.
 * A claim counts for itself (see ``model/windows/scopes.py``) and names the cases without which it
@@ -36,7 +36,7 @@ from model.windows.scopes import (
     WindowScope,
     emit,
     is_mixed,
-    miscounted,
+    miscounted_windows,
     never,
 )
 
@@ -106,7 +106,7 @@ LESS_FOR_MORE = "more disorder made the wait shorter"
 
 
 class Action(NamedTuple):
-    """One thing that may happen."""
+    """A possible action."""
 
     what: str
     number: int = -1
@@ -235,7 +235,7 @@ def _has_forgotten(state: State) -> bool:
 
 
 def _guards_of(scope: Scope) -> Iterator[StateClaim[State]]:
-    """Yield the cases that must occur, so that the promises of the scope say something."""
+    """Yield the cases that must occur, because the scope would test nothing without them."""
     yield from (
         sometimes(LATE, lambda state: bool(state.emitted.late)),
         sometimes(MIXED, lambda state: is_mixed(scope, state.task, state.emitted)),
@@ -289,7 +289,7 @@ def _promises_of(scope: Scope) -> tuple[StateClaim[State], ...]:
         ),
         always(
             "each pair once",
-            lambda state: not any(miscounted(scope, state.task, state.emitted)),
+            lambda state: not any(miscounted_windows(scope, state.task, state.emitted)),
             guards=guards,
             explain=lambda state: _explain_miscounted(scope, state),
         ),
@@ -320,7 +320,7 @@ def _explain_disorder(state: State) -> str:
 
 
 def _explain_miscounted(scope: Scope, state: State) -> str:
-    window = min(miscounted(scope, state.task, state.emitted))
+    window = min(miscounted_windows(scope, state.task, state.emitted))
     return f"window [{window.start_us}, ...) is miscounted"
 
 

@@ -1,4 +1,4 @@
-"""The batch side: correct from history what the stream missed (docs/slack.md, section 6).
+"""The batch side: correct answers that lack late tuples, from history (docs/slack.md, section 6).
 
 Source: the batch module of the hybrid processing model.
 
@@ -51,7 +51,7 @@ def plan(
     reason: str,
     scored: Scorer,
 ) -> Plan:
-    """Plan a correction of everything pending; this first small step changes nothing."""
+    """Plan a correction of all pending pairs; this first small step changes nothing."""
     aggregate = aggregate_of(config)
     pairs = tuple(store.pending[task].pairs)
     windows = sorted({pair.window for pair in pairs})

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Brute force: every right answer is computed anew from the tuples of the window.
+* Brute force: every right answer is computed from the tuples of the window.
 * A window is checked only at batch ends where something about it changed, because between two
   such ends nothing can become wrong.
 """
@@ -20,7 +20,7 @@ from model.windows.query import Query
 Check: TypeAlias = Callable[[Truth[Query], Observation[Tick], Findings], None]
 
 SOME = 1_000
-"""Most readings of an ambiguous redelivery that are tried."""
+"""Largest number of readings of an ambiguous redelivery that are tried."""
 
 
 class CurrentAnswer(NamedTuple):
@@ -267,7 +267,7 @@ _CHECKS: Mapping[str, tuple[Check, Sequence[Sequence[type]], bool]] = {
         False,
     ),
 }
-"""Check of a claim, the kinds of steps it needs, and whether it needs identities."""
+"""By claim: its check, the kinds of steps it needs, and whether it needs identities."""
 
 
 def exactness_claim(

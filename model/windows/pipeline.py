@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* It only moves things between parts: tasks decide about the stream, plans about corrections.
-* Time does not exist: a batch is processed and corrected before the next one starts.
+* It only connects the parts: tasks decide about the stream, plans about corrections.
+* There is no time: a batch is processed and corrected before the next one starts.
 * A ``restart`` needs nothing here, because a task's state is a value and the same batch makes the
   same of it. A ``kill`` in a batch takes away every plan of that batch after its first small step;
   the plan is then made and carried out again.

@@ -134,7 +134,9 @@ def right_sums(scope: WindowScope[Query], task: SavedTask) -> dict[Window, int]:
     return right
 
 
-def miscounted(scope: WindowScope[Query], task: SavedTask, emitted: Emissions) -> Iterator[Window]:
+def miscounted_windows(
+    scope: WindowScope[Query], task: SavedTask, emitted: Emissions
+) -> Iterator[Window]:
     """Yield closed windows whose first answer and late pairs are not all tuples, each once."""
     counted = {window: int(value) for window, value in emitted.results}
     for pair in emitted.late:

@@ -13,7 +13,7 @@ from properties.sweeps.files import read_report
 from sim.report.contents import Report, Status
 from sim.report.page import page
 from sim.sweep.experiment import EFFORTS
-from sim.sweep.store import NotWritten, write_whole
+from sim.sweep.store import WriteFailed, write_atomically
 
 SUMMARY = "write results of sweeps as one page: verdicts, plots, published claims"
 
@@ -87,20 +87,20 @@ def _reproduce(source: Path, efforts: Sequence[str], path: Path, measured: Path 
         raise UsageError("--reproduction needs --measured DIR, a folder with results of benchmarks")
     report = reproduction.read_summary(source) if source.is_file() else read_report(source, efforts)
     written = reproduction.page(report, reproduction.figures(measured))
-    _write_whole(path.with_suffix(".json"), reproduction.summary_of(report))
+    _write_atomically(path.with_suffix(".json"), reproduction.summary_of(report))
     _write(path, written, report)
     return 0
 
 
 def _write(path: Path, text: str, report: Report) -> None:
-    _write_whole(path, text)
+    _write_atomically(path, text)
     render.print_lines(render.console(), [summarise(report, path)])
 
 
-def _write_whole(path: Path, text: str) -> None:
+def _write_atomically(path: Path, text: str) -> None:
     try:
-        write_whole(path.resolve(), text)
-    except NotWritten as error:
+        write_atomically(path.resolve(), text)
+    except WriteFailed as error:
         raise UsageError(str(error)) from error
 
 

@@ -20,10 +20,10 @@ from properties.sweeps.files import write_table
 from sim.sweep.engine import Ended, Event, JobFailed, JobFinished, Judged, Started, Sweep, as_record
 from sim.sweep.experiment import EFFORTS, Experiment
 from sim.sweep.forecast import TIMES
-from sim.sweep.jobs import Mapper, cores, on_processes
+from sim.sweep.jobs import Mapper, cores, run_on_processes
 from sim.sweep.reading import catalogue, find
 from sim.sweep.results import Results, record_of
-from sim.sweep.store import RUNS, NotWritten, Store, as_json, write_whole, written
+from sim.sweep.store import RUNS, Store, WriteFailed, as_json, wrap_os_errors, write_atomically
 
 SUMMARY = "run experiments over grids of settings and seeds, in parallel, resumable"
 
@@ -114,9 +114,9 @@ def run(args: argparse.Namespace) -> int:
         try:
             found, end = _swept(sweep, out, args.json)
             if args.junit is not None:
-                with written(args.junit):
+                with wrap_os_errors(args.junit):
                     args.junit.write_text(output.junit(found), encoding="utf-8")
-        except NotWritten as error:
+        except WriteFailed as error:
             kept = "stored runs are kept, and the same command resumes the sweep"
             raise UsageError(f"{error}; {kept}") from error
     out.print(output.table(found))
@@ -151,7 +151,7 @@ def _experiments(asked: list[str]) -> dict[str, Experiment]:
 @contextmanager
 def _mapper(place: str, jobs: int | None) -> Iterator[Mapper]:
     if place == PROCESSES:
-        yield partial(on_processes, processes=jobs or cores())
+        yield partial(run_on_processes, processes=jobs or cores())
         return
     # Imported here because it takes a second that other sweeps do not need.
     from properties.sweeps.on_spark import AT_ONCE, on_spark
@@ -194,13 +194,13 @@ def _advance(progress: Progress, task: TaskID, event: JobFinished | JobFailed) -
 
 
 def write(results: Results, folder: Path) -> None:
-    """Write the table and the record of an experiment. Raise :class:`NotWritten` on failure."""
+    """Write the table and the record of an experiment. Raise :class:`WriteFailed` on failure."""
     stem = f"{results.experiment.name}-{results.effort}"
     write_table(folder / f"{stem}.parquet", results.columns, results.experiment)
-    write_whole(folder / f"{stem}.json", as_json(record_of(results)))
+    write_atomically(folder / f"{stem}.json", as_json(record_of(results)))
 
 
 def _write_event(log: FileIO | None, event: Event) -> None:
     if log is not None:
-        with written(Path(str(log.name))):
+        with wrap_os_errors(Path(str(log.name))):
             log.write((json.dumps(as_record(event), ensure_ascii=False) + "\n").encode("utf-8"))

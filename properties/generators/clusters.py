@@ -32,7 +32,7 @@ from sim.kernel.distributions import (
 )
 from sim.kernel.faults import Congest, Duplicate, Fail, Fault, Lose, Pause, Replay, Slow
 from sim.kernel.link import HERE, RELIABLE, Noise, Place
-from sim.kernel.log import within_run
+from sim.kernel.log import drop_later_disturbances
 from sim.kernel.plan import Cluster, Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every, EveryTuples
@@ -248,7 +248,7 @@ def cases(draw: st.DrawFn, shape: Shape) -> SeededPlan:
         name="drawn cluster",
     )
     seed = draw(SEEDS)
-    return SeededPlan(within_run(plan, seed), seed)
+    return SeededPlan(drop_later_disturbances(plan, seed), seed)
 
 
 def _end(source: Source) -> str:

@@ -21,7 +21,7 @@ from properties.errors import UsageError, counted
 from properties.pages.evidence import MEASURED, PROMISES, Promise
 from properties.rooms import find_rooms, sort_names
 from sim.report.contents import Entry, NumbersTable, Report, ReportedFinding, Status
-from sim.report.words import version, written
+from sim.report.words import format_number, version
 from sim.sweep.experiment import Reproduction
 from sim.sweep.reading import catalogue
 from sim.sweep.store import as_json
@@ -116,7 +116,7 @@ def _section(entry: Entry, measured: Figures) -> Iterator[str]:
     if on_spark:
         yield "\n**On Spark:**\n"
     for each in on_spark:
-        value = written(measured[each.benchmark, each.figure])
+        value = format_number(measured[each.benchmark, each.figure])
         yield f"- {each.says}: {value} (`make bench NAME={each.benchmark}`, *{each.figure}*)."
     if entry.assumptions:
         yield f"\n**Assumed.** {' '.join(entry.assumptions)}"

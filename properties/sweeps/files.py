@@ -20,17 +20,17 @@ from sim.report.words import version
 from sim.sweep import results
 from sim.sweep.experiment import EFFORTS, Experiment
 from sim.sweep.jobs import Figure
-from sim.sweep.store import whole
+from sim.sweep.store import replace_when_complete
 
 
 def write_table(path: Path, columns: results.Columns, experiment: Experiment) -> None:
-    """Write a complete Parquet file or none; raise :class:`NotWritten` if that fails."""
+    """Write a complete Parquet file or none; raise :class:`WriteFailed` if that fails."""
     measures = {measure.name for measure in experiment.measures}
     arrays = {
         name: _array(values, pa.float64() if name in measures else pa.int64())
         for name, values in columns.items()
     }
-    with whole(path) as beside:
+    with replace_when_complete(path) as beside:
         pq.write_table(pa.table(arrays), beside)
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from properties.errors import UsageError
 from properties.judging.systems import delay_interrupts
-from sim.sweep.jobs import ENDED, Done, Job, Mapper, bounded
+from sim.sweep.jobs import ENDED, Done, Job, Mapper, perform_with_memory_limit
 from spark_impl.runtime.failures import sentence_of, without_stack_traces
 from spark_impl.runtime.session import EnvironmentProblem, session
 
@@ -62,7 +62,7 @@ def _done(spark: SparkSession, jobs: Sequence[Job], at_once: int) -> Iterator[Do
 
 def _one(spark: SparkSession, job: Job) -> Done:
     try:
-        (done,) = spark.sparkContext.parallelize([job], 1).map(bounded).collect()
+        (done,) = spark.sparkContext.parallelize([job], 1).map(perform_with_memory_limit).collect()
     except Exception as error:  # an error of Spark: the result of a job has the job's own errors
         has_ended = "exited unexpectedly" in str(error)
         sentence = ENDED if has_ended else f"Spark could not do it: {sentence_of(error)}"

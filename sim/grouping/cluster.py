@@ -26,7 +26,7 @@ from typing import Any
 import simpy
 
 from model.vocabulary import Event, Fault, GroupingConfig, Trace
-from sim.grouping.instances import measured_us
+from sim.grouping.instances import measure_times_us
 from sim.grouping.machine import GroupingMachine
 from sim.grouping.record import GroupingRecord, Passage
 from sim.kernel.link import AnyLink, Tier
@@ -200,7 +200,7 @@ class GroupingCluster:
     def _measure(self) -> None:
         served = [instance.measure() for instance in self.instances]
         if self.is_measured:
-            self._times_us = measured_us(self.plan, self._times_us, served)
+            self._times_us = measure_times_us(self.plan, self._times_us, served)
 
     def _wake(self) -> None:
         """Schedule the rebalance as an event of its own: several windows may end at one instant."""

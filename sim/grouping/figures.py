@@ -20,7 +20,7 @@ from sim.grouping.record import Passages, Span
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import Arrived
-from sim.timed_figures import latency_figures, looks_us, means_by_row, nonzero, numbered
+from sim.timed_figures import latency_figures, looks_us, means_by_row, nonzero, number_columns
 
 ROWS = 100
 """Rows of a series."""
@@ -171,8 +171,8 @@ def _instances(cluster: GroupingCluster, time_us: FloatArray) -> Series:
     stations = [instance.station for instance in cluster.instances]
     busy = [station.busy.means(time_us) for station in stations]
     return {
-        **numbered("queue", [each.inside.at(looks) for each in stations]),
-        **numbered("utilisation", busy),
+        **number_columns("queue", [each.inside.at(looks) for each in stations]),
+        **number_columns("utilisation", busy),
         "busiest": np.max(busy, axis=0),
         "idlest": np.min(busy, axis=0),
     }

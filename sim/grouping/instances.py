@@ -13,7 +13,7 @@ from sim.kernel.faults import Slow
 from sim.kernel.link import Tier
 from sim.kernel.plan import Plan
 
-RIGHT_THERE = Tier(0.0, inf)
+NO_LINK = Tier(0.0, inf)
 """Way to an instance without a link."""
 SPEED_MIN, SPEED_MAX = 1e-6, 1e6
 """Speeds of the slowest and the fastest instance that are allowed."""
@@ -33,7 +33,7 @@ def check(plan: Plan) -> None:
 
 def tier(plan: Plan, instance: int) -> Tier:
     """Return the way from the log to an instance."""
-    return plan.way(plan.log_place, plan.cluster.worker(instance).place) or RIGHT_THERE
+    return plan.way(plan.log_place, plan.cluster.worker(instance).place) or NO_LINK
 
 
 def tier_numbers(plan: Plan, n: int) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ def ideal_hz(plan: Plan, n: int) -> float:
     return sum(1e6 / each for each in times_us(plan, n))
 
 
-def measured_us(
+def measure_times_us(
     plan: Plan, known_us: Sequence[int], served: Sequence[tuple[int, float]]
 ) -> tuple[int, ...]:
     """Return every measured ``t_i``; ``served`` has each instance's tuples and busy time (us).

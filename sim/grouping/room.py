@@ -62,7 +62,7 @@ def backlog_of(plan: Plan, seed: int) -> Plan:
     )
 
 
-def stated(config: GroupingConfig) -> Cluster:
+def stated_cluster(config: GroupingConfig) -> Cluster:
     """Return the stated cluster with the speeds that a configuration states, if it does."""
     times_us = config.times_of(0)
     fastest_us = min(times_us)
@@ -76,7 +76,7 @@ def stated(config: GroupingConfig) -> Cluster:
 
 
 def _restate(workload: Workload, config: GroupingConfig) -> Plan:
-    return stated_plan(workload, stated(config))
+    return stated_plan(workload, stated_cluster(config))
 
 
 def _title(summary: Summary) -> str:

@@ -23,7 +23,7 @@ from sim.join.line import ChainTask, Line
 from sim.join.load import LoadControl, Shedding
 from sim.join.machine import ChainMachine, FoundPairs
 from sim.join.tuning import ChainTuning
-from sim.kernel.distributions import Uniform, endless
+from sim.kernel.distributions import Uniform, iterate_samples
 from sim.kernel.link import AnyLink
 from sim.kernel.plan import Plan
 from sim.kernel.seeds import Seeds
@@ -64,7 +64,7 @@ class ChainCluster:
         self.machine = machine
         self.line = Line(env, seeds, plan, tuning.costs, machine, self._served, self._emit)
         self.line.resize(config.workers)
-        self.shedding = Shedding(endless(Uniform(0, 1), seeds.stream("shedding")))
+        self.shedding = Shedding(iterate_samples(Uniform(0, 1), seeds.stream("shedding")))
         self.intakes = {stream: self._intake(stream) for stream in STREAMS}
         self.load = LoadControl(config, tuning.control, machine, self.shedding)
         self.steps: list[Step] = []

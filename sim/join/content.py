@@ -42,7 +42,7 @@ _ROWS = 1_024
 
 
 class TupleColumns:
-    """The admitted tuples of one stream, by rank; rows behind the last one mean nothing."""
+    """The admitted tuples of one stream, by rank; rows behind the last one are unused."""
 
     __slots__ = ("_numbers", "epoch", "event_us", "key", "number", "source_id", "value")
 
@@ -199,7 +199,7 @@ class Index:
         if self.least_us(stream, ranks) >= horizon_us:
             return (), ranks
         held = cast("RankArray", ranks)
-        # The machine asks twice: whether a tuple can be dropped, and which tuples to keep then.
+        # The machine asks twice: whether a tuple can be dropped, and then which tuples to keep.
         if held.parts is None or held.parts[0] != horizon_us:
             older = self.columns[stream].event_us[held.ranks] < horizon_us
             parts = (

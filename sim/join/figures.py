@@ -23,7 +23,7 @@ from sim.kernel.disorder import IntArray
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series, Summary, ratio
 from sim.kernel.run import Arrived
-from sim.timed_figures import latency_figures, means, nonzero, numbered
+from sim.timed_figures import latency_figures, means, nonzero, number_columns
 
 ROWS = 300
 """Most rows of a series; a longer run has every second sample, every third, ... as a row."""
@@ -242,8 +242,8 @@ def series_of(run: FinishedRun) -> Series:
     }
     return {
         **columns,
-        **numbered("queue", [station.inside.at(time_us) for station in stations]),
-        **numbered("utilisation", busy),
+        **number_columns("queue", [station.inside.at(time_us) for station in stations]),
+        **number_columns("utilisation", busy),
     }
 
 

@@ -56,7 +56,7 @@ class Intake:
         self._ends.append(len(self.events))
 
     def begin(self, epoch: int, first: int, at: int) -> None:
-        """Begin an epoch, perhaps again, at the arrival where it starts."""
+        """Begin an epoch at its first arrival, possibly again after a failure."""
         self._epoch, self._first, self.at = epoch, first, at
         self._busy = self._is_paused = False
 
@@ -88,7 +88,7 @@ class Intake:
     # ------------------------------------------------------------------------------ handing over
 
     def see(self) -> None:
-        """Look which arrivals have come."""
+        """Count the arrivals that have come."""
         self._seen = len(self.events)
 
     def note_taken(self) -> None:
@@ -101,7 +101,7 @@ class Intake:
         return self._epoch is not None and not self._busy and self.at < min(self._seen, self._end)
 
     def hand_over(self, other: "Intake") -> bool:
-        """Hand arrivals over, unless there is a reason to wait; return whether there were some."""
+        """Hand arrivals over, unless there is a reason to wait; return whether any were."""
         if not self.is_due or self._has_to_pause(other) or not self._has_room(self.stream):
             return False
         last = min(self._seen, self._end, self.at + self._tuning.intake_tuples)
@@ -131,8 +131,9 @@ class Intake:
     def _is_ahead(self, other: "Intake", pace_us: int) -> bool:
         """Return whether the next arrival lies too far ahead of the other stream's next one.
 
-        Until that one has come, the last one stands for it; if the epoch has none left, there is
-        nothing to wait for. So the two never wait for each other.
+        Until
+        the other one has come, its stream's last arrival stands for it; if the epoch has none left,
+        the result is false. So the two streams never wait for each other.
         """
         if other.at < other._end:
             reached = other.events[other.at]

@@ -155,7 +155,7 @@ class Line:
         return self.is_idle and not any(link.inside for link in self.links.values())
 
     def close(self) -> None:
-        """Forget whom to call, because the run is over."""
+        """Drop the callbacks, because the run is over."""
         for station in self.stations:
             station.close()
         del self._served, self._emit
@@ -163,7 +163,7 @@ class Line:
     # ---------------------------------------------------------------------- called by the cluster
 
     def forget(self) -> None:
-        """Begin another life: everything on its way is void."""
+        """Begin another life: messages on their way become void."""
         self._life += 1
         self._active.clear()
         self._looking.clear()
@@ -185,7 +185,7 @@ class Line:
         self._send(LOG, at, do, stream, len(events) * self._plan.cluster.tuple_bytes)
 
     def look(self, *, everyone: bool = False) -> None:
-        """Let workers do what they may do, if they have done something since their last look."""
+        """Let workers look for possible actions if they have done something since the last look."""
         if everyone:
             self._active.update(range(self.workers))
         for number in sorted(self._active - self._looking):

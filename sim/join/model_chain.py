@@ -54,7 +54,7 @@ class Letter(NamedTuple):
 
 
 class ModelChain:
-    """A chain with the numbered protocol, which sends as docs/join.md, section 5, says."""
+    """A chain with the numbered protocol, which sends by docs/join.md, section 5."""
 
     def __init__(self, config: JoinConfig, tuning: ChainTuning, rules: Rules = NUMBERED) -> None:
         self._config = config
@@ -147,7 +147,7 @@ class ModelChain:
     # -------------------------------------------------------------------------------- services
 
     def admit(self, worker: int, stream: str, events: Sequence[Event]) -> Service:
-        """Let arrivals of a stream in, or reject them; join those that are let in."""
+        """Admit arrivals of a stream or reject them; join the admitted ones."""
         admitted = self._gate.admitted[stream].tuples
         rank = len(admitted)
         self._gate.offer(stream, self._epoch, events)
@@ -173,12 +173,12 @@ class ModelChain:
         return self._served(worker, before, found, tuples)
 
     def look(self, worker: int) -> Service:
-        """Drop and send what a worker may, and tell its neighbours news."""
+        """Drop and send all that a worker may, and send hints to its neighbours."""
         service = self._served(worker, self._index.comparisons, [], 0)
         return service._replace(sent=[*service.sent, *self._hints(worker)])
 
     def _served(self, worker: int, compared: int, found: list[FoundPairs], tuples: int) -> Service:
-        """Drop and send what a worker may; return the service."""
+        """Drop and send all that a worker may; return the service."""
         tuples += self._drop(worker)
         if self._forwards:
             self._forward(worker)
@@ -255,7 +255,7 @@ class ModelChain:
         return sent
 
     def _news(self, worker: int, neighbour: int) -> tuple[int, int]:
-        """Return a worker's news for a neighbour: watermark that way, size of the other store."""
+        """Return a worker's hints for a neighbour: watermark that way, size of the other store."""
         r, s = self._state.workers[worker]
         return (r.heard_us, len(s.store)) if neighbour > worker else (s.heard_us, len(r.store))
 

@@ -21,7 +21,7 @@ AnyArray: TypeAlias = NDArray[Any]
 """Numbers or strings."""
 
 _BLOCK = 256
-"""Number of samples that :func:`endless` draws at a time."""
+"""Number of samples that :func:`iterate_samples` draws at a time."""
 
 
 @plain
@@ -166,7 +166,7 @@ def draw_us(distribution: Distribution, seeds: Seeds, name: str, n: int) -> Floa
     return sample_us(distribution, seeds.stream(name), n)
 
 
-def endless(distribution: Distribution, rng: np.random.Generator | None) -> Iterator[float]:
+def iterate_samples(distribution: Distribution, rng: np.random.Generator | None) -> Iterator[float]:
     """Return an iterator of samples (us), drawn in blocks because that is several times faster.
 
     Raise ``ValueError`` for a random distribution without a generator.

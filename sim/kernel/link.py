@@ -1,4 +1,4 @@
-"""Links: places, the distance between them, and messages that take time on their way.
+"""Links: places, the distance between them, and messages in transit.
 
 Rules of this file:
 
@@ -21,7 +21,7 @@ import numpy as np
 import simpy
 
 from model.vocabulary.settings import require
-from sim.kernel.distributions import Constant, Distribution, Uniform, endless
+from sim.kernel.distributions import Constant, Distribution, Uniform, iterate_samples
 from sim.kernel.plain import plain
 
 T = TypeVar("T")
@@ -200,7 +200,10 @@ class Link(Generic[T]):
         if noise.is_random:
             # Streams of their own, so that another ``replay_after`` does not change what is lost.
             chance, delay = rng.spawn(2) if rng is not None else (None, None)
-            self._noisy = endless(Uniform(0, 1), chance), endless(noise.replay_after, delay)
+            self._noisy = (
+                iterate_samples(Uniform(0, 1), chance),
+                iterate_samples(noise.replay_after, delay),
+            )
 
     @property
     def inside(self) -> int:
@@ -306,7 +309,7 @@ class Link(Generic[T]):
 
     def _deliver(self, wake: simpy.Event) -> None:
         if wake is not self._armed:
-            return  # its message has been held back since
+            return  # time since which its message has been held back
         sending = self._flying[0]
         is_lost, copies_after_us = False, _NO_COPIES
         if self._faults or self._noisy is not None:
@@ -346,7 +349,7 @@ class Link(Generic[T]):
     def _retry(self, sending: _Sending[T], retry_us: float) -> None:
         """Send the first message again; those behind it wait even if the line is idle."""
         self.retried += 1
-        sending.sent_us = -inf  # never taken back
+        sending.sent_us = -inf  # the hold is never released
         sending.due_us = self._env.now + retry_us + self._latency_us
         self._arm(sending.due_us)
 

@@ -19,7 +19,7 @@ import simpy
 
 from model.vocabulary import Event
 from sim.kernel.disorder import check_within, is_within
-from sim.kernel.distributions import Constant, endless
+from sim.kernel.distributions import Constant, iterate_samples
 from sim.kernel.faults import inject
 from sim.kernel.link import Link, Tier
 from sim.kernel.plan import Plan, Worker
@@ -158,7 +158,7 @@ class Log:
         if not isinstance(service, Constant):
             rng = self._seeds.stream(f"{name}/service")
         # Drawn even for a tuple that is lost, so that losses move no other tuple's work.
-        work_us = endless(service, rng)
+        work_us = iterate_samples(service, rng)
         return lambda item, entered: station.offer(item, next(work_us), entered)
 
     def _link(self, name: str, tier: Tier) -> Link[Tuple]:
@@ -238,7 +238,7 @@ def last_event_times(plan: Plan, seed: int) -> list[int]:
     return [each.last_us for each in _sent(plan, Seeds(seed), ONE_STREAM)]
 
 
-def within_run(plan: Plan, seed: int) -> Plan:
+def drop_later_disturbances(plan: Plan, seed: int) -> Plan:
     """Return the plan without the bursts and gaps that would start after its last tuple."""
     last_us = last_event_times(plan, seed)
     kept = [each for each in plan.disturbances if is_within(each, last_us)]

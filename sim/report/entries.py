@@ -26,13 +26,13 @@ from sim.report.words import (
     NO_NAMES,
     Names,
     Unit,
-    in_words,
+    format_number,
     levels_in_words,
-    spoken,
+    name_in_sentence,
+    readable_name,
     unit_of,
     values_in_words,
     with_limits,
-    written,
 )
 from sim.sweep.experiment import Label, Reproduction
 from sim.sweep.jobs import Figure
@@ -136,12 +136,12 @@ def _sentence(record: JsonObject, unit: Unit, names: Names) -> str:
     known = [cell for cell in decisive if cell["estimate"] is not None]
     if not known:
         return str(record["sentence"])
-    name = spoken(record["measure"], names)
+    name = name_in_sentence(record["measure"], names)
     if record["compare"] or record["along"]:
         name = f"{record['compare'] or 'change'} of {name}"
     if record["outcome"] == str(Outcome.HOLDS) and len(known) > 1:
         estimates = [cell["estimate"] / unit.size for cell in known]
-        low, high = written(min(estimates)), written(max(estimates))
+        low, high = format_number(min(estimates)), format_number(max(estimates))
         said = low if low == high else f"{low} to {high}"
         return f"{name} {said}{unit.symbol}, in {len(known)} of {len(cells)} cases"
     where = f", {levels_in_words(known[0]['label'], names)}" if known[0]["label"] else ""
@@ -207,7 +207,7 @@ def scaled(level: Label, unit: Unit) -> Label:
 
 def level_text(level: Label, unit: Unit) -> str:
     """Return a level in its unit as text, without the unit."""
-    return level if isinstance(level, str) else written(level / unit.size)
+    return level if isinstance(level, str) else format_number(level / unit.size)
 
 
 def table_of(record: JsonObject, columns: Columns) -> NumbersTable:
@@ -310,12 +310,12 @@ def _side_by_side(charts: Sequence[Chart]) -> Iterator[Chart]:
 
 def _level_name(plot: _Plot, factor: str, level: Label) -> str:
     unit = level_unit(factor, plot.levels[factor], plot.names)
-    return f"{spoken(factor, plot.names)} {level_text(level, unit)}{unit.symbol}"
+    return f"{name_in_sentence(factor, plot.names)} {level_text(level, unit)}{unit.symbol}"
 
 
 def _lines(plot: _Plot, here: Mapping[str, Label]) -> Iterator[Curve]:
     if plot.series is None:
-        yield Curve(in_words(plot.y, plot.names), tuple(_points(plot, here)))
+        yield Curve(readable_name(plot.y, plot.names), tuple(_points(plot, here)))
         return
     for level in plot.levels[plot.series]:
         # A number alone would not name its factor.

@@ -1,4 +1,4 @@
-"""Names, units and numbers of results, written for readers."""
+"""Readable names, units and numbers of results."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,7 @@ Names = Mapping[str, str]
 NO_NAMES: Names = {}
 
 
-def in_words(name: str, names: Names = NO_NAMES) -> str:
+def readable_name(name: str, names: Names = NO_NAMES) -> str:
     """Return the readable name of a setting or measure, without its unit."""
     if name in names:
         return names[name]
@@ -35,14 +35,14 @@ def in_words(name: str, names: Names = NO_NAMES) -> str:
     return name.replace("_", " ")
 
 
-def spoken(name: str, names: Names) -> str:
+def name_in_sentence(name: str, names: Names) -> str:
     """Return the name for a sentence, without the explanation or unit in parentheses at its end."""
-    return _ASIDE.sub("", in_words(name, names))
+    return _ASIDE.sub("", readable_name(name, names))
 
 
 def unit_of(name: str, values: Sequence[float], names: Names = NO_NAMES) -> Unit:
     """Choose the unit of values: long times are not written in microseconds."""
-    words = in_words(name, names)
+    words = readable_name(name, names)
     for suffix, size in _RATES.items():
         if name.endswith(suffix):
             return Unit(f"{words} (1/s)", "/s", size)
@@ -55,18 +55,18 @@ def unit_of(name: str, values: Sequence[float], names: Names = NO_NAMES) -> Unit
     return Unit(f"{words} (µs)", " µs")
 
 
-def written(value: float) -> str:
+def format_number(value: float) -> str:
     """Return a number with its significant digits."""
     if 1e3 <= abs(value) < 1e12:
         return f"{value:,.0f}"
     rounded = f"{value:.4g}"
-    # 0.00002 is easier to compare than 2e-05.
+    # Fixed notation: 0.00002 is easier to compare than 2e-05.
     return f"{Decimal(rounded):f}" if 1e-7 <= abs(value) < 1 else rounded
 
 
 def with_limits(estimate: float, low: float, high: float, unit: Unit) -> str:
     """Return a number in its unit, with its confidence limits if they look different."""
-    number, *limits = (written(value / unit.size) for value in (estimate, low, high))
+    number, *limits = (format_number(value / unit.size) for value in (estimate, low, high))
     if limits == [number, number]:
         return f"{number}{unit.symbol}"
     return f"{number}{unit.symbol} ({' to '.join(limits)})"
@@ -76,7 +76,7 @@ def levels_in_words(label: str, names: Names = NO_NAMES) -> str:
     """Return readable levels from those of a sweep, such as ``window_us 500000, tag / shuffle``."""
     text = _DURATION.sub(lambda found: _duration(found, names), label)
     for name in names:
-        text = re.sub(rf"(^|, ){name} ", rf"\g<1>{spoken(name, names)} ", text)
+        text = re.sub(rf"(^|, ){name} ", rf"\g<1>{name_in_sentence(name, names)} ", text)
     return text.replace("_", " ")
 
 
@@ -84,8 +84,8 @@ def _duration(found: re.Match[str], names: Names) -> str:
     name, path, first, last = found.groups()
     values = [float(each) for each in (first, last) if each]
     unit = unit_of(name, values)
-    numbers = " to ".join(written(value / unit.size) for value in values)
-    return f"{spoken(name, names)}{path or ''} {numbers}{unit.symbol}"
+    numbers = " to ".join(format_number(value / unit.size) for value in values)
+    return f"{name_in_sentence(name, names)}{path or ''} {numbers}{unit.symbol}"
 
 
 def values_in_words(values: Mapping[str, object], names: Names = NO_NAMES) -> str:
@@ -110,7 +110,7 @@ def _value(value: object, unit: Unit) -> str:
         return ", ".join(f"{_value(each, unit)} at {key}" for key, each in value.items())
     if isinstance(value, list):
         return ", ".join(_value(each, unit) for each in value)
-    return written(value / unit.size) if isinstance(value, int | float) else str(value)
+    return format_number(value / unit.size) if isinstance(value, int | float) else str(value)
 
 
 def version(code: str) -> str:

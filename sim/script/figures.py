@@ -22,7 +22,7 @@ from sim.kernel.recorder import Series, Summary
 from sim.kernel.run import Arrived
 from sim.script.cluster import ScriptCluster
 from sim.script.placements import predict_load
-from sim.timed_figures import looks_us, means, numbered, spread, troubles
+from sim.timed_figures import looks_us, means, number_columns, summarise_spread, troubles
 
 SECOND_US, HOUR_US = 1e6, 3_600_000_000
 ROWS_MAX = 100
@@ -117,7 +117,7 @@ def shares_of(cluster: ScriptCluster, placed: Placement) -> tuple[WorkerShare, .
     return tuple(found)
 
 
-def answered(cluster: ScriptCluster) -> tuple[FloatArray, FloatArray]:
+def answer_times(cluster: ScriptCluster) -> tuple[FloatArray, FloatArray]:
     """Return the times of results, and how long after their stamps they came.
 
     Results that only the end of the stream made known are left out.
@@ -132,8 +132,8 @@ def _times(cluster: ScriptCluster) -> Summary:
     """Return latencies of tuples and results."""
     waited_us = np.concatenate([host.record.waited_us for host in cluster.hosts])
     return {
-        **spread("tuple_latency_us", waited_us),
-        **spread("result_latency_us", answered(cluster)[1]),
+        **summarise_spread("tuple_latency_us", waited_us),
+        **summarise_spread("result_latency_us", answer_times(cluster)[1]),
     }
 
 
@@ -181,16 +181,16 @@ def series_of(cluster: ScriptCluster) -> Series:
         "most_hz": came_hz.max(axis=0),
         "least_hz": came_hz.min(axis=0),
         "results_hz": _counts_in(sent_us, edges_us) * per_second,
-        "latency_us": means(*answered(cluster), time_us),
+        "latency_us": means(*answer_times(cluster), time_us),
         # The stamp lies before the run at first, and is infinite in the end.
         "watermark_lag_us": np.where(
             (known_us >= 0) & np.isfinite(known_us), np.maximum(time_us - known_us, 0.0), np.nan
         ),
         "waiting": queues.sum(axis=0),
-        **numbered("queue", queues),
+        **number_columns("queue", queues),
         "busiest": busy.max(axis=0),
         "idlest": busy.min(axis=0),
-        **numbered("utilisation", busy),
+        **number_columns("utilisation", busy),
     }
 
 

@@ -1,4 +1,4 @@
-"""Scenarios of sensor scripts: sets of workflows, and how their sensors send. All simulated.
+"""Scenarios of sensor scripts: sets of workflows, and simulated streams of their sensors.
 
 Rules of this file:
 
@@ -35,7 +35,7 @@ SECOND_MS = 1_000
 SECTION = 4
 """Number of sensors in a section of the bridge."""
 SPARE = 12
-"""One of so many sensors is read by no workflow."""
+"""One sensor in so many is read by no workflow."""
 
 
 class WorkflowSizes(NamedTuple):
@@ -169,7 +169,7 @@ class Sending(NamedTuple):
 
     @property
     def period_us(self) -> int:
-        """Time for which they send."""
+        """Time for which the sensors send."""
         return self.seconds * SECOND_US
 
 
@@ -205,7 +205,7 @@ def _gaps(sending: Sending) -> tuple[Disturbance, ...]:
 
 
 def _bursts(sending: Sending) -> tuple[Disturbance, ...]:
-    """Delay half of the tuples by 0.4 s on average, twice for a tenth of the time."""
+    """Delay half of the tuples by 0.4 s on average, in two phases of a tenth of the time each."""
     period_us = sending.period_us
     length_us = max(1, period_us // 10)
     return tuple([Burst(period_us * at // 10, length_us, 0.5, BURST) for at in (3, 7)])

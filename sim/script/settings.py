@@ -15,7 +15,7 @@ from model.vocabulary.settings import (
     settings_of,
 )
 from sim.clusters import NONE, TIERS, ClusterSettings, place_of
-from sim.kernel.log import within_run
+from sim.kernel.log import drop_later_disturbances
 from sim.kernel.plan import Plan
 from sim.kernel.trigger import Every
 from sim.script.host import ScriptTuning
@@ -121,7 +121,7 @@ def prepare(texts: Mapping[str, str], seed: int) -> ReadyRun:
         trigger=Every(settings.trigger_interval_us),
         tuning=pick(ScriptTuning, values, period_us=sending.period_us),
     )
-    return ReadyRun(within_run(plan, seed), config, seed)
+    return ReadyRun(drop_later_disturbances(plan, seed), config, seed)
 
 
 def config_of(texts: Mapping[str, str], seed: int) -> ScriptConfig:

@@ -99,7 +99,7 @@ def jobs_of(experiment: Experiment, runs: Iterable[SweepRun]) -> Iterator[Job]:
 # ---------------------------------------------------------------------------------- one job
 
 
-def bounded(job: Job) -> Done:
+def perform_with_memory_limit(job: Job) -> Done:
     """Run a job like :func:`perform`, but first limit the memory of this process for good."""
     # Imported here because Windows has no such module; there nothing is limited.
     with suppress(ImportError, ValueError, OSError):
@@ -166,8 +166,8 @@ class _Worker(NamedTuple):
     job: Job
 
 
-def on_processes(
-    jobs: Sequence[Job], processes: int, work: Callable[[Job], Done] = bounded
+def run_on_processes(
+    jobs: Sequence[Job], processes: int, work: Callable[[Job], Done] = perform_with_memory_limit
 ) -> Iterator[Done]:
     """Run jobs in up to ``processes`` processes; yield each result when it is ready.
 

@@ -40,7 +40,7 @@ def measurable(room: str, name: str) -> Measurable:
 
 
 def measurables(room: str) -> Mapping[str, Measurable]:
-    """Return all of a room; raise ``ValueError`` if the room is unknown or has none."""
+    """Return all measurables of a room; raise ``ValueError`` if it is unknown or has none."""
     look_up("room", room, dict.fromkeys(rooms()))
     found: Mapping[str, Measurable] = import_module(module_of(room)).MEASURABLES
     return found

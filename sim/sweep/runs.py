@@ -4,7 +4,8 @@ Rules of this file:
 
 * The address of a run covers everything that its figures depend on, and nothing else. Experiments
   that share a run do it once.
-* Code counts as its sources: a stored run is valid for the code that made it.
+* The address includes a digest of the sources: a stored run is valid only for the code that made
+  it.
 """
 
 import ast

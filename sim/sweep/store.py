@@ -21,7 +21,7 @@ from sim.sweep.jobs import Done, Figure
 RUNS = "runs"
 
 
-class NotWritten(Exception):  # noqa: N818 (a full disk, not a bug)
+class WriteFailed(Exception):  # noqa: N818 (a full disk, not a bug)
     """A file could not be written; the message names it and the cause, without a full stop."""
 
 
@@ -45,7 +45,7 @@ class Store(NamedTuple):
         return self.read(address) is None and self._path(address).exists()
 
     def keep(self, done: Done) -> None:
-        """Write the runs of a job and its time; raise :class:`NotWritten` if that fails."""
+        """Write the runs of a job and its time; raise :class:`WriteFailed` if that fails."""
         job = done.job
         for number, figures in enumerate(done.figures):
             own = {job.fan: job.values[number]} if job.fan else {}
@@ -58,9 +58,9 @@ class Store(NamedTuple):
             }
             address = job.addresses[number]
             record["digest"] = _digest(address, record)
-            write_whole(self._path(address), json.dumps(record) + "\n")
+            write_atomically(self._path(address), json.dumps(record) + "\n")
         times = self.folder / TIMES
-        with written(times), times.open("a", encoding="utf-8") as out:
+        with wrap_os_errors(times), times.open("a", encoding="utf-8") as out:
             out.write(json.dumps(time_of(done)) + "\n")
 
     def _path(self, address: str) -> Path:
@@ -73,15 +73,14 @@ def _digest(address: str, record: JsonObject) -> str:
 
 
 @contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that becomes ``path`` at the end of the block; a failure leaves no
-    file.
+def replace_when_complete(path: Path) -> Iterator[Path]:
+    """Yield a temporary path that replaces ``path`` at the end of the block, unless it fails.
 
-    Missing folders are created. Raise :class:`NotWritten` if a file cannot be written.
+    Missing folders are created. Raise :class:`WriteFailed` if a file cannot be written.
     """
     # A process id is not unique: sweeps in two containers may have the same one.
     beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with written(path):
+    with wrap_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
             yield beside
@@ -91,18 +90,18 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def written(path: Path) -> Iterator[None]:
-    """Turn an ``OSError`` in this block into :class:`NotWritten`."""
+def wrap_os_errors(path: Path) -> Iterator[None]:
+    """Turn an ``OSError`` in this block into :class:`WriteFailed`."""
     try:
         yield
     except OSError as error:
         msg = f"{str(path)!r} cannot be written: {error.strerror or error}"
-        raise NotWritten(msg) from error
+        raise WriteFailed(msg) from error
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a complete file or none; raise :class:`NotWritten` if that fails."""
-    with whole(path) as beside:
+def write_atomically(path: Path, text: str) -> None:
+    """Write a complete file or none; raise :class:`WriteFailed` if that fails."""
+    with replace_when_complete(path) as beside:
         beside.write_text(text, encoding="utf-8")
 
 

@@ -57,7 +57,7 @@ class WindowTuning:
     corrector: Worker = ORDINARY
     """Worker that makes corrections, one after the other."""
     correction_us: float = 100_000.0
-    """Work of any correction, before it reads the first row."""
+    """Work of every correction before it reads the first row."""
     row_us: float = 1.0
     """Work of each row that a correction reads; a row is read once for each of its windows."""
 
@@ -245,7 +245,7 @@ class WindowTask:
         self._expected = 0  # tuples on their way to here
 
     def connect(self, link: Link[_Item], bits: float) -> None:
-        """Let everything for the task come over a link; a tuple has this size, a mark has none."""
+        """Let all tuples and marks come over a link; a tuple has this size, a mark has none."""
         self._link, self._bits = link, bits
         connect(link, self._enter)
 
@@ -266,7 +266,7 @@ class WindowTask:
     def admits(self) -> bool:
         """Return whether the queue takes a tuple that may be shed.
 
-        Marks on their way need no place: whatever comes behind them is served at once.
+        Marks on their way need no place, because serving them takes no time.
         """
         worker = self.worker
         return worker.when_full == "block" or has_room(

@@ -9,7 +9,15 @@ from numpy.typing import ArrayLike
 from model.vocabulary.windows import Rejected
 from sim.kernel.distributions import FloatArray
 from sim.kernel.recorder import Series, Summary, ratio
-from sim.timed_figures import looks_us, mean, means, means_by_row, numbered, spread, troubles
+from sim.timed_figures import (
+    looks_us,
+    mean,
+    means,
+    means_by_row,
+    number_columns,
+    summarise_spread,
+    troubles,
+)
 from sim.windows.observations import AnswerRows, Answers, Observations
 
 # --------------------------------------------------------------------------------------- summary
@@ -67,7 +75,10 @@ def _latencies(observed: Observations, wait: str) -> Summary:
 
 def _spread(name: str, values: ArrayLike) -> Summary:
     array = np.asarray(values, dtype=np.float64)
-    return {**spread(name, array), **({f"peak_{name}": float(array.max())} if len(array) else {})}
+    return {
+        **summarise_spread(name, array),
+        **({f"peak_{name}": float(array.max())} if len(array) else {}),
+    }
 
 
 def _quality(observed: Observations) -> Summary:
@@ -163,10 +174,10 @@ def _levels(
         "watermark_lag_us": np.where(streaming > 0, lag_us, nan),
         share: ratio((shares * is_streaming).sum(axis=1), streaming),
         "queue": np.sum(queues, axis=0),
-        **numbered("queue", queues),
+        **number_columns("queue", queues),
         "queue_corrector": cluster.corrector.station.inside.at(looks),
         "utilisation": np.mean(busy, axis=0),
-        **numbered("utilisation", busy),
+        **number_columns("utilisation", busy),
         "utilisation_corrector": cluster.corrector.station.busy.means(grid_us),
     }
 

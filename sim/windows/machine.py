@@ -68,7 +68,7 @@ MachineOf: TypeAlias = Callable[[QueryT, int], WindowMachine]
 
 _END, _FLUSH = "end of a batch", "flush"
 _Taken: TypeAlias = tuple[Event | str, int]
-"""An input of a machine, an arrival or one of the words above, and its batch."""
+"""An input of a machine, which is an arrival or one of the words above, and its batch."""
 
 
 class ModelWindowMachine(Generic[TaskT]):

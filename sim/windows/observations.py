@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* Observing decides nothing: the recorded steps say which pairs were late and when windows closed.
+* Observation decides nothing: the recorded steps say which pairs were late and when windows closed.
 * The truth about a window is the aggregate over all of its tuples that arrived at any time. An
   answer is the truth if no tuple came late for its window.
 * An answer that only the flush gave came because the stream ended, not because the window closed:
@@ -34,9 +34,9 @@ from sim.windows.record import Accepted, TimedSteps, of_kind
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 SAMPLES = 300
-"""Rows of a series, at most."""
+"""Largest number of rows of a series."""
 BEHIND = 1.05
-"""A cluster that takes so many times as long as the arrivals is behind; rows go on to its end."""
+"""A cluster that takes so many times as long as the arrivals lags; rows go on until it ends."""
 
 # ----------------------------------------------------------------------------------------- tasks
 

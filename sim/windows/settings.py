@@ -6,7 +6,7 @@ from typing import Annotated
 
 from model.vocabulary.settings import JsonObject, Setting, Settings, pick, settings_of
 from sim.clusters import ClusterSettings
-from sim.kernel.log import within_run
+from sim.kernel.log import drop_later_disturbances
 from sim.kernel.plan import Plan, Worker
 from sim.kernel.source import Source
 from sim.kernel.trigger import Every
@@ -32,7 +32,7 @@ class StreamSettings(Settings):
             replace(source, events=self.messages) if isinstance(source, Source) else source
             for source in plan.sources
         )
-        return within_run(replace(plan, sources=sources), seed)
+        return drop_later_disturbances(replace(plan, sources=sources), seed)
 
 
 @dataclass(frozen=True, slots=True)

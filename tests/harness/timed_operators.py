@@ -36,7 +36,7 @@ from properties.watermark.strategies import configs as watermark_configs
 from sim import grouping, join, script, slack, watermark
 from sim.join.tuning import ChainTuning
 from sim.kernel.faults import Duplicate, Fail
-from sim.kernel.log import simulate_arrivals, within_run
+from sim.kernel.log import drop_later_disturbances, simulate_arrivals
 from sim.kernel.plan import Plan
 from sim.kernel.run import TimedRun
 from sim.kernel.source import Source
@@ -256,7 +256,7 @@ def _chain(drawn: ChainCase) -> Drawn:
         for source in plan.sources
         if isinstance(source, Source)
     ]
-    shorter = within_run(replace(plan, sources=tuple(sources), flush=True), seed)
+    shorter = drop_later_disturbances(replace(plan, sources=tuple(sources), flush=True), seed)
     return Drawn(drawn.config, SeededPlan(shorter, seed))
 
 

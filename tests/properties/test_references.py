@@ -24,7 +24,7 @@ from properties.judging.references import BOTH, MODEL, OURS, REFERENCES, SIM, ru
 from properties.rooms import find_room, room_names
 from properties.slack.room import ROOM as SLACK
 from sim.clusters import STATED
-from sim.grouping.room import stated
+from sim.grouping.room import stated_cluster
 from sim.kernel.run import TimedRun
 from tests.properties.straggler import Done, Straggler, assert_refused
 
@@ -282,12 +282,12 @@ def test_the_rate_is_that_at_which_the_busiest_worker_never_rests() -> None:
 
 def test_instances_are_as_fast_as_the_query_says() -> None:
     config = GroupingConfig(3, times_us=((0, (10, 50, 20)), (2, (99, 1, 1))))
-    cluster = stated(config)
+    cluster = stated_cluster(config)
     assert [worker.speed for worker in cluster.workers] == [1.0, 0.2, 0.5]
     assert [worker.place for worker in cluster.workers] == [
         STATED.worker(number).place for number in range(3)
     ]
-    assert stated(GroupingConfig(3)) is STATED
+    assert stated_cluster(GroupingConfig(3)) is STATED
 
 
 def test_a_chain_looks_at_itself_less_often_in_a_recording_of_years() -> None:

@@ -38,7 +38,7 @@ def in_one_process(monkeypatch: pytest.MonkeyPatch) -> None:
     def here(jobs: Sequence[Job], processes: int) -> Iterator[Finished]:
         return map(perform, jobs)
 
-    monkeypatch.setattr(command, "on_processes", here)
+    monkeypatch.setattr(command, "run_on_processes", here)
 
 
 def sweep(straggler: Straggler, *arguments: str, text: str = SMALL) -> Done:

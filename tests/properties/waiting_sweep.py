@@ -11,7 +11,7 @@ from multiprocessing import parent_process
 
 from properties.cli import main as cli
 from sim.sweep import jobs as sweep_jobs
-from sim.sweep.jobs import Done, Job, bounded
+from sim.sweep.jobs import Done, Job, perform_with_memory_limit
 
 
 @dataclass(slots=True)
@@ -26,13 +26,13 @@ class Waiting:
             assert sweep is not None
             sweep.join()
         self.left -= 1
-        return bounded(job)
+        return perform_with_memory_limit(job)
 
 
 def main(jobs: int, arguments: list[str]) -> int:
     """Run a command line."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
-    sweep_jobs.on_processes = partial(sweep_jobs.on_processes, work=Waiting(jobs))
+    sweep_jobs.run_on_processes = partial(sweep_jobs.run_on_processes, work=Waiting(jobs))
     return cli.main(arguments)
 
 

@@ -16,7 +16,14 @@ from model.vocabulary.settings import PlainData
 from sim.report.contents import Report
 from sim.report.entries import entry_of, finding_of
 from sim.report.page import POLICY, page
-from sim.report.words import Unit, levels_in_words, unit_of, values_in_words, with_limits, written
+from sim.report.words import (
+    Unit,
+    format_number,
+    levels_in_words,
+    unit_of,
+    values_in_words,
+    with_limits,
+)
 from tests.sim import made_up
 
 VOID = {"meta", "br", "col"}
@@ -289,7 +296,7 @@ def test_a_record_with_another_table_is_refused() -> None:
     ],
 )
 def test_numbers_have_the_digits_that_matter(value: float, text: str) -> None:
-    assert written(value) == text
+    assert format_number(value) == text
 
 
 def test_units_suit_the_longest_time() -> None:

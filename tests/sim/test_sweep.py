@@ -22,7 +22,7 @@ from sim.sweep.jobs import Done, Job, jobs_of, perform
 from sim.sweep.measurable import measurable
 from sim.sweep.results import Results, record_of
 from sim.sweep.runs import digest_of_sources, runs_of, sources
-from sim.sweep.store import NotWritten, Store, write_whole
+from sim.sweep.store import Store, WriteFailed, write_atomically
 from tests.sim.experiments import small
 
 
@@ -117,15 +117,15 @@ def test_a_store_that_is_removed_meanwhile_costs_no_result(tmp_path: Path) -> No
 
 def test_a_store_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "runs").write_text("no folder", encoding="utf-8")
-    with pytest.raises(NotWritten, match=r"runs/[0-9a-f]{32}\.json' cannot be written: "):
+    with pytest.raises(WriteFailed, match=r"runs/[0-9a-f]{32}\.json' cannot be written: "):
         swept(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
 def test_a_failed_write_leaves_no_temporary_file(tmp_path: Path) -> None:
     (tmp_path / "small.json").mkdir()
-    with pytest.raises(NotWritten, match=r"small\.json' cannot be written: Is a directory"):
-        write_whole(tmp_path / "small.json", "{}")
+    with pytest.raises(WriteFailed, match=r"small\.json' cannot be written: Is a directory"):
+        write_atomically(tmp_path / "small.json", "{}")
     assert [path.name for path in tmp_path.iterdir()] == ["small.json"]
 
 

@@ -10,7 +10,16 @@ from typing import Any
 
 import pytest
 
-from sim.sweep.jobs import ENDED, TOO_LARGE, Done, Job, bounded, jobs_of, on_processes, perform
+from sim.sweep.jobs import (
+    ENDED,
+    TOO_LARGE,
+    Done,
+    Job,
+    jobs_of,
+    perform,
+    perform_with_memory_limit,
+    run_on_processes,
+)
 from sim.sweep.runs import runs_of
 from tests.sim.experiments import small
 
@@ -29,7 +38,7 @@ def without_times(found: Any) -> list[tuple[Any, ...]]:
 
 def test_figures_are_those_of_this_process() -> None:
     asked = jobs()
-    assert without_times(on_processes(asked, 2)) == without_times(map(perform, asked))
+    assert without_times(run_on_processes(asked, 2)) == without_times(map(perform, asked))
     assert not active_children()
 
 
@@ -41,7 +50,7 @@ def dies_of_seed_1(job: Job) -> Done:
 
 
 def test_a_process_that_ends_takes_its_job_along_and_no_other() -> None:
-    found = list(on_processes(jobs(), 2, dies_of_seed_1))
+    found = list(run_on_processes(jobs(), 2, dies_of_seed_1))
     assert sorted(done.job.seed for done in found) == [0, 0, 1, 1]
     for done in found:
         expected = f"{ENDED} (exit code -9)" if done.job.seed == 1 else ""
@@ -49,7 +58,7 @@ def test_a_process_that_ends_takes_its_job_along_and_no_other() -> None:
 
 
 def takes_too_much(job: Job) -> Done:
-    bounded(job)
+    perform_with_memory_limit(job)
     try:
         bytearray(5 << 30)
     except MemoryError:
@@ -58,7 +67,7 @@ def takes_too_much(job: Job) -> Done:
 
 
 def test_memory_is_bounded() -> None:
-    (done,) = on_processes(jobs()[:1], 1, takes_too_much)
+    (done,) = run_on_processes(jobs()[:1], 1, takes_too_much)
     assert done.error == TOO_LARGE
 
 
@@ -73,7 +82,7 @@ def test_a_process_hears_of_no_interrupt_and_the_sweep_of_all(
     monkeypatch.setenv(EARLY, "yes")
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        found = without_times(on_processes(jobs(), 2, interrupted))
+        found = without_times(run_on_processes(jobs(), 2, interrupted))
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     finally:
@@ -87,7 +96,7 @@ def sleeps(job: Job) -> Done:
 
 
 def test_closing_the_iterator_ends_the_processes() -> None:
-    found: Iterator[Done] = on_processes(jobs(), 2, sleeps)
+    found: Iterator[Done] = run_on_processes(jobs(), 2, sleeps)
     with closing(found):  # type: ignore[type-var]  # the iterator is a generator
         assert next(found).job.seed == 0
         assert len(active_children()) == 2

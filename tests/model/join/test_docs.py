@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from model.join.chain import after, possible
+from model.join.chain import after, possible_actions
 from model.join.rules import initial
 from model.join.scopes import SCOPES, Scope, chart
 from model.join.state import UNORDERED, Pair
@@ -41,7 +41,7 @@ def test_states_that_know_where_pairs_came_out_are_as_many_as_said(name: str, st
     while level:
         following = []
         for state, found in level:
-            for action in possible(setup, state):
+            for action in possible_actions(setup, state):
                 then, pairs = after(setup, state, action)
                 reached = then, found | {(pair, action.worker) for pair in pairs}
                 if reached not in seen:

@@ -14,8 +14,8 @@ from model.script.placement import (
     HASHED,
     LARGE_SPLIT,
     WHOLE,
-    best,
     candidates,
+    choose_best,
     components,
     hash_baseline,
     load_cap,
@@ -73,7 +73,7 @@ def test_connected_sensors_are_one_component() -> None:
 def test_a_component_that_is_too_large_is_split_and_what_is_shared_is_sent_twice() -> None:
     graph = graph_of(dict.fromkeys("abc", 10), "ab", "bc")
     cap = load_cap(graph, 2, 150)
-    placed = best(candidates(graph, 2, cap, RULES), cap)
+    placed = choose_best(candidates(graph, 2, cap, RULES), cap)
     # Whole: 30 at one worker, of 22.5 allowed.
     assert placed.way == LARGE_SPLIT
     assert whole_numbers(*placed.loads, placed.communication) == [20, 20, 40]
@@ -190,7 +190,7 @@ def test_at_scale_one_component_has_nearly_everything_and_is_split() -> None:
     cap = load_cap(graph, 4, 125)
     even = cap / 125 * 100
     found = {each.way: each for each in candidates(graph, 4, cap, RULES)}
-    chosen = best(list(found.values()), cap)
+    chosen = choose_best(list(found.values()), cap)
     assert max(found[WHOLE].loads) > Fraction(395, 100) * even
     assert max(chosen.loads) < Fraction(17, 10) * even
     assert chosen.communication < Fraction(17, 10) * 4 * even

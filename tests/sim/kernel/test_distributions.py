@@ -15,7 +15,7 @@ from sim.kernel.distributions import (
     Sum,
     Uniform,
     draw_us,
-    endless,
+    iterate_samples,
     mean_us,
     sample_us,
 )
@@ -44,7 +44,7 @@ def test_sample_mean_is_the_mean(distribution: Distribution) -> None:
 def test_endless_and_named_samples_are_the_samples(distribution: Distribution) -> None:
     n = 256
     expected = sample_us(distribution, Seeds(3).stream("x"), n).tolist()
-    assert list(islice(endless(distribution, Seeds(3).stream("x")), n)) == expected
+    assert list(islice(iterate_samples(distribution, Seeds(3).stream("x")), n)) == expected
     assert draw_us(distribution, Seeds(3), "x", n).tolist() == expected
 
 
@@ -68,9 +68,9 @@ def test_another_share_moves_no_other_number() -> None:
 
 
 def test_randomness_needs_a_stream() -> None:
-    assert list(islice(endless(Constant(2.0), None), 2)) == [2.0, 2.0]
+    assert list(islice(iterate_samples(Constant(2.0), None), 2)) == [2.0, 2.0]
     with pytest.raises(ValueError, match="needs a random stream"):
-        endless(Exponential(1.0), None)
+        iterate_samples(Exponential(1.0), None)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from sim.kernel.disorder import Burst, Gap, Regime, Straggler, measure
 from sim.kernel.distributions import Constant, Exponential, Pareto
 from sim.kernel.faults import Congest, Duplicate, Fail, Lose, Pause, Replay, Slow, inject
 from sim.kernel.link import Noise, Place
-from sim.kernel.log import Arrivals, Log, simulate_arrivals, within_run
+from sim.kernel.log import Arrivals, Log, drop_later_disturbances, simulate_arrivals
 from sim.kernel.plan import EPOCH_2020_US, Plan, Worker, replay
 from sim.kernel.seeds import Seeds
 from sim.kernel.source import IDS_PER_SOURCE, Recording, Row, Source
@@ -251,7 +251,7 @@ def test_bursts_and_gaps_outside_the_run_are_refused_or_left_out(
     message = r"start_us is 5000000; it must be at most 3000000, the last event time of the run"
     with pytest.raises(ValueError, match=message):
         simulate_arrivals(plan, 1)
-    kept = within_run(plan, 1)
+    kept = drop_later_disturbances(plan, 1)
     assert kept.disturbances == (start(EARLY, 5),)
     assert simulate_arrivals(kept, 1).events
 
@@ -259,7 +259,9 @@ def test_bursts_and_gaps_outside_the_run_are_refused_or_left_out(
 def test_a_disturbance_of_one_source_lies_within_the_time_of_that_source() -> None:
     early, late = Gap(LATE, 5, source=1), Gap(LATE, 5, source=0)
     sources = (Source(2), Source(9))
-    assert within_run(Plan(sources, disturbances=(early, late)), 1).disturbances == (early,)
+    assert drop_later_disturbances(Plan(sources, disturbances=(early, late)), 1).disturbances == (
+        early,
+    )
     message = (
         r"gap.start_us is 5000000; it must be at most 1000000, the last event time of source 0"
     )
@@ -269,7 +271,7 @@ def test_a_disturbance_of_one_source_lies_within_the_time_of_that_source() -> No
 
 def test_a_regime_may_begin_whenever_it_likes() -> None:
     plan = Plan((Source(2),), disturbances=(Regime(LATE, Constant(1)), Straggler(0, 2.0)))
-    assert within_run(plan, 1) == plan
+    assert drop_later_disturbances(plan, 1) == plan
 
 
 # ------------------------------------------------------------------------------- all together

@@ -19,7 +19,13 @@ import simpy
 from scipy import stats
 
 from model.vocabulary import Event
-from sim.kernel.distributions import Constant, Distribution, Exponential, FloatArray, endless
+from sim.kernel.distributions import (
+    Constant,
+    Distribution,
+    Exponential,
+    FloatArray,
+    iterate_samples,
+)
 from sim.kernel.link import Link, Place, Tier, Tiers
 from sim.kernel.log import simulate_arrivals
 from sim.kernel.plan import Plan, Worker
@@ -58,7 +64,7 @@ class Queue:
         """Waiting time of each customer, in order of service."""
         self.stay_us: list[float] = []
         rng = None if isinstance(service, Constant) else seeds.stream("service")
-        self._works = endless(service, rng)
+        self._works = iterate_samples(service, rng)
 
     def admits(self, _: Tuple) -> bool:
         return True
