@@ -160,11 +160,11 @@ class Shortfall:
     below: int
     """Windows whose first answer had fewer tuples than required, counted from the arrivals."""
     unknowable: int
-    """Those of ``below`` that even alpha = 1 could not have kept, with the delays known by then."""
+    """Windows of ``below`` that even alpha = 1 could not have kept, with the delays known by then."""
     on_its_way: int
-    """Those of ``below`` that closed before the controller had heard of earlier misses."""
+    """Windows of ``below`` that closed before the controller had heard of earlier misses."""
     after_judgement: int
-    """Those of ``below`` that lacked nothing when they were judged."""
+    """Windows of ``below`` that lacked nothing when they were judged."""
 
     @property
     def answered_for(self) -> int:

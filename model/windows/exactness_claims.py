@@ -267,7 +267,7 @@ _CHECKS: Mapping[str, tuple[Check, Sequence[Sequence[type]], bool]] = {
         False,
     ),
 }
-"""By claim: its check, the kinds of steps it needs, and whether it needs identities."""
+"""Check of each claim, the kinds of steps it needs, and whether it needs identities."""
 
 
 def exactness_claim(

@@ -131,9 +131,8 @@ class Intake:
     def _is_ahead(self, other: "Intake", pace_us: int) -> bool:
         """Return whether the next arrival lies too far ahead of the other stream's next one.
 
-        Until
-        the other one has come, its stream's last arrival stands for it; if the epoch has none left,
-        the result is false. So the two streams never wait for each other.
+        Until the other one has come, its stream's last arrival stands for it; if the epoch has none
+        left, the result is false. So the two streams never wait for each other.
         """
         if other.at < other._end:
             reached = other.events[other.at]
