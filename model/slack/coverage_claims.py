@@ -160,7 +160,7 @@ class Shortfall:
     below: int
     """Windows whose first answer had fewer tuples than required, counted from the arrivals."""
     unknowable: int
-    """Windows of ``below`` that even alpha = 1 could not have kept, with the delays known by then."""
+    """Windows of ``below`` that even alpha = 1 could not have kept, by the delays known then."""
     on_its_way: int
     """Windows of ``below`` that closed before the controller had heard of earlier misses."""
     after_judgement: int
