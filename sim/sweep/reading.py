@@ -1,4 +1,4 @@
-"""Experiments from TOML; docs/sweeps.md says what every key means.
+"""Experiments in TOML files; docs/sweeps.md explains every key.
 
 Every refusal is a ``ValueError`` with one sentence that names the file and the offending value.
 """
@@ -6,13 +6,13 @@ Every refusal is a ``ValueError`` with one sentence that names the file and the 
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from math import isfinite
 from pathlib import Path
 
 import sim
-from model.vocabulary.settings import JsonObject, PlainData, look_up, nearest
+from model.vocabulary.settings import JsonObject, Setting, is_number, look_up, nearest
 from sim.sweep.expectations import COLUMNS, expectation_of, where_of
 from sim.sweep.experiment import (
     EFFORTS,
@@ -30,9 +30,9 @@ from sim.sweep.measurable import Measurable, measurable
 from sim.sweep.toml import Table
 
 CATALOGUE = ("experiments/*.toml", "*/experiments/*.toml")
-"""Files of experiments in the folders of the package ``sim``: of several rooms, or of one."""
-SEEDS, SEEDS_MAX = 3, 1_000
-CONFIDENCE = 0.95
+"""Files of experiments in the package ``sim``: those of several rooms, and those of one room."""
+SEEDS = Setting(kind=int, at_least=1, at_most=1_000, default=3)
+CONFIDENCE = Setting(kind=float, above=0, below=1, default=0.95)
 RUNS_MAX = 20_000
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
@@ -63,7 +63,7 @@ def _files() -> dict[str, Path]:
 
 
 def load(path: Path) -> Experiment:
-    """The experiment that a file describes."""
+    """Return the experiment that a file describes."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
         return parse(values, path.stem)
@@ -79,7 +79,7 @@ def load(path: Path) -> Experiment:
 
 
 def parse(values: JsonObject, stem: str) -> Experiment:
-    """The experiment in a file called ``stem``, from the values that TOML has there."""
+    """Return the experiment in the file ``stem``.toml, from the values of the file."""
     file = Table(values)
     file.refuse_others(_KEYS)
     name = file.text("name")
@@ -104,7 +104,7 @@ def parse(values: JsonObject, stem: str) -> Experiment:
         measures=measures,
         expectations=expectations,
         plot=_plot(file, grids, measures),
-        confidence=_confidence(file),
+        confidence=float(file.checked("confidence", CONFIDENCE, CONFIDENCE.default)),
         labels=_labels(file, grids, measures),
     )
     _refuse_twice(experiment)
@@ -115,20 +115,19 @@ def parse(values: JsonObject, stem: str) -> Experiment:
 
 
 def _grid(file: Table, effort: str, known: Measurable) -> Grid:
-    """What is run for an effort: what all efforts have in common, and what it says otherwise."""
-    own = file.table(effort)
-    own.refuse_others(_OVERRIDES)
+    """Return the runs of an effort: those of all efforts, changed by the table of the effort."""
+    own = file.table(effort, _OVERRIDES)
     base = {**_settings(file.table("base"), known), **_settings(own.table("base"), known)}
     factors = {factor.name: factor for factor in _factors(file.table("factors"), {}, known)}
     factors |= {each.name: each for each in _factors(own.table("factors"), factors, known)}
-    seeds = own.integer("seeds", file.integer("seeds", SEEDS))
-    own.require(1 <= seeds <= SEEDS_MAX, "seeds", seeds, f"from 1 to {SEEDS_MAX}")
+    common = file.checked("seeds", SEEDS, SEEDS.default)
+    seeds = int(own.checked("seeds", SEEDS, common))
     grid = Grid(base, tuple(factors.values()), seeds)
     runs = seeds
     for factor in grid.factors:
         runs *= len(factor.levels)
     if runs > RUNS_MAX:
-        msg = f"{effort} has {runs:,} runs; the most there can be are {RUNS_MAX:,}"
+        msg = f"{effort} has {runs:,} runs; at most {RUNS_MAX:,} are allowed"
         raise ValueError(msg)
     return grid
 
@@ -145,7 +144,7 @@ def _setting(table: Table, key: str, value: object, known: Measurable) -> str:
 
 
 def _as_text(table: Table, key: str, value: object) -> str:
-    """As it would be written behind ``--set KEY=``; a list has commas between its values."""
+    """Return the text of a value in ``--set KEY=TEXT``; commas separate the values of a list."""
     if isinstance(value, list):
         return ",".join([_as_text(table, key, each) for each in value])
     if isinstance(value, bool):
@@ -175,7 +174,7 @@ def _factors(table: Table, common: Mapping[str, Factor], known: Measurable) -> I
 
 
 def _named_levels(table: Table, known: Measurable) -> tuple[Level, ...]:
-    """Levels with several settings each."""
+    """Return levels with several settings each."""
     names = list(table.values)
     numbers = [_number(name) for name in names]
     labels: list[Label] = [number for number in numbers if number is not None]
@@ -188,7 +187,7 @@ def _named_levels(table: Table, known: Measurable) -> tuple[Level, ...]:
 def _listed_levels(
     table: Table, name: str, common: Factor | None, known: Measurable
 ) -> tuple[Level, ...]:
-    """Values of a setting, or names of levels that were given for all efforts."""
+    """Return levels from values of a setting, or from names of levels of all efforts."""
     values = table.list(name)
     if common is not None and name not in known.settings:
         levels = {level.label: level for level in common.levels}
@@ -201,14 +200,10 @@ def _listed_levels(
         msg = f"{table.place}{name} is a list, and there is no setting {name!r}{hint}"
         raise ValueError(msg)
     texts = [_setting(table, name, value, known) for value in values]
-    labels: list[Label] = [value for value in values if _is_number(value)]
+    labels: list[Label] = [value for value in values if is_number(value)]
     if len(labels) < len(values):
         labels = list(texts)
     return tuple([Level(label, {name: text}) for label, text in zip(labels, texts, strict=True)])
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _number(text: str) -> int | float | None:
@@ -232,7 +227,7 @@ def _fan(file: Table, known: Measurable, grids: Mapping[str, Grid]) -> str:
     return fan
 
 
-# ----------------------------------------------------------------------------- what is seen of it
+# ------------------------------------------------------------------------------ what is measured
 
 
 def _measures(file: Table) -> tuple[Measure, ...]:
@@ -254,8 +249,7 @@ def _measures(file: Table) -> tuple[Measure, ...]:
 def _plot(file: Table, grids: Mapping[str, Grid], measures: tuple[Measure, ...]) -> Plot | None:
     if not file.has("plot"):
         return None
-    table = file.table("plot")
-    table.refuse_others(list(Plot._fields))
+    table = file.table("plot", Plot._fields)
     by_effort = {name: {each.name: each for each in grids[name].factors} for name in grids}
     factors = list(by_effort["full"])
     plot = Plot(
@@ -284,39 +278,25 @@ def _labels(
 def _source(file: Table) -> Source | None:
     if not file.has("source"):
         return None
-    table = file.table("source")
-    table.refuse_others(Source._fields)
+    table = file.table("source", Source._fields)
     return Source(table.text("paper"), table.text("where"))
 
 
 def _published(file: Table) -> Published | None:
     if not file.has("published"):
         return None
-    table = file.table("published")
-    table.refuse_others(Published._fields)
+    table = file.table("published", Published._fields)
     values = table.table("values")
     for name, value in values.values.items():
-        good = all(_is_number(each) and isfinite(each) for each in _numbers(value))
+        parts = list(value.values()) if isinstance(value, dict) else value
+        listed = parts if isinstance(parts, list) else [parts]
+        good = all(is_number(each) and isfinite(each) for each in listed)
         values.require(good, name, value, "a finite number, or a list or a table of those")
     return Published(table.text("says"), values.values)
 
 
-def _numbers(value: object) -> Collection[PlainData]:
-    """Those that a published value is made of."""
-    if isinstance(value, dict):
-        return value.values()
-    return value if isinstance(value, list) else [value]
-
-
-def _confidence(file: Table) -> float:
-    value = file.number("confidence")
-    confidence = CONFIDENCE if value is None else value
-    file.require(0 < confidence < 1, "confidence", confidence, "between 0 and 1, both excluded")
-    return confidence
-
-
 def _refuse_twice(experiment: Experiment) -> None:
-    """Refuse columns of one name."""
+    """Refuse two columns with one name."""
     for effort, grid in experiment.grids.items():
         names = [factor.name for factor in grid.factors]
         names += [measure.name for measure in experiment.measures]

@@ -1,21 +1,15 @@
-"""Values of a TOML table, each of the kind that is asked for.
+"""Tables of a TOML file, whose values are checked when they are read.
 
 Every refusal is a ``ValueError`` with one sentence that names the place and the offending value.
 """
 
 from collections.abc import Collection, Mapping
-from math import isfinite
 from typing import NamedTuple
 
-from model.vocabulary.settings import JsonObject, PlainData, look_up, nearest
+from model.vocabulary.settings import JsonObject, PlainData, Setting, look_up, nearest
 
-_KINDS: Mapping[type, str] = {
-    str: "a text",
-    int: "an integer",
-    float: "a number",
-    list: "a list",
-    dict: "a table",
-}
+_KINDS: Mapping[type, str] = {str: "a text", list: "a list", dict: "a table"}
+_NUMBER = Setting(kind=float)
 
 
 class Table(NamedTuple):
@@ -23,10 +17,10 @@ class Table(NamedTuple):
 
     values: JsonObject
     place: str = ""
-    """Its name, with a full stop behind it; empty: the file itself."""
+    """Name of the table with a full stop behind it; empty: the file itself."""
 
     def refuse_others(self, known: Collection[str]) -> None:
-        """Refuse keys that have no meaning here."""
+        """Refuse keys that are not known."""
         for key in self.values:
             if key not in known:
                 known_ones = ", ".join(known)
@@ -34,55 +28,55 @@ class Table(NamedTuple):
                 raise ValueError(msg)
 
     def has(self, key: str) -> bool:
-        """Whether the key is there."""
+        """Return whether the key is there."""
         return key in self.values
 
     def text(self, key: str, default: str | None = None) -> str:
-        """A text; empty ones say nothing."""
+        """Return a text that is not empty."""
         if default is not None and key not in self.values:
             return default
         value = str(self._value(key, str)).strip()
-        self.require(bool(value), key, value, "a text that says something")
+        self.require(bool(value), key, value, "a text that is not empty")
         return value
 
     def word(self, key: str, known: Collection[str], default: str | None = None) -> str:
-        """One of some words."""
+        """Return one of the known words."""
         value = self.text(key, default)
         if default is not None and value == default:
             return value
         return look_up(self.place + key, value, {each: each for each in known})
 
-    def integer(self, key: str, default: int | None = None) -> int:
-        """An integer."""
-        if default is not None and key not in self.values:
-            return default
-        return int(self._value(key, int))
-
     def number(self, key: str) -> float | None:
-        """A finite integer or float; ``None`` if it is not there."""
-        if key not in self.values:
-            return None
-        value = float(self._value(key, float))
-        self.require(isfinite(value), key, value, "a finite number")
-        return value
+        """Return a finite number; ``None`` if the key is missing."""
+        value = self.checked(key, _NUMBER, None)
+        return None if value is None else float(value)
+
+    def checked(self, key: str, setting: Setting, default: PlainData) -> PlainData:
+        """Return a value that the setting allows, or the default if the key is missing."""
+        if key in self.values:
+            setting.check(self.values[key], self.place + key)
+        return self.values.get(key, default)
 
     def list(self, key: str) -> list[PlainData]:
-        """A list; empty if it is not there."""
+        """Return a list; empty if the key is missing."""
         return list(self._value(key, list)) if key in self.values else []
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """A list of texts; empty if it is not there."""
+        """Return a list of texts; empty if the key is missing."""
         for each in self.list(key):
             self.require(isinstance(each, str), key, each, "a list of texts")
         return tuple(self.list(key))
 
-    def table(self, key: str) -> "Table":
-        """A table; empty if it is not there."""
+    def table(self, key: str, known: Collection[str] = ()) -> "Table":
+        """Return a table, empty if the key is missing; refuse keys that are not ``known``."""
         values = self._value(key, dict) if key in self.values else {}
-        return Table(values, f"{self.place}{key}.")
+        table = Table(values, f"{self.place}{key}.")
+        if known:
+            table.refuse_others(known)
+        return table
 
     def tables(self, key: str) -> "tuple[Table, ...]":
-        """Those of a list, numbered from 1."""
+        """Return the tables of a list, numbered from 1."""
         for each in self.list(key):
             self.require(isinstance(each, dict), key, each, "a list of tables")
         return tuple(
@@ -100,7 +94,5 @@ class Table(NamedTuple):
             msg = f"{self.place}{key} is missing"
             raise ValueError(msg)
         value = self.values[key]
-        kinds = (int, float) if kind is float else (kind,)
-        good = isinstance(value, kinds) and not isinstance(value, bool)
-        self.require(good, key, value, _KINDS[kind])
+        self.require(isinstance(value, kind), key, value, _KINDS[kind])
         return value
