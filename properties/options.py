@@ -27,8 +27,8 @@ def add_setting_options(
 ) -> None:
     """Add an option for each of these settings.
 
-    ``usual`` says what holds without the option, if that is not the default of the setting. Options
-    that are not given are ``None``.
+    ``usual`` describes the value without the option, if it is not the default of the setting.
+    Options that are not given are ``None``.
     """
     for name, setting in known.items():
         words = [setting.help]
@@ -47,7 +47,7 @@ def add_setting_options(
 
 
 def _default(setting: Setting) -> str:
-    """Return the default in words; nothing if the help of an optional setting says it."""
+    """Return the default in words; empty if the help of the setting says it."""
     if setting.default is None or setting.kind is bool:
         return ""
     is_time = setting.name.endswith("_us") and isinstance(setting.default, int)
@@ -62,8 +62,8 @@ def given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, PlainData
 def in_options(sentence: str, names: Iterable[str], others: Mapping[str, str] | None = None) -> str:
     """Return a refusal of a setting in the words of the command line.
 
-    ``names`` are settings with an option of their own name, ``others`` maps words with which a
-    refusal may begin to another option. Microseconds become a duration.
+    ``names`` are settings whose option has the same name. ``others`` maps the first words of a
+    refusal to another option. Microseconds become a duration.
     """
     options = {name: option_of(name) for name in names} | dict(others or {})
     for name, option in options.items():

@@ -1,4 +1,4 @@
-"""Settings of a cluster, the same in every room: its workers, its links, and its faults."""
+"""Settings of a cluster that all rooms share: workers, links and faults."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ STATED = Cluster(
     workers=(Worker(place=Place(process=1)), Worker(0.5, place=Place(node=1))),
     service=Exponential(100.0),
 )
-"""The cluster through which recordings are replayed: fast workers nearby, slow ones in the rack."""
+"""Cluster that replays recordings: fast workers in another process, slow ones on another node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +51,14 @@ class ClusterSettings(Settings):
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster; ``ValueError`` with one sentence for a value that cannot be."""
-        count = lcm(len(self.speeds), len(self.tiers))  # each of them in turn
+        """Cluster of these settings; an impossible value raises ``ValueError``."""
+        count = lcm(len(self.speeds), len(self.tiers))  # workers take speeds and tiers in turn
         places = [place_of(self.tiers[n % len(self.tiers)], n) for n in range(count)]
         workers = self.workers(places)
         return Cluster(workers, self.work, self.tuple_bytes, self.noise)
 
     def workers(self, places: Sequence[Place | None]) -> tuple[Worker, ...]:
-        """Return workers that stand at these places."""
+        """Return workers at these places."""
         return tuple(
             [
                 Worker(
@@ -78,7 +78,7 @@ class ClusterSettings(Settings):
 
     @property
     def work(self) -> Distribution:
-        """Work of a tuple."""
+        """Distribution of the work of a tuple (us at speed 1)."""
         is_constant = self.service == "constant"
         return Constant(self.service_us) if is_constant else Exponential(self.service_us)
 
@@ -89,12 +89,12 @@ class ClusterSettings(Settings):
 
 
 def cluster_settings(values: JsonObject) -> ClusterSettings:
-    """Return the settings of the cluster among those of a run."""
+    """Return the settings of the cluster from all settings of a run."""
     return pick(ClusterSettings, values)
 
 
 def place_of(tier: str, worker: int) -> Place | None:
-    """Return a place of its own for a worker at distance ``tier`` from the log."""
+    """Return a separate place for a worker at distance ``tier`` from the log."""
     places = {
         NONE: None,
         "process": HERE,

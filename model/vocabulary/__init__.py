@@ -1,9 +1,9 @@
-"""The words that model, simulation and Spark pipelines share: data and arithmetic, no behaviour.
+"""Words that model, simulation and Spark pipelines share: data and arithmetic, no behaviour.
 
 Rules of this package:
 
-* Nothing here decides anything about a protocol. What a window *is* stands here; when it closes
-  does not.
+* Nothing here decides anything about a protocol. This package defines what a window *is*, but not
+  when a window closes.
 * Standard library and xxhash only.
 """
 

@@ -28,10 +28,10 @@ TIERS = (0, 1, 2, 3)
 """Distances of an instance: same process, same node, same rack, elsewhere."""
 
 LEAST_SHARE = 1e-15
-"""Of ``theta`` and ``eps``: counters are numbered with 64 bits."""
+"""Least ``theta`` and ``eps``: counters are numbered with 64 bits."""
 
 TIME_US_MAX = 10**12
-"""Of a tuple; the work of a million tuples is still an integer of 64 bits."""
+"""Longest time of a tuple: the work of a million tuples fits into 64 bits."""
 
 REASON_NOT_FINITE = "value is not a finite number"
 
@@ -40,13 +40,13 @@ REASON_NOT_FINITE = "value is not a finite number"
 class GroupingConfig(Settings):
     """Settings of a router that spreads a stream over the instances of an operator.
 
-    Raises ``ValueError`` with one sentence that names the offending value.
+    Raise ``ValueError`` with one sentence that names the offending value.
     """
 
     instances: Annotated[int, Setting("n, number of instances", above=0)]
     policy: Annotated[str, Setting("rule of the router", choices=POLICIES)] = "tag"
     times_us: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """(first micro-batch, time each instance is busy with a tuple (us)); empty: 1 us each."""
+    """Pairs (first micro-batch, time each instance is busy with a tuple (us)); empty: 1 us each."""
     latency_us: Annotated[
         tuple[int, ...], Setting("propagation delay to each instance; decides among equals only")
     ] = ()
@@ -107,7 +107,7 @@ class GroupingConfig(Settings):
 
     @property
     def theta_share(self) -> float:
-        """Above this share a key is heavy."""
+        """Share of the tuples above which a key is heavy."""
         return 1 / (5 * self.instances) if self.theta is None else self.theta
 
     @property
@@ -116,7 +116,7 @@ class GroupingConfig(Settings):
         return self.theta_share / 2 if self.eps is None else self.eps
 
     def times_of(self, batch: int) -> tuple[int, ...]:
-        """``t_i`` for a window whose first micro-batch is ``batch``."""
+        """Return ``t_i`` of a window whose first micro-batch is ``batch`` (us)."""
         times = (1,) * self.instances
         for first, each in self.times_us:
             times = each if first <= batch else times
@@ -143,7 +143,7 @@ class GroupingConfig(Settings):
 
 
 class Route(NamedTuple):
-    """An arrival went to an instance."""
+    """Instance that the router chose for an arrival."""
 
     seq: int
     sender: int
@@ -151,21 +151,21 @@ class Route(NamedTuple):
 
 
 class Heavy(NamedTuple):
-    """A key that is heavy in a window, by the summary of the window before."""
+    """A key that is heavy in a window, according to the summary of the window before."""
 
     window: int
     key: str
     counted: int
-    """Its count in the merged summary; at least its true frequency."""
+    """Count of the key in the merged summary, at least its true frequency."""
     error: int
     tuples: int
-    """N, all tuples of the window before."""
+    """Number N of tuples of the window before."""
     candidates: tuple[int, ...]
-    """Instances that the policy lets it go to, by index; all where the policy knows no set."""
+    """Indices of the instances that the policy allows; all if the policy has no such set."""
 
 
 class Partial(NamedTuple):
-    """What one instance made of a key in a window."""
+    """Partial aggregate of a (window, key) pair on one instance."""
 
     window: int
     instance: int
@@ -177,7 +177,7 @@ class Partial(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What all instances together made of a key in a window."""
+    """Aggregate of a (window, key) pair over all instances."""
 
     window: int
     key: str
@@ -186,13 +186,13 @@ class Answer(NamedTuple):
     least: float
     greatest: float
     distinct: int
-    """Different values."""
+    """Number of different values."""
     top: tuple[float, ...]
     """The largest values, largest first."""
 
 
 class Rejected(NamedTuple):
-    """An arrival that is in no aggregate, and why."""
+    """An arrival that is in no aggregate, with the reason."""
 
     seq: int
     reason: str

@@ -40,7 +40,7 @@ REASON_LATE = "event time lies below the watermark of the stream"
 
 @dataclass(frozen=True, slots=True)
 class Equi:
-    """The column is equal in both tuples."""
+    """Predicate: the column is equal in both tuples."""
 
     column: str
 
@@ -50,7 +50,7 @@ class Equi:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The column differs by at most ``eps``: ``abs(r - s) <= eps`` in float64."""
+    """Predicate: the column differs by at most ``eps``, ``abs(r - s) <= eps`` in float64."""
 
     column: str
     eps: float
@@ -61,7 +61,7 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Apart:
-    """The column differs by more than ``eps``: ``abs(r - s) > eps`` in float64."""
+    """Predicate: the column differs by more than ``eps``, ``abs(r - s) > eps`` in float64."""
 
     column: str
     eps: float
@@ -71,14 +71,14 @@ class Apart:
 
 
 def _require_distance(column: str, eps: float) -> None:
-    require(column == "value", "column", column, "'value', for keys have no distance")
+    require(column == "value", "column", column, "'value', because keys have no distance")
     good = is_number(eps) and isfinite(eps) and eps >= 0
     require(good, "eps", eps, "a finite number, at least 0")
 
 
 @dataclass(frozen=True, slots=True)
 class Ineq:
-    """``r.left op s.right``; keys are compared by code point."""
+    """Predicate ``r.left op s.right``; keys are compared by code point."""
 
     left: str
     op: str
@@ -92,7 +92,7 @@ class Ineq:
 
 @dataclass(frozen=True, slots=True)
 class And:
-    """Every part holds; without parts, every pair within the window matches."""
+    """Predicate: every part holds. Without parts, every pair within the window matches."""
 
     parts: tuple["Predicate", ...] = ()
 
@@ -107,7 +107,7 @@ PREDICATES = (Equi, Band, Apart, Ineq, And)
 
 
 def predicate_to_json(predicate: Predicate) -> list[PlainData]:
-    """Plain data: a list that starts with the kind."""
+    """Return plain data: a list that starts with the kind of the predicate."""
     if isinstance(predicate, And):
         return ["and", *(predicate_to_json(part) for part in predicate.parts)]
     if isinstance(predicate, Equi):
@@ -120,7 +120,7 @@ def predicate_to_json(predicate: Predicate) -> list[PlainData]:
 
 
 def predicate_from_json(data: PlainData) -> Predicate:
-    """Read what :func:`predicate_to_json` wrote; anything else is a ``ValueError``."""
+    """Read the output of :func:`predicate_to_json`; raise ``ValueError`` for other data."""
     if isinstance(data, list | tuple) and data:
         kind, *rest = data
         if kind == "and":
@@ -144,7 +144,7 @@ def predicate_from_json(data: PlainData) -> Predicate:
 class JoinConfig(Settings):
     """Settings of a chain of join workers.
 
-    Raises ``ValueError`` with one sentence that names the offending value.
+    Raise ``ValueError`` with one sentence that names the offending value.
     """
 
     window_us: Annotated[
@@ -191,7 +191,7 @@ class JoinConfig(Settings):
             require(good, f"the last epoch of {name!r}", last, f"an integer, at least {first}")
 
     def span(self, query: str) -> tuple[int, int | None]:
-        """First and last epoch whose tuples the query pairs; ``None``: no last one."""
+        """Return the first and last epoch whose tuples the query pairs; ``None``: no last one."""
         return {name: (first, last) for name, first, last in self.epochs}.get(query, (0, None))
 
     def to_json(self) -> dict[str, PlainData]:
@@ -216,22 +216,22 @@ class JoinConfig(Settings):
         return {**data, "queries": queries, "epochs": epochs}
 
 
-# ------------------------------------------------------------------------------ what comes out
+# ------------------------------------------------------------------------------ results
 
 
 class Match(NamedTuple):
-    """A pair that a query found."""
+    """A pair that matches a query."""
 
     query: str
     r_id: int
     """``source_id`` of the tuple of R."""
     s_id: int
     batch: int
-    """Epoch that emitted it; a matter of timing, and not compared."""
+    """Epoch that emitted the pair. It depends on timing and is not compared."""
 
 
 class Rejected(NamedTuple):
-    """An arrival that takes part in nothing, and why."""
+    """An arrival that is in no pair, with the reason."""
 
     stream: str
     seq: int
@@ -240,8 +240,8 @@ class Rejected(NamedTuple):
 
 
 # ---------------------------------------------------------------------- steps of the protocol
-# Recorded by every worker on request. ``number`` counts a worker's steps 0, 1, 2, ... within an
-# epoch. Tuples go by their rank among the admitted of their stream: 0, 1, 2, ...
+# Every worker records these steps on request. ``number`` counts the steps of a worker within an
+# epoch, 0, 1, 2, ... The rank of a tuple counts the admitted tuples of its stream, 0, 1, 2, ...
 
 
 class Admit(NamedTuple):
@@ -255,20 +255,20 @@ class Admit(NamedTuple):
     """Rank of the first tuple."""
     tuples: int
     pairs: int
-    """Pairs that they found, over all queries."""
+    """Pairs with these tuples that were found, over all queries."""
 
 
 class Forward(NamedTuple):
-    """A block was taken out of a store, kept as a copy and sent."""
+    """A worker took a block out of its store, kept a copy and sent the block."""
 
     epoch: int
     worker: int
     number: int
     stream: str
     block: int
-    """1, 2, 3, ... within epoch, boundary and stream."""
+    """Number 1, 2, 3, ... within epoch, boundary and stream."""
     seen: int
-    """Blocks of the other stream received over this boundary before."""
+    """Blocks of the other stream that came over this boundary before."""
     first: int
     """Rank of the first tuple; -1 for an empty block."""
     last: int
@@ -278,7 +278,7 @@ class Forward(NamedTuple):
 
 
 class Receive(NamedTuple):
-    """A block was joined, stored and acknowledged."""
+    """A worker joined, stored and acknowledged a block."""
 
     epoch: int
     worker: int
@@ -286,28 +286,28 @@ class Receive(NamedTuple):
     stream: str
     block: int
     copies: int
-    """Copies of blocks that it was joined with; 0 for a block of S."""
+    """Copies of blocks that the block was joined with; 0 for a block of S."""
     pairs: int
-    """Pairs that it found, over all queries."""
+    """Pairs with tuples of the block, over all queries."""
     sent: int
-    """In the acknowledgement: blocks of the other stream sent over this boundary before."""
+    """Field of the acknowledgement: blocks of the other stream sent over this boundary before."""
     size: int
-    """In the acknowledgement: tuples of this stream in the store afterwards."""
+    """Field of the acknowledgement: tuples of this stream in the store afterwards."""
 
 
 class Ack(NamedTuple):
-    """The acknowledgement of a block was taken."""
+    """A worker took the acknowledgement of a block."""
 
     epoch: int
     worker: int
     number: int
     stream: str
-    """Stream of the block, which this worker had sent."""
+    """Stream of the block that this worker had sent."""
     block: int
 
 
 class Drop(NamedTuple):
-    """Every stored tuple of a stream with an event time below the horizon was removed."""
+    """A worker removed the stored tuples of a stream with event times below the horizon."""
 
     epoch: int
     worker: int
@@ -318,7 +318,7 @@ class Drop(NamedTuple):
 
 
 class Quiet(NamedTuple):
-    """The worker's part of an epoch is over; what it holds."""
+    """A worker finished its part of an epoch, with the tuples that it holds."""
 
     epoch: int
     worker: int

@@ -31,14 +31,14 @@ METHODS: dict[str, tuple[str, ...]] = {
     "permutation": ("sum",),
     "rigorous": ("sum", "avg"),
 }
-"""How the required coverage is found, and for which aggregates there is a choice."""
+"""Methods that compute the required coverage, each with the aggregates that it supports."""
 SAMPLINGS = ("exchangeable", "adversarial")
 MIN_DELTA = 1e-12
-"""Below, float64 soon cannot tell 1 - delta from 1."""
+"""Least ``delta``: for much smaller ones 1 - delta is 1 in float64."""
 MIN_PERMUTATION_DELTA = 0.001
-"""Below, a window would need more permutations than memory holds: their number is 10 / delta."""
+"""Least ``delta`` of ``permutation``: a window needs 10 / delta permutations in memory."""
 MAX_CORRELATED = 2_000_000
-"""Tuples of a window beyond which its rank correlation is left out: its sums fit into 64 bits."""
+"""Most tuples of a window with a rank correlation, whose sums then fit into 64 bits."""
 
 REASON_NEGATIVE = "value is negative, which a relative error of a sum does not allow"
 
@@ -47,7 +47,7 @@ REASON_NEGATIVE = "value is negative, which a relative error of a sum does not a
 class SlackConfig(WindowQuery):
     """Settings of a continuous sliding-window query with an adaptive K-slack.
 
-    Raises ``ValueError`` with one sentence that names the offending value.
+    Raise ``ValueError`` with one sentence that names the offending value.
     """
 
     _: KW_ONLY
@@ -56,7 +56,8 @@ class SlackConfig(WindowQuery):
         float, Setting("relative error that the first answer should stay below", above=0, below=1)
     ] = 0.05
     delta: Annotated[
-        float, Setting("probability with which it may not", at_least=MIN_DELTA, below=1)
+        float,
+        Setting("probability that the relative error exceeds eps", at_least=MIN_DELTA, below=1),
     ] = 0.05
     lambda_thr: Annotated[
         float | None,
@@ -87,12 +88,12 @@ class SlackConfig(WindowQuery):
 
     @property
     def needs_positive_values(self) -> bool:
-        """Whether negative values would void the promise about a relative error of a sum."""
+        """True if negative values would void the promise about the relative error of a sum."""
         return self.aggregate == "sum" and self.control in ADAPTIVE_CONTROLS
 
     @property
     def needs_values(self) -> bool:
-        """Whether the required coverage of a window depends on the values in it."""
+        """True if the required coverage of a window depends on the values in it."""
         if self.lambda_thr is not None or self.aggregate not in ("sum", "avg"):
             return False
         return self.method != "normal" or self.sampling == "adversarial"
@@ -118,32 +119,32 @@ class SlackConfig(WindowQuery):
 
 
 class Judged(NamedTuple):
-    """The controller looked at a window, L after its end."""
+    """Judgement of a window by the controller, L after the end of the window."""
 
     task: int
     order: int
-    """0, 1, 2, ... within the task."""
+    """Number 0, 1, 2, ... within the task."""
     start_us: int
     key: str
     batch: int
     n_rcv: int
     n_late: int
     n_req: int
-    """Tuples that the first answer should have contained; 0 where nothing is required."""
+    """Tuples that the first answer should have contained; 0 if nothing is required."""
     miss: bool
     alpha: float
-    """Factor after this judgement."""
+    """Factor alpha after this judgement."""
 
 
 class Progress(NamedTuple):
-    """Clock of a task at the end of a batch in which it accepted something or was flushed."""
+    """Clock of a task at the end of a batch that brought it a tuple or a flush."""
 
     task: int
     batch: int
     t_max_us: int
     max_delay_us: int
     slack_us: int
-    """K with the alpha that the next arrival will find."""
+    """K under the alpha that the next arrival will meet (us)."""
     wm_us: int
     alpha: float
 

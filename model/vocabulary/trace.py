@@ -1,4 +1,4 @@
-"""A trace: what a producer observed, as a list of typed steps."""
+"""Traces, lists of typed steps that a producer observed, and systems, which produce them."""
 
 import hashlib
 import json
@@ -20,7 +20,7 @@ class Step(Protocol):
 StepT = TypeVar("StepT", bound=Step)
 
 _encoded = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-"""JSON of a value. Made once: ``json.dumps`` makes an encoder for every value."""
+"""Encoder of a value as JSON. It is shared: ``json.dumps`` makes an encoder for every value."""
 
 
 def fields_of(word: type[Step]) -> tuple[str, ...]:
@@ -30,7 +30,7 @@ def fields_of(word: type[Step]) -> tuple[str, ...]:
 
 
 def kind_of(word: type) -> str:
-    """How a kind of step is called in a file: the class name in lower case."""
+    """Return the name of a kind of step in files: the class name in lower case."""
     return word.__name__.lower()
 
 
@@ -39,10 +39,10 @@ def _line(step: Step) -> str:
 
 
 class Trace:
-    """The steps that a producer recorded; a step recorded twice is there twice.
+    """Steps that a producer recorded; a step recorded twice is there twice.
 
-    Order carries no meaning between tasks, so a trace is kept in canonical order (kind, then the
-    fields in their order); two producers that observed the same have equal traces.
+    Order has no meaning between tasks. A trace is kept in canonical order (kind, then fields in
+    their order), so that two producers with the same observations have equal traces.
     """
 
     __slots__ = ("_by_kind", "producer")
@@ -58,11 +58,11 @@ class Trace:
         self._by_kind = {kind: tuple(sorted(by_kind[kind])) for kind in sorted(by_kind)}
 
     def of(self, word: type[StepT]) -> tuple[StepT, ...]:
-        """All steps of one kind, in canonical order."""
+        """Return all steps of one kind, in canonical order."""
         return cast("tuple[StepT, ...]", self._by_kind.get(kind_of(word), ()))
 
     def steps(self) -> Iterable[Step]:
-        """All steps in canonical order."""
+        """Yield all steps in canonical order."""
         for steps in self._by_kind.values():
             yield from steps
 
@@ -70,7 +70,7 @@ class Trace:
         return sum(len(steps) for steps in self._by_kind.values())
 
     def digest(self) -> str:
-        """SHA-256 over the NDJSON lines in canonical order, in hexadecimal."""
+        """Return the SHA-256 of the NDJSON lines in canonical order, in hexadecimal."""
         sha = hashlib.sha256()
         for step in self.steps():
             sha.update(_line(step).encode("utf-8"))
@@ -78,7 +78,7 @@ class Trace:
         return sha.hexdigest()
 
     def write(self, path: Path) -> None:
-        """Write NDJSON: a header line, then one line a step."""
+        """Write NDJSON: a header line, then one line per step."""
         with path.open("w", encoding="utf-8") as out:
             out.write(json.dumps({"trace": 1, "producer": self.producer}) + "\n")
             out.writelines(_line(step) + "\n" for step in self.steps())
@@ -87,7 +87,7 @@ class Trace:
     def read(cls, path: Path, words: Iterable[type]) -> "Trace":
         """Read NDJSON; ``words`` are the step classes of the room.
 
-        Raises ``ValueError`` with the line number for anything that is not a step.
+        Raise ``ValueError`` with the line number for anything that is not a step.
         """
         with path.open(encoding="utf-8") as lines:
             try:
@@ -111,16 +111,16 @@ def _parse(line: str, number: int, words: Mapping[str, type[Step]]) -> Step:
 
 
 def _as_recorded(value: PlainData) -> PlainData:
-    """JSON has no tuples, steps have no lists."""
+    """Return a tuple for a list: JSON has no tuples, steps have no lists."""
     return tuple(value) if isinstance(value, list) else value
 
 
 class System(Protocol):
-    """One callable: run a workload, return what was observed.
+    """A callable that runs a workload and returns its observations.
 
-    Model, simulation and Spark pipeline each provide one a room, and so can a user
-    (``--system package.module:factory``; the factory takes no arguments and returns a System).
-    A System records raw observations, never interpretations.
+    Model, simulation and Spark pipeline each provide a System for every room. Users plug in their
+    own with ``--system package.module:factory``; the factory takes no arguments and returns a
+    System. A System records raw observations, never interpretations.
     """
 
     def __call__(self, workload: Workload, /) -> Trace:

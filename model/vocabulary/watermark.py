@@ -1,8 +1,8 @@
 """Words of room ``watermark``: the query's configuration and the steps of its traces.
 
 Source: dynamic adjustment of the watermark by the disorder of a micro-cluster, the last k
-arrivals. ``docs/watermark.md`` is the specification; names here follow it. Steps that mean the
-same as in room ``slack`` are the same words, those of ``model.vocabulary.windows``.
+arrivals. ``docs/watermark.md`` is the specification; names here follow it. Rooms ``watermark`` and
+``slack`` share the steps in ``model.vocabulary.windows``.
 """
 
 from dataclasses import KW_ONLY, dataclass
@@ -23,14 +23,14 @@ from model.vocabulary.windows import (
 READINGS = ("disorder", "literal", "scaled", "fixed")
 CLOCKS = ("arrivals", "batches")
 TOO_LARGE = 1 << 63
-"""M*k*(k-1) stays below, so that a wait is found with 64-bit integers."""
+"""Upper bound of M*k*(k-1): a wait is computed with 64-bit integers."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatermarkConfig(WindowQuery):
     """Settings of a windowed query whose watermark follows the disorder.
 
-    Raises ``ValueError`` with one sentence that names the offending value.
+    Raise ``ValueError`` with one sentence that names the offending value.
     """
 
     max_wait_us: Annotated[int, Setting("M, the longest wait", at_least=0)]
@@ -65,12 +65,12 @@ class Clock(NamedTuple):
 
     task: int
     seq: int
-    """Of the arrival."""
+    """Position of the arrival."""
     batch: int
     t_max_us: int
     """N, the largest event time accepted so far."""
     inv: int
-    """Pairs of the micro-cluster that are out of order."""
+    """Number of out-of-order pairs in the micro-cluster."""
     wait_us: int
     wm_us: int
 

@@ -59,7 +59,7 @@ class WindowSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WindowQuery(Settings):
-    """Settings that every query over sliding windows has, in rooms ``slack`` and ``watermark``."""
+    """Settings that queries of rooms ``slack`` and ``watermark`` share."""
 
     size_us: Annotated[int, Setting("window length W", above=0)]
     slide_us: Annotated[int, Setting("window slide s", above=0)]
@@ -90,17 +90,17 @@ class WindowQuery(Settings):
 
     @property
     def windows(self) -> WindowSpec:
-        """The windows of the query."""
+        """Windows of the query."""
         return WindowSpec(self.size_us, self.slide_us)
 
     @property
     def feedback(self) -> int:
-        """L in microseconds, default applied."""
+        """Time after its end at which a window is known, L (us), default applied."""
         return self.size_us if self.feedback_us is None else self.feedback_us
 
     @property
     def max_age(self) -> int:
-        """Age that starts a correction, in microseconds, default applied."""
+        """Age of a pending tuple that starts a correction (us), default applied."""
         return 4 * self.size_us if self.max_age_us is None else self.max_age_us
 
 
@@ -108,7 +108,7 @@ class WindowQuery(Settings):
 
 
 class Result(NamedTuple):
-    """The stream's answer for a window, given once, when the window closed."""
+    """First answer for a window; the stream gives it once, when the window closes."""
 
     task: int
     start_us: int
@@ -117,13 +117,13 @@ class Result(NamedTuple):
     value: float
     n_rcv: int
     slack_us: int
-    """What the task waited when the window closed: K, or the wait of room ``watermark``."""
+    """Wait of the task when the window closed: K, or the wait of room ``watermark``."""
     wm_us: int
-    """Watermark that closed it."""
+    """Watermark that closed the window."""
 
 
 class Late(NamedTuple):
-    """A (tuple, window) pair whose window was closed when the tuple arrived."""
+    """A late (tuple, window) pair: the window was closed when the tuple arrived."""
 
     task: int
     start_us: int
@@ -134,7 +134,7 @@ class Late(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """An arrival that takes part in nothing, and why."""
+    """An arrival that is in no answer, with the reason."""
 
     task: int
     seq: int
@@ -149,7 +149,7 @@ class Correction(NamedTuple):
     task: int
     batch: int
     reason: str
-    """``gamma``, ``age`` or ``flush``."""
+    """Trigger of the correction: ``gamma``, ``age`` or ``flush``."""
     pairs: int
     windows: int
 
@@ -165,14 +165,14 @@ class Cleared(NamedTuple):
 
 
 class Revision(NamedTuple):
-    """What a correction wrote for one window."""
+    """Corrected answer for one window."""
 
     task: int
     start_us: int
     key: str
     batch: int
     revision: int
-    """1, 2, ... for a window; the stream's own answer counts as revision 0."""
+    """Number 1, 2, ... within the window; the first answer counts as revision 0."""
     value: float
     n: int
     """Distinct accepted tuples of the window in the history when it was corrected."""
@@ -181,8 +181,8 @@ class Revision(NamedTuple):
 class Correlation(NamedTuple):
     """Rank correlation of delay and value in a corrected window, as exact sums.
 
-    x of a tuple is the number of tuples with a smaller delay less the number with a larger one,
-    y the same for values.
+    For a tuple, x is the number of tuples with a smaller delay minus the number with a larger one;
+    y is the same for values.
     """
 
     task: int
@@ -200,7 +200,7 @@ class Correlation(NamedTuple):
 
 
 class Final(NamedTuple):
-    """The answer that a user finds in the end."""
+    """Last answer for a window, which the user reads in the end."""
 
     task: int
     start_us: int
@@ -209,4 +209,4 @@ class Final(NamedTuple):
     n: int
     revision: int
     exact: bool
-    """Whether no pair of this window is pending."""
+    """True if no pair of this window is pending."""

@@ -1,4 +1,4 @@
-"""A workload: what every producer of a trace is given."""
+"""Workloads, the input of every producer of a trace, and the events in them."""
 
 import json
 from collections.abc import Iterator
@@ -15,28 +15,28 @@ VERSION = 1
 class Event(NamedTuple):
     """One arrival of one tuple of the stream.
 
-    Two arrivals with the same ``source_id`` in the same task are deliveries of the same tuple:
-    the first one counts, the others are redeliveries.
+    Arrivals with the same ``source_id`` in the same task are deliveries of the same tuple: the
+    first one counts, the others are redeliveries.
     """
 
     seq: int
     """Position in arrival order, 0..n-1."""
     source_id: int
-    """Identity that the source gave the tuple (a signed 64-bit integer)."""
+    """Identity of the tuple, given by its source (a signed 64-bit integer)."""
     key: str
     event_time_us: int
     """Event time, microseconds since the epoch."""
     value: float
     arrival_us: int
-    """Arrival time, microseconds since the epoch, never decreasing with ``seq``."""
+    """Arrival time, microseconds since the epoch; it never decreases with ``seq``."""
     stream: str = ""
-    """Which of several streams, in rooms that have more than one (``join``: ``"R"``, ``"S"``)."""
+    """Stream of the event, in rooms with several streams (``join``: ``"R"``, ``"S"``)."""
 
 
 class Fault(NamedTuple):
-    """One thing that goes wrong, as data.
+    """One fault, as data.
 
-    ``restart`` after batch ``at``: the process stops and starts again from its durable state.
+    ``restart``: after batch ``at``, the process stops and starts again from its durable state.
     ``kill``: the same without warning, in the middle of batch ``at``.
     """
 
@@ -70,17 +70,17 @@ class Workload:
             raise ValueError(msg)
 
     def batches(self) -> Iterator[tuple[Event, ...]]:
-        """The micro-batches in order; empty ones are left out, as a stream engine would."""
+        """Yield the micro-batches in order, without empty ones, as a stream engine does."""
         for left, right in pairwise((0, *self.cuts, len(self.arrivals))):
             if left < right:
                 yield self.arrivals[left:right]
 
     def with_(self, **changes: Any) -> "Workload":
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return replace(self, **changes)
 
     def to_json(self) -> dict[str, PlainData]:
-        """Plain data for ``json.dump``; :meth:`from_json` reads it back."""
+        """Return plain data for ``json.dump``; :meth:`from_json` reads it back."""
         return {
             "version": VERSION,
             "room": self.room,
@@ -95,7 +95,7 @@ class Workload:
 
     @classmethod
     def from_json(cls, data: JsonObject) -> "Workload":
-        """Read what :meth:`to_json` wrote; ``ValueError`` with one sentence when it is not that."""
+        """Read the output of :meth:`to_json`; raise ``ValueError`` for other data."""
         if data.get("version") != VERSION:
             msg = f"workload version {data.get('version')!r} is not {VERSION}"
             raise ValueError(msg)
@@ -115,7 +115,7 @@ class Workload:
             raise ValueError(msg) from error
 
     def write(self, path: Path) -> None:
-        """Write as JSON, one line an arrival, so that a person can read and edit it."""
+        """Write JSON with one line per arrival, so that a person can read and edit it."""
         data = self.to_json()
         arrivals = data.pop("arrivals")
         head = json.dumps(data, indent=1, ensure_ascii=False)[:-2]

@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sensors",
         metavar="NAME|FILE.csv",
-        help="the sensors there are (those of the input, as often as they send)",
+        help="the known sensors, with their rates (those of the input)",
     )
     parser.add_argument(
         "--lateness",

@@ -1,4 +1,4 @@
-"""Routers of room ``grouping`` on the command line: options, defaults an input, validation."""
+"""Routers of room ``grouping`` on the command line: options, defaults by input, validation."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from properties.errors import UsageError
 from properties.grouping.limits import INSTANCES_MAX, refuse_config
 
 BATCHES = 3
-"""Micro-batches where ``--batches`` does not say otherwise."""
+"""Default of ``--batches``."""
 WINDOWS = 2
 INSTANCES = 8
 SENDERS = 2
@@ -28,7 +28,7 @@ class Defaults(NamedTuple):
 
 
 BY_INPUT = {
-    # Few enough that every policy runs in Spark.
+    # The input is small enough that every policy runs in Spark.
     "tokens": Defaults(POLICIES),
     # The most frequent aircraft has one flight in 600.
     "tailnum": Defaults(settings=("theta=0.001",)),
@@ -44,12 +44,12 @@ class Query(NamedTuple):
 
 TIMES = "times_us"
 SETTINGS = {name: each for name, each in settings_of(GroupingConfig).items() if name != "policy"}
-"""Settings that ``--set`` takes, beside :data:`TIMES`."""
+"""Settings that ``--set`` takes besides :data:`TIMES`."""
 NAMES = (*SETTINGS, TIMES)
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
-    """Everything that can be asked of a router."""
+    """Add the options of a router."""
     group.add_argument(
         "--policy",
         action="append",
@@ -132,7 +132,7 @@ def _parse_times(text: str) -> tuple[tuple[int, tuple[int, ...]], ...]:
 def _complete(given: JsonObject, tuples: int) -> dict[str, PlainData]:
     """Return the settings completed by defaults; times depend on the number of instances."""
     n = given.get("instances", INSTANCES)
-    # GroupingConfig refuses numbers that cannot be, and a list of so many times might not end.
+    # GroupingConfig refuses impossible numbers; a list of that many times might not end.
     times_us = (
         () if not 0 < n <= INSTANCES_MAX else (FAST_US,) * (n - n // 2) + (SLOW_US,) * (n // 2)
     )

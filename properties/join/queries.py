@@ -1,4 +1,4 @@
-"""Queries of room ``join`` on the command line: options, defaults an input, validation."""
+"""Queries of room ``join`` on the command line: options, defaults by input, validation."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ from properties.join.limits import refuse_chain
 from properties.options import add_setting_options, in_options
 
 BATCHES = 4
-"""Micro-batches where ``--batches`` does not say otherwise."""
+"""Default of ``--batches``."""
 WORKERS = 3
-"""Default number of workers: one of them is in the middle."""
+"""Default number of workers, with one in the middle."""
 BLOCK_SIZE = 64
 CREDIT = 4
 
@@ -33,7 +33,7 @@ class Defaults(NamedTuple):
 
 OF_FILES = (Defaults("5s", ("key",), "5s", 8),)
 BY_INPUT = {
-    # No flight is delayed by a day, so that none is rejected; by an hour, many are.
+    # No flight is delayed by a day, so none is rejected; an hour would reject many.
     "flights": (Defaults("0s", ("key",), "24h"),),
     "january": (Defaults("1h", ("key",), "1h"),),
     "stations": (Defaults("1h", ("value apart 10", "value within 1"), "3h", 16),),
@@ -47,10 +47,10 @@ OTHERS = {"window_us": "--window", "the name of a query": "--on"}
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
-    """Everything that can be asked of a chain, except for its window."""
+    """Add the options of a chain, except for its window."""
     files = "two files to join, R and S, with the columns named above"
     group.add_argument("--r", type=Path, metavar="FILE", help=files)
-    group.add_argument("--s", type=Path, metavar="FILE", help="the other one of them")
+    group.add_argument("--s", type=Path, metavar="FILE", help="the other file")
     group.add_argument(
         "--on",
         action="append",

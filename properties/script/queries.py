@@ -1,4 +1,4 @@
-"""Sets of scripts on the command line: which, for which sensors, on how many workers."""
+"""Sets of scripts on the command line: files, sensors, workers and watermark."""
 
 import argparse
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from properties.script import inputs, limits
 from properties.script.inputs import Network, Texts, read_all, workflows
 
 BATCHES = 4
-"""Micro-batches where ``--batches`` does not say otherwise."""
+"""Default of ``--batches``."""
 WORKERS = 3
 CAP_PERCENT = 125
 
@@ -34,12 +34,12 @@ def add_options(group: argparse._ArgumentGroup) -> None:
         action="extend",
         type=Path,
         metavar="FILE",
-        help="sensor scripts that run together (those that come with the input)",
+        help="sensor scripts that run together (those of the input)",
     )
     group.add_argument(
         "--sensors",
         metavar="NAME|FILE.csv",
-        help="the sensors there are (those of the input, as often as they send)",
+        help="the known sensors, with their rates (those of the input)",
     )
     add_setting_options(group, {"cap_percent": SETTINGS["cap_percent"]}, _USUAL)
     add_watermark(group)
@@ -51,9 +51,9 @@ def add_watermark(group: argparse._ActionsContainer) -> None:
 
 
 def load_scripts(args: argparse.Namespace) -> Texts:
-    """Read the scripts that the options name, before inputs are read, which may take long.
+    """Read the scripts that the options name, before the inputs, which may take long.
 
-    What is wrong whatever the input is, is refused: raises :class:`UsageError` with one sentence.
+    Raise :class:`UsageError` with one sentence for a fault that does not depend on the input.
     """
     texts = read_all(refuse_equal_names(args.scripts or ()))
     known = None if args.sensors is None else inputs.load_sensors(args.sensors)
@@ -62,14 +62,14 @@ def load_scripts(args: argparse.Namespace) -> Texts:
         per_hour = (
             dict.fromkeys(sensors_of(written), inputs.USUAL_PER_HOUR) if known is None else known
         )
-        # An input may bring its own lateness, which is not known yet.
+        # The input may bring a lateness, which is not known yet.
         config = _config(args, written, Network("", "", (), per_hour, lateness="0s"))
         limits.refuse_impossible(config, (), "")
     return texts
 
 
 def query(args: argparse.Namespace, network: Network, texts: Texts) -> tuple[ScriptConfig, str]:
-    """Return the query of the scripts, or of those that come with a network, and its title.
+    """Return the query of the scripts, or of the scripts of a network, and its title.
 
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
@@ -111,7 +111,7 @@ def config_of(
     cap_percent: int = CAP_PERCENT,
     **others: Any,
 ) -> ScriptConfig:
-    """Return the query; errors are in the words of the command line."""
+    """Return the query; refusals name options of the command line."""
     rates = tuple(network.per_hour.items())
     if lateness_us is not None and lateness_us < 0:
         raise UsageError(f"--lateness is {write_duration(lateness_us)}; it must be at least 0")

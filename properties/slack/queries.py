@@ -1,4 +1,4 @@
-"""Queries of room ``slack`` on the command line: its own options, defaults an input."""
+"""Queries of room ``slack`` on the command line: its own options, defaults by input."""
 
 import argparse
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def queries(
     Raise :class:`UsageError` with one sentence that names the offending value.
     """
     usual = BY_INPUT.get(input_name, FINE)
-    # Of the aggregates that nobody asked for, those that the method is for.
+    # Default aggregates that the method supports.
     suited = METHODS.get(args.method or "normal", AGGREGATES)
     aggregates = tuple(each for each in usual.aggregates if each in suited)
     defaults = usual._replace(aggregates=aggregates)

@@ -1,4 +1,4 @@
-"""Queries of room ``watermark`` on the command line: its own options, defaults an input."""
+"""Queries of room ``watermark`` on the command line: its own options, defaults by input."""
 
 import argparse
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ from properties.windows.queries import Defaults
 FINE = Defaults("5s", None, ("sum",), ("task", "device"))
 BY_INPUT = {"flights": Defaults("6h", None, ("sum",), ("task",))}
 MAX_WAIT = {"flights": "12h"}
-"""Default longest wait, by input; otherwise the window of ``FINE``."""
+"""Default longest wait, by input; the window of ``FINE`` for all other inputs."""
 CLOCKS_AT_ONCE = 100_000
-"""Most arrivals whose clocks are all compared by default."""
+"""Largest input whose clocks are all compared by default, in arrivals."""
 
 K_MAX = 10_000
-"""Arrivals of a micro-cluster: every arrival is compared with so many."""
+"""Largest micro-cluster: every arrival is compared with all of its arrivals."""
 
 OWN = {
     name: each
@@ -60,7 +60,7 @@ def queries(
 
 
 def refuse_workload(workload: Workload) -> None:
-    """Refuse a stored workload that would not end, or that has no query."""
+    """Refuse a stored workload that would take too long, or that has no query."""
     limits.refuse_workload(WatermarkConfig.from_json, workload)
     _refuse_cluster("k", workload.config.get("k", 0))
 

@@ -1,9 +1,9 @@
-"""Queries over windows on the command line: what rooms ``slack`` and ``watermark`` have in common.
+"""Queries over windows on the command line, for rooms ``slack`` and ``watermark``.
 
 Rules of this file:
 
-1. Rooms differ in how long they wait. All other options of a query are declared here, once.
-2. Settings have the names of both configurations; errors name the option instead.
+1. The rooms differ in their waits. All other options of a query are declared here, once.
+2. Settings have the names of both configurations; refusals name the option instead.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from properties.options import add_setting_options, given, in_options
 from properties.windows.limits import TASKS_MAX, refuse_query
 
 BATCHES = 8
-"""Micro-batches where ``--batches`` does not say otherwise."""
+"""Default of ``--batches``."""
 KEYED_TASKS = 2
 PER = ("key", "task", "device")
 OPTIONS = tuple(settings_of(WindowQuery))
@@ -39,13 +39,13 @@ class Defaults(NamedTuple):
 
     window: str
     slide: str | None
-    """None: as long as the window, whatever that is."""
+    """Slide as a duration; ``None``: the length of the window."""
     aggregates: tuple[str, ...]
     per: tuple[str, ...]
 
 
 def add_options(group: argparse._ArgumentGroup) -> None:
-    """Everything that both rooms can be asked, except for the window."""
+    """Add the options of both rooms, except for the window."""
     known = settings_of(WindowQuery)
     add_setting_options(group, {name: known[name] for name in _SHOWN}, _USUAL)
     group.add_argument(

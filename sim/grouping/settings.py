@@ -24,7 +24,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class RunSettings(Settings):
-    """Settings of the stream and of what the router knows about the instances."""
+    """Settings of the stream, and of the router's knowledge about the instances."""
 
     scenario: Annotated[str, Setting("course of the stream", choices=SCENARIOS)] = "steady"
     tuples: Annotated[int, Setting("tuples of the stream", above=0)] = 20_000
@@ -33,8 +33,8 @@ class RunSettings(Settings):
     load: Annotated[
         float | None,
         Setting(
-            "rate of the stream by the rate that the instances can serve (everything is there at"
-            " the start)",
+            "rate of the stream, divided by the rate that the instances can serve (all tuples wait"
+            " at the start)",
             at_least=0.001,
             at_most=1_000,
             none="backlog",
@@ -82,7 +82,7 @@ class GroupingRun(NamedTuple):
     plan: Plan
     config: GroupingConfig
     is_backlog: bool
-    """Whether all tuples are there when the run starts."""
+    """True if all tuples wait when the run starts."""
 
     def plan_of(self, seed: int) -> Plan:
         """Return the plan of the run."""
@@ -94,16 +94,16 @@ class GroupingRun(NamedTuple):
 
 
 def from_settings(texts: Mapping[str, str], seed: int) -> TimedRun:
-    """Run the room with these settings and defaults for the others.
+    """Run the room with these settings, and defaults for all others.
 
-    Raises ``ValueError`` with one sentence that names the offending name or value.
+    Raise ``ValueError`` with one sentence that names the offending name or value.
     """
     ready = prepare(texts)
     return simulate(ready.plan_of(seed), ready.config, seed)
 
 
 def prepare(texts: Mapping[str, str]) -> GroupingRun:
-    """Return the run that :func:`from_settings` makes."""
+    """Return the run of these settings, before it starts."""
     values = read_settings(texts, SETTINGS)
     settings, hardware = pick(RunSettings, values), pick(ClusterSettings, values)
     n = values["instances"]

@@ -46,14 +46,14 @@ class StreamSettings(Settings):
 
     @property
     def plan(self) -> Plan:
-        """A plan of the sources and their ways to the log."""
+        """Plan of the sources and their links to the log."""
         rates = (self.rate_r_hz, self.rate_s_hz, self.seconds, self.amplitude, self.wave_us)
         return SCENARIOS[self.scenario](Rates(*rates))
 
 
 @dataclass(frozen=True, slots=True)
 class ChainSettings(Settings):
-    """Settings of the queries and of the chain that have another form in the objects of a run."""
+    """Settings of queries and chain whose form differs from that in the objects of a run."""
 
     predicate: Annotated[str, Setting("kind of the queries", choices=PREDICATES)] = "band"
     eps: Annotated[float, Setting("eps of the first query; each further one has 1 more")] = 50.0
@@ -61,7 +61,7 @@ class ChainSettings(Settings):
     tiers: Annotated[
         tuple[str, ...],
         Setting(
-            "distances between neighbours, in turn; the log is beside the first worker",
+            "distances between neighbours, in turn; the log is next to the first worker",
             choices=Tiers._fields,
         ),
     ] = Tiers._fields
@@ -70,7 +70,7 @@ class ChainSettings(Settings):
         True
     )
     trigger_interval_us: Annotated[
-        int | None, Setting("length of an epoch (everything is one)", above=0, none=NEVER)
+        int | None, Setting("length of an epoch (the whole run is one)", above=0, none=NEVER)
     ] = 10_000_000
     control_us: Annotated[int, Setting("from one decision of the control to the next", above=0)] = (
         1_000_000
@@ -97,13 +97,13 @@ STANDARD: Mapping[str, str] = {
     "capacity": "8000",
     "intake_us": "50000",
 }
-"""The standard scenario: a busy chain, by which its speed is measured (docs/join.md)."""
+"""Standard scenario, a busy chain, whose speed is measured (docs/join.md)."""
 
 
 def from_settings(texts: Mapping[str, str], seed: int) -> ChainRun:
-    """Run the room with these settings and defaults for the others.
+    """Run the room with these settings, and defaults for all others.
 
-    Raises ``ValueError`` with one sentence that names the offending name or value.
+    Raise ``ValueError`` with one sentence that names the offending name or value.
     """
     values = read_settings(texts, SETTINGS)
     return simulate(plan_of(values), config_of(values), seed)
@@ -112,7 +112,7 @@ def from_settings(texts: Mapping[str, str], seed: int) -> ChainRun:
 def plan_of(values: JsonObject) -> Plan:
     """Return a plan of the streams and of the chain, from the values of all settings."""
     chain, hardware = pick(ChainSettings, values), _hardware(values)
-    # Twice the common period of speeds and boundaries: then the places repeat, too.
+    # After twice the common period of speeds and boundaries the places repeat, too.
     count = 2 * lcm(len(chain.tiers), len(hardware.speeds))
     interval_us = chain.trigger_interval_us
     control = pick(Control, values, limits=pick(Limits, values), every_us=chain.control_us)
@@ -141,9 +141,9 @@ def _hardware(values: JsonObject) -> ClusterSettings:
 
 
 def _places(tiers: Sequence[str], count: int) -> list[Place]:
-    """Return places in a ring whose neighbours are that far from each other.
+    """Return places whose neighbours are at these distances from each other, in turn.
 
-    From one to the next the process, the node or the rack changes, and back the next time.
+    From one place to the next the process, the node or the rack changes; it changes back later.
     """
     steps = {
         "process": HERE,

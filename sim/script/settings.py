@@ -28,7 +28,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class SensorSettings(Settings):
-    """Settings of the workflows and of what the sensors send."""
+    """Settings of the workflows and of the tuples that sensors send."""
 
     scenario: Annotated[str, Setting("set of workflows", choices=SETS)] = "bridge"
     sensors: Annotated[int, Setting("number of sensors", above=0)] = 24
@@ -91,21 +91,21 @@ class ReadyRun(NamedTuple):
     seed: int
 
     def run(self, placement: str) -> ScriptRun:
-        """Make the run with a placement."""
+        """Simulate the run with a placement."""
         tuning = replace(self.plan.tuned(ScriptTuning()), placement=placement)
         return simulate(replace(self.plan, tuning=tuning), self.config, self.seed)
 
 
 def from_settings(texts: Mapping[str, str], seed: int) -> ScriptRun:
-    """Run the room with these settings and defaults for the others.
+    """Run the room with these settings, and defaults for all others.
 
-    Raises ``ValueError`` with one sentence that names the offending name or value.
+    Raise ``ValueError`` with one sentence that names the offending name or value.
     """
     return simulate(*prepare(texts, seed))
 
 
 def prepare(texts: Mapping[str, str], seed: int) -> ReadyRun:
-    """Return the run that :func:`from_settings` makes."""
+    """Return the run of these settings, before it starts."""
     values = read_settings(texts, SETTINGS)
     config = _config(values, seed)
     settings, hardware = pick(SensorSettings, values), pick(ClusterSettings, values)

@@ -15,9 +15,9 @@ SETTINGS: Mapping[str, Setting] = {
 
 
 def from_settings(texts: Mapping[str, str], seed: int) -> TimedRun:
-    """Run the room with these settings and defaults for the others.
+    """Run the room with these settings, and defaults for all others.
 
-    Raises ``ValueError`` with one sentence that names the offending name or value.
+    Raise ``ValueError`` with one sentence that names the offending name or value.
     """
     values = read_settings(texts, SETTINGS)
     return simulate(plan_of(values, seed), pick(SlackConfig, values), seed)

@@ -37,11 +37,11 @@ class StreamSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class CorrectorSettings(Settings):
-    """Settings of the worker that makes corrections, and of micro-batches."""
+    """Settings of the worker that makes corrections, and the interval of micro-batches."""
 
     batch_speed: Annotated[float, Setting("speed of the worker that corrects", above=0)] = 1.0
     correction_us: Annotated[
-        float, Setting("work of any correction before its first row", at_least=0)
+        float, Setting("fixed work of a correction before its first row", at_least=0)
     ] = 100_000.0
     row_us: Annotated[float, Setting("work of a row that a correction reads", at_least=0)] = 1.0
     trigger_interval_us: Annotated[int, Setting("from one micro-batch to the next", above=0)] = (
@@ -53,7 +53,7 @@ HARDWARE: Mapping[str, Setting] = {
     **settings_of(ClusterSettings),
     **settings_of(CorrectorSettings),
 }
-"""Settings of the tasks' workers, and of the one that corrects."""
+"""Settings of the workers of tasks, and of the worker that corrects."""
 
 
 def plan_of(values: JsonObject, seed: int) -> Plan:

@@ -1,4 +1,4 @@
-"""Settings of workflows that run together."""
+"""Settings of workflows that run together, and the steps of their traces."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ MILLISECOND_US = 1_000
 END_US = (1 << 63) - 1
 """Watermark of a stream that has ended: above every event time."""
 TIME_END_US = 1 << 61
-"""Event times lie from 0 to below this."""
+"""Upper bound (exclusive) of event times, which start at 0."""
 
 REASON_NOT_FINITE = "value is not a finite number"
 REASON_LATE = "event time lies below the watermark of the sensor"
@@ -42,12 +42,12 @@ CLUSTER = 50
 class ScriptConfig(Settings):
     """Settings of workflows that run together: their sensors, their workers, their watermark.
 
-    Raises ``ValueError`` with one sentence that names the offending value.
+    Raise ``ValueError`` with one sentence that names the offending value.
     """
 
     workflows: tuple[Workflow, ...]
     sensors: tuple[tuple[str, int], ...]
-    """(sensor, tuples it sends in an hour)."""
+    """Sensors, each with the number of tuples that it sends in an hour."""
     workers: Annotated[int, Setting("number of workers", above=0, at_most=10_000)] = 1
     lateness_us: Annotated[
         int | None,
@@ -81,9 +81,9 @@ class ScriptConfig(Settings):
     def _require_watermark(self) -> None:
         if self.watermark == "fixed":
             return
-        told = f"an integer below 2^61 with the watermark {self.watermark!r}"
+        expected = f"an integer below 2^61 with the watermark {self.watermark!r}"
         limit_us = self.lateness_us
-        require(limit_us is not None and limit_us < TIME_END_US, "lateness_us", limit_us, told)
+        require(limit_us is not None and limit_us < TIME_END_US, "lateness_us", limit_us, expected)
         if limit_us is not None and limit_us * self.cluster * (self.cluster - 1) >= 1 << 63:
             msg = f"lateness_us is {limit_us} with a cluster of {self.cluster}; lateness_us*"
             msg += "cluster*(cluster-1) must be less than 2^63"
@@ -101,15 +101,15 @@ class ScriptConfig(Settings):
             require(good, f"tuples of {sensor!r} in an hour", per_hour, expected)
         listed = Counter(sensor for sensor, _ in self.sensors)
         twice = next((sensor for sensor, times in listed.items() if times > 1), None)
-        require(twice is None, "the sensor", twice, "there once")
+        require(twice is None, "the sensor", twice, "listed once")
 
     def _require_workflows(self) -> None:
-        require(bool(self.workflows), "workflows", self.workflows, "one at least")
+        require(bool(self.workflows), "workflows", self.workflows, "at least one")
         known = {sensor for sensor, _ in self.sensors}
         names = set()
         for workflow in self.workflows:
             require(isinstance(workflow, Workflow), "a workflow", workflow, "a Workflow")
-            require(workflow.name not in names, "the workflow", workflow.name, "there once")
+            require(workflow.name not in names, "the workflow", workflow.name, "listed once")
             names.add(workflow.name)
             for problem in problems(workflow, known):
                 msg = f"workflow {workflow.name!r}: {problem.sentence}"
@@ -117,7 +117,7 @@ class ScriptConfig(Settings):
 
     @property
     def asked_for(self) -> frozenset[str]:
-        """Sensors that some workflow reads; tuples of others are dropped at intake."""
+        """Sensors that some workflow reads; tuples of other sensors are dropped at intake."""
         found: set[str] = set()
         for workflow in self.workflows:
             # Sensors that a name, or a union of names, stands for.
@@ -182,7 +182,7 @@ def _plain(expression: Expression, names: Mapping[str, frozenset[str]]) -> froze
 
 
 class Result(NamedTuple):
-    """A tuple of a named stream that is computed: by a window or by arithmetic."""
+    """A computed tuple of a named stream; a window or arithmetic computes it."""
 
     workflow: str
     name: str
@@ -191,7 +191,7 @@ class Result(NamedTuple):
 
 
 class Undefined(NamedTuple):
-    """A time at which a statement had something to compute and got no finite number."""
+    """A time at which the value of a statement is not a finite number."""
 
     workflow: str
     name: str
@@ -199,14 +199,14 @@ class Undefined(NamedTuple):
 
 
 class Rejected(NamedTuple):
-    """An arrival that takes part in nothing, and why."""
+    """An arrival that is in no result, with the reason."""
 
     seq: int
     reason: str
 
 
 class Hosted(NamedTuple):
-    """A sensor whose tuples are sent to a worker."""
+    """A sensor with a worker that receives its tuples."""
 
     worker: int
     sensor: str

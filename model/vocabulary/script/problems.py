@@ -1,9 +1,9 @@
-"""What is wrong with a workflow that takes more than one node to see.
+"""Problems of workflows that a single node of the tree does not show.
 
 Rules of this file:
 
-* A problem says where it is and what the reader could have meant; how that is shown is up to
-  whoever read the text.
+* A problem says where it is and what the author could have meant; the reader of the text decides
+  how to show it.
 * Problems come in the order of the statements, lazily.
 """
 
@@ -29,16 +29,16 @@ from model.vocabulary.script.tree import (
 
 
 class Problem(NamedTuple):
-    """One thing that is wrong."""
+    """One problem of a workflow."""
 
     at: int
-    """Where, in the text that the workflow was read from."""
+    """Position in the text that the workflow was read from."""
     word: str
-    """What stands there."""
+    """Text at that position."""
     sentence: str
-    """Without a full stop."""
+    """Description of the problem, without a full stop."""
     known: tuple[str, ...] = ()
-    """Words that are possible there."""
+    """Words that are allowed at that position."""
 
 
 OPERATIONS: Mapping[str, Callable[[float, float], float]] = {
@@ -47,11 +47,11 @@ OPERATIONS: Mapping[str, Callable[[float, float], float]] = {
     "*": operator.mul,
     "/": lambda left, right: left / right if right else inf,
 }
-"""In float64; a division by zero is not finite."""
+"""Arithmetic in float64; a division by zero is not finite."""
 
 
 def constant(expression: Expression) -> float:
-    """The value of an expression without a stream, which is at most ``DEPTH_MAX`` deep."""
+    """Return the value of an expression without a stream, at most ``DEPTH_MAX`` deep."""
     if isinstance(expression, Arithmetic):
         left, right = constant(expression.left), constant(expression.right)
         return OPERATIONS[expression.op](left, right)
@@ -60,10 +60,10 @@ def constant(expression: Expression) -> float:
 
 
 def problems(workflow: Workflow, sensors: Collection[str] | None = None) -> Iterator[Problem]:
-    """Everything that is wrong; with ``sensors`` a sensor must be one of them."""
+    """Yield all problems; if ``sensors`` are given, others are a problem."""
     places = {each.name: each for each in reversed(workflow.statements)}
     known = frozenset(sensors or ())
-    # How many parts each would be in a union.
+    # Number of parts of each name in a union.
     earlier: dict[str, int] = {}
     for each in workflow.statements:
         yield from _name_problems(each, places, known)
@@ -110,7 +110,7 @@ def _no_name(
     earlier: Collection[str],
     sensors: Collection[str],
 ) -> Problem:
-    """A name that is not one of the earlier ones."""
+    """Return the problem of a name that no earlier statement defines."""
     if name == statement.name:
         return Problem(at, name, f"{name!r} is needed for itself: that is a cycle")
     if name in places:
@@ -123,7 +123,7 @@ def _no_name(
 
 
 def _needs(statement: Statement, places: Mapping[str, Statement], name: str) -> bool:
-    """Whether a statement needs the one called ``name``, directly or not."""
+    """Return whether a statement needs the statement ``name``, directly or indirectly."""
     waiting, seen = [statement], {statement.name}
     while waiting:
         for node, _ in walk(waiting.pop().expression):
@@ -142,7 +142,7 @@ def _union_problems(expression: Expression, earlier: Mapping[str, int]) -> Itera
 
 
 def _parts(expression: Expression, earlier: Mapping[str, int]) -> int:
-    """How many parts an expression, not too deep, would be in a union."""
+    """Return the number of parts of an expression in a union; it must not be too deep."""
     if isinstance(expression, Name):
         return earlier.get(expression.name, 1)
     if isinstance(expression, Union):

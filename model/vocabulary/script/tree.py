@@ -1,18 +1,16 @@
-"""Syntax trees of sensor scripts: what a script says, without its spelling.
+"""Syntax trees of sensor scripts: the meaning of a script, without its spelling.
 
 Rules of this file:
 
-* A node that can be made is right in itself; what takes other statements to know is said by
-  ``problems``.
-* Expressions may come from anybody: whatever looks at one that is not known to be shallow does so
-  without recursion.
+* A node refuses bad arguments when it is built; ``problems`` finds faults between statements.
+* Expressions may come from anybody: code that meets an expression of unknown depth uses no
+  recursion.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from math import isfinite
-from typing import Any
 
 from model.vocabulary.settings import PlainData, is_int, is_number, one_of, require
 
@@ -22,28 +20,29 @@ ARITHMETIC_OPS = ("+", "-", "*", "/")
 FUNCTIONS = ("union", *WINDOW_OPS)
 
 SPAN_MAX_MS = 10**12
-"""Longest window and slide, about 31 years."""
+"""Longest window and slide (ms), about 31 years."""
 OVERLAP_MAX = 10_000
 """Most windows that a tuple may lie in."""
 DEPTH_MAX = 100
 """Deepest expression; a part with a name of its own does not count."""
 PARTS_MAX = 100_000
-"""Most parts of a union, those of unions in it included: names may double them line by line."""
+"""Most parts of a union, including parts of inner unions: names may double them every line."""
 NAME = re.compile(r"[^\W\d]\w*")
 SENSOR = re.compile(r'[^"\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+')
 
 
-def _at() -> Any:
-    """Where a node stands in the text it was read from; trees are equal wherever they stand."""
-    return field(default=0, compare=False, repr=False, kw_only=True)
+def _position() -> int:
+    """Return the field of the position in the text; trees are equal whatever their positions."""
+    at: int = field(default=0, compare=False, repr=False, kw_only=True)
+    return at
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A constant, at least 0."""
+    """Constant, at least 0."""
 
     value: float
-    at: int = _at()
+    at: int = _position()
 
     def __post_init__(self) -> None:
         good = is_number(self.value) and isfinite(self.value) and self.value >= 0
@@ -52,10 +51,10 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Sensor:
-    """The stream of a sensor."""
+    """Stream of a sensor."""
 
     id: str
-    at: int = _at()
+    at: int = _position()
 
     def __post_init__(self) -> None:
         good = isinstance(self.id, str) and SENSOR.fullmatch(self.id) is not None
@@ -64,10 +63,10 @@ class Sensor:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """The stream of an earlier statement of the same workflow."""
+    """Stream of an earlier statement of the same workflow."""
 
     name: str
-    at: int = _at()
+    at: int = _position()
 
     def __post_init__(self) -> None:
         require_name("a name", self.name)
@@ -75,10 +74,10 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Union:
-    """All tuples of all parts; what is in two parts is there twice."""
+    """All tuples of all parts; a tuple of two parts occurs twice."""
 
     parts: tuple["Expression", ...]
-    at: int = _at()
+    at: int = _position()
 
     def __post_init__(self) -> None:
         _require_streams("a part of a union", self.parts)
@@ -92,7 +91,7 @@ class Window:
     source: "Expression"
     length_ms: int
     slide_ms: int
-    at: int = _at()
+    at: int = _position()
 
     def __post_init__(self) -> None:
         require(self.op in WINDOW_OPS, "an aggregate", self.op, one_of(WINDOW_OPS))
@@ -109,7 +108,7 @@ class Across:
 
     op: str
     parts: tuple["Expression", ...]
-    at: int = _at()
+    at: int = _position()
 
     def __post_init__(self) -> None:
         require(self.op in ACROSS_OPS, "an aggregate of streams", self.op, one_of(ACROSS_OPS))
@@ -123,7 +122,7 @@ class Arithmetic:
     op: str
     left: "Expression"
     right: "Expression"
-    at: int = _at()
+    at: int = _position()
 
     def __post_init__(self) -> None:
         require(self.op in ARITHMETIC_OPS, "an operator", self.op, one_of(ARITHMETIC_OPS))
@@ -141,7 +140,7 @@ class Statement:
 
     name: str
     expression: Expression
-    at: int = _at()
+    at: int = _position()
 
     def __post_init__(self) -> None:
         require_name("the name of a statement", self.name)
@@ -151,7 +150,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Workflow:
-    """One script: statements in order. Names are its own."""
+    """One script: statements in order. Its names are local to it."""
 
     name: str
     statements: tuple[Statement, ...]
@@ -162,28 +161,30 @@ class Workflow:
 
 
 def require_name(what: str, name: object) -> None:
-    """Refuse what cannot be written as a name."""
+    """Refuse a text that cannot be a name."""
     good = isinstance(name, str) and NAME.fullmatch(name) is not None and name not in FUNCTIONS
-    require(good, what, name, "letters, digits and _, no digit first, and no function")
+    require(
+        good, what, name, "letters, digits and _, without a digit first, and no name of a function"
+    )
 
 
 def require_span(what: str, span_ms: object) -> None:
-    """Refuse what is no length of time."""
+    """Refuse a value that is no length of time."""
     good = is_int(span_ms) and 0 < span_ms <= SPAN_MAX_MS  # type: ignore[operator]  # is_int has checked it
     require(good, what, span_ms, f"a whole number of milliseconds from 1 to {SPAN_MAX_MS}")
 
 
 def _require_streams(what: str, parts: object) -> None:
-    require(isinstance(parts, tuple) and bool(parts), what, parts, "one stream at least")
+    require(isinstance(parts, tuple) and bool(parts), what, parts, "at least one stream")
     assert isinstance(parts, tuple)
     for part in parts:
         require(isinstance(part, EXPRESSIONS), what, part, "a stream")
-        # Without its text: it may be too deep to be written.
+        # The text is omitted: the expression may be too deep to be written.
         require(not is_constant(part), what, "made of numbers alone", "a stream")
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
-    """The expressions directly inside."""
+    """Return the expressions directly inside."""
     if isinstance(expression, Union | Across):
         return expression.parts
     if isinstance(expression, Arithmetic):
@@ -192,7 +193,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 
 def walk(expression: Expression) -> Iterator[tuple[Expression, int]]:
-    """Every node with its depth, from the outside in and from left to right; no recursion."""
+    """Yield every node with its depth, from the outside in and from left to right."""
     waiting = [(expression, 1)]
     while waiting:
         node, depth = waiting.pop()
@@ -201,12 +202,12 @@ def walk(expression: Expression) -> Iterator[tuple[Expression, int]]:
 
 
 def depth_of(expression: Expression) -> int:
-    """How deep an expression is; what has nothing inside is 1 deep."""
+    """Return the depth of an expression; one with nothing inside has depth 1."""
     return max(depth for _, depth in walk(expression))
 
 
 def is_constant(expression: Expression) -> bool:
-    """Whether there is no stream in it."""
+    """Return whether an expression contains no stream."""
     waiting = [expression]
     while waiting:
         node = waiting.pop()
@@ -218,7 +219,7 @@ def is_constant(expression: Expression) -> bool:
 
 
 def expression_to_json(expression: Expression) -> list[PlainData]:
-    """Plain data: a list that starts with the kind."""
+    """Return plain data: a list that starts with the kind of the expression."""
     inside = [expression_to_json(child) for child in children(expression)]
     kind = type(expression).__name__.lower()
     if isinstance(expression, Number):
@@ -235,7 +236,7 @@ def expression_to_json(expression: Expression) -> list[PlainData]:
 
 
 def expression_from_json(data: PlainData, depth: int = 1) -> Expression:
-    """Read what :func:`expression_to_json` wrote; anything else is a ``ValueError``."""
+    """Read the output of :func:`expression_to_json`; raise ``ValueError`` for other data."""
 
     def inside(parts: Iterable[PlainData]) -> tuple[Expression, ...]:
         return tuple([expression_from_json(part, depth + 1) for part in parts])

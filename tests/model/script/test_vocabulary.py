@@ -87,7 +87,7 @@ def test_an_invalid_expression_is_refused(make: Any, message: str) -> None:
         ({"workflows": ()}, "workflows is"),
         ({"workflows": (Workflow("w", ()), Workflow("w", ()))}, "the workflow is 'w'"),
         ({"sensors": (("b", 1),)}, "workflow 'w': there is no sensor and no earlier name 'a'"),
-        ({"sensors": (("a", 1), ("a", 2))}, "the sensor is 'a'; it must be there once"),
+        ({"sensors": (("a", 1), ("a", 2))}, "the sensor is 'a'; it must be listed once"),
         ({"sensors": (("a", 0),)}, "tuples of 'a' in an hour is 0"),
         ({"sensors": (("a", 1), ("x", 1))}, "'x' is the name of a sensor"),
         ({"workers": 0}, "workers is 0"),
